@@ -1,0 +1,91 @@
+//! The trees themselves.
+
+use super::path::Path;
+use crate::value::{Value, ValueKind};
+
+/// A condition or filter: true or false of an item.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Condition {
+    Compare(Operand, Comparator, Operand),
+    /// Operand, lower bound, upper bound; both ends included.
+    Between(Operand, Operand, Operand),
+    In(Operand, Vec<Operand>),
+    Exists(Path),
+    NotExists(Path),
+    IsType(Path, ValueKind),
+    /// The first operand starts with the second.
+    BeginsWith(Operand, Operand),
+    /// The first operand, a string, set or list, holds the second.
+    Contains(Operand, Operand),
+    And(Box<Condition>, Box<Condition>),
+    Or(Box<Condition>, Box<Condition>),
+    Not(Box<Condition>),
+}
+
+/// What a condition looks at.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Operand {
+    Path(Path),
+    Value(Value),
+    /// `size(path)`
+    Size(Path),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparator {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+/// The condition on the keys of a query.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyCondition {
+    pub partition_name: String,
+    pub partition: Value,
+    pub sort: Option<(String, SortCondition)>,
+}
+
+/// What a query asks of the sort key.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SortCondition {
+    Equal(Value),
+    Less(Value),
+    LessOrEqual(Value),
+    Greater(Value),
+    GreaterOrEqual(Value),
+    /// Both ends included.
+    Between(Value, Value),
+    BeginsWith(Value),
+}
+
+/// Changes to one item. Each path stands at most once, and none overlaps another.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Update {
+    pub set: Vec<(Path, UpdateOperand)>,
+    pub remove: Vec<Path>,
+    /// Add to a number, or members to a set.
+    pub add: Vec<(Path, Value)>,
+    /// Take members out of a set.
+    pub delete: Vec<(Path, Value)>,
+}
+
+/// The right-hand side of a SET.
+#[derive(Debug, Clone, PartialEq)]
+pub enum UpdateOperand {
+    Path(Path),
+    Value(Value),
+    IfNotExists(Path, Box<UpdateOperand>),
+    ListAppend(Box<UpdateOperand>, Box<UpdateOperand>),
+    Plus(Box<UpdateOperand>, Box<UpdateOperand>),
+    Minus(Box<UpdateOperand>, Box<UpdateOperand>),
+}
+
+/// The parts of an item to return.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Projection {
+    pub paths: Vec<Path>,
+}

@@ -1,0 +1,165 @@
+//! An item: named attributes, with the limits that DynamoDB puts on it.
+
+use std::collections::BTreeMap;
+
+use crate::value::{DEPTH_MAX, Value};
+
+/// An item's size may not exceed this.
+pub const ITEM_SIZE_MAX_BYTES: usize = 400 * 1024;
+/// An attribute name may not be longer than this.
+pub const NAME_SIZE_MAX_BYTES: usize = 65_535;
+
+/// Named values, in the order of their names.
+pub type Map = BTreeMap<String, Value>;
+
+/// A whole item.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Item(Map);
+
+/// Why an item cannot be stored.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ItemError {
+    #[error("Item size has exceeded the maximum allowed size")]
+    TooLarge,
+    #[error("Nesting Levels have exceeded supported limits")]
+    TooDeep,
+    #[error("Empty attribute name")]
+    EmptyName,
+    #[error("Attribute name is too large, must be less than {NAME_SIZE_MAX_BYTES} bytes")]
+    NameTooLong,
+}
+
+impl Item {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    pub fn insert(&mut self, name: impl Into<String>, value: impl Into<Value>) -> Option<Value> {
+        self.0.insert(name.into(), value.into())
+    }
+
+    pub fn remove(&mut self, name: &str) -> Option<Value> {
+        self.0.remove(name)
+    }
+
+    /// The item with one more attribute, for building in code.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.insert(name, value);
+        self
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    #[must_use]
+    pub fn attributes(&self) -> &Map {
+        &self.0
+    }
+
+    pub fn attributes_mut(&mut self) -> &mut Map {
+        &mut self.0
+    }
+
+    #[must_use]
+    pub fn into_attributes(self) -> Map {
+        self.0
+    }
+
+    /// The item's size as DynamoDB counts it: names and values.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.0
+            .iter()
+            .map(|(name, value)| name.len() + value.size())
+            .sum()
+    }
+
+    /// Checks the limits that hold for every item, whatever its table.
+    ///
+    /// # Errors
+    /// The first limit that is broken.
+    pub fn check(&self) -> Result<(), ItemError> {
+        for (name, value) in &self.0 {
+            if name.is_empty() {
+                return Err(ItemError::EmptyName);
+            }
+            if name.len() > NAME_SIZE_MAX_BYTES {
+                return Err(ItemError::NameTooLong);
+            }
+            if value.depth() > DEPTH_MAX {
+                return Err(ItemError::TooDeep);
+            }
+        }
+        if self.size() > ITEM_SIZE_MAX_BYTES {
+            return Err(ItemError::TooLarge);
+        }
+        Ok(())
+    }
+}
+
+impl From<Map> for Item {
+    fn from(attributes: Map) -> Self {
+        Self(attributes)
+    }
+}
+
+impl<N: Into<String>, V: Into<Value>> FromIterator<(N, V)> for Item {
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(attributes: I) -> Self {
+        Self(
+            attributes
+                .into_iter()
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+        )
+    }
+}
+
+impl IntoIterator for Item {
+    type Item = (String, Value);
+    type IntoIter = std::collections::btree_map::IntoIter<String, Value>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_limit_counts_names_and_values() {
+        let fits = Item::new().with("a", "x".repeat(ITEM_SIZE_MAX_BYTES - 1));
+        assert_eq!(fits.check(), Ok(()));
+        let over = fits.with("b", "");
+        assert_eq!(over.check(), Err(ItemError::TooLarge));
+    }
+
+    #[test]
+    fn nesting_is_allowed_to_thirty_two_levels() {
+        let nest = |levels: usize| {
+            let value = (0..levels).fold(Value::Null, |inner, _| Value::L(vec![inner]));
+            Item::new().with("a", value).check()
+        };
+        assert_eq!(nest(32), Ok(()));
+        assert_eq!(nest(33), Err(ItemError::TooDeep));
+    }
+}

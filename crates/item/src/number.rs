@@ -1,0 +1,539 @@
+//! Exact decimal numbers as DynamoDB keeps them: up to 38 significant digits, magnitudes from
+//! 1E-130 to 9.99…E+125, normalised so that equal numbers are equal values.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::str::FromStr;
+
+/// The most significant digits a number may have.
+pub const DIGITS_MAX: u32 = 38;
+/// Decimal exponent of the leading digit, at most.
+pub const MAGNITUDE_MAX: i32 = 125;
+/// Decimal exponent of the leading digit, at least.
+pub const MAGNITUDE_MIN: i32 = -130;
+
+/// A number with at most 38 significant digits.
+///
+/// The value is `coefficient × 10^exponent`; the coefficient carries no trailing zeros, and zero is
+/// always `0 × 10^0`, so that the derived equality and hash are numeric ones.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Number {
+    negative: bool,
+    exponent: i16,
+    coefficient: u128,
+}
+
+/// Why a text or a result is not a number that DynamoDB can hold.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NumberError {
+    #[error("The parameter cannot be converted to a numeric value: {0}")]
+    NotANumber(String),
+    #[error("The parameter cannot be converted to a numeric value")]
+    Empty,
+    #[error("Attempting to store more than 38 significant digits in a Number")]
+    TooManyDigits,
+    #[error(
+        "Number overflow. Attempting to store a number with magnitude larger than supported range"
+    )]
+    Overflow,
+    #[error(
+        "Number underflow. Attempting to store a number with magnitude smaller than supported range"
+    )]
+    Underflow,
+}
+
+impl Number {
+    pub const ZERO: Self = Self {
+        negative: false,
+        exponent: 0,
+        coefficient: 0,
+    };
+
+    /// Builds `±coefficient × 10^exponent`, normalised and checked against DynamoDB's range.
+    ///
+    /// # Errors
+    /// When the value needs more than 38 digits or lies outside the supported magnitudes.
+    pub fn new(
+        negative: bool,
+        mut coefficient: u128,
+        mut exponent: i32,
+    ) -> Result<Self, NumberError> {
+        if coefficient == 0 {
+            return Ok(Self::ZERO);
+        }
+        while coefficient.is_multiple_of(10) {
+            coefficient /= 10;
+            exponent = exponent.saturating_add(1);
+        }
+        let digits = digit_count(coefficient);
+        if digits > DIGITS_MAX {
+            return Err(NumberError::TooManyDigits);
+        }
+        let magnitude = exponent.saturating_add(digits as i32 - 1);
+        if magnitude > MAGNITUDE_MAX {
+            return Err(NumberError::Overflow);
+        }
+        if magnitude < MAGNITUDE_MIN {
+            return Err(NumberError::Underflow);
+        }
+        Ok(Self {
+            negative,
+            exponent: i16::try_from(exponent).map_err(|_| NumberError::Overflow)?,
+            coefficient,
+        })
+    }
+
+    #[must_use]
+    pub fn is_negative(&self) -> bool {
+        self.negative
+    }
+
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        self.coefficient == 0
+    }
+
+    /// The digits as an integer without trailing zeros.
+    #[must_use]
+    pub fn coefficient(&self) -> u128 {
+        self.coefficient
+    }
+
+    /// The power of ten that the coefficient is multiplied with.
+    #[must_use]
+    pub fn exponent(&self) -> i32 {
+        i32::from(self.exponent)
+    }
+
+    /// How many significant digits the number has; zero has one.
+    #[must_use]
+    pub fn digits(&self) -> u32 {
+        digit_count(self.coefficient)
+    }
+
+    /// The decimal exponent of the leading digit (`d.ddd × 10^magnitude`).
+    #[must_use]
+    pub fn magnitude(&self) -> i32 {
+        self.exponent() + self.digits() as i32 - 1
+    }
+
+    /// The value as an integer, when it is one and fits.
+    #[must_use]
+    pub fn to_i64(&self) -> Option<i64> {
+        if self.exponent < 0 {
+            return None;
+        }
+        let scale = 10u128.checked_pow(u32::from(self.exponent.unsigned_abs()))?;
+        let magnitude = i128::try_from(self.coefficient.checked_mul(scale)?).ok()?;
+        i64::try_from(if self.negative { -magnitude } else { magnitude }).ok()
+    }
+
+    /// The integer part towards negative infinity, saturating at the ends of `i64`.
+    #[must_use]
+    pub fn floor_i64(&self) -> i64 {
+        if let Some(exact) = self.to_i64() {
+            return exact;
+        }
+        if self.exponent >= 0 {
+            return if self.negative { i64::MIN } else { i64::MAX };
+        }
+        let divisor = 10u128.checked_pow(u32::from(self.exponent.unsigned_abs()));
+        let whole = divisor.map_or(0, |divisor| self.coefficient / divisor);
+        match (i64::try_from(whole), self.negative) {
+            (Ok(whole), false) => whole,
+            (Ok(whole), true) => (-whole).saturating_sub(1),
+            (Err(_), false) => i64::MAX,
+            (Err(_), true) => i64::MIN,
+        }
+    }
+
+    /// The nearest binary floating-point value; for charts and statistics, never for storage.
+    #[must_use]
+    pub fn to_f64(&self) -> f64 {
+        self.to_string().parse().unwrap_or(f64::NAN)
+    }
+
+    /// Exact sum.
+    ///
+    /// # Errors
+    /// When the exact result needs more than 38 digits or leaves the range.
+    pub fn checked_add(&self, other: &Self) -> Result<Self, NumberError> {
+        if self.is_zero() {
+            return Ok(*other);
+        }
+        if other.is_zero() {
+            return Ok(*self);
+        }
+        let (high, low) = if self.exponent >= other.exponent {
+            (self, other)
+        } else {
+            (other, self)
+        };
+        let shift = u32::from((high.exponent - low.exponent).unsigned_abs());
+        // The larger exponent is brought down to the smaller one; the sum is exact or refused.
+        let scaled = 10u128
+            .checked_pow(shift)
+            .and_then(|scale| high.coefficient.checked_mul(scale))
+            .ok_or(NumberError::TooManyDigits)?;
+        let (negative, coefficient) = if high.negative == low.negative {
+            let sum = scaled
+                .checked_add(low.coefficient)
+                .ok_or(NumberError::TooManyDigits)?;
+            (high.negative, sum)
+        } else if scaled >= low.coefficient {
+            (high.negative, scaled - low.coefficient)
+        } else {
+            (low.negative, low.coefficient - scaled)
+        };
+        Self::new(negative, coefficient, low.exponent())
+    }
+
+    /// Exact difference.
+    ///
+    /// # Errors
+    /// As [`Number::checked_add`].
+    pub fn checked_sub(&self, other: &Self) -> Result<Self, NumberError> {
+        self.checked_add(&other.negated())
+    }
+
+    #[must_use]
+    pub fn negated(&self) -> Self {
+        Self {
+            negative: !self.negative && !self.is_zero(),
+            ..*self
+        }
+    }
+
+    /// Bytes that the number counts for in an item's size.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        if self.is_zero() {
+            return 1;
+        }
+        self.digits().div_ceil(2) as usize + 1 + usize::from(self.negative)
+    }
+
+    fn cmp_magnitude(&self, other: &Self) -> Ordering {
+        self.magnitude().cmp(&other.magnitude()).then_with(|| {
+            // Same magnitude: bring both coefficients to the same digit count; at most 38 digits,
+            // so the product fits.
+            let (a, b) = (self.digits(), other.digits());
+            let left = self.coefficient * 10u128.pow(b.saturating_sub(a));
+            let right = other.coefficient * 10u128.pow(a.saturating_sub(b));
+            left.cmp(&right)
+        })
+    }
+}
+
+/// Number of decimal digits; one for zero.
+fn digit_count(coefficient: u128) -> u32 {
+    coefficient.checked_ilog10().unwrap_or(0) + 1
+}
+
+impl Ord for Number {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self.is_zero(), other.is_zero()) {
+            (true, true) => return Ordering::Equal,
+            (true, false) if other.negative => return Ordering::Greater,
+            (true, false) => return Ordering::Less,
+            (false, true) if self.negative => return Ordering::Less,
+            (false, true) => return Ordering::Greater,
+            (false, false) => {}
+        }
+        match (self.negative, other.negative) {
+            (false, true) => Ordering::Greater,
+            (true, false) => Ordering::Less,
+            (false, false) => self.cmp_magnitude(other),
+            (true, true) => other.cmp_magnitude(self),
+        }
+    }
+}
+
+impl PartialOrd for Number {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl FromStr for Number {
+    type Err = NumberError;
+
+    fn from_str(text: &str) -> Result<Self, NumberError> {
+        let refuse = || NumberError::NotANumber(text.to_owned());
+        let bytes = text.as_bytes();
+        if bytes.is_empty() {
+            return Err(NumberError::Empty);
+        }
+        let (negative, mut at) = match bytes[0] {
+            b'-' => (true, 1),
+            b'+' => (false, 1),
+            _ => (false, 0),
+        };
+        let mut coefficient: u128 = 0;
+        let mut significant = 0u32;
+        // Zeros that follow significant digits are only worth multiplying in once a later digit
+        // proves them significant; this also bounds the work for "1000…0".
+        let mut zeros_pending = 0u32;
+        let mut exponent: i64 = 0;
+        let mut seen_digit = false;
+        let mut seen_point = false;
+        while let Some(&byte) = bytes.get(at) {
+            match byte {
+                b'0'..=b'9' => {
+                    seen_digit = true;
+                    if seen_point {
+                        exponent -= 1;
+                    }
+                    let digit = u128::from(byte - b'0');
+                    if digit == 0 {
+                        if significant > 0 {
+                            zeros_pending = zeros_pending.saturating_add(1);
+                        }
+                    } else {
+                        significant = significant.saturating_add(zeros_pending).saturating_add(1);
+                        if significant > DIGITS_MAX {
+                            // Keep checking the syntax first: garbage is "not a number".
+                            coefficient = 0;
+                        } else {
+                            coefficient = coefficient * 10u128.pow(zeros_pending + 1) + digit;
+                        }
+                        zeros_pending = 0;
+                    }
+                }
+                b'.' if !seen_point => seen_point = true,
+                b'e' | b'E' if seen_digit => break,
+                _ => return Err(refuse()),
+            }
+            at += 1;
+        }
+        if !seen_digit {
+            return Err(refuse());
+        }
+        if at < bytes.len() {
+            exponent =
+                exponent.saturating_add(parse_exponent(&bytes[at + 1..]).ok_or_else(refuse)?);
+        }
+        if significant > DIGITS_MAX {
+            return Err(NumberError::TooManyDigits);
+        }
+        let exponent = exponent.saturating_add(i64::from(zeros_pending));
+        let exponent = exponent.clamp(-100_000, 100_000) as i32;
+        Self::new(negative, coefficient, exponent)
+    }
+}
+
+fn parse_exponent(bytes: &[u8]) -> Option<i64> {
+    let (sign, digits) = match bytes.first()? {
+        b'-' => (-1, &bytes[1..]),
+        b'+' => (1, &bytes[1..]),
+        _ => (1, bytes),
+    };
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let magnitude = digits.iter().fold(0i64, |sum, digit| {
+        sum.saturating_mul(10)
+            .saturating_add(i64::from(digit - b'0'))
+    });
+    Some(sign * magnitude)
+}
+
+impl fmt::Display for Number {
+    /// Plain decimal notation without an exponent, as DynamoDB returns numbers.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut digits = [0u8; 40];
+        let digits = write_digits(self.coefficient, &mut digits);
+        let sign = if self.negative { "-" } else { "" };
+        let exponent = self.exponent();
+        if exponent >= 0 {
+            let zeros = if self.is_zero() { 0 } else { exponent as usize };
+            return write!(formatter, "{sign}{digits}{:0<zeros$}", "");
+        }
+        let fraction = exponent.unsigned_abs() as usize;
+        if digits.len() > fraction {
+            let (whole, part) = digits.split_at(digits.len() - fraction);
+            write!(formatter, "{sign}{whole}.{part}")
+        } else {
+            write!(formatter, "{sign}0.{digits:0>fraction$}")
+        }
+    }
+}
+
+fn write_digits(mut coefficient: u128, buffer: &mut [u8; 40]) -> &str {
+    let mut at = buffer.len();
+    loop {
+        at -= 1;
+        // 64-bit division is many times faster and covers almost every real number.
+        if let Ok(small) = u64::try_from(coefficient) {
+            buffer[at] = b'0' + (small % 10) as u8;
+            coefficient = u128::from(small / 10);
+        } else {
+            buffer[at] = b'0' + (coefficient % 10) as u8;
+            coefficient /= 10;
+        }
+        if coefficient == 0 {
+            break;
+        }
+    }
+    std::str::from_utf8(&buffer[at..]).unwrap_or("0")
+}
+
+impl fmt::Debug for Number {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Number({self})")
+    }
+}
+
+macro_rules! from_integer {
+    ($($integer:ty),*) => {$(
+        impl From<$integer> for Number {
+            fn from(value: $integer) -> Self {
+                #[allow(unused_comparisons)]
+                let negative = value < 0;
+                let mut coefficient = (value as i128).unsigned_abs();
+                let mut exponent = 0i16;
+                while coefficient != 0 && coefficient.is_multiple_of(10) {
+                    coefficient /= 10;
+                    exponent += 1;
+                }
+                Self { negative, exponent, coefficient }
+            }
+        }
+    )*};
+}
+from_integer!(i8, i16, i32, i64, u8, u16, u32, u64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn number(text: &str) -> Number {
+        text.parse().expect("a number")
+    }
+
+    #[test]
+    fn texts_print_in_plain_normal_form() {
+        for (text, expect) in [
+            ("0", "0"),
+            ("-0", "0"),
+            ("0.000", "0"),
+            ("+7", "7"),
+            ("007", "7"),
+            ("1.50", "1.5"),
+            ("-1.5e3", "-1500"),
+            ("1E-3", "0.001"),
+            (".5", "0.5"),
+            ("5.", "5"),
+            (
+                "12345678901234567890123456789012345678",
+                "12345678901234567890123456789012345678",
+            ),
+            (
+                "1000000000000000000000000000000000000000",
+                "1000000000000000000000000000000000000000",
+            ),
+            (
+                "0.00000000000000000000000000000000000000001",
+                "0.00000000000000000000000000000000000000001",
+            ),
+            (
+                "22.50000000000000000000000000000000000000000000000000",
+                "22.5",
+            ),
+        ] {
+            assert_eq!(number(text).to_string(), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn limits_are_those_of_dynamodb() {
+        assert!(
+            "9.9999999999999999999999999999999999999E+125"
+                .parse::<Number>()
+                .is_ok()
+        );
+        assert!(
+            "-9.9999999999999999999999999999999999999E+125"
+                .parse::<Number>()
+                .is_ok()
+        );
+        assert!("1E-130".parse::<Number>().is_ok());
+        for (text, error) in [
+            ("1E+126", NumberError::Overflow),
+            ("1e999999999999999999999", NumberError::Overflow),
+            ("1E-131", NumberError::Underflow),
+            ("1.2E-999999999999", NumberError::Underflow),
+            (
+                "123456789012345678901234567890123456789",
+                NumberError::TooManyDigits,
+            ),
+            ("", NumberError::Empty),
+        ] {
+            assert_eq!(text.parse::<Number>(), Err(error), "{text}");
+        }
+        for text in [
+            "-", "+", ".", "1e", "e5", "1.2.3", "1 ", " 1", "0x1", "NaN", "1e+", "--1", "1_0",
+        ] {
+            assert!(
+                matches!(text.parse::<Number>(), Err(NumberError::NotANumber(_))),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn inexact_sums_are_refused() {
+        assert_eq!(
+            number("1e40").checked_add(&number("1")),
+            Err(NumberError::TooManyDigits)
+        );
+        assert_eq!(number("0.1").checked_add(&number("0.2")), Ok(number("0.3")));
+        assert_eq!(number("1").checked_sub(&number("1")), Ok(Number::ZERO));
+        assert_eq!(
+            number("9e125").checked_add(&number("9e125")),
+            Err(NumberError::Overflow)
+        );
+    }
+
+    #[test]
+    fn floor_rounds_towards_negative_infinity() {
+        for (text, floor) in [
+            ("1.9", 1),
+            ("-1.1", -2),
+            ("1e30", i64::MAX),
+            ("-1e30", i64::MIN),
+            ("0.001", 0),
+            ("-0.001", -1),
+            ("1700000000", 1_700_000_000),
+        ] {
+            assert_eq!(number(text).floor_i64(), floor, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn printing_and_parsing_round_trip(negative: bool, coefficient in 0u128..10u128.pow(38), exponent in -130i32..88) {
+            if let Ok(value) = Number::new(negative, coefficient, exponent) {
+                prop_assert_eq!(number(&value.to_string()), value);
+            }
+        }
+
+        #[test]
+        fn order_is_numeric(a: i64, b: i64, shift in -20i32..20) {
+            let scale = |value: i64| Number::new(value < 0, u128::from(value.unsigned_abs()), shift).expect("in range");
+            prop_assert_eq!(scale(a).cmp(&scale(b)), a.cmp(&b));
+        }
+
+        #[test]
+        fn sums_agree_with_integers(a in -10i64.pow(17)..10i64.pow(17), b in -10i64.pow(17)..10i64.pow(17)) {
+            prop_assert_eq!(Number::from(a).checked_add(&Number::from(b)), Ok(Number::from(a + b)));
+            prop_assert_eq!(Number::from(a).checked_sub(&Number::from(b)), Ok(Number::from(a - b)));
+        }
+
+        #[test]
+        fn any_text_is_answered_without_panic(text in "\\PC*") {
+            let _ = text.parse::<Number>();
+        }
+    }
+}
