@@ -10,6 +10,7 @@ mod tidy;
 mod tools;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
@@ -39,7 +40,18 @@ enum Command {
     },
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Printed here and not by the runtime, which would add a backtrace: where xtask noticed helps nobody.
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> anyhow::Result<()> {
     let root = repository_root()?;
     match CommandLine::parse().command {
         Command::Test { nextest_args } => test::run(&root, &nextest_args),

@@ -73,14 +73,31 @@ fn check_dependencies(root: &Path) -> anyhow::Result<()> {
 
 /// Whether cargo-deny has fetched an advisory database into its default place before.
 fn advisory_database_exists() -> bool {
-    cargo_home().is_some_and(|home| has_entries(&home.join("advisory-dbs")))
-}
-
-fn has_entries(directory: &Path) -> bool {
-    std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some())
+    cargo_home().is_some_and(|home| contains_directory(&home.join("advisory-dbs")))
 }
 
 fn cargo_home() -> Option<PathBuf> {
     let from_variable = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     from_variable.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")))
+}
+
+/// A directory, not just any entry: a fetch that failed leaves a lock file behind, which is no database.
+fn contains_directory(path: &Path) -> bool {
+    std::fs::read_dir(path).is_ok_and(|mut entries| {
+        entries.any(|entry| entry.is_ok_and(|entry| entry.path().is_dir()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_counts_as_a_database_and_a_file_does_not() {
+        // The directories of this very crate: one with a sub-directory, one with files only, one that is not there.
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        assert!(contains_directory(root));
+        assert!(!contains_directory(&root.join("src/tidy")));
+        assert!(!contains_directory(&root.join("no-such-directory")));
+    }
 }
