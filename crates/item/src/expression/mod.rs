@@ -12,6 +12,7 @@ mod parse_update;
 mod parser;
 mod path;
 mod placeholders;
+mod print;
 mod project;
 mod reserved;
 #[cfg(test)]
@@ -25,6 +26,7 @@ pub use parse_condition::CHOICES_MAX;
 pub use parser::{EXPRESSION_MAX_BYTES, NESTING_MAX, OPERATORS_MAX, PATH_DEPTH_MAX};
 pub use path::{Document, Path, PathElement};
 pub use placeholders::{PLACEHOLDER_MAX_BYTES, PlaceholderError, Placeholders};
+pub use print::Printer;
 pub use tree::{
     Comparator, Condition, KeyCondition, Operand, Projection, SortCondition, Update, UpdateOperand,
 };

@@ -4,6 +4,7 @@ mod condition_messages;
 mod evaluation;
 mod hostile;
 mod key_conditions;
+mod roundtrip;
 mod updates;
 
 use super::Placeholders;
