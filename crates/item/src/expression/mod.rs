@@ -1,10 +1,32 @@
 //! DynamoDB's expression language: one tree per kind of expression that can be parsed from text,
 //! built in code, printed as text with placeholders, and evaluated.
 
+mod apply;
+mod build;
+mod error;
+mod evaluate;
+mod overlap;
+mod parse_condition;
+mod parse_key_condition;
+mod parse_update;
+mod parser;
 mod path;
+mod placeholders;
+mod print;
+mod project;
+mod reserved;
+#[cfg(test)]
+mod tests;
+mod token;
 mod tree;
 
+pub use apply::UpdateError;
+pub use error::{ExpressionError, ExpressionKind, KeyConditionError, ListedPath, Problem, Shown};
+pub use parse_condition::CHOICES_MAX;
+pub use parser::{EXPRESSION_MAX_BYTES, NESTING_MAX, OPERATORS_MAX, PATH_DEPTH_MAX};
 pub use path::{Document, Path, PathElement};
+pub use placeholders::{PLACEHOLDER_MAX_BYTES, PlaceholderError, Placeholders};
+pub use print::Printer;
 pub use tree::{
     Comparator, Condition, KeyCondition, Operand, Projection, SortCondition, Update, UpdateOperand,
 };

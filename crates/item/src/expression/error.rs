@@ -1,0 +1,227 @@
+//! Why an expression is refused, in DynamoDB's words.
+
+use std::fmt;
+
+use super::path::{Path, PathElement};
+use crate::schema::KeyError;
+use crate::value::{Value, ValueKind};
+
+/// What an expression is for. Messages name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ExpressionKind {
+    Condition,
+    Filter,
+    KeyCondition,
+    Projection,
+    Update,
+}
+
+impl fmt::Display for ExpressionKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Condition => "ConditionExpression",
+            Self::Filter => "FilterExpression",
+            Self::KeyCondition => "KeyConditionExpression",
+            Self::Projection => "ProjectionExpression",
+            Self::Update => "UpdateExpression",
+        })
+    }
+}
+
+/// Why an expression is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExpressionError {
+    #[error("Invalid {kind}: {problem}")]
+    Invalid {
+        kind: ExpressionKind,
+        problem: Problem,
+    },
+    /// A well-formed condition that no query can use.
+    #[error(transparent)]
+    KeyCondition(#[from] KeyConditionError),
+}
+
+/// What is wrong with an expression of any kind.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    #[error("The expression can not be empty;")]
+    Empty,
+    #[error("Expression size has exceeded the maximum allowed size; expression size: {0}")]
+    TooLong(usize),
+    #[error("Syntax error; token: \"{token}\", near: \"{near}\"")]
+    Syntax { token: String, near: String },
+    #[error("The expression contains too many operators; operator count: {0}")]
+    TooManyOperators(usize),
+    #[error("The expression is nested too deeply; nesting levels allowed: {0}")]
+    TooDeep(usize),
+    #[error("The expression has redundant parentheses;")]
+    RedundantParentheses,
+    #[error("Attribute name is a reserved keyword; reserved keyword: {0}")]
+    ReservedKeyword(String),
+    #[error(
+        "An expression attribute name used in the document path is not defined; attribute name: {0}"
+    )]
+    UndefinedName(String),
+    #[error(
+        "An expression attribute value used in expression is not defined; attribute value: {0}"
+    )]
+    UndefinedValue(String),
+    #[error("List index is not within the allowable range; index: [{0}]")]
+    ListIndex(String),
+    #[error("The document path has too many nesting levels; nesting levels: {0}")]
+    PathTooDeep(usize),
+    #[error("Invalid function name; function: {0}")]
+    UnknownFunction(String),
+    #[error("The function is not allowed in a condition expression; function: {0}")]
+    NotInConditions(String),
+    #[error("The function is not allowed in an update expression; function: {0}")]
+    NotInUpdates(String),
+    #[error("The function is not allowed to be used this way in an expression; function: {0}")]
+    MisusedFunction(String),
+    #[error(
+        "Incorrect number of operands for operator or function; operator or function: {operator}, number of operands: {count}"
+    )]
+    OperandCount { operator: String, count: usize },
+    #[error(
+        "Incorrect operand type for operator or function; operator or function: {operator}, operand type: {found}"
+    )]
+    OperandType {
+        operator: &'static str,
+        found: &'static str,
+    },
+    /// DynamoDB words this one differently for the actions of an update.
+    #[error(
+        "Incorrect operand type for operator or function; operator: {action}, operand type: {found}"
+    )]
+    ActionType {
+        action: &'static str,
+        found: &'static str,
+    },
+    #[error("Operator or function requires a document path; operator or function: {0}")]
+    PathRequired(&'static str),
+    #[error(
+        "The first operand must be distinct from the remaining operands for this operator or function; operator: {operator}, first operand: {path}"
+    )]
+    NotDistinct {
+        operator: &'static str,
+        path: ListedPath,
+    },
+    #[error(
+        "Invalid attribute type name found; type: {0}, valid types: {{B,NULL,SS,BOOL,L,BS,N,NS,S,M}}"
+    )]
+    TypeName(String),
+    #[error(
+        "The BETWEEN operator requires upper bound to be greater than or equal to lower bound; lower bound operand: {lower}, upper bound operand: {upper}"
+    )]
+    BoundsReversed { lower: Shown, upper: Shown },
+    #[error(
+        "The BETWEEN operator requires same data type for lower and upper bounds; lower bound operand: {lower}, upper bound operand: {upper}"
+    )]
+    BoundsOfTwoTypes { lower: Shown, upper: Shown },
+    #[error("The IN operator is provided with too many operands; number of operands: {0}")]
+    TooManyChoices(usize),
+    #[error("The \"{0}\" section can only be used once in an update expression;")]
+    DuplicateSection(&'static str),
+    #[error(
+        "Two document paths overlap with each other; must remove or rewrite one of these paths; path one: {one}, path two: {two}"
+    )]
+    Overlap { one: ListedPath, two: ListedPath },
+    #[error(
+        "Two document paths conflict with each other; must remove or rewrite one of these paths; path one: {one}, path two: {two}"
+    )]
+    Conflict { one: ListedPath, two: ListedPath },
+    /// Only a tree built in code can have it; no text can say it.
+    #[error(
+        "The operand of an addition, subtraction or function can not be another addition or subtraction;"
+    )]
+    NestedArithmetic,
+}
+
+/// Why a condition cannot be that of a query.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KeyConditionError {
+    #[error("Invalid operator used in KeyConditionExpression: {0}")]
+    Operator(&'static str),
+    #[error(
+        "Invalid condition in KeyConditionExpression: {0} operator must have the key attribute as its first operand"
+    )]
+    KeyNotFirst(&'static str),
+    #[error(
+        "Invalid condition in KeyConditionExpression: Multiple attribute names used in one condition"
+    )]
+    SeveralNames,
+    #[error("Invalid condition in KeyConditionExpression: No key attribute specified")]
+    NoName,
+    #[error("KeyConditionExpressions cannot contain nested operations")]
+    NestedOperation,
+    #[error("KeyConditionExpressions cannot have conditions on nested attributes")]
+    NestedAttribute,
+    #[error("KeyConditionExpressions must only contain one condition per key")]
+    TwicePerKey,
+    #[error("Conditions can be of length 1 or 2 only")]
+    TooManyConditions,
+    #[error("Query condition missed key schema element: {0}")]
+    Missed(String),
+    #[error("Query key condition not supported")]
+    NotSupported,
+    #[error(
+        "One or more parameter values were invalid: Condition parameter type does not match schema type"
+    )]
+    WrongKind,
+    #[error(transparent)]
+    Key(KeyError),
+}
+
+/// A path written as messages write it: `[a, b, [3]]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedPath(pub Path);
+
+impl fmt::Display for ListedPath {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "[{}", self.0.name())?;
+        for element in self.0.nested() {
+            match element {
+                PathElement::Name(name) => write!(formatter, ", {name}")?,
+                PathElement::Index(index) => write!(formatter, ", [{index}]")?,
+            }
+        }
+        formatter.write_str("]")
+    }
+}
+
+/// A scalar written as messages write it: `AttributeValue: {N:5}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown(pub Value);
+
+impl fmt::Display for Shown {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use base64::Engine as _;
+        write!(formatter, "AttributeValue: {{{}:", self.0.kind().name())?;
+        match &self.0 {
+            Value::S(text) => formatter.write_str(text)?,
+            Value::N(number) => write!(formatter, "{number}")?,
+            Value::B(bytes) => {
+                formatter.write_str(&base64::engine::general_purpose::STANDARD.encode(bytes))?;
+            }
+            // Bounds are scalars that have an order; anything else is refused before.
+            _ => {}
+        }
+        formatter.write_str("}")
+    }
+}
+
+/// The long name of a type, which only the messages about ADD and DELETE use.
+pub(super) fn long_name(kind: ValueKind) -> &'static str {
+    match kind {
+        ValueKind::S => "STRING",
+        ValueKind::N => "NUMBER",
+        ValueKind::B => "BINARY",
+        ValueKind::Bool => "BOOLEAN",
+        ValueKind::Null => "NULL",
+        ValueKind::M => "MAP",
+        ValueKind::L => "LIST",
+        ValueKind::Ss => "STRING_SET",
+        ValueKind::Ns => "NUMBER_SET",
+        ValueKind::Bs => "BINARY_SET",
+    }
+}

@@ -1,0 +1,187 @@
+//! Key conditions: first read as any condition, then taken apart by what a query can use.
+
+use super::error::{ExpressionError, ExpressionKind, KeyConditionError};
+use super::parse_condition;
+use super::path::Path;
+use super::placeholders::Placeholders;
+use super::tree::{Comparator, Condition, KeyCondition, Operand, SortCondition};
+use crate::schema::{KeyError, KeySchema};
+use crate::value::Value;
+
+/// The partition key and the sort key.
+const CONDITIONS_MAX: usize = 2;
+
+impl KeyCondition {
+    /// Reads the KeyConditionExpression of a query on keys of `schema`.
+    ///
+    /// # Errors
+    /// When it is none, or not one for these keys, with DynamoDB's message.
+    pub fn parse(
+        text: &str,
+        placeholders: &mut Placeholders,
+        schema: &KeySchema,
+    ) -> Result<Self, ExpressionError> {
+        let condition = parse_condition::parse(ExpressionKind::KeyCondition, text, placeholders)?;
+        let mut found = Vec::new();
+        take_apart(condition, &mut found)?;
+        if found.len() > CONDITIONS_MAX {
+            return Err(KeyConditionError::TooManyConditions.into());
+        }
+        Ok(assign(found, schema)?)
+    }
+
+    /// Checks a condition built in code against the keys that it is for.
+    ///
+    /// # Errors
+    /// When it names other attributes, or a value does not fit its key.
+    pub fn check(&self, schema: &KeySchema) -> Result<(), KeyConditionError> {
+        if self.partition_name != schema.partition.name {
+            return Err(KeyConditionError::Missed(schema.partition.name.clone()));
+        }
+        let partition = schema.check_partition(&self.partition);
+        partition.map_err(from_key_error)?;
+        let Some((name, condition)) = &self.sort else {
+            return Ok(());
+        };
+        match &schema.sort {
+            None => return Err(KeyConditionError::NotSupported),
+            Some(sort) if sort.name != *name => {
+                return Err(KeyConditionError::Missed(sort.name.clone()));
+            }
+            Some(_) => {}
+        }
+        for value in condition.values() {
+            schema.check_sort(value).map_err(from_key_error)?;
+        }
+        Ok(())
+    }
+}
+
+impl SortCondition {
+    fn values(&self) -> impl Iterator<Item = &Value> {
+        let (first, second) = match self {
+            Self::Equal(value)
+            | Self::Less(value)
+            | Self::LessOrEqual(value)
+            | Self::Greater(value)
+            | Self::GreaterOrEqual(value)
+            | Self::BeginsWith(value) => (value, None),
+            Self::Between(lower, upper) => (lower, Some(upper)),
+        };
+        std::iter::once(first).chain(second)
+    }
+}
+
+fn from_key_error(error: KeyError) -> KeyConditionError {
+    match error {
+        KeyError::WrongKind { .. } => KeyConditionError::WrongKind,
+        other => KeyConditionError::Key(other),
+    }
+}
+
+/// Collects the conditions that ANDs hold together, each with its attribute.
+fn take_apart(
+    condition: Condition,
+    found: &mut Vec<(String, SortCondition)>,
+) -> Result<(), KeyConditionError> {
+    let (name, sort) = match condition {
+        Condition::And(left, right) => {
+            take_apart(*left, found)?;
+            return take_apart(*right, found);
+        }
+        Condition::Compare(left, comparator, right) => compare(left, comparator, right)?,
+        Condition::Between(first, lower, upper) => {
+            let name = key_name("BETWEEN", first)?;
+            (name, SortCondition::Between(value(lower)?, value(upper)?))
+        }
+        Condition::BeginsWith(first, prefix) => {
+            let name = key_name("begins_with", first)?;
+            (name, SortCondition::BeginsWith(value(prefix)?))
+        }
+        Condition::In(..) => return Err(KeyConditionError::Operator("IN")),
+        Condition::Exists(_) => return Err(KeyConditionError::Operator("attribute_exists")),
+        Condition::NotExists(_) => {
+            return Err(KeyConditionError::Operator("attribute_not_exists"));
+        }
+        Condition::IsType(..) => return Err(KeyConditionError::Operator("attribute_type")),
+        Condition::Contains(..) => return Err(KeyConditionError::Operator("contains")),
+        Condition::Or(..) => return Err(KeyConditionError::Operator("OR")),
+        Condition::Not(_) => return Err(KeyConditionError::Operator("NOT")),
+    };
+    if found.iter().any(|(known, _)| *known == name) {
+        return Err(KeyConditionError::TwicePerKey);
+    }
+    found.push((name, sort));
+    Ok(())
+}
+
+fn compare(
+    left: Operand,
+    comparator: Comparator,
+    right: Operand,
+) -> Result<(String, SortCondition), KeyConditionError> {
+    if comparator == Comparator::NotEqual {
+        return Err(KeyConditionError::Operator("<>"));
+    }
+    let (name, comparator, value) = match (left, right) {
+        (Operand::Size(_), _) | (_, Operand::Size(_)) => {
+            return Err(KeyConditionError::NestedOperation);
+        }
+        (Operand::Path(path), right) => (top_level(&path)?, comparator, value(right)?),
+        (Operand::Value(value), Operand::Path(path)) => {
+            (top_level(&path)?, comparator.mirrored(), value)
+        }
+        (Operand::Value(_), Operand::Value(_)) => return Err(KeyConditionError::NoName),
+    };
+    let condition = match comparator {
+        Comparator::Equal | Comparator::NotEqual => SortCondition::Equal(value),
+        Comparator::Less => SortCondition::Less(value),
+        Comparator::LessOrEqual => SortCondition::LessOrEqual(value),
+        Comparator::Greater => SortCondition::Greater(value),
+        Comparator::GreaterOrEqual => SortCondition::GreaterOrEqual(value),
+    };
+    Ok((name, condition))
+}
+
+fn key_name(operator: &'static str, operand: Operand) -> Result<String, KeyConditionError> {
+    match operand {
+        Operand::Path(path) => top_level(&path),
+        Operand::Value(_) => Err(KeyConditionError::KeyNotFirst(operator)),
+        Operand::Size(_) => Err(KeyConditionError::NestedOperation),
+    }
+}
+
+fn top_level(path: &Path) -> Result<String, KeyConditionError> {
+    match path.nested() {
+        [] => Ok(path.name().to_owned()),
+        _ => Err(KeyConditionError::NestedAttribute),
+    }
+}
+
+fn value(operand: Operand) -> Result<Value, KeyConditionError> {
+    match operand {
+        Operand::Value(value) => Ok(value),
+        Operand::Path(_) => Err(KeyConditionError::SeveralNames),
+        Operand::Size(_) => Err(KeyConditionError::NestedOperation),
+    }
+}
+
+/// Gives each key of `schema` its condition.
+fn assign(
+    mut found: Vec<(String, SortCondition)>,
+    schema: &KeySchema,
+) -> Result<KeyCondition, KeyConditionError> {
+    let partition_name = &schema.partition.name;
+    let at = found.iter().position(|(name, _)| name == partition_name);
+    let at = at.ok_or_else(|| KeyConditionError::Missed(partition_name.clone()))?;
+    let (partition_name, SortCondition::Equal(partition)) = found.swap_remove(at) else {
+        return Err(KeyConditionError::NotSupported);
+    };
+    let condition = KeyCondition {
+        partition_name,
+        partition,
+        sort: found.pop(),
+    };
+    condition.check(schema)?;
+    Ok(condition)
+}

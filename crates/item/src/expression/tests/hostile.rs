@@ -1,0 +1,192 @@
+//! Whatever the text, it is read or refused, never a panic.
+
+use proptest::prelude::*;
+
+use super::{item, placeholders};
+use crate::KeyKind;
+use crate::expression::{
+    Condition, ExpressionError, KeyCondition, NESTING_MAX, OPERATORS_MAX, Placeholders, Problem,
+    Projection, Update,
+};
+use crate::schema::{KeyAttribute, KeySchema};
+use crate::value::{Value, arbitrary::any_item};
+
+fn any_placeholders() -> Placeholders {
+    placeholders(
+        &[("#a", "a"), ("#b", "b c")],
+        &[
+            (":n", Value::from(1)),
+            (":s", Value::from("S")),
+            (":l", Value::L(vec![])),
+        ],
+    )
+}
+
+fn read_as_everything(text: &str) {
+    let placeholders = &mut any_placeholders();
+    let schema = KeySchema::new(KeyAttribute::new("a", KeyKind::S), None);
+    let mut item = item(r#"{"a": {"L": [{"N":"1"}]}, "b": {"N":"2"}, "c": {"M": {}}}"#);
+    if let Ok(condition) = Condition::parse(text, placeholders) {
+        condition.matches(&item).expect("whole");
+    }
+    if let Ok(projection) = Projection::parse(text, placeholders) {
+        let _ = projection.apply(&item);
+    }
+    let _ = KeyCondition::parse(text, placeholders, &schema);
+    if let Ok(update) = Update::parse(text, placeholders) {
+        let _ = update.apply(&mut item);
+    }
+}
+
+fn problem<T: std::fmt::Debug>(outcome: Result<T, ExpressionError>) -> Problem {
+    match outcome.expect_err("a refusal") {
+        ExpressionError::Invalid { problem, .. } => problem,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn nesting_is_bounded_before_the_stack_is() {
+    for (open, inner, close) in [
+        ("(", "a = :n", ")"),
+        ("NOT ", "a = :n", ""),
+        ("NOT (", "a = :n", ")"),
+        ("size(", "a", ")"),
+        ("(", "a", ")"),
+        ("a = (", "b", ")"),
+        ("a IN (", "b", ")"),
+    ] {
+        for levels in [NESTING_MAX - 1, NESTING_MAX, NESTING_MAX + 1, 1000, 100_000] {
+            read_as_everything(&format!(
+                "{}{inner}{}",
+                open.repeat(levels),
+                close.repeat(levels)
+            ));
+            read_as_everything(&open.repeat(levels));
+        }
+    }
+    let not = |levels| {
+        let text = format!("{}a = :n", "NOT ".repeat(levels));
+        Condition::parse(&text, &mut any_placeholders())
+    };
+    assert!(not(NESTING_MAX).is_ok());
+    assert_eq!(problem(not(NESTING_MAX + 1)), Problem::TooDeep(NESTING_MAX));
+    let calls = |levels| {
+        let text = format!(
+            "SET a = {}b{}",
+            "list_append(b, ".repeat(levels),
+            ")".repeat(levels)
+        );
+        Update::parse(&text, &mut any_placeholders())
+    };
+    assert!(calls(NESTING_MAX).is_ok());
+    assert_eq!(
+        problem(calls(NESTING_MAX + 1)),
+        Problem::TooDeep(NESTING_MAX)
+    );
+}
+
+#[test]
+fn the_longest_chain_is_evaluated_and_dropped() {
+    let text = vec!["a=:n"; OPERATORS_MAX / 2].join(" AND ");
+    let chain = Condition::parse(&text, &mut any_placeholders()).expect("a chain");
+    assert_eq!(chain.matches(&item(r#"{"a": {"N":"1"}}"#)), Ok(true));
+}
+
+#[test]
+fn a_megabyte_is_refused_unread() {
+    let text = "(".repeat(1 << 20);
+    let outcome = Condition::parse(&text, &mut any_placeholders());
+    assert_eq!(problem(outcome), Problem::TooLong(1 << 20));
+}
+
+#[test]
+fn as_many_paths_as_fit_are_compared() {
+    let paths: Vec<String> = (0..700).map(|index| format!("a[{index}]")).collect();
+    read_as_everything(&format!("REMOVE {}", paths[..500].join(",")));
+    read_as_everything(&paths[..550].join(","));
+}
+
+/// Texts made of what expressions are made of.
+fn token_soup() -> impl Strategy<Value = String> {
+    let words = proptest::sample::select(vec![
+        "a",
+        "b",
+        "c",
+        "a.b",
+        "a[0]",
+        "#a",
+        "#b",
+        "#x",
+        ":n",
+        ":s",
+        ":l",
+        ":x",
+        "=",
+        "<>",
+        "<",
+        "<=",
+        ">",
+        ">=",
+        "(",
+        ")",
+        "((",
+        "))",
+        "[",
+        "]",
+        ",",
+        ".",
+        "+",
+        "-",
+        "AND",
+        "OR",
+        "NOT",
+        "BETWEEN",
+        "IN",
+        "SET",
+        "REMOVE",
+        "ADD",
+        "DELETE",
+        "size(",
+        "size(a)",
+        "contains(",
+        "begins_with(a,:s)",
+        "attribute_exists(a)",
+        "attribute_type(",
+        "if_not_exists(a,",
+        "list_append(",
+        "name",
+        "0",
+        "7",
+        "_",
+        "é",
+        "a = :n",
+        "b > c",
+    ]);
+    proptest::collection::vec(words, 0..24).prop_map(|words| words.join(" "))
+}
+
+proptest! {
+    #[test]
+    fn random_texts_do_no_harm(text in "\\PC{0,64}") {
+        read_as_everything(&text);
+    }
+
+    #[test]
+    fn random_tokens_do_no_harm(text in token_soup()) {
+        read_as_everything(&text);
+        read_as_everything(&format!("SET a = {text}"));
+        read_as_everything(&format!("a = {text}"));
+    }
+
+    #[test]
+    fn random_items_are_updated_or_left_alone(text in token_soup(), before in any_item()) {
+        let Ok(update) = Update::parse(&format!("SET a = {text}"), &mut any_placeholders()) else {
+            return Ok(());
+        };
+        let mut after = before.clone();
+        if update.apply(&mut after).is_err() {
+            prop_assert_eq!(after, before);
+        }
+    }
+}
