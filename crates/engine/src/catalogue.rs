@@ -135,17 +135,26 @@ impl SharedCatalogue {
     }
 
     pub(crate) fn now(&self) -> Arc<Catalogue> {
-        let guard = self.0.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let guard = self
+            .0
+            .read()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         Arc::clone(&guard)
     }
 
     pub(crate) fn table(&self, name: &str) -> Result<Arc<Table>, StoreError> {
-        let guard = self.0.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let guard = self
+            .0
+            .read()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         guard.get(name).cloned()
     }
 
     pub(crate) fn replace(&self, catalogue: Catalogue) {
-        let mut guard = self.0.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut guard = self
+            .0
+            .write()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         *guard = Arc::new(catalogue);
     }
 }

@@ -60,8 +60,14 @@ pub(crate) struct NewChange<'a> {
 impl NewChange<'_> {
     /// `version · kind · flags · at_ms(8) · len(2) · item key · [len(4) · old] · [len(4) · new]`
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let keeps_old = matches!(self.view, StreamView::OldImage | StreamView::NewAndOldImages);
-        let keeps_new = matches!(self.view, StreamView::NewImage | StreamView::NewAndOldImages);
+        let keeps_old = matches!(
+            self.view,
+            StreamView::OldImage | StreamView::NewAndOldImages
+        );
+        let keeps_new = matches!(
+            self.view,
+            StreamView::NewImage | StreamView::NewAndOldImages
+        );
         let old = self.old.filter(|_| keeps_old);
         let new = self.new.filter(|_| keeps_new);
         let kind = match (self.old, self.new) {
@@ -79,7 +85,11 @@ impl NewChange<'_> {
         if new.is_some() {
             flags |= HAS_NEW;
         }
-        let images: usize = [old, new].into_iter().flatten().map(|value| value.len()).sum();
+        let images: usize = [old, new]
+            .into_iter()
+            .flatten()
+            .map(|value| value.len())
+            .sum();
         let mut out = Vec::with_capacity(32 + self.item_key.len() + images);
         out.extend_from_slice(&[VERSION, kind, flags]);
         out.extend_from_slice(&self.at_ms.to_be_bytes());
@@ -133,8 +143,8 @@ pub(crate) fn decode(
     let old = image(HAS_OLD)?;
     let new = image(HAS_NEW)?;
     let mut key_bytes = item_key.get(1..).ok_or(DecodeError::Damaged)?;
-    let (partition, sort) = crate::layout::take_key_values(schema, &mut key_bytes)
-        .map_err(|_| DecodeError::Damaged)?;
+    let (partition, sort) =
+        crate::layout::take_key_values(schema, &mut key_bytes).map_err(|_| DecodeError::Damaged)?;
     let mut key = Item::new().with(schema.partition.name.as_str(), partition);
     if let (Some(attribute), Some(sort)) = (&schema.sort, sort) {
         key.insert(attribute.name.as_str(), sort);

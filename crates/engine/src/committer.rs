@@ -231,13 +231,11 @@ impl Committer {
             shared.synced_commit.store(commit, Ordering::Release);
         }
         shared.metrics.committed(bytes, started.elapsed());
-        shared
-            .last_change
-            .send_if_modified(|last| {
-                let newer = record.next_change > *last;
-                *last = record.next_change;
-                newer
-            });
+        shared.last_change.send_if_modified(|last| {
+            let newer = record.next_change > *last;
+            *last = record.next_change;
+            newer
+        });
         Ok(())
     }
 

@@ -236,7 +236,10 @@ impl Engine {
         let limit = limit.min(CHANGES_PAGE_MAX);
         let whole = layout::change_key(table.id(), 0)..=layout::change_key(table.id(), u64::MAX);
         let snapshot = shared.database.snapshot();
-        let oldest = match snapshot.range(&shared.keyspaces.changes, whole.clone()).next() {
+        let oldest = match snapshot
+            .range(&shared.keyspaces.changes, whole.clone())
+            .next()
+        {
             Some(guard) => Some(sequence_of(&guard.key().map_err(unavailable)?)?),
             None => None,
         };
@@ -305,7 +308,8 @@ impl Engine {
         tokio::task::spawn_blocking(move || {
             let names = shared.database.list_keyspace_names();
             for name in names {
-                let keyspace = crate::keyspaces::open(&shared.database, &name).map_err(unavailable)?;
+                let keyspace =
+                    crate::keyspaces::open(&shared.database, &name).map_err(unavailable)?;
                 keyspace.rotate_memtable_and_wait().map_err(unavailable)?;
                 keyspace.major_compact().map_err(unavailable)?;
             }

@@ -170,7 +170,7 @@ fn decide(
                 return Ok(Err(Refusal::Reason(CancelReason::Invalid(refused))));
             }
             let value = record::encode(&item, &table.key);
-            let touched = || Projection::from_paths(update.paths().cloned());
+            let touched = || Projection::new(update.paths().cloned());
             let returned = match action.returning {
                 Returning::Nothing => None,
                 Returning::AllOld => before,

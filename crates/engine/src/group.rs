@@ -3,7 +3,7 @@
 //! Everything that changes an item passes through [`Group::apply`], whatever asked for it: a
 //! request, the expiry of an item, a restored backup.
 
-use fjall::{Database, UserKey, UserValue, WriteBatch};
+use fjall::{Database, OwnedWriteBatch, UserKey, UserValue};
 use homeport_item::binary::DecodeError;
 use homeport_store::StoreError;
 use rustc_hash::FxHashMap;
@@ -28,7 +28,7 @@ pub(crate) struct Mutation<'a> {
 
 pub(crate) struct Group<'a> {
     keyspaces: &'a Keyspaces,
-    batch: WriteBatch,
+    batch: OwnedWriteBatch,
     /// Items written by this very group, which the store does not show yet.
     pending: FxHashMap<(TableId, UserKey), Option<UserValue>>,
     pending_tokens: FxHashMap<UserKey, UserValue>,
@@ -46,7 +46,7 @@ impl<'a> Group<'a> {
     ) -> Self {
         Self {
             keyspaces,
-            batch: WriteBatch::with_capacity(database.clone(), 64),
+            batch: OwnedWriteBatch::with_capacity(database.clone(), 64),
             pending: FxHashMap::default(),
             pending_tokens: FxHashMap::default(),
             next_change,
@@ -259,7 +259,11 @@ impl<'a> Group<'a> {
         let key = layout::change_key(table.id(), self.next_change);
         self.next_change += 1;
         let keyspaces = self.keyspaces;
-        self.insert(&keyspaces.changes, UserKey::from(&key[..]), change.encode().into());
+        self.insert(
+            &keyspaces.changes,
+            UserKey::from(&key[..]),
+            change.encode().into(),
+        );
     }
 
     pub(crate) fn load_token(&self, key: &UserKey) -> Result<Option<UserValue>, fjall::Error> {
@@ -290,7 +294,7 @@ impl<'a> Group<'a> {
         self.next_change
     }
 
-    pub(crate) fn finish(self) -> WriteBatch {
+    pub(crate) fn finish(self) -> OwnedWriteBatch {
         self.batch
     }
 }

@@ -59,11 +59,7 @@ pub(crate) fn item_key(partition: &Value, sort: Option<&Value>) -> UserKey {
 }
 
 /// `bucket · index partition · index sort · table partition · table sort`
-pub(crate) fn index_entry_key(
-    partition: &Value,
-    sort: Option<&Value>,
-    item_key: &[u8],
-) -> UserKey {
+pub(crate) fn index_entry_key(partition: &Value, sort: Option<&Value>, item_key: &[u8]) -> UserKey {
     let mut bytes = partition_prefix(partition);
     if let Some(sort) = sort {
         let is_key = key::encode(sort, &mut bytes);

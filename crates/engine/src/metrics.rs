@@ -37,7 +37,8 @@ impl Metrics {
     pub(crate) fn committed(&self, bytes: usize, took: Duration) {
         self.commits.fetch_add(1, Ordering::Relaxed);
         self.commit_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.commit_micros.fetch_add(micros(took), Ordering::Relaxed);
+        self.commit_micros
+            .fetch_add(micros(took), Ordering::Relaxed);
     }
 
     pub(crate) fn waited_for_flush(&self, took: Duration) {

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use fjall::{UserKey, UserValue};
 use homeport_item::Item;
-use homeport_item::expression::{self, Condition};
+use homeport_item::expression::{self, Condition, UpdateOperand};
 use homeport_store::{
-    Action, Returning, StoreError, TRANSACTION_ACTIONS_MAX, TRANSACTION_SIZE_MAX_BYTES,
-    Transaction,
+    Action, Returning, StoreError, TRANSACTION_ACTIONS_MAX, TRANSACTION_SIZE_MAX_BYTES, Transaction,
 };
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -200,9 +199,20 @@ fn prepare_action(
 
 /// Roughly what the values of an update take.
 fn update_size(update: &expression::Update) -> usize {
-    let sets = update.set.iter().map(|(_, operand)| operand.size());
+    let sets = update.set.iter().map(|(_, operand)| operand_size(operand));
     let others = update.add.iter().chain(&update.delete);
     sets.sum::<usize>() + others.map(|(_, value)| value.size()).sum::<usize>()
+}
+
+fn operand_size(operand: &UpdateOperand) -> usize {
+    match operand {
+        UpdateOperand::Path(_) => 0,
+        UpdateOperand::Value(value) => value.size(),
+        UpdateOperand::IfNotExists(_, inner) => operand_size(inner),
+        UpdateOperand::ListAppend(left, right)
+        | UpdateOperand::Plus(left, right)
+        | UpdateOperand::Minus(left, right) => operand_size(left) + operand_size(right),
+    }
 }
 
 fn has_repeated_item(actions: &[PreparedAction]) -> bool {

@@ -225,9 +225,11 @@ impl Shared {
             let is_full = walk.limit.is_some_and(|limit| page.scanned >= limit)
                 || page_bytes >= PAGE_SIZE_MAX_BYTES;
             if is_full {
-                page.next = Some(walk.source.page_key(&key).ok_or_else(|| {
-                    unavailable("a stored key is damaged")
-                })?);
+                page.next = Some(
+                    walk.source
+                        .page_key(&key)
+                        .ok_or_else(|| unavailable("a stored key is damaged"))?,
+                );
             }
             if looked.matches {
                 page.count += 1;
@@ -270,7 +272,11 @@ pub(crate) fn project(
     let Some(projection) = projection else {
         return record.to_item();
     };
-    if projection.paths.iter().any(|path| !path.nested().is_empty()) {
+    if projection
+        .paths
+        .iter()
+        .any(|path| !path.nested().is_empty())
+    {
         return Ok(projection.apply(&record.to_item()?));
     }
     let mut item = Item::new();
@@ -488,7 +494,9 @@ fn key_range(schema: &KeySchema, condition: &KeyCondition) -> Result<KeyRange, S
             schema.partition.name
         )));
     }
-    schema.check_partition(&condition.partition).map_err(invalid)?;
+    schema
+        .check_partition(&condition.partition)
+        .map_err(invalid)?;
     let partition = layout::partition_prefix(&condition.partition);
     let Some((name, sort)) = &condition.sort else {
         return Ok(KeyRange::starting_with(partition));

@@ -148,7 +148,12 @@ impl<'a> Record<'a> {
         if self.schema.partition.name == name {
             return Ok(Some(self.key_values()?.0));
         }
-        if self.schema.sort.as_ref().is_some_and(|sort| sort.name == name) {
+        if self
+            .schema
+            .sort
+            .as_ref()
+            .is_some_and(|sort| sort.name == name)
+        {
             return Ok(self.key_values()?.1);
         }
         if !self.shows(name) {
@@ -222,7 +227,9 @@ impl Document for Record<'_> {
 
 /// An expiry in whole seconds; numbers that cannot be one are none.
 pub(crate) fn expiry_secs(number: &Number) -> Option<u64> {
-    u64::try_from(number.floor_i64()).ok().filter(|secs| *secs > 0)
+    u64::try_from(number.floor_i64())
+        .ok()
+        .filter(|secs| *secs > 0)
 }
 
 /// Whether something that expires at `expires_at_secs` is gone at `now_secs`.
@@ -316,7 +323,11 @@ mod tests {
 
     #[test]
     fn an_item_comes_back_whole_though_its_keys_are_stored_once() {
-        let item = Item::new().with("pk", "a").with("sk", 7).with("ttl", 12).with("x", "y");
+        let item = Item::new()
+            .with("pk", "a")
+            .with("sk", 7)
+            .with("ttl", 12)
+            .with("x", "y");
         let schema = schema();
         let key = layout::item_key(item.get("pk").unwrap(), item.get("sk"));
         let value = encode(&item, &schema);
@@ -336,6 +347,9 @@ mod tests {
         assert!(!is_expired(1_700_000_001, now));
         assert!(!is_expired(5, now));
         assert_eq!(expiry_secs(&"-5".parse().unwrap()), None);
-        assert_eq!(expiry_secs(&"1700000000.9".parse().unwrap()), Some(1_700_000_000));
+        assert_eq!(
+            expiry_secs(&"1700000000.9".parse().unwrap()),
+            Some(1_700_000_000)
+        );
     }
 }

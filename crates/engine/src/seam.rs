@@ -25,10 +25,12 @@ const BUILD_POLL: std::time::Duration = std::time::Duration::from_millis(5);
 impl Store for Engine {
     async fn ensure_tables(&self, tables: &[TableSchema]) -> Result<(), StoreError> {
         for schema in tables {
-            self.ensure_table(schema).await.map_err(|error| match error {
-                TableError::Store(error) => error,
-                other => StoreError::Invalid(other.to_string()),
-            })?;
+            self.ensure_table(schema)
+                .await
+                .map_err(|error| match error {
+                    TableError::Store(error) => error,
+                    other => StoreError::Invalid(other.to_string()),
+                })?;
         }
         Ok(())
     }
@@ -57,18 +59,14 @@ impl Store for Engine {
             return decode_page(self.query_stored(&request)?, request.projection.as_ref());
         }
         let engine = self.clone();
-        blocking(move || {
-            decode_page(engine.query_stored(&request)?, request.projection.as_ref())
-        })
-        .await
+        blocking(move || decode_page(engine.query_stored(&request)?, request.projection.as_ref()))
+            .await
     }
 
     async fn scan(&self, request: Scan) -> Result<Page, StoreError> {
         let engine = self.clone();
-        blocking(move || {
-            decode_page(engine.scan_stored(&request)?, request.projection.as_ref())
-        })
-        .await
+        blocking(move || decode_page(engine.scan_stored(&request)?, request.projection.as_ref()))
+            .await
     }
 
     async fn batch_get(&self, request: BatchGet) -> Result<BatchGetAnswer, StoreError> {

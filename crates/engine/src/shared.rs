@@ -140,13 +140,19 @@ impl Shared {
 
     /// Remembers a running job, so that closing can wait for it.
     pub(crate) fn keep_job(&self, handle: JoinHandle<()>) {
-        let mut jobs = self.jobs.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut jobs = self
+            .jobs
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         jobs.retain(|job| !job.is_finished());
         jobs.push(handle);
     }
 
     pub(crate) fn take_jobs(&self) -> Vec<JoinHandle<()>> {
-        let mut jobs = self.jobs.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut jobs = self
+            .jobs
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         std::mem::take(&mut jobs)
     }
 

@@ -85,7 +85,9 @@ pub(crate) fn sweep(shared: &Arc<Shared>) -> Result<Swept, StoreError> {
 
 fn sweep_expired(shared: &Shared) -> Result<u64, StoreError> {
     let mut total = 0;
-    let mut from = record::oldest_expiry_secs(shared.now_secs()).to_be_bytes().to_vec();
+    let mut from = record::oldest_expiry_secs(shared.now_secs())
+        .to_be_bytes()
+        .to_vec();
     loop {
         let now_secs = u64::try_from(shared.now_secs()).unwrap_or(0);
         let to = (now_secs + 1).to_be_bytes().to_vec();

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use fjall::{Keyspace, UserKey, UserValue};
+use homeport_item::Item;
 use homeport_item::binary::DecodeError;
 use homeport_item::schema::{IndexSchema, KeyError, KeySchema, TableSchema};
-use homeport_item::Item;
 use homeport_store::StoreError;
 use serde::{Deserialize, Serialize};
 
@@ -85,7 +85,10 @@ impl Table {
     /// Whether background work on the table is left to be done.
     pub(crate) fn has_job(&self) -> bool {
         self.record.expiry_job.is_some()
-            || self.indexes.iter().any(|index| index.state == IndexState::Building)
+            || self
+                .indexes
+                .iter()
+                .any(|index| index.state == IndexState::Building)
     }
 
     /// The index that reads may use.
@@ -197,7 +200,9 @@ impl Index {
         // An index that was added later meets items whose attribute has another type: those are
         // not in it, as in DynamoDB.
         let fits = self.schema.key.check_partition(&partition).is_ok()
-            && sort.as_ref().is_none_or(|sort| self.schema.key.check_sort(sort).is_ok());
+            && sort
+                .as_ref()
+                .is_none_or(|sort| self.schema.key.check_sort(sort).is_ok());
         Ok(fits.then(|| layout::index_entry_key(&partition, sort.as_ref(), item_key)))
     }
 
