@@ -269,23 +269,10 @@ pub(crate) fn project(
     record: &Record<'_>,
     projection: Option<&Projection>,
 ) -> Result<Item, DecodeError> {
-    let Some(projection) = projection else {
-        return record.to_item();
-    };
-    if projection
-        .paths
-        .iter()
-        .any(|path| !path.nested().is_empty())
-    {
-        return Ok(projection.apply(&record.to_item()?));
+    match projection {
+        Some(projection) => projection.read(record),
+        None => record.to_item(),
     }
-    let mut item = Item::new();
-    for path in &projection.paths {
-        if let Some(value) = record.attribute(path.name())? {
-            item.insert(path.name(), value);
-        }
-    }
-    Ok(item)
 }
 
 /// What a query or scan reads from.
