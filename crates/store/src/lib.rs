@@ -3,6 +3,8 @@
 
 mod answer;
 mod error;
+#[cfg(feature = "model")]
+pub mod model;
 mod request;
 
 pub use answer::{BatchGetAnswer, BatchWriteAnswer, Page};
@@ -26,6 +28,11 @@ pub const BATCH_GET_MAX: usize = 100;
 pub const BATCH_WRITE_MAX: usize = 25;
 /// A page of a query, a scan or a batch get ends when its items count for this much.
 pub const PAGE_SIZE_MAX_BYTES: usize = 1024 * 1024;
+
+/// An expiry that lies further back than this is no expiry, but a value in another unit or none.
+pub const TTL_AGE_MAX_SECS: i64 = 5 * 365 * 24 * 60 * 60;
+/// How long a transaction's token makes a repeat harmless.
+pub const TOKEN_LIFETIME_SECS: i64 = 10 * 60;
 
 /// A store of tables.
 ///
