@@ -2,6 +2,8 @@
 //! answers and errors they get. Backends implement [`Store`]; nothing here knows any of them.
 
 mod answer;
+#[cfg(feature = "contract")]
+pub mod contract;
 mod error;
 #[cfg(feature = "model")]
 pub mod model;
