@@ -43,10 +43,12 @@ pub const TOKEN_LIFETIME_SECS: i64 = 10 * 60;
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Makes sure that each table exists with the given keys, indexes, time to live and stream:
-    /// missing tables and indexes are created, and nothing is ever removed.
+    /// missing tables and indexes are created, and nothing is ever removed. Once this is answered
+    /// they can be used; an index added to a table with items may still be filling.
     ///
     /// # Errors
-    /// [`StoreError::Invalid`] when a table exists with other keys than asked for.
+    /// [`StoreError::Invalid`] when a schema cannot be, or a table or an index exists with other
+    /// keys than asked for.
     async fn ensure_tables(&self, tables: &[TableSchema]) -> Result<(), StoreError>;
 
     /// One item by its key.

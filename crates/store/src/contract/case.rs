@@ -11,7 +11,8 @@ use homeport_item::{Item, KeyKind, Value};
 
 use crate::{BatchWrite, Get, Page, Put, Query, Scan, Store, WriteRequest};
 
-/// How long an index may lag behind its table.
+/// How long an index may lag behind its table. That it can be asked at all is what `ensure_tables`
+/// waits for.
 const LAG_MAX: Duration = Duration::from_secs(10);
 /// How long to wait before looking again.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);

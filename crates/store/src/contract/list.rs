@@ -203,11 +203,12 @@ macro_rules! contract_group {
             one_failed_condition_writes_nothing,
             each_action_has_its_reason_in_order,
             an_action_that_does_not_fit_its_item_cancels_the_rest,
-            a_condition_sees_the_item_as_it_was_before,
+            a_condition_sees_what_the_transaction_before_wrote,
             two_actions_on_one_item_are_refused,
             a_transaction_has_one_to_a_hundred_actions,
             a_transaction_past_four_megabytes_is_refused,
             transactions_handed_over_together_have_outcomes_of_their_own,
+            many_transactions_can_be_handed_over_together,
             transact_get_answers_in_the_order_asked,
             transact_get_asks_for_one_to_a_hundred_items,
         ]);

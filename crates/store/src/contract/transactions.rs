@@ -1,18 +1,18 @@
 //! Transactions: all or nothing, with a reason for each action.
 
-use homeport_item::Item;
 use homeport_item::expression::{Condition, Path, Projection, Update as Changes};
+use homeport_item::{Item, KeyKind};
 
-use super::case::{Case, item};
+use super::case::{Case, item, partition};
 use super::outcome::Outcome;
 use crate::{
-    Action, CancelReason, Check, Delete, Get, Put, TRANSACTION_ACTIONS_MAX, TransactError,
+    Action, CancelReason, Check, Delete, Get, Put, Query, TRANSACTION_ACTIONS_MAX, TransactError,
     Transaction, Update,
 };
 
 pub async fn every_kind_of_action_happens(case: &Case) {
     let table = case.keyed().await;
-    let other = case.sorted(homeport_item::KeyKind::N).await;
+    let other = case.sorted(KeyKind::N).await;
     case.put_all(&table, ["deleted", "updated", "checked"].map(item))
         .await;
     let sorted = item("put").with("sk", 1);
@@ -121,7 +121,7 @@ pub async fn an_action_that_does_not_fit_its_item_cancels_the_rest(case: &Case) 
     assert_eq!(case.get(&table, item("put")).await, None);
 }
 
-pub async fn a_condition_sees_the_item_as_it_was_before(case: &Case) {
+pub async fn a_condition_sees_what_the_transaction_before_wrote(case: &Case) {
     let table = case.keyed().await;
     case.put(&table, item("a").with("n", 0)).await;
     let is_zero = Path::new("n").equals(0);
@@ -213,9 +213,29 @@ pub async fn transactions_handed_over_together_have_outcomes_of_their_own(case: 
     assert_eq!(case.store.transact_each(vec![]).await, []);
 }
 
+pub async fn many_transactions_can_be_handed_over_together(case: &Case) {
+    let table = case.sorted(KeyKind::N).await;
+    let each: Vec<_> = (0..150)
+        .map(|n| {
+            let item = |pk: &str| item(pk).with("sk", n);
+            Transaction::new(vec![
+                Put::new(&table, item("a")).when(not_exists()).into(),
+                Put::new(&table, item("b")).into(),
+            ])
+        })
+        .collect();
+    let count = each.len();
+    let outcomes = case.store.transact_each(each).await;
+    assert_eq!(outcomes, vec![Ok(()); count]);
+    for pk in ["a", "b"] {
+        let found = case.query(Query::new(&table, partition(pk))).await;
+        assert_eq!(found.len(), count, "{pk}");
+    }
+}
+
 pub async fn transact_get_answers_in_the_order_asked(case: &Case) {
     let table = case.keyed().await;
-    let other = case.sorted(homeport_item::KeyKind::N).await;
+    let other = case.sorted(KeyKind::N).await;
     let sorted = item("a").with("sk", 1);
     case.put(&table, item("b").with("n", 1).with("m", 2)).await;
     case.put(&other, sorted.clone()).await;
