@@ -1,1 +1,46 @@
-//! The embedded store.
+//! The embedded store: tables with DynamoDB's semantics on a local disk.
+//!
+//! One thread writes (`committer`), everyone reads from snapshots (`read`), and every change of an
+//! item goes through one function (`group`). Only this crate names the key-value store below, and
+//! none of its types leave the crate.
+
+mod backup;
+mod catalogue;
+mod changes;
+mod check;
+mod clock;
+mod committer;
+mod directory;
+mod engine;
+mod error;
+mod evaluate;
+mod group;
+mod jobs;
+mod journal;
+mod keyspaces;
+mod latch;
+mod layout;
+mod metrics;
+mod options;
+mod prepare;
+mod read;
+mod record;
+mod seam;
+mod shared;
+mod sweep;
+mod table;
+mod tables;
+mod tokens;
+
+pub use backup::{BackupError, BackupSummary, restore};
+pub use changes::{Change, ChangeKind, ChangePage};
+pub use check::CheckReport;
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use engine::{CHANGES_PAGE_MAX, Engine};
+pub use error::{OpenError, TableError};
+pub use metrics::MetricsSnapshot;
+pub use options::{Durability, Options};
+pub use read::StoredPage;
+pub use record::StoredItem;
+pub use sweep::Swept;
+pub use table::{IndexState, TableDescription};

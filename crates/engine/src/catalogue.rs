@@ -1,0 +1,160 @@
+//! Which tables there are: in memory for every operation, on disk in the catalogue keyspace.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, RwLock};
+
+use fjall::Database;
+use homeport_store::StoreError;
+use rustc_hash::FxHashMap;
+
+use crate::error::OpenError;
+use crate::keyspaces::{self, Keyspaces};
+use crate::layout::{self, TableId};
+use crate::table::{Index, Table, TableRecord};
+
+const TABLE_PREFIX: &[u8] = b"table/";
+const NEXT_ID_KEY: &[u8] = b"next-table-id";
+
+/// All tables at one moment; replaced as a whole when one changes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Catalogue {
+    by_name: BTreeMap<String, Arc<Table>>,
+    by_id: FxHashMap<TableId, Arc<Table>>,
+    pub(crate) next_id: TableId,
+}
+
+impl Catalogue {
+    /// Reads the catalogue and opens every table in it.
+    pub(crate) fn load(database: &Database, keyspaces: &Keyspaces) -> Result<Self, OpenError> {
+        let storage = |error: fjall::Error| OpenError::Storage(error.to_string());
+        let mut catalogue = Self {
+            next_id: 1,
+            ..Self::default()
+        };
+        if let Some(next) = keyspaces.catalogue.get(NEXT_ID_KEY).map_err(storage)? {
+            let bytes = next
+                .as_ref()
+                .try_into()
+                .map_err(|_| OpenError::DamagedCatalogue("the next table's id".to_owned()))?;
+            catalogue.next_id = TableId::from_be_bytes(bytes);
+        }
+        for guard in keyspaces.catalogue.prefix(TABLE_PREFIX) {
+            let value = guard.value().map_err(storage)?;
+            let record: TableRecord = serde_json::from_slice(&value)
+                .map_err(|error| OpenError::DamagedCatalogue(error.to_string()))?;
+            let table = open_table(database, record).map_err(storage)?;
+            catalogue.insert(Arc::new(table));
+        }
+        Ok(catalogue)
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Result<&Arc<Table>, StoreError> {
+        self.by_name
+            .get(name)
+            .ok_or_else(|| StoreError::TableMissing(name.to_owned()))
+    }
+
+    pub(crate) fn by_id(&self, id: TableId) -> Option<&Arc<Table>> {
+        self.by_id.get(&id)
+    }
+
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.by_name.values()
+    }
+
+    pub(crate) fn insert(&mut self, table: Arc<Table>) {
+        self.by_id.insert(table.id(), Arc::clone(&table));
+        self.by_name.insert(table.name().to_owned(), table);
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) -> Option<Arc<Table>> {
+        let table = self.by_name.remove(name)?;
+        self.by_id.remove(&table.id());
+        Some(table)
+    }
+
+    /// Whether a keyspace holds items or entries of a table in the catalogue.
+    pub(crate) fn uses_keyspace(&self, name: &str) -> bool {
+        self.tables().any(|table| {
+            layout::table_keyspace(table.id()) == name
+                || table
+                    .record
+                    .indexes
+                    .iter()
+                    .any(|index| layout::index_keyspace(table.id(), index.id) == name)
+        })
+    }
+}
+
+/// Opens or makes the keyspaces of a table.
+pub(crate) fn open_table(database: &Database, record: TableRecord) -> Result<Table, fjall::Error> {
+    let items = keyspaces::open(database, &layout::table_keyspace(record.id))?;
+    let indexes = record
+        .schema
+        .indexes
+        .iter()
+        .zip(&record.indexes)
+        .map(|(schema, index)| {
+            let name = layout::index_keyspace(record.id, index.id);
+            Ok(Index {
+                schema: Arc::new(schema.clone()),
+                state: index.state,
+                entries: keyspaces::open(database, &name)?,
+            })
+        })
+        .collect::<Result<_, fjall::Error>>()?;
+    Ok(Table {
+        key: Arc::new(record.schema.key.clone()),
+        items,
+        indexes,
+        record,
+    })
+}
+
+/// The key and value that keep a table in the catalogue keyspace.
+pub(crate) fn table_entry(record: &TableRecord) -> (Vec<u8>, Vec<u8>) {
+    let value = serde_json::to_vec(record).expect("a table record has string keys only");
+    (table_key(&record.schema.name), value)
+}
+
+pub(crate) fn table_key(name: &str) -> Vec<u8> {
+    [TABLE_PREFIX, name.as_bytes()].concat()
+}
+
+pub(crate) fn next_id_entry(next_id: TableId) -> (Vec<u8>, Vec<u8>) {
+    (NEXT_ID_KEY.to_vec(), next_id.to_be_bytes().to_vec())
+}
+
+/// The catalogue as everyone sees it. Only the committer replaces it.
+#[derive(Debug, Default)]
+pub(crate) struct SharedCatalogue(RwLock<Arc<Catalogue>>);
+
+impl SharedCatalogue {
+    pub(crate) fn new(catalogue: Catalogue) -> Self {
+        Self(RwLock::new(Arc::new(catalogue)))
+    }
+
+    pub(crate) fn now(&self) -> Arc<Catalogue> {
+        let guard = self
+            .0
+            .read()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        Arc::clone(&guard)
+    }
+
+    pub(crate) fn table(&self, name: &str) -> Result<Arc<Table>, StoreError> {
+        let guard = self
+            .0
+            .read()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        guard.get(name).cloned()
+    }
+
+    pub(crate) fn replace(&self, catalogue: Catalogue) {
+        let mut guard = self
+            .0
+            .write()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        *guard = Arc::new(catalogue);
+    }
+}

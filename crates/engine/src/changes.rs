@@ -1,0 +1,161 @@
+//! The change log: what happened to the items of tables that ask for it, in order.
+
+use fjall::UserValue;
+use homeport_item::Item;
+use homeport_item::binary::DecodeError;
+use homeport_item::schema::{KeySchema, StreamView};
+
+use crate::record::Record;
+
+const VERSION: u8 = 1;
+const BY_EXPIRY: u8 = 0b0001;
+const HAS_OLD: u8 = 0b0010;
+const HAS_NEW: u8 = 0b0100;
+
+/// What happened to an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeKind {
+    Insert,
+    Modify,
+    Remove,
+}
+
+/// One change of one item.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// Grows with every change of the whole store; never used twice.
+    pub sequence: u64,
+    pub at_ms: i64,
+    pub kind: ChangeKind,
+    /// Removed because its time to live had passed, not by a request.
+    pub by_expiry: bool,
+    pub key: Item,
+    /// The item before, where the table's stream keeps it.
+    pub old: Option<Item>,
+    /// The item after, where the table's stream keeps it.
+    pub new: Option<Item>,
+}
+
+/// A page of changes and where to read on.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ChangePage {
+    pub changes: Vec<Change>,
+    /// The sequence to ask for next: behind the last change of this page.
+    pub next: u64,
+    /// The oldest sequence that is still kept, when the page was asked to start before it: changes
+    /// in between are gone.
+    pub trimmed_to: Option<u64>,
+}
+
+/// What goes into the log for one change.
+pub(crate) struct NewChange<'a> {
+    pub(crate) view: StreamView,
+    pub(crate) at_ms: i64,
+    pub(crate) by_expiry: bool,
+    pub(crate) item_key: &'a [u8],
+    pub(crate) old: Option<&'a UserValue>,
+    pub(crate) new: Option<&'a UserValue>,
+}
+
+impl NewChange<'_> {
+    /// `version · kind · flags · at_ms(8) · len(2) · item key · [len(4) · old] · [len(4) · new]`
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let keeps_old = matches!(
+            self.view,
+            StreamView::OldImage | StreamView::NewAndOldImages
+        );
+        let keeps_new = matches!(
+            self.view,
+            StreamView::NewImage | StreamView::NewAndOldImages
+        );
+        let old = self.old.filter(|_| keeps_old);
+        let new = self.new.filter(|_| keeps_new);
+        let kind = match (self.old, self.new) {
+            (None, _) => 1,
+            (Some(_), Some(_)) => 2,
+            (Some(_), None) => 3,
+        };
+        let mut flags = 0;
+        if self.by_expiry {
+            flags |= BY_EXPIRY;
+        }
+        if old.is_some() {
+            flags |= HAS_OLD;
+        }
+        if new.is_some() {
+            flags |= HAS_NEW;
+        }
+        let images: usize = [old, new]
+            .into_iter()
+            .flatten()
+            .map(|value| value.len())
+            .sum();
+        let mut out = Vec::with_capacity(32 + self.item_key.len() + images);
+        out.extend_from_slice(&[VERSION, kind, flags]);
+        out.extend_from_slice(&self.at_ms.to_be_bytes());
+        let key_len = u16::try_from(self.item_key.len()).expect("keys are under 64 KB");
+        out.extend_from_slice(&key_len.to_be_bytes());
+        out.extend_from_slice(self.item_key);
+        for image in [old, new].into_iter().flatten() {
+            let len = u32::try_from(image.len()).expect("items are at most 400 KB");
+            out.extend_from_slice(&len.to_be_bytes());
+            out.extend_from_slice(image);
+        }
+        out
+    }
+}
+
+/// The time at which the change in `bytes` was made.
+pub(crate) fn changed_at_ms(bytes: &[u8]) -> Option<i64> {
+    bytes.get(3..11)?.try_into().ok().map(i64::from_be_bytes)
+}
+
+pub(crate) fn decode(
+    schema: &KeySchema,
+    sequence: u64,
+    bytes: &[u8],
+) -> Result<Change, DecodeError> {
+    let (&[version, kind, flags], rest) =
+        bytes.split_first_chunk::<3>().ok_or(DecodeError::Damaged)?;
+    if version != VERSION {
+        return Err(DecodeError::UnknownVersion(version));
+    }
+    let kind = match kind {
+        1 => ChangeKind::Insert,
+        2 => ChangeKind::Modify,
+        3 => ChangeKind::Remove,
+        _ => return Err(DecodeError::Damaged),
+    };
+    let (at_ms, rest) = rest.split_first_chunk::<8>().ok_or(DecodeError::Damaged)?;
+    let (key_len, rest) = rest.split_first_chunk::<2>().ok_or(DecodeError::Damaged)?;
+    let key_len = usize::from(u16::from_be_bytes(*key_len));
+    let (item_key, mut rest) = rest.split_at_checked(key_len).ok_or(DecodeError::Damaged)?;
+    let mut image = |flag: u8| -> Result<Option<Item>, DecodeError> {
+        if flags & flag == 0 {
+            return Ok(None);
+        }
+        let (len, after) = rest.split_first_chunk::<4>().ok_or(DecodeError::Damaged)?;
+        let len = u32::from_be_bytes(*len) as usize;
+        let (value, after) = after.split_at_checked(len).ok_or(DecodeError::Damaged)?;
+        rest = after;
+        Record::new(schema, item_key, value)?.to_item().map(Some)
+    };
+    let old = image(HAS_OLD)?;
+    let new = image(HAS_NEW)?;
+    let mut key_bytes = item_key.get(1..).ok_or(DecodeError::Damaged)?;
+    let (partition, sort) =
+        crate::layout::take_key_values(schema, &mut key_bytes).map_err(|_| DecodeError::Damaged)?;
+    let mut key = Item::new().with(schema.partition.name.as_str(), partition);
+    if let (Some(attribute), Some(sort)) = (&schema.sort, sort) {
+        key.insert(attribute.name.as_str(), sort);
+    }
+    Ok(Change {
+        sequence,
+        at_ms: i64::from_be_bytes(*at_ms),
+        kind,
+        by_expiry: flags & BY_EXPIRY != 0,
+        key,
+        old,
+        new,
+    })
+}

@@ -1,0 +1,388 @@
+//! The engine as its users hold it: opening, closing, and the operations that go beyond the seam.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+
+use fjall::{Database, Readable};
+use homeport_item::Item;
+use homeport_item::schema::{IndexSchema, StreamView, TableSchema};
+use homeport_store::{BatchGet, BatchGetAnswer, Get, Query, Scan, StoreError};
+
+use crate::backup::{BackupError, BackupSummary};
+use crate::catalogue::{Catalogue, SharedCatalogue};
+use crate::changes::{self, ChangePage};
+use crate::check::CheckReport;
+use crate::committer::{CommitRecord, Committer};
+use crate::directory;
+use crate::error::{OpenError, TableError, unavailable};
+use crate::keyspaces::Keyspaces;
+use crate::metrics::MetricsSnapshot;
+use crate::options::Options;
+use crate::prepare;
+use crate::read::StoredPage;
+use crate::record::StoredItem;
+use crate::shared::{Shared, stopped};
+use crate::sweep::{self, Swept};
+use crate::table::TableDescription;
+use crate::{backup, check, jobs, journal, layout, tables};
+
+/// Journals may take this much before what they hold is forced into the tables' own files; it
+/// bounds what a start after a crash has to read again.
+const JOURNAL_BYTES_MAX: u64 = 128 * 1024 * 1024;
+/// Changes that one call may return.
+pub const CHANGES_PAGE_MAX: usize = 1000;
+
+/// An open store. Clones share it; it closes when the last one is dropped.
+#[derive(Clone)]
+pub struct Engine {
+    handle: Arc<Handle>,
+}
+
+struct Handle {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    // Released last, when nothing writes any more.
+    _lock: File,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.stopping.store(true, Ordering::Release);
+        for job in self.shared.take_jobs() {
+            let _ = job.join();
+        }
+        self.shared.stop_committer();
+        for thread in self.threads.drain(..) {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Engine {
+    /// Opens the data directory at `path`, making it if there is none.
+    ///
+    /// # Errors
+    /// When another process has it open, it is damaged, or it cannot be read and written.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self, OpenError> {
+        let path = path.as_ref();
+        let lock = directory::prepare(path)?;
+        let store = path.join(layout::STORE_DIR);
+        journal::check(&store)?;
+        let storage = |error: fjall::Error| OpenError::Storage(error.to_string());
+        let database = Database::builder(&store)
+            .cache_size(options.cache_bytes)
+            .max_journaling_size(JOURNAL_BYTES_MAX)
+            .worker_threads(options.workers.max(1))
+            .manual_journal_persist(true)
+            .open()
+            .map_err(storage)?;
+        let keyspaces = Keyspaces::open(&database).map_err(storage)?;
+        let catalogue = Catalogue::load(&database, &keyspaces)?;
+        let last = match keyspaces.meta.get(layout::COMMIT_KEY).map_err(storage)? {
+            Some(bytes) => CommitRecord::decode(&bytes)
+                .ok_or_else(|| OpenError::DamagedCatalogue("the commit record".to_owned()))?,
+            None => CommitRecord::default(),
+        };
+        let unfinished: Vec<_> = catalogue
+            .tables()
+            .filter(|table| table.has_job())
+            .map(|table| table.id())
+            .collect();
+        let (shared, queue) = Shared::new(
+            options,
+            database,
+            keyspaces,
+            SharedCatalogue::new(catalogue),
+            last,
+        );
+        let shared = Arc::new(shared);
+        tables::drop_orphans(&shared);
+        let committer = Committer::new(Arc::clone(&shared), last);
+        let sweeper = Arc::clone(&shared);
+        let threads = vec![
+            spawn("homeport-commit", move || committer.run(queue))?,
+            spawn("homeport-sweep", move || sweep::run(&sweeper))?,
+        ];
+        for table in unfinished {
+            jobs::start(&shared, table);
+        }
+        Ok(Self {
+            handle: Arc::new(Handle {
+                shared,
+                threads,
+                _lock: lock,
+            }),
+        })
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.handle.shared
+    }
+
+    /// Makes a table.
+    ///
+    /// # Errors
+    /// When it exists or its schema cannot be.
+    pub async fn create_table(&self, schema: TableSchema) -> Result<TableDescription, TableError> {
+        self.shared().create_table(schema).await
+    }
+
+    /// Removes a table with everything in it.
+    ///
+    /// # Errors
+    /// When it does not exist.
+    pub async fn delete_table(&self, name: &str) -> Result<TableDescription, TableError> {
+        self.shared().delete_table(name.to_owned()).await
+    }
+
+    /// Adds an index. Items that are there already are entered in the background; until all are,
+    /// the index cannot be read.
+    ///
+    /// # Errors
+    /// When the table does not exist, has such an index, or cannot have it.
+    pub async fn add_index(&self, table: &str, index: IndexSchema) -> Result<(), TableError> {
+        self.shared().add_index(table.to_owned(), index).await
+    }
+
+    /// Removes an index.
+    ///
+    /// # Errors
+    /// When the table or the index does not exist.
+    pub async fn delete_index(&self, table: &str, index: &str) -> Result<(), TableError> {
+        self.shared()
+            .delete_index(table.to_owned(), index.to_owned())
+            .await
+    }
+
+    /// Sets or removes the attribute that holds the items' expiry.
+    ///
+    /// # Errors
+    /// When the table does not exist, or has another such attribute that was not removed before.
+    pub async fn set_ttl(&self, table: &str, attribute: Option<&str>) -> Result<(), TableError> {
+        self.shared()
+            .set_ttl(table.to_owned(), attribute.map(str::to_owned))
+            .await
+    }
+
+    /// Sets what the change log keeps of the table's changes.
+    ///
+    /// # Errors
+    /// When the table does not exist.
+    pub async fn set_stream(
+        &self,
+        table: &str,
+        stream: Option<StreamView>,
+    ) -> Result<(), TableError> {
+        self.shared().set_stream(table.to_owned(), stream).await
+    }
+
+    /// What is known about a table.
+    ///
+    /// # Errors
+    /// When it does not exist.
+    pub fn describe_table(&self, name: &str) -> Result<TableDescription, TableError> {
+        self.shared().describe_table(name)
+    }
+
+    /// The names of all tables, in order.
+    #[must_use]
+    pub fn table_names(&self) -> Vec<String> {
+        let catalogue = self.shared().catalogue.now();
+        catalogue
+            .tables()
+            .map(|table| table.name().to_owned())
+            .collect()
+    }
+
+    /// An item that is decoded when it is looked at.
+    ///
+    /// # Errors
+    /// When the table does not exist or the key is not one of it.
+    pub fn get_stored(&self, request: &Get) -> Result<Option<StoredItem>, StoreError> {
+        self.shared().get(request)
+    }
+
+    /// A page of a query whose items are decoded when they are looked at; the request's projection
+    /// is left to the caller.
+    ///
+    /// # Errors
+    /// When the table or index does not exist or the request is not valid.
+    pub fn query_stored(&self, request: &Query) -> Result<StoredPage, StoreError> {
+        self.shared().query(request)
+    }
+
+    /// A page of a scan whose items are decoded when they are looked at; the request's projection
+    /// is left to the caller.
+    ///
+    /// # Errors
+    /// When the table or index does not exist or the request is not valid.
+    pub fn scan_stored(&self, request: &Scan) -> Result<StoredPage, StoreError> {
+        self.shared().scan(request)
+    }
+
+    pub(crate) fn batch_get_now(&self, request: &BatchGet) -> Result<BatchGetAnswer, StoreError> {
+        self.shared().batch_get(request)
+    }
+
+    /// Up to `limit` changes of a table from sequence number `from` on; 0 is the oldest kept.
+    ///
+    /// # Errors
+    /// When the table does not exist or the log is damaged.
+    pub fn changes(&self, table: &str, from: u64, limit: usize) -> Result<ChangePage, StoreError> {
+        let shared = self.shared();
+        let table = shared.catalogue.table(table)?;
+        let limit = limit.min(CHANGES_PAGE_MAX);
+        let whole = layout::change_key(table.id(), 0)..=layout::change_key(table.id(), u64::MAX);
+        let snapshot = shared.database.snapshot();
+        let oldest = match snapshot
+            .range(&shared.keyspaces.changes, whole.clone())
+            .next()
+        {
+            Some(guard) => Some(sequence_of(&guard.key().map_err(unavailable)?)?),
+            None => None,
+        };
+        let range = layout::change_key(table.id(), from)..=*whole.end();
+        let mut page = ChangePage {
+            next: from,
+            trimmed_to: oldest.filter(|oldest| from > 0 && *oldest > from),
+            ..ChangePage::default()
+        };
+        for guard in snapshot.range(&shared.keyspaces.changes, range).take(limit) {
+            let (key, value) = guard.into_inner().map_err(unavailable)?;
+            let sequence = sequence_of(&key)?;
+            let change = changes::decode(&table.key, sequence, &value).map_err(unavailable)?;
+            page.next = sequence + 1;
+            page.changes.push(change);
+        }
+        Ok(page)
+    }
+
+    /// Waits until the log has grown past `from`, a sequence number that [`Engine::changes`]
+    /// answered as the next one. Another table's change may end the wait.
+    pub async fn wait_for_changes(&self, from: u64) {
+        let mut last = self.shared().last_change.subscribe();
+        // An error means that the engine is closing: there is nothing to wait for.
+        let _ = last.wait_for(|next| *next > from).await;
+    }
+
+    /// Removes what is due now: expired items, old changes, used tokens. The engine does this by
+    /// itself unless it was told not to.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub async fn sweep(&self) -> Result<Swept, StoreError> {
+        let shared = Arc::clone(self.shared());
+        tokio::task::spawn_blocking(move || sweep::sweep(&shared))
+            .await
+            .map_err(|_| stopped())?
+    }
+
+    /// Why writes are refused, if they are.
+    #[must_use]
+    pub fn write_failure(&self) -> Option<String> {
+        self.shared().latch.reason().map(str::to_owned)
+    }
+
+    /// Counters and sizes.
+    #[must_use]
+    pub fn metrics(&self) -> MetricsSnapshot {
+        let shared = self.shared();
+        MetricsSnapshot {
+            queued_bytes: shared.queued_bytes(),
+            write_buffer_bytes: shared.database.write_buffer_size(),
+            cache_bytes: shared.database.cache_size(),
+            disk_bytes: shared.database.disk_space().unwrap_or(0),
+            ..shared.metrics.snapshot()
+        }
+    }
+
+    /// Rewrites everything on disk in its smallest form. It takes long and is never needed; it is
+    /// for measuring and for before a copy is made.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub async fn compact(&self) -> Result<(), StoreError> {
+        let shared = Arc::clone(self.shared());
+        tokio::task::spawn_blocking(move || {
+            let names = shared.database.list_keyspace_names();
+            for name in names {
+                let keyspace =
+                    crate::keyspaces::open(&shared.database, &name).map_err(unavailable)?;
+                keyspace.rotate_memtable_and_wait().map_err(unavailable)?;
+                keyspace.major_compact().map_err(unavailable)?;
+            }
+            Ok(())
+        })
+        .await
+        .map_err(|_| stopped())?
+    }
+
+    /// Verifies that items, index entries and expiry entries agree. Writes may go on meanwhile.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn check(&self) -> Result<CheckReport, StoreError> {
+        let shared = Arc::clone(self.shared());
+        tokio::task::spawn_blocking(move || check::check(&shared))
+            .await
+            .map_err(|_| stopped())?
+    }
+
+    /// Writes all tables, as they are at one moment, to a new file. Writes may go on meanwhile.
+    ///
+    /// # Errors
+    /// When the file exists or cannot be written, or the store cannot be read.
+    pub async fn backup(&self, path: impl AsRef<Path>) -> Result<BackupSummary, BackupError> {
+        let shared = Arc::clone(self.shared());
+        let path = path.as_ref().to_owned();
+        tokio::task::spawn_blocking(move || backup::backup(&shared, &path))
+            .await
+            .map_err(|_| BackupError::Store(stopped()))?
+    }
+
+    /// Puts restored items into a table.
+    pub(crate) async fn load_items(&self, table: &str, items: Vec<Item>) -> Result<(), StoreError> {
+        let catalogue = self.shared().catalogue.now();
+        let prepared = items
+            .into_iter()
+            .map(|item| prepare::action(&catalogue, homeport_store::Put::new(table, item)))
+            .collect::<Result<Vec<_>, _>>()?;
+        if prepared.is_empty() {
+            return Ok(());
+        }
+        for outcome in self.shared().submit(prepared).await {
+            outcome.map_err(|error| match error {
+                homeport_store::TransactError::Store(error) => error,
+                other => StoreError::Invalid(other.to_string()),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Engine")
+            .field("tables", &self.table_names())
+            .finish_non_exhaustive()
+    }
+}
+
+fn sequence_of(key: &[u8]) -> Result<u64, StoreError> {
+    key.last_chunk::<8>()
+        .filter(|_| key.len() == 12)
+        .map(|sequence| u64::from_be_bytes(*sequence))
+        .ok_or_else(|| unavailable("a change's key is damaged"))
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, OpenError> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(run)
+        .map_err(OpenError::Io)
+}

@@ -1,0 +1,64 @@
+//! How opening, describing and maintaining an engine can fail. Operations on items fail with the
+//! seam's errors.
+
+use std::path::PathBuf;
+
+use homeport_item::schema::SchemaError;
+use homeport_store::StoreError;
+
+/// Why a data directory could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("the data directory {} is in use by another process", .0.display())]
+    Locked(PathBuf),
+    #[error(
+        "the data directory {} was written in format {found}, but this program knows formats up to {known}: use a newer Homeport",
+        .path.display()
+    )]
+    NewerFormat {
+        path: PathBuf,
+        found: u32,
+        known: u32,
+    },
+    #[error("{} is not a Homeport data directory: {reason}", .path.display())]
+    NotADataDirectory { path: PathBuf, reason: String },
+    #[error(
+        "the journal {} is damaged at byte {offset}, before writes that were acknowledged later: refusing to open, since those would be lost; restore a backup",
+        .path.display()
+    )]
+    DamagedJournal { path: PathBuf, offset: u64 },
+    #[error("the catalogue of tables is damaged: {0}")]
+    DamagedCatalogue(String),
+    #[error("cannot read or write the data directory")]
+    Io(#[from] std::io::Error),
+    #[error("cannot open the key-value store: {0}")]
+    Storage(String),
+}
+
+/// Why a change to the tables themselves failed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum TableError {
+    #[error("table {0:?} already exists")]
+    Exists(String),
+    #[error("table {0:?} does not exist")]
+    Missing(String),
+    #[error("table {table:?} already has an index {index:?}")]
+    IndexExists { table: String, index: String },
+    #[error("table {table:?} has no index {index:?}")]
+    IndexMissing { table: String, index: String },
+    #[error("{0:?} exists with other keys")]
+    DifferentKeys(String),
+    #[error("the table already has a time to live: switch it off first")]
+    TimeToLiveInUse,
+    #[error("the last change of the table's time to live is still being carried out")]
+    TimeToLiveBusy,
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Turns a failure of the key-value store into the seam's error. The text names no path.
+pub(crate) fn unavailable(error: impl std::fmt::Display) -> StoreError {
+    StoreError::Unavailable(error.to_string())
+}

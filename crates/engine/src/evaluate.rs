@@ -1,0 +1,221 @@
+//! Deciding a transaction against the state that the writes before it make.
+
+use fjall::UserValue;
+use homeport_item::Item;
+use homeport_item::expression::Projection;
+use homeport_store::{CancelReason, Returning, StoreError, TransactError};
+
+use crate::catalogue::Catalogue;
+use crate::error::unavailable;
+use crate::group::{Group, Mutation};
+use crate::prepare::{Prepared, PreparedAction, Write};
+use crate::record::{self, Record};
+use crate::table::Table;
+use crate::tokens::{self, Repeat};
+
+/// What a transaction came to: the attributes that its only action asked for.
+pub(crate) type Outcome = Result<Option<Item>, TransactError>;
+
+/// Evaluates a transaction and, if all of it holds, adds its writes to the group.
+///
+/// The outer error means that the group itself can no longer be trusted.
+pub(crate) fn transaction(
+    group: &mut Group<'_>,
+    catalogue: &Catalogue,
+    prepared: Prepared,
+) -> Result<Outcome, StoreError> {
+    if let Some(token) = &prepared.token {
+        match tokens::seen(group, token)? {
+            Repeat::Same => return Ok(Ok(None)),
+            Repeat::Different => return Ok(Err(TransactError::TokenMismatch)),
+            Repeat::No => {}
+        }
+    }
+    let count = prepared.actions.len();
+    let mut decided = Vec::with_capacity(count);
+    let mut reasons: Vec<CancelReason> = Vec::new();
+    for (at, action) in prepared.actions.into_iter().enumerate() {
+        match decide(group, catalogue, action)? {
+            Ok(change) => decided.push(change),
+            Err(Refusal::Store(error)) => return Ok(Err(error.into())),
+            Err(Refusal::Reason(reason)) => {
+                reasons.resize(count, CancelReason::None);
+                reasons[at] = reason;
+            }
+        }
+    }
+    if !reasons.is_empty() {
+        return Ok(Err(TransactError::Cancelled(reasons)));
+    }
+    let mut returned = None;
+    for change in decided {
+        returned = change.returned.or(returned);
+        if let Some(write) = change.write {
+            let table = catalogue.by_id(write.table).ok_or_else(|| {
+                StoreError::Unavailable("a table vanished while it was written".to_owned())
+            })?;
+            group.apply(Mutation {
+                table,
+                key: write.key,
+                old: write.old,
+                old_expired: write.old_expired,
+                new: write.new,
+            })?;
+        }
+    }
+    if let Some(token) = &prepared.token {
+        tokens::remember(group, token);
+    }
+    Ok(Ok(returned))
+}
+
+/// Why an action does not happen.
+enum Refusal {
+    /// It cancels its transaction for this reason.
+    Reason(CancelReason),
+    /// The whole transaction fails.
+    Store(StoreError),
+}
+
+/// An action that holds.
+struct Decided {
+    write: Option<DecidedWrite>,
+    returned: Option<Item>,
+}
+
+struct DecidedWrite {
+    table: crate::layout::TableId,
+    key: fjall::UserKey,
+    old: Option<UserValue>,
+    old_expired: bool,
+    new: Option<UserValue>,
+}
+
+fn decide(
+    group: &Group<'_>,
+    catalogue: &Catalogue,
+    action: PreparedAction,
+) -> Result<Result<Decided, Refusal>, StoreError> {
+    // The table may have changed or gone since the action was prepared.
+    let Some(table) = catalogue.by_id(action.table.id()) else {
+        let missing = StoreError::TableMissing(action.table.name().to_owned());
+        return Ok(Err(Refusal::Store(missing)));
+    };
+    let old = if needs_old(table, &action) {
+        group.load(table, &action.key)?
+    } else {
+        None
+    };
+    let stored = match &old {
+        Some(value) => Some(Record::new(&table.key, &action.key, value).map_err(unavailable)?),
+        None => None,
+    };
+    let old_expired = match &stored {
+        Some(record) => table
+            .is_expired(record, group.now_secs())
+            .map_err(unavailable)?,
+        None => false,
+    };
+    let visible = stored.filter(|_| !old_expired);
+    if let Some(condition) = &action.condition {
+        let holds = match &visible {
+            Some(record) => condition.matches(record),
+            None => condition.matches(&Item::new()),
+        };
+        if !holds.map_err(unavailable)? {
+            let old = match visible {
+                Some(record) if action.old_on_failure => {
+                    Some(Box::new(record.to_item().map_err(unavailable)?))
+                }
+                _ => None,
+            };
+            return Ok(Err(Refusal::Reason(CancelReason::ConditionFailed { old })));
+        }
+    }
+    let all_old = |visible: Option<Record<'_>>| {
+        if action.returning == Returning::AllOld {
+            visible
+                .map(|record| record.to_item().map_err(unavailable))
+                .transpose()
+        } else {
+            Ok(None)
+        }
+    };
+    let (new, returned) = match action.write {
+        Write::Check => {
+            return Ok(Ok(Decided {
+                write: None,
+                returned: None,
+            }));
+        }
+        Write::Put(value) => (Some(value), all_old(visible)?),
+        Write::Delete => {
+            let returned = all_old(visible)?;
+            if old.is_none() || old_expired {
+                // Nothing that anyone can see changes; an expired item is left to the sweeper.
+                return Ok(Ok(Decided {
+                    write: None,
+                    returned,
+                }));
+            }
+            (None, returned)
+        }
+        Write::Update(key, update) => {
+            let before = match visible {
+                Some(record) => Some(record.to_item().map_err(unavailable)?),
+                None => None,
+            };
+            let mut item = before.clone().unwrap_or(key);
+            if let Err(refused) = apply_update(table, &update, &mut item) {
+                return Ok(Err(Refusal::Reason(CancelReason::Invalid(refused))));
+            }
+            let value = record::encode(&item, &table.key);
+            let touched = || Projection::new(update.paths().cloned());
+            let returned = match action.returning {
+                Returning::Nothing => None,
+                Returning::AllOld => before,
+                Returning::AllNew => Some(item),
+                Returning::UpdatedOld => before.map(|item| touched().apply(&item)),
+                Returning::UpdatedNew => Some(touched().apply(&item)),
+            };
+            (Some(value), returned.filter(|item| !item.is_empty()))
+        }
+    };
+    Ok(Ok(Decided {
+        write: Some(DecidedWrite {
+            table: table.id(),
+            key: action.key,
+            old,
+            old_expired,
+            new,
+        }),
+        returned,
+    }))
+}
+
+fn apply_update(
+    table: &Table,
+    update: &homeport_item::expression::Update,
+    item: &mut Item,
+) -> Result<(), String> {
+    update.apply(item).map_err(|error| error.to_string())?;
+    item.check().map_err(|error| match error {
+        homeport_item::item::ItemError::TooLarge => {
+            "Item size to update has exceeded the maximum allowed size".to_owned()
+        }
+        other => other.to_string(),
+    })?;
+    table.check_index_keys(item)
+}
+
+/// Whether the outcome or the upkeep of the table depends on what is stored now. A plain put into
+/// a plain table does not, and so costs no read.
+fn needs_old(table: &Table, action: &PreparedAction) -> bool {
+    let upkeep = !table.indexes.is_empty()
+        || table.schema().ttl_attribute.is_some()
+        || table.schema().stream.is_some();
+    upkeep
+        || action.condition.is_some()
+        || action.returning != Returning::Nothing
+        || !matches!(action.write, Write::Put(_))
+}

@@ -1,0 +1,317 @@
+//! A group of commits being put together: the writes so far and the state that they make.
+//!
+//! Everything that changes an item passes through [`Group::apply`], whatever asked for it: a
+//! request, the expiry of an item, a restored backup.
+
+use fjall::{Database, OwnedWriteBatch, UserKey, UserValue};
+use homeport_item::binary::DecodeError;
+use homeport_store::StoreError;
+use rustc_hash::FxHashMap;
+
+use crate::changes::NewChange;
+use crate::error::unavailable;
+use crate::keyspaces::Keyspaces;
+use crate::layout::{self, TableId};
+use crate::record::Record;
+use crate::table::{Index, Table};
+
+/// What happens to one stored item.
+pub(crate) struct Mutation<'a> {
+    pub(crate) table: &'a Table,
+    pub(crate) key: UserKey,
+    /// The stored value before, expired or not.
+    pub(crate) old: Option<UserValue>,
+    /// Whether `old` had already expired: to everyone else it was gone.
+    pub(crate) old_expired: bool,
+    pub(crate) new: Option<UserValue>,
+}
+
+pub(crate) struct Group<'a> {
+    keyspaces: &'a Keyspaces,
+    batch: OwnedWriteBatch,
+    /// Items written by this very group, which the store does not show yet.
+    pending: FxHashMap<(TableId, UserKey), Option<UserValue>>,
+    pending_tokens: FxHashMap<UserKey, UserValue>,
+    next_change: u64,
+    now_ms: i64,
+    bytes: usize,
+}
+
+impl<'a> Group<'a> {
+    pub(crate) fn new(
+        database: &Database,
+        keyspaces: &'a Keyspaces,
+        next_change: u64,
+        now_ms: i64,
+    ) -> Self {
+        Self {
+            keyspaces,
+            batch: OwnedWriteBatch::with_capacity(database.clone(), 64),
+            pending: FxHashMap::default(),
+            pending_tokens: FxHashMap::default(),
+            next_change,
+            now_ms,
+            bytes: 0,
+        }
+    }
+
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.now_ms
+    }
+
+    pub(crate) fn now_secs(&self) -> i64 {
+        self.now_ms.div_euclid(1000)
+    }
+
+    /// Bytes written so far.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.batch.is_empty()
+    }
+
+    /// The stored value of an item, with what this group has written already.
+    pub(crate) fn load(
+        &self,
+        table: &Table,
+        key: &UserKey,
+    ) -> Result<Option<UserValue>, StoreError> {
+        if !self.pending.is_empty()
+            && let Some(value) = self.pending.get(&(table.id(), key.clone()))
+        {
+            return Ok(value.clone());
+        }
+        table.items.get(key).map_err(unavailable)
+    }
+
+    /// Writes a change of an item together with its index entries, its expiry and its change
+    /// record. The only place where items change.
+    pub(crate) fn apply(&mut self, mutation: Mutation<'_>) -> Result<(), StoreError> {
+        let Mutation {
+            table,
+            key,
+            old,
+            old_expired,
+            new,
+        } = mutation;
+        if old == new && !old_expired {
+            return Ok(());
+        }
+        let written = Changed {
+            table,
+            key: &key,
+            old: view(table, &key, old.as_ref())?,
+            new: view(table, &key, new.as_ref())?,
+        };
+        for index in &table.indexes {
+            self.apply_index(index, &written, old.as_ref(), new.as_ref())
+                .map_err(unavailable)?;
+        }
+        self.apply_expiry(&written).map_err(unavailable)?;
+        if old_expired {
+            // Its time had come before: the log says so before it says what came after.
+            self.log(table, &key, old.as_ref(), None, true);
+            self.log(table, &key, None, new.as_ref(), false);
+        } else {
+            self.log(table, &key, old.as_ref(), new.as_ref(), false);
+        }
+        match &new {
+            Some(value) => self.insert(&table.items, key.clone(), value.clone()),
+            None if old.is_some() => self.remove(&table.items, key.clone()),
+            None => {}
+        }
+        self.pending.insert((table.id(), key), new);
+        Ok(())
+    }
+
+    /// Removes an item because its time has come.
+    pub(crate) fn expire(
+        &mut self,
+        table: &Table,
+        key: UserKey,
+        old: UserValue,
+    ) -> Result<(), StoreError> {
+        self.apply(Mutation {
+            table,
+            key,
+            old: Some(old),
+            old_expired: true,
+            new: None,
+        })
+    }
+
+    /// Writes what an item that was there before an index, or before its table had a time to live,
+    /// should have. Doing it again changes nothing.
+    pub(crate) fn refresh(&mut self, table: &Table, key: &UserKey) -> Result<(), StoreError> {
+        let Some(value) = self.load(table, key)? else {
+            return Ok(());
+        };
+        let record = Record::new(&table.key, key, &value).map_err(unavailable)?;
+        for index in &table.indexes {
+            let entry = index
+                .entry(table.ttl_attribute(), &record, key, &value)
+                .map_err(unavailable)?;
+            if let Some((key, value)) = entry {
+                self.insert(&index.entries, key, value);
+            }
+        }
+        if let Some(key) = table.expiry_key(&record, key).map_err(unavailable)? {
+            let keyspaces = self.keyspaces;
+            self.insert(&keyspaces.expiry, key, UserValue::from(&b""[..]));
+        }
+        Ok(())
+    }
+
+    /// Removes the expiry entry that an item has from `attribute`, which no longer counts.
+    pub(crate) fn clear_expiry(
+        &mut self,
+        table: &Table,
+        key: &UserKey,
+        attribute: &str,
+    ) -> Result<(), StoreError> {
+        let Some(value) = self.load(table, key)? else {
+            return Ok(());
+        };
+        let record = Record::new(&table.key, key, &value).map_err(unavailable)?;
+        if let Some(at) = record.expires_at(attribute).map_err(unavailable)? {
+            let keyspaces = self.keyspaces;
+            self.remove(&keyspaces.expiry, layout::expiry_key(at, table.id(), key));
+        }
+        Ok(())
+    }
+
+    fn apply_index(
+        &mut self,
+        index: &Index,
+        changed: &Changed<'_>,
+        old: Option<&UserValue>,
+        new: Option<&UserValue>,
+    ) -> Result<(), DecodeError> {
+        let entry = |record: Option<Record<'_>>, value: Option<&UserValue>| match (record, value) {
+            (Some(record), Some(value)) => {
+                index.entry(changed.table.ttl_attribute(), &record, changed.key, value)
+            }
+            _ => Ok(None),
+        };
+        let before = entry(changed.old, old)?;
+        let after = entry(changed.new, new)?;
+        if before == after {
+            return Ok(());
+        }
+        if let Some((key, _)) = before
+            && after.as_ref().is_none_or(|(kept, _)| *kept != key)
+        {
+            self.remove(&index.entries, key);
+        }
+        if let Some((key, value)) = after {
+            self.insert(&index.entries, key, value);
+        }
+        Ok(())
+    }
+
+    fn apply_expiry(&mut self, changed: &Changed<'_>) -> Result<(), DecodeError> {
+        if changed.table.ttl_attribute().is_none() {
+            return Ok(());
+        }
+        let expiry = |record: Option<Record<'_>>| match record {
+            Some(record) => changed.table.expiry_key(&record, changed.key),
+            None => Ok(None),
+        };
+        let before = expiry(changed.old)?;
+        let after = expiry(changed.new)?;
+        if before == after {
+            return Ok(());
+        }
+        let keyspaces = self.keyspaces;
+        if let Some(key) = before {
+            self.remove(&keyspaces.expiry, key);
+        }
+        if let Some(key) = after {
+            self.insert(&keyspaces.expiry, key, UserValue::from(&b""[..]));
+        }
+        Ok(())
+    }
+
+    fn log(
+        &mut self,
+        table: &Table,
+        item_key: &[u8],
+        old: Option<&UserValue>,
+        new: Option<&UserValue>,
+        by_expiry: bool,
+    ) {
+        let Some(view) = table.schema().stream else {
+            return;
+        };
+        if old.is_none() && new.is_none() {
+            return;
+        }
+        let change = NewChange {
+            view,
+            at_ms: self.now_ms,
+            by_expiry,
+            item_key,
+            old,
+            new,
+        };
+        let key = layout::change_key(table.id(), self.next_change);
+        self.next_change += 1;
+        let keyspaces = self.keyspaces;
+        self.insert(
+            &keyspaces.changes,
+            UserKey::from(&key[..]),
+            change.encode().into(),
+        );
+    }
+
+    pub(crate) fn load_token(&self, key: &UserKey) -> Result<Option<UserValue>, fjall::Error> {
+        match self.pending_tokens.get(key) {
+            Some(value) => Ok(Some(value.clone())),
+            None => self.keyspaces.tokens.get(key),
+        }
+    }
+
+    pub(crate) fn write_token(&mut self, key: UserKey, value: UserValue) {
+        let keyspaces = self.keyspaces;
+        self.pending_tokens.insert(key.clone(), value.clone());
+        self.insert(&keyspaces.tokens, key, value);
+    }
+
+    pub(crate) fn insert(&mut self, keyspace: &fjall::Keyspace, key: UserKey, value: UserValue) {
+        self.bytes += key.len() + value.len();
+        self.batch.insert(keyspace, key, value);
+    }
+
+    pub(crate) fn remove(&mut self, keyspace: &fjall::Keyspace, key: UserKey) {
+        self.bytes += key.len();
+        self.batch.remove(keyspace, key);
+    }
+
+    /// The sequence number that the next change gets.
+    pub(crate) fn next_change(&self) -> u64 {
+        self.next_change
+    }
+
+    pub(crate) fn finish(self) -> OwnedWriteBatch {
+        self.batch
+    }
+}
+
+struct Changed<'a> {
+    table: &'a Table,
+    key: &'a [u8],
+    old: Option<Record<'a>>,
+    new: Option<Record<'a>>,
+}
+
+fn view<'a>(
+    table: &'a Table,
+    key: &'a [u8],
+    value: Option<&'a UserValue>,
+) -> Result<Option<Record<'a>>, StoreError> {
+    value
+        .map(|value| Record::new(&table.key, key, value).map_err(unavailable))
+        .transpose()
+}

@@ -1,0 +1,228 @@
+//! A look at the key-value store's journals before it opens them.
+//!
+//! Left alone, the store below cuts a journal at the first entry that it cannot read, even where
+//! whole batches follow that were acknowledged long ago, and refuses one whose last batch was torn
+//! in the middle of an item. Here every batch is checked first. A damaged batch that some later one
+//! says was on disk means that acknowledged writes are lost: opening is refused. Otherwise it is
+//! the unsynced end that a power cut leaves, and the journal is cut there.
+//!
+//! The layout is that of fjall 3 journals; `docs/engine-format.md` writes it down, and a test holds
+//! it against journals that the store itself wrote.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::committer::CommitRecord;
+use crate::error::OpenError;
+use crate::layout::COMMIT_KEY;
+
+const TAG_START: u8 = 1;
+const TAG_ITEM: u8 = 2;
+const TAG_END: u8 = 3;
+const TAG_CLEAR: u8 = 4;
+const TRAILER: &[u8] = b"FJL\x03";
+const VALUE_KINDS: u8 = 4;
+
+/// Checks every journal in `store`, and cuts an unsynced end off the last one.
+pub(crate) fn check(store: &Path) -> Result<(), OpenError> {
+    let mut journals = journals_in(store)?;
+    journals.sort_unstable();
+    let last = journals.len().saturating_sub(1);
+    let mut last_commit = None;
+    for (at, (_, path)) in journals.iter().enumerate() {
+        let bytes = std::fs::read(path)?;
+        let scanned = scan(&bytes);
+        last_commit = scanned.last_commit.or(last_commit);
+        let Some(offset) = scanned.damaged_at else {
+            continue;
+        };
+        let damaged = || OpenError::DamagedJournal {
+            path: path.clone(),
+            offset: offset as u64,
+        };
+        let rest = &bytes[offset..];
+        let later = later_commits(rest).chain(
+            journals[at + 1..]
+                .iter()
+                .flat_map(|(_, path)| std::fs::read(path))
+                .flat_map(|bytes| later_commits(&bytes).collect::<Vec<_>>()),
+        );
+        if is_known_synced(later, last_commit) || at != last {
+            return Err(damaged());
+        }
+        tracing::warn!(journal = %path.display(), offset, "cutting off an unfinished write");
+        cut(path, offset as u64)?;
+    }
+    Ok(())
+}
+
+/// The journals of a store with their numbers.
+fn journals_in(store: &Path) -> Result<Vec<(u64, PathBuf)>, OpenError> {
+    let mut journals = Vec::new();
+    let entries = match std::fs::read_dir(store) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(journals),
+        Err(error) => return Err(error.into()),
+    };
+    for entry in entries {
+        let path = entry?.path();
+        let number = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .and_then(|name| name.strip_suffix(".jnl"))
+            .and_then(|number| number.parse().ok());
+        if let Some(number) = number {
+            journals.push((number, path));
+        }
+    }
+    Ok(journals)
+}
+
+fn cut(path: &Path, len: u64) -> Result<(), OpenError> {
+    let mut file = OpenOptions::new().write(true).open(path)?;
+    file.set_len(len)?;
+    file.flush()?;
+    file.sync_all()?;
+    Ok(())
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Scanned {
+    /// The number of the last commit that is whole.
+    last_commit: Option<u64>,
+    /// Where the first batch begins that is not.
+    damaged_at: Option<usize>,
+}
+
+/// Reads batch after batch until the end, the zeros of room made in advance, or damage.
+fn scan(bytes: &[u8]) -> Scanned {
+    let mut offset = 0;
+    let mut last_commit = None;
+    while let Some(batch) = batch(&bytes[offset..]) {
+        last_commit = batch.commit.map(|record| record.commit).or(last_commit);
+        offset += batch.len;
+    }
+    let ends_here = bytes[offset..].iter().all(|byte| *byte == 0);
+    Scanned {
+        last_commit,
+        damaged_at: (!ends_here).then_some(offset),
+    }
+}
+
+/// Whether a later commit says that the one after `last_commit` was on disk.
+fn is_known_synced(
+    mut later: impl Iterator<Item = CommitRecord>,
+    last_commit: Option<u64>,
+) -> bool {
+    later.any(|record| match last_commit {
+        Some(last) => record.synced_commit > last,
+        // No whole commit before the damage: what is lost is older than this one, and this one
+        // counts everything older as synced.
+        None => record.synced_commit + 1 == record.commit,
+    })
+}
+
+/// The commit records of whole batches anywhere in `bytes`.
+fn later_commits(bytes: &[u8]) -> impl Iterator<Item = CommitRecord> + '_ {
+    let mut offset = 0;
+    std::iter::from_fn(move || {
+        while offset < bytes.len() {
+            let found = bytes[offset..].iter().position(|byte| *byte == TAG_START)?;
+            offset += found;
+            if let Some(batch) = batch(&bytes[offset..]) {
+                offset += batch.len;
+                if batch.commit.is_some() {
+                    return batch.commit;
+                }
+            } else {
+                offset += 1;
+            }
+        }
+        None
+    })
+}
+
+struct Batch {
+    len: usize,
+    commit: Option<CommitRecord>,
+}
+
+/// The batch at the front of `bytes`, if it is whole.
+fn batch(bytes: &[u8]) -> Option<Batch> {
+    let mut reader = Reader { bytes, at: 0 };
+    if reader.byte()? != TAG_START {
+        return None;
+    }
+    let count = reader.u32()?;
+    reader.take(8)?;
+    let mut hasher = Xxh3::new();
+    let mut commit = None;
+    for _ in 0..count {
+        let start = reader.at;
+        match reader.byte()? {
+            TAG_ITEM => {
+                if reader.byte()? >= VALUE_KINDS {
+                    return None;
+                }
+                let compressed = match reader.byte()? {
+                    0 => false,
+                    1 => true,
+                    _ => return None,
+                };
+                reader.take(8)?;
+                let key_len = usize::from(reader.u16()?);
+                reader.take(4)?;
+                let value_len = reader.u32()? as usize;
+                let key = reader.take(key_len)?;
+                let value = reader.take(value_len)?;
+                if key == COMMIT_KEY && !compressed {
+                    commit = CommitRecord::decode(value);
+                }
+            }
+            TAG_CLEAR => {
+                reader.take(8)?;
+            }
+            _ => return None,
+        }
+        hasher.update(&bytes[start..reader.at]);
+    }
+    if reader.byte()? != TAG_END {
+        return None;
+    }
+    let checksum = u64::from_le_bytes(reader.take(8)?.try_into().ok()?);
+    if reader.take(TRAILER.len())? != TRAILER || checksum != hasher.digest() {
+        return None;
+    }
+    Some(Batch {
+        len: reader.at,
+        commit,
+    })
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let taken = self.bytes.get(self.at..self.at.checked_add(len)?)?;
+        self.at += len;
+        Some(taken)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.take(1).map(|bytes| bytes[0])
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        self.take(2)?.try_into().ok().map(u16::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.take(4)?.try_into().ok().map(u32::from_le_bytes)
+    }
+}

@@ -1,0 +1,159 @@
+//! Names and key bytes of everything on disk; `docs/engine-format.md` describes them.
+
+use fjall::UserKey;
+use homeport_item::Value;
+use homeport_item::key;
+use homeport_item::schema::KeySchema;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The format that this program writes, kept in the file `FORMAT` of a data directory.
+pub(crate) const FORMAT_VERSION: u32 = 1;
+pub(crate) const FORMAT_FILE: &str = "FORMAT";
+/// The key-value store's folder within a data directory.
+pub(crate) const STORE_DIR: &str = "store";
+
+pub(crate) const CATALOGUE_KEYSPACE: &str = "catalogue";
+pub(crate) const META_KEYSPACE: &str = "meta";
+pub(crate) const EXPIRY_KEYSPACE: &str = "expiry";
+pub(crate) const CHANGES_KEYSPACE: &str = "changes";
+pub(crate) const TOKENS_KEYSPACE: &str = "tokens";
+
+/// Key of the commit record that every group of writes carries.
+pub(crate) const COMMIT_KEY: &[u8] = b"homeport.commit";
+
+/// Identifies a table for as long as it lives; never used twice.
+pub(crate) type TableId = u32;
+
+pub(crate) fn table_keyspace(table: TableId) -> String {
+    format!("t{table}")
+}
+
+pub(crate) fn index_keyspace(table: TableId, index: u32) -> String {
+    format!("t{table}i{index}")
+}
+
+/// The first byte of every key: spreads partitions over 256 buckets, which gives a scan its order
+/// and its segments.
+fn bucket(partition: &[u8]) -> u8 {
+    (xxh3_64(partition) >> 56) as u8
+}
+
+/// `bucket · partition`, the start of every key of one partition.
+pub(crate) fn partition_prefix(partition: &Value) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(64);
+    bytes.push(0);
+    let is_key = key::encode(partition, &mut bytes);
+    debug_assert!(is_key, "key values are checked before they are encoded");
+    bytes[0] = bucket(&bytes[1..]);
+    bytes
+}
+
+/// `bucket · partition · sort`
+pub(crate) fn item_key(partition: &Value, sort: Option<&Value>) -> UserKey {
+    let mut bytes = partition_prefix(partition);
+    if let Some(sort) = sort {
+        let is_key = key::encode(sort, &mut bytes);
+        debug_assert!(is_key, "key values are checked before they are encoded");
+    }
+    bytes.into()
+}
+
+/// `bucket · index partition · index sort · table partition · table sort`
+pub(crate) fn index_entry_key(partition: &Value, sort: Option<&Value>, item_key: &[u8]) -> UserKey {
+    let mut bytes = partition_prefix(partition);
+    if let Some(sort) = sort {
+        let is_key = key::encode(sort, &mut bytes);
+        debug_assert!(is_key, "key values are checked before they are encoded");
+    }
+    bytes.extend_from_slice(&item_key[1..]);
+    bytes.into()
+}
+
+/// The key values at the front of `bytes`, which are left behind them.
+pub(crate) fn take_key_values(
+    schema: &KeySchema,
+    bytes: &mut &[u8],
+) -> Result<(Value, Option<Value>), key::KeyDecodeError> {
+    let partition = key::decode(schema.partition.kind, bytes)?;
+    let sort = match &schema.sort {
+        Some(sort) => Some(key::decode(sort.kind, bytes)?),
+        None => None,
+    };
+    Ok((partition, sort))
+}
+
+/// `expires_at(8) · table(4) · item key`
+pub(crate) fn expiry_key(expires_at_secs: u64, table: TableId, item_key: &[u8]) -> UserKey {
+    let mut bytes = Vec::with_capacity(12 + item_key.len());
+    bytes.extend_from_slice(&expires_at_secs.to_be_bytes());
+    bytes.extend_from_slice(&table.to_be_bytes());
+    bytes.extend_from_slice(item_key);
+    bytes.into()
+}
+
+/// The parts of an expiry key.
+pub(crate) fn split_expiry_key(bytes: &[u8]) -> Option<(u64, TableId, &[u8])> {
+    let (expires_at, rest) = bytes.split_first_chunk::<8>()?;
+    let (table, item_key) = rest.split_first_chunk::<4>()?;
+    Some((
+        u64::from_be_bytes(*expires_at),
+        u32::from_be_bytes(*table),
+        item_key,
+    ))
+}
+
+/// `table(4) · sequence(8)`
+pub(crate) fn change_key(table: TableId, sequence: u64) -> [u8; 12] {
+    let mut bytes = [0; 12];
+    bytes[..4].copy_from_slice(&table.to_be_bytes());
+    bytes[4..].copy_from_slice(&sequence.to_be_bytes());
+    bytes
+}
+
+/// The first key behind all keys that start with `prefix`; `None` when there is none.
+pub(crate) fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
+    let keep = prefix.iter().rposition(|byte| *byte != 0xFF)?;
+    let mut end = prefix[..=keep].to_vec();
+    end[keep] += 1;
+    Some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use homeport_item::KeyKind;
+    use homeport_item::schema::KeyAttribute;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_end_of_a_prefix_is_the_first_key_without_it(prefix: Vec<u8>, key: Vec<u8>) {
+            let below = prefix_end(&prefix).is_none_or(|end| key < end);
+            prop_assert_eq!(key.starts_with(&prefix), key >= prefix && below);
+        }
+
+        #[test]
+        fn an_index_entry_leads_back_to_its_item(pk: String, sk: i64, ipk: i64) {
+            let item = item_key(&Value::from(pk.clone()), Some(&Value::from(sk)));
+            let entry = index_entry_key(&Value::from(ipk), None, &item);
+            let index_schema = KeySchema::new(KeyAttribute::new("i", KeyKind::N), None);
+            let table_schema = KeySchema::new(
+                KeyAttribute::new("p", KeyKind::S),
+                Some(KeyAttribute::new("s", KeyKind::N)),
+            );
+            let mut rest = &entry[1..];
+            take_key_values(&index_schema, &mut rest).expect("index key");
+            let (partition, sort) = take_key_values(&table_schema, &mut rest).expect("table key");
+            prop_assert_eq!(partition, Value::from(pk));
+            prop_assert_eq!(sort, Some(Value::from(sk)));
+            prop_assert!(rest.is_empty());
+        }
+    }
+
+    #[test]
+    fn an_expiry_key_splits_into_its_parts() {
+        let bytes = expiry_key(7, 3, b"key");
+        assert_eq!(split_expiry_key(&bytes), Some((7, 3, b"key".as_slice())));
+        assert_eq!(split_expiry_key(b"short"), None);
+    }
+}

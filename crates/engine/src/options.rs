@@ -1,0 +1,49 @@
+//! How an engine is opened.
+
+use std::sync::Arc;
+
+use crate::clock::{Clock, SystemClock};
+
+/// When a write is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// After its group is on disk: an answered write survives a power cut.
+    #[default]
+    Sync,
+    /// After its group is with the operating system, which is told to write it to disk every 50 ms:
+    /// a power cut may take the last moments with it, a crash of the process does not.
+    Relaxed,
+}
+
+/// Settings of an engine; the defaults suit a small machine.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub durability: Durability,
+    /// Memory for blocks read from disk.
+    pub cache_bytes: u64,
+    /// Memory for writes that are in the journal but not yet in the tables' own files, over all
+    /// tables. Writes wait while it is exceeded.
+    pub write_buffer_bytes: u64,
+    /// Threads that flush and compact.
+    pub workers: usize,
+    /// How long changes are kept for who reads the change log.
+    pub change_retention_ms: i64,
+    /// Sweep expired items and old changes in the background. Tests switch this off and call
+    /// [`crate::Engine::sweep`].
+    pub background_sweep: bool,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Sync,
+            cache_bytes: 64 * 1024 * 1024,
+            write_buffer_bytes: 96 * 1024 * 1024,
+            workers: 4,
+            change_retention_ms: 24 * 60 * 60 * 1000,
+            background_sweep: true,
+            clock: Arc::new(SystemClock),
+        }
+    }
+}

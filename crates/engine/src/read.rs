@@ -1,0 +1,587 @@
+//! Reading: items by key, queries, scans. Everything reads from a snapshot, so that no read ever
+//! sees half a transaction, and takes no lock that the committer takes.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use fjall::{Guard, Keyspace, Readable, Snapshot, UserKey, UserValue};
+use homeport_item::Item;
+use homeport_item::binary::DecodeError;
+use homeport_item::expression::{Condition, KeyCondition, Projection, SortCondition};
+use homeport_item::key;
+use homeport_item::schema::{KeyError, KeySchema};
+use homeport_item::{KeyKind, Value};
+use homeport_store::{
+    BATCH_GET_MAX, BatchGet, BatchGetAnswer, Get, PAGE_SIZE_MAX_BYTES, Page, Query, Scan, Segment,
+    StoreError, TRANSACTION_ACTIONS_MAX, TableKeys,
+};
+
+use crate::error::unavailable;
+use crate::layout;
+use crate::record::{Record, StoredItem};
+use crate::shared::Shared;
+use crate::table::{Index, Table, invalid};
+
+/// What the items of one batch get may count for.
+const BATCH_GET_SIZE_MAX_BYTES: usize = 16 * 1024 * 1024;
+/// Parts that a scan may be split into.
+const SEGMENTS_MAX: u32 = 1_000_000;
+/// Values of a key's first byte.
+const BUCKETS: u64 = 256;
+
+/// A page whose items are decoded when they are looked at.
+#[derive(Debug, Clone, Default)]
+pub struct StoredPage {
+    pub items: Vec<StoredItem>,
+    pub count: usize,
+    pub scanned: usize,
+    pub scanned_bytes: usize,
+    pub next: Option<Item>,
+}
+
+impl Shared {
+    pub(crate) fn get(&self, request: &Get) -> Result<Option<StoredItem>, StoreError> {
+        let table = self.catalogue.table(&request.table)?;
+        let key = table.exact_key(&request.key)?;
+        self.get_at(&self.database.snapshot(), &table, key)
+    }
+
+    fn get_at(
+        &self,
+        snapshot: &Snapshot,
+        table: &Table,
+        key: UserKey,
+    ) -> Result<Option<StoredItem>, StoreError> {
+        let Some(value) = snapshot.get(&table.items, &key).map_err(unavailable)? else {
+            return Ok(None);
+        };
+        let record = Record::new(&table.key, &key, &value).map_err(unavailable)?;
+        if table
+            .is_expired(&record, self.now_secs())
+            .map_err(unavailable)?
+        {
+            return Ok(None);
+        }
+        Ok(Some(StoredItem {
+            schema: Arc::clone(&table.key),
+            index: None,
+            key,
+            value,
+        }))
+    }
+
+    pub(crate) fn transact_get(
+        &self,
+        requests: &[Get],
+    ) -> Result<Vec<Option<StoredItem>>, StoreError> {
+        if requests.is_empty() || requests.len() > TRANSACTION_ACTIONS_MAX {
+            return Err(StoreError::Invalid(
+                "a transaction must have 1 to 100 actions".to_owned(),
+            ));
+        }
+        let catalogue = self.catalogue.now();
+        let snapshot = self.database.snapshot();
+        requests
+            .iter()
+            .map(|request| {
+                let table = catalogue.get(&request.table)?;
+                self.get_at(&snapshot, table, table.exact_key(&request.key)?)
+            })
+            .collect()
+    }
+
+    pub(crate) fn batch_get(&self, request: &BatchGet) -> Result<BatchGetAnswer, StoreError> {
+        let asked: usize = request.tables.iter().map(|table| table.keys.len()).sum();
+        if asked == 0 || asked > BATCH_GET_MAX {
+            return Err(StoreError::Invalid(
+                "Too many items requested for the BatchGetItem call".to_owned(),
+            ));
+        }
+        let catalogue = self.catalogue.now();
+        let snapshot = self.database.snapshot();
+        let mut answer = BatchGetAnswer::default();
+        let mut bytes = 0;
+        for part in &request.tables {
+            let table = catalogue.get(&part.table)?;
+            let keys = part
+                .keys
+                .iter()
+                .map(|key| table.exact_key(key))
+                .collect::<Result<Vec<_>, _>>()?;
+            let mut sorted = keys.clone();
+            sorted.sort_unstable();
+            if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+                return Err(StoreError::Invalid(
+                    "Provided list of item keys contains duplicates".to_owned(),
+                ));
+            }
+            for (at, key) in keys.into_iter().enumerate() {
+                if bytes >= BATCH_GET_SIZE_MAX_BYTES {
+                    answer.unprocessed.push(TableKeys {
+                        keys: part.keys[at..].to_vec(),
+                        ..part.clone()
+                    });
+                    break;
+                }
+                if let Some(item) = self.get_at(&snapshot, table, key)? {
+                    let record = item.record().map_err(unavailable)?;
+                    bytes += record.size();
+                    let item = project(&record, part.projection.as_ref()).map_err(unavailable)?;
+                    answer.items.push((part.table.clone(), item));
+                }
+            }
+        }
+        Ok(answer)
+    }
+
+    pub(crate) fn query(&self, request: &Query) -> Result<StoredPage, StoreError> {
+        let table = self.catalogue.table(&request.table)?;
+        let source = Source::of(&table, request.index.as_deref(), request.consistent)?;
+        let mut range = key_range(source.key(), &request.key_condition)?;
+        if let Some(start) = &request.start {
+            let start = source.start_key(start)?;
+            if !range.contains(&start) {
+                return Err(StoreError::Invalid(
+                    "The provided starting key is outside query boundaries based on provided conditions"
+                        .to_owned(),
+                ));
+            }
+            if request.descending {
+                range.upper = Bound::Excluded(start);
+            } else {
+                range.lower = Bound::Excluded(start);
+            }
+        }
+        self.walk(&Walk {
+            source,
+            range,
+            descending: request.descending,
+            filter: request.filter.as_ref(),
+            limit: request.limit,
+            count_only: request.count_only,
+        })
+    }
+
+    pub(crate) fn scan(&self, request: &Scan) -> Result<StoredPage, StoreError> {
+        let table = self.catalogue.table(&request.table)?;
+        let source = Source::of(&table, request.index.as_deref(), request.consistent)?;
+        let mut range = match request.segment {
+            Some(segment) => segment_range(segment)?,
+            None => KeyRange::all(),
+        };
+        if let Some(start) = &request.start {
+            let start = source.start_key(start)?;
+            if !range.contains(&start) {
+                return Err(StoreError::Invalid(
+                    "The provided starting key is outside of the scanned segment".to_owned(),
+                ));
+            }
+            range.lower = Bound::Excluded(start);
+        }
+        self.walk(&Walk {
+            source,
+            range,
+            descending: false,
+            filter: request.filter.as_ref(),
+            limit: request.limit,
+            count_only: request.count_only,
+        })
+    }
+
+    /// Goes through a range until it ends or the page is full.
+    fn walk(&self, walk: &Walk<'_>) -> Result<StoredPage, StoreError> {
+        if walk.limit == Some(0) {
+            return Err(StoreError::Invalid("a limit must be at least 1".to_owned()));
+        }
+        let mut page = StoredPage::default();
+        if walk.range.is_empty() {
+            return Ok(page);
+        }
+        let now_secs = self.now_secs();
+        let bounds = (walk.range.lower.clone(), walk.range.upper.clone());
+        let mut entries = self
+            .database
+            .snapshot()
+            .range(walk.source.keyspace(), bounds);
+        // Expired items count for the page's size, so that a stretch of them cannot keep one call
+        // busy for long, but not for anything that the caller sees.
+        let mut page_bytes = 0;
+        loop {
+            let guard: Option<Guard> = if walk.descending {
+                entries.next_back()
+            } else {
+                entries.next()
+            };
+            let Some(guard) = guard else {
+                return Ok(page);
+            };
+            let (key, value) = guard.into_inner().map_err(unavailable)?;
+            let looked = walk.look(&key, &value, now_secs).map_err(unavailable)?;
+            page_bytes += looked.size;
+            if !looked.expired {
+                page.scanned += 1;
+                page.scanned_bytes += looked.size;
+            }
+            let is_full = walk.limit.is_some_and(|limit| page.scanned >= limit)
+                || page_bytes >= PAGE_SIZE_MAX_BYTES;
+            if is_full {
+                page.next = Some(
+                    walk.source
+                        .page_key(&key)
+                        .ok_or_else(|| unavailable("a stored key is damaged"))?,
+                );
+            }
+            if looked.matches {
+                page.count += 1;
+                if !walk.count_only {
+                    page.items.push(walk.source.stored(key, value));
+                }
+            }
+            if is_full {
+                return Ok(page);
+            }
+        }
+    }
+}
+
+/// Decodes the items of a page.
+pub(crate) fn decode_page(
+    page: StoredPage,
+    projection: Option<&Projection>,
+) -> Result<Page, StoreError> {
+    let items = page
+        .items
+        .iter()
+        .map(|item| project(&item.record()?, projection))
+        .collect::<Result<_, _>>()
+        .map_err(unavailable)?;
+    Ok(Page {
+        items,
+        count: page.count,
+        scanned: page.scanned,
+        scanned_bytes: page.scanned_bytes,
+        next: page.next,
+    })
+}
+
+/// The part of a stored item that was asked for; only that part is decoded where it can be.
+pub(crate) fn project(
+    record: &Record<'_>,
+    projection: Option<&Projection>,
+) -> Result<Item, DecodeError> {
+    let Some(projection) = projection else {
+        return record.to_item();
+    };
+    if projection
+        .paths
+        .iter()
+        .any(|path| !path.nested().is_empty())
+    {
+        return Ok(projection.apply(&record.to_item()?));
+    }
+    let mut item = Item::new();
+    for path in &projection.paths {
+        if let Some(value) = record.attribute(path.name())? {
+            item.insert(path.name(), value);
+        }
+    }
+    Ok(item)
+}
+
+/// What a query or scan reads from.
+enum Source<'a> {
+    Table(&'a Table),
+    Index(&'a Table, &'a Index),
+}
+
+impl<'a> Source<'a> {
+    fn of(table: &'a Table, index: Option<&str>, consistent: bool) -> Result<Self, StoreError> {
+        let Some(name) = index else {
+            return Ok(Self::Table(table));
+        };
+        let index = table.readable_index(name)?;
+        if consistent && !index.schema.local {
+            return Err(StoreError::Invalid(
+                "Consistent reads are not supported on global secondary indexes".to_owned(),
+            ));
+        }
+        Ok(Self::Index(table, index))
+    }
+
+    fn key(&self) -> &'a KeySchema {
+        match self {
+            Self::Table(table) => &table.key,
+            Self::Index(_, index) => &index.schema.key,
+        }
+    }
+
+    fn keyspace(&self) -> &'a Keyspace {
+        match self {
+            Self::Table(table) => &table.items,
+            Self::Index(_, index) => &index.entries,
+        }
+    }
+
+    fn table(&self) -> &'a Table {
+        match self {
+            Self::Table(table) | Self::Index(table, _) => table,
+        }
+    }
+
+    fn record<'r>(&self, key: &'r [u8], value: &'r [u8]) -> Result<Record<'r>, DecodeError>
+    where
+        'a: 'r,
+    {
+        match self {
+            Self::Table(table) => Record::new(&table.key, key, value),
+            Self::Index(table, index) => Record::of_index(&table.key, &index.schema, key, value),
+        }
+    }
+
+    fn stored(&self, key: UserKey, value: UserValue) -> StoredItem {
+        let (table, index) = match self {
+            Self::Table(table) => (table, None),
+            Self::Index(table, index) => (table, Some(Arc::clone(&index.schema))),
+        };
+        StoredItem {
+            schema: Arc::clone(&table.key),
+            index,
+            key,
+            value,
+        }
+    }
+
+    /// The attributes that tell where a page ended.
+    fn page_key(&self, key: &[u8]) -> Option<Item> {
+        match self {
+            Self::Index(table, index) => index.page_key(&table.key, key),
+            Self::Table(table) => {
+                let mut bytes = key.get(1..)?;
+                let (partition, sort) = layout::take_key_values(&table.key, &mut bytes).ok()?;
+                let mut item = Item::new().with(table.key.partition.name.as_str(), partition);
+                if let (Some(attribute), Some(sort)) = (&table.key.sort, sort) {
+                    item.insert(attribute.name.as_str(), sort);
+                }
+                Some(item)
+            }
+        }
+    }
+
+    /// The bytes of the key that a page ended with.
+    fn start_key(&self, start: &Item) -> Result<UserKey, StoreError> {
+        let malformed = |error: KeyError| match error {
+            KeyError::DoesNotMatchSchema | KeyError::Missing(_) => {
+                StoreError::Invalid("The provided starting key is invalid".to_owned())
+            }
+            other => invalid(other),
+        };
+        match self {
+            Self::Table(table) => {
+                let (partition, sort) = table.key.exact_values(start).map_err(malformed)?;
+                Ok(layout::item_key(partition, sort))
+            }
+            Self::Index(table, index) => {
+                let names = [&index.schema.key, table.key.as_ref()];
+                let known = |name: &str| names.iter().any(|schema| schema.has(name));
+                if start.iter().any(|(name, _)| !known(name)) {
+                    return Err(malformed(KeyError::DoesNotMatchSchema));
+                }
+                let (partition, sort) = table.key.values(start).map_err(malformed)?;
+                let item_key = layout::item_key(partition, sort);
+                let (partition, sort) = index.schema.key.values(start).map_err(malformed)?;
+                Ok(layout::index_entry_key(partition, sort, &item_key))
+            }
+        }
+    }
+}
+
+struct Walk<'a> {
+    source: Source<'a>,
+    range: KeyRange,
+    descending: bool,
+    filter: Option<&'a Condition>,
+    limit: Option<usize>,
+    count_only: bool,
+}
+
+struct Looked {
+    size: usize,
+    expired: bool,
+    matches: bool,
+}
+
+impl Walk<'_> {
+    fn look(&self, key: &[u8], value: &[u8], now_secs: i64) -> Result<Looked, DecodeError> {
+        let record = self.source.record(key, value)?;
+        let expired = self.is_expired(&record, now_secs)?;
+        let matches = match self.filter {
+            _ if expired => false,
+            Some(filter) => filter.matches(&record)?,
+            None => true,
+        };
+        Ok(Looked {
+            size: record.size(),
+            expired,
+            matches,
+        })
+    }
+
+    fn is_expired(&self, record: &Record<'_>, now_secs: i64) -> Result<bool, DecodeError> {
+        self.source.table().is_expired(record, now_secs)
+    }
+}
+
+/// A range of stored keys.
+#[derive(Debug, Clone)]
+struct KeyRange {
+    lower: Bound<UserKey>,
+    upper: Bound<UserKey>,
+}
+
+impl KeyRange {
+    fn all() -> Self {
+        Self {
+            lower: Bound::Unbounded,
+            upper: Bound::Unbounded,
+        }
+    }
+
+    fn starting_with(prefix: Vec<u8>) -> Self {
+        Self {
+            upper: end_of(&prefix),
+            lower: Bound::Included(prefix.into()),
+        }
+    }
+
+    fn contains(&self, key: &UserKey) -> bool {
+        let above = match &self.lower {
+            Bound::Included(lower) => key >= lower,
+            Bound::Excluded(lower) => key > lower,
+            Bound::Unbounded => true,
+        };
+        let below = match &self.upper {
+            Bound::Included(upper) => key <= upper,
+            Bound::Excluded(upper) => key < upper,
+            Bound::Unbounded => true,
+        };
+        above && below
+    }
+
+    fn is_empty(&self) -> bool {
+        match (&self.lower, &self.upper) {
+            (Bound::Included(lower), Bound::Included(upper)) => lower > upper,
+            (
+                Bound::Included(lower) | Bound::Excluded(lower),
+                Bound::Included(upper) | Bound::Excluded(upper),
+            ) => lower >= upper,
+            _ => false,
+        }
+    }
+}
+
+fn end_of(prefix: &[u8]) -> Bound<UserKey> {
+    match layout::prefix_end(prefix) {
+        Some(end) => Bound::Excluded(end.into()),
+        None => Bound::Unbounded,
+    }
+}
+
+/// The stored keys that a key condition asks for: always one range.
+fn key_range(schema: &KeySchema, condition: &KeyCondition) -> Result<KeyRange, StoreError> {
+    if condition.partition_name != schema.partition.name {
+        return Err(StoreError::Invalid(format!(
+            "Query condition missed key schema element: {}",
+            schema.partition.name
+        )));
+    }
+    schema
+        .check_partition(&condition.partition)
+        .map_err(invalid)?;
+    let partition = layout::partition_prefix(&condition.partition);
+    let Some((name, sort)) = &condition.sort else {
+        return Ok(KeyRange::starting_with(partition));
+    };
+    let attribute = match &schema.sort {
+        Some(attribute) if attribute.name == *name => attribute,
+        _ => {
+            return Err(StoreError::Invalid(
+                "Query key condition not supported".to_owned(),
+            ));
+        }
+    };
+    let at = |value: &Value| -> Result<Vec<u8>, StoreError> {
+        schema.check_sort(value).map_err(invalid)?;
+        let mut bytes = partition.clone();
+        let is_key = key::encode(value, &mut bytes);
+        debug_assert!(is_key, "the value has just been checked");
+        Ok(bytes)
+    };
+    let from_start = Bound::Included(UserKey::from(partition.as_slice()));
+    let to_end = end_of(&partition);
+    Ok(match sort {
+        SortCondition::Equal(value) => KeyRange::starting_with(at(value)?),
+        SortCondition::Less(value) => KeyRange {
+            lower: from_start,
+            upper: Bound::Excluded(at(value)?.into()),
+        },
+        SortCondition::LessOrEqual(value) => KeyRange {
+            lower: from_start,
+            upper: end_of(&at(value)?),
+        },
+        SortCondition::Greater(value) => KeyRange {
+            lower: behind(&at(value)?),
+            upper: to_end,
+        },
+        SortCondition::GreaterOrEqual(value) => KeyRange {
+            lower: Bound::Included(at(value)?.into()),
+            upper: to_end,
+        },
+        SortCondition::Between(from, to) => KeyRange {
+            lower: Bound::Included(at(from)?.into()),
+            upper: end_of(&at(to)?),
+        },
+        SortCondition::BeginsWith(prefix) => {
+            let bytes: &[u8] = match (prefix, attribute.kind) {
+                (Value::S(text), KeyKind::S) => text.as_bytes(),
+                (Value::B(bytes), KeyKind::B) => bytes,
+                _ => {
+                    return Err(StoreError::Invalid(
+                        "begins_with needs a string or binary of the sort key's type".to_owned(),
+                    ));
+                }
+            };
+            let mut start = partition.clone();
+            key::encode_prefix(bytes, &mut start);
+            KeyRange::starting_with(start)
+        }
+    })
+}
+
+/// Behind every key that starts with `prefix`.
+fn behind(prefix: &[u8]) -> Bound<UserKey> {
+    match layout::prefix_end(prefix) {
+        Some(end) => Bound::Included(end.into()),
+        None => Bound::Excluded(prefix.into()),
+    }
+}
+
+/// A segment is a run of buckets; with more segments than buckets, some are empty.
+fn segment_range(segment: Segment) -> Result<KeyRange, StoreError> {
+    if segment.total == 0 || segment.total > SEGMENTS_MAX || segment.index >= segment.total {
+        return Err(StoreError::Invalid(format!(
+            "segment {} of {} does not exist",
+            segment.index, segment.total
+        )));
+    }
+    let first = |index: u32| u64::from(index) * BUCKETS / u64::from(segment.total);
+    let bound = |bucket: u64| UserKey::from([bucket.min(BUCKETS - 1) as u8].as_slice());
+    let (from, to) = (first(segment.index), first(segment.index + 1));
+    Ok(KeyRange {
+        lower: Bound::Included(bound(from)),
+        upper: if to >= BUCKETS {
+            Bound::Unbounded
+        } else {
+            Bound::Excluded(bound(to))
+        },
+    })
+}

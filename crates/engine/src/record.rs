@@ -1,0 +1,355 @@
+//! An item as it lies in a keyspace: its key, and a value of `size · binary item`.
+//!
+//! The binary item leaves out the table's key attributes, which the key already holds; the size is
+//! the item's size as DynamoDB counts it, so that pages and limits need no decoding.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use fjall::{UserKey, UserValue};
+use homeport_item::binary::{self, DecodeError};
+use homeport_item::expression::{Document, Path};
+use homeport_item::key::KeyDecodeError;
+use homeport_item::schema::{IndexProjection, IndexSchema, KeySchema};
+use homeport_item::{Item, ItemRef, Number, Value};
+
+use crate::layout;
+
+/// Values older than this many seconds are not taken for an expiry, as in DynamoDB: whoever writes
+/// a number that small does not mean a time.
+const EXPIRY_AGE_MAX_SECS: i64 = 5 * 365 * 24 * 60 * 60;
+
+/// Encodes what a keyspace keeps of `item`, which must have been checked.
+pub(crate) fn encode(item: &Item, key: &KeySchema) -> UserValue {
+    encode_sized(item, key, item.size())
+}
+
+pub(crate) fn encode_sized(item: &Item, key: &KeySchema, size: usize) -> UserValue {
+    let mut out = Vec::with_capacity(size + 16);
+    push_size(size, &mut out);
+    let kept = item.iter().filter(|(name, _)| !key.has(name));
+    binary::encode_item(kept, &mut out);
+    out.into()
+}
+
+fn push_size(size: usize, out: &mut Vec<u8>) {
+    // Sizes are at most 400 KB, so three bytes of seven bits hold them.
+    let mut left = size;
+    while left >= 0x80 {
+        out.push((left & 0x7F) as u8 | 0x80);
+        left >>= 7;
+    }
+    out.push(left as u8);
+}
+
+fn split_size(value: &[u8]) -> Result<(usize, &[u8]), DecodeError> {
+    let mut size = 0usize;
+    for (at, byte) in value.iter().take(4).enumerate() {
+        size |= usize::from(byte & 0x7F) << (7 * at);
+        if byte & 0x80 == 0 {
+            return Ok((size, &value[at + 1..]));
+        }
+    }
+    Err(DecodeError::Damaged)
+}
+
+/// A stored item, borrowed.
+#[derive(Clone, Copy)]
+pub(crate) struct Record<'a> {
+    schema: &'a KeySchema,
+    /// The encoded key values of the table, without the bucket.
+    key: &'a [u8],
+    body: ItemRef<'a>,
+    size: usize,
+    /// The index that this was read from, when it does not carry everything.
+    partial: Option<&'a IndexSchema>,
+}
+
+impl<'a> Record<'a> {
+    /// Looks at an entry of a table's own keyspace.
+    pub(crate) fn new(
+        schema: &'a KeySchema,
+        item_key: &'a [u8],
+        value: &'a [u8],
+    ) -> Result<Self, DecodeError> {
+        let (size, body) = split_size(value)?;
+        Ok(Self {
+            schema,
+            key: item_key.get(1..).ok_or(DecodeError::Damaged)?,
+            body: ItemRef::new(body)?,
+            size,
+            partial: None,
+        })
+    }
+
+    /// Looks at an entry of an index.
+    pub(crate) fn of_index(
+        schema: &'a KeySchema,
+        index: &'a IndexSchema,
+        entry_key: &'a [u8],
+        value: &'a [u8],
+    ) -> Result<Self, DecodeError> {
+        let (size, body) = split_size(value)?;
+        let mut key = entry_key.get(1..).ok_or(DecodeError::Damaged)?;
+        layout::take_key_values(&index.key, &mut key).map_err(damaged)?;
+        Ok(Self {
+            schema,
+            key,
+            body: ItemRef::new(body)?,
+            size,
+            partial: (index.projection != IndexProjection::All).then_some(index),
+        })
+    }
+
+    /// What the item counts for, as DynamoDB counts.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    pub(crate) fn key_values(&self) -> Result<(Value, Option<Value>), DecodeError> {
+        layout::take_key_values(self.schema, &mut &*self.key).map_err(damaged)
+    }
+
+    /// The item's key as attributes.
+    pub(crate) fn key_item(&self) -> Result<Item, DecodeError> {
+        let mut item = Item::new();
+        self.insert_keys(&mut item)?;
+        Ok(item)
+    }
+
+    fn insert_keys(&self, item: &mut Item) -> Result<(), DecodeError> {
+        let (partition, sort) = self.key_values()?;
+        item.insert(self.schema.partition.name.as_str(), partition);
+        if let (Some(attribute), Some(sort)) = (&self.schema.sort, sort) {
+            item.insert(attribute.name.as_str(), sort);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn to_item(self) -> Result<Item, DecodeError> {
+        let mut item = self.body.to_item()?;
+        if let Some(index) = self.partial {
+            item.attributes_mut()
+                .retain(|name, _| index.carries(self.schema, name));
+        }
+        self.insert_keys(&mut item)?;
+        Ok(item)
+    }
+
+    /// Whether the attribute may be seen: an entry of an index also holds the expiry of its item,
+    /// which only counts as an attribute where the index carries it.
+    fn shows(&self, name: &str) -> bool {
+        self.partial
+            .is_none_or(|index| index.carries(self.schema, name))
+    }
+
+    /// A top-level attribute, key attributes included.
+    pub(crate) fn attribute(&self, name: &str) -> Result<Option<Value>, DecodeError> {
+        if self.schema.partition.name == name {
+            return Ok(Some(self.key_values()?.0));
+        }
+        if self
+            .schema
+            .sort
+            .as_ref()
+            .is_some_and(|sort| sort.name == name)
+        {
+            return Ok(self.key_values()?.1);
+        }
+        if !self.shows(name) {
+            return Ok(None);
+        }
+        self.body
+            .get(name)?
+            .map(|value| value.to_value())
+            .transpose()
+    }
+
+    /// When the item expires, if it does.
+    pub(crate) fn expires_at(&self, ttl_attribute: &str) -> Result<Option<u64>, DecodeError> {
+        let number = if self.schema.has(ttl_attribute) {
+            match self.attribute(ttl_attribute)? {
+                Some(Value::N(number)) => Some(number),
+                _ => None,
+            }
+        } else {
+            match self.body.get(ttl_attribute)? {
+                Some(value) => value.as_number()?,
+                None => None,
+            }
+        };
+        Ok(number.as_ref().and_then(expiry_secs))
+    }
+
+    /// The value of an entry of `index` for this item: its own value where the index carries
+    /// everything, otherwise only what is carried, and what tells when the item expires.
+    pub(crate) fn index_value(
+        &self,
+        index: &IndexSchema,
+        ttl_attribute: Option<&str>,
+        value: &UserValue,
+    ) -> Result<UserValue, DecodeError> {
+        if index.projection == IndexProjection::All {
+            return Ok(value.clone());
+        }
+        let mut item = self.to_item()?;
+        let expiry = ttl_attribute
+            .filter(|name| !index.carries(self.schema, name))
+            .and_then(|name| item.remove(name).map(|value| (name, value)));
+        item.attributes_mut()
+            .retain(|name, _| index.carries(self.schema, name));
+        let size = item.size();
+        if let Some((name, value)) = expiry {
+            item.insert(name, value);
+        }
+        Ok(encode_sized(&item, self.schema, size))
+    }
+}
+
+impl Document for Record<'_> {
+    fn resolve(&self, path: &Path) -> Result<Option<Cow<'_, Value>>, DecodeError> {
+        if self.schema.has(path.name()) {
+            // Key attributes are scalars: nothing is nested in them.
+            if !path.nested().is_empty() {
+                return Ok(None);
+            }
+            return Ok(self.attribute(path.name())?.map(Cow::Owned));
+        }
+        if !self.shows(path.name()) {
+            return Ok(None);
+        }
+        match self.body.resolve(path)? {
+            Some(value) => Ok(Some(Cow::Owned(value.into_owned()))),
+            None => Ok(None),
+        }
+    }
+}
+
+/// An expiry in whole seconds; numbers that cannot be one are none.
+pub(crate) fn expiry_secs(number: &Number) -> Option<u64> {
+    u64::try_from(number.floor_i64())
+        .ok()
+        .filter(|secs| *secs > 0)
+}
+
+/// Whether something that expires at `expires_at_secs` is gone at `now_secs`.
+pub(crate) fn is_expired(expires_at_secs: u64, now_secs: i64) -> bool {
+    i64::try_from(expires_at_secs)
+        .is_ok_and(|at| at <= now_secs && now_secs - at <= EXPIRY_AGE_MAX_SECS)
+}
+
+/// The oldest expiry that still counts as one.
+pub(crate) fn oldest_expiry_secs(now_secs: i64) -> u64 {
+    u64::try_from(now_secs - EXPIRY_AGE_MAX_SECS).unwrap_or(0)
+}
+
+fn damaged(_: KeyDecodeError) -> DecodeError {
+    DecodeError::Damaged
+}
+
+/// A stored item that is decoded when it is looked at.
+///
+/// It keeps the bytes as they were read; asking for one attribute decodes only that one.
+#[derive(Clone)]
+pub struct StoredItem {
+    pub(crate) schema: Arc<KeySchema>,
+    pub(crate) index: Option<Arc<IndexSchema>>,
+    pub(crate) key: UserKey,
+    pub(crate) value: UserValue,
+}
+
+impl StoredItem {
+    pub(crate) fn record(&self) -> Result<Record<'_>, DecodeError> {
+        match &self.index {
+            None => Record::new(&self.schema, &self.key, &self.value),
+            Some(index) => Record::of_index(&self.schema, index, &self.key, &self.value),
+        }
+    }
+
+    /// The whole item.
+    ///
+    /// # Errors
+    /// When its bytes are damaged.
+    pub fn to_item(&self) -> Result<Item, DecodeError> {
+        self.record()?.to_item()
+    }
+
+    /// One attribute.
+    ///
+    /// # Errors
+    /// When its bytes are damaged.
+    pub fn attribute(&self, name: &str) -> Result<Option<Value>, DecodeError> {
+        self.record()?.attribute(name)
+    }
+
+    /// The table's key attributes.
+    ///
+    /// # Errors
+    /// When its bytes are damaged.
+    pub fn key(&self) -> Result<Item, DecodeError> {
+        self.record()?.key_item()
+    }
+
+    /// What the item counts for, as DynamoDB counts.
+    ///
+    /// # Errors
+    /// When its bytes are damaged.
+    pub fn size(&self) -> Result<usize, DecodeError> {
+        Ok(self.record()?.size())
+    }
+}
+
+impl std::fmt::Debug for StoredItem {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("StoredItem")
+            .field("item", &self.to_item())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use homeport_item::KeyKind;
+    use homeport_item::schema::KeyAttribute;
+
+    fn schema() -> KeySchema {
+        KeySchema::new(
+            KeyAttribute::new("pk", KeyKind::S),
+            Some(KeyAttribute::new("sk", KeyKind::N)),
+        )
+    }
+
+    #[test]
+    fn an_item_comes_back_whole_though_its_keys_are_stored_once() {
+        let item = Item::new()
+            .with("pk", "a")
+            .with("sk", 7)
+            .with("ttl", 12)
+            .with("x", "y");
+        let schema = schema();
+        let key = layout::item_key(item.get("pk").unwrap(), item.get("sk"));
+        let value = encode(&item, &schema);
+        let record = Record::new(&schema, &key, &value).unwrap();
+        assert_eq!(record.to_item(), Ok(item.clone()));
+        assert_eq!(record.size(), item.size());
+        assert_eq!(record.attribute("sk"), Ok(Some(Value::from(7))));
+        assert_eq!(record.expires_at("ttl"), Ok(Some(12)));
+        assert_eq!(record.expires_at("x"), Ok(None));
+        assert!(!value.windows(2).any(|bytes| bytes == b"pk"));
+    }
+
+    #[test]
+    fn only_plausible_numbers_are_expiries() {
+        let now = 1_700_000_000;
+        assert!(is_expired(1_700_000_000, now));
+        assert!(!is_expired(1_700_000_001, now));
+        assert!(!is_expired(5, now));
+        assert_eq!(expiry_secs(&"-5".parse().unwrap()), None);
+        assert_eq!(
+            expiry_secs(&"1700000000.9".parse().unwrap()),
+            Some(1_700_000_000)
+        );
+    }
+}

@@ -1,0 +1,237 @@
+//! The engine behind the seam.
+
+use async_trait::async_trait;
+use homeport_item::Item;
+use homeport_item::schema::TableSchema;
+use homeport_store::{
+    Action, BATCH_WRITE_MAX, BatchGet, BatchGetAnswer, BatchWrite, BatchWriteAnswer, CancelReason,
+    Delete, Get, Page, Put, Query, Scan, Store, StoreError, TransactError, Transaction, Update,
+    WriteError, WriteRequest,
+};
+
+use crate::engine::Engine;
+use crate::error::{TableError, unavailable};
+use crate::prepare;
+use crate::read::{decode_page, project};
+use crate::shared::stopped;
+use crate::table::IndexState;
+
+/// Pages that may take longer than this many items are read on a thread that may block.
+const INLINE_ITEMS_MAX: usize = 128;
+/// How often a waiting call looks whether an index is complete.
+const BUILD_POLL: std::time::Duration = std::time::Duration::from_millis(5);
+
+#[async_trait]
+impl Store for Engine {
+    async fn ensure_tables(&self, tables: &[TableSchema]) -> Result<(), StoreError> {
+        for schema in tables {
+            self.ensure_table(schema)
+                .await
+                .map_err(|error| match error {
+                    TableError::Store(error) => error,
+                    other => StoreError::Invalid(other.to_string()),
+                })?;
+        }
+        Ok(())
+    }
+
+    async fn get(&self, request: Get) -> Result<Option<Item>, StoreError> {
+        self.get_stored(&request)?
+            .map(|item| project(&item.record()?, request.projection.as_ref()))
+            .transpose()
+            .map_err(unavailable)
+    }
+
+    async fn put(&self, request: Put) -> Result<Option<Item>, WriteError> {
+        self.write_one(request).await
+    }
+
+    async fn update(&self, request: Update) -> Result<Option<Item>, WriteError> {
+        self.write_one(request).await
+    }
+
+    async fn delete(&self, request: Delete) -> Result<Option<Item>, WriteError> {
+        self.write_one(request).await
+    }
+
+    async fn query(&self, request: Query) -> Result<Page, StoreError> {
+        if request.limit.is_some_and(|limit| limit <= INLINE_ITEMS_MAX) {
+            return decode_page(self.query_stored(&request)?, request.projection.as_ref());
+        }
+        let engine = self.clone();
+        blocking(move || decode_page(engine.query_stored(&request)?, request.projection.as_ref()))
+            .await
+    }
+
+    async fn scan(&self, request: Scan) -> Result<Page, StoreError> {
+        let engine = self.clone();
+        blocking(move || decode_page(engine.scan_stored(&request)?, request.projection.as_ref()))
+            .await
+    }
+
+    async fn batch_get(&self, request: BatchGet) -> Result<BatchGetAnswer, StoreError> {
+        self.batch_get_now(&request)
+    }
+
+    async fn batch_write(&self, request: BatchWrite) -> Result<BatchWriteAnswer, StoreError> {
+        if request.writes.is_empty() || request.writes.len() > BATCH_WRITE_MAX {
+            return Err(StoreError::Invalid(
+                "a batch must have 1 to 25 writes".to_owned(),
+            ));
+        }
+        let catalogue = self.shared().catalogue.now();
+        let prepared = request
+            .writes
+            .iter()
+            .map(|write| prepare::action(&catalogue, action_of(write.clone())))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut items: Vec<_> = prepared
+            .iter()
+            .flat_map(|prepared| &prepared.actions)
+            .map(|action| (action.table.id(), action.key.clone()))
+            .collect();
+        items.sort_unstable();
+        if items.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(StoreError::Invalid(
+                "Provided list of item keys contains duplicates".to_owned(),
+            ));
+        }
+        let mut answer = BatchWriteAnswer::default();
+        let outcomes = self.shared().submit(prepared).await;
+        for (write, outcome) in request.writes.into_iter().zip(outcomes) {
+            match outcome {
+                Ok(_) => {}
+                Err(TransactError::Store(StoreError::Throttled)) => answer.unprocessed.push(write),
+                Err(TransactError::Store(error)) => return Err(error),
+                Err(other) => return Err(StoreError::Invalid(other.to_string())),
+            }
+        }
+        Ok(answer)
+    }
+
+    async fn transact_get(&self, requests: Vec<Get>) -> Result<Vec<Option<Item>>, TransactError> {
+        let found = self.shared().transact_get(&requests)?;
+        let items = found
+            .iter()
+            .zip(&requests)
+            .map(|(item, request)| match item {
+                Some(item) => project(&item.record()?, request.projection.as_ref()).map(Some),
+                None => Ok(None),
+            })
+            .collect::<Result<_, _>>()
+            .map_err(unavailable)?;
+        Ok(items)
+    }
+
+    async fn transact(&self, transaction: Transaction) -> Result<(), TransactError> {
+        let prepared = prepare::transaction(&self.shared().catalogue.now(), transaction)?;
+        let mut outcomes = self.shared().submit(vec![prepared]).await;
+        outcomes
+            .pop()
+            .unwrap_or_else(|| Err(stopped().into()))
+            .map(|_| ())
+    }
+
+    async fn transact_each(
+        &self,
+        transactions: Vec<Transaction>,
+    ) -> Vec<Result<(), TransactError>> {
+        let catalogue = self.shared().catalogue.now();
+        let mut answers = Vec::with_capacity(transactions.len());
+        let mut prepared = Vec::with_capacity(transactions.len());
+        for transaction in transactions {
+            match prepare::transaction(&catalogue, transaction) {
+                Ok(ready) => {
+                    prepared.push(ready);
+                    answers.push(Ok(()));
+                }
+                Err(error) => answers.push(Err(error.into())),
+            }
+        }
+        if prepared.is_empty() {
+            return answers;
+        }
+        let mut outcomes = self.shared().submit(prepared).await.into_iter();
+        for answer in answers.iter_mut().filter(|answer| answer.is_ok()) {
+            *answer = outcomes
+                .next()
+                .unwrap_or_else(|| Err(stopped().into()))
+                .map(|_| ());
+        }
+        answers
+    }
+}
+
+impl Engine {
+    async fn write_one(&self, action: impl Into<Action>) -> Result<Option<Item>, WriteError> {
+        let prepared = prepare::action(&self.shared().catalogue.now(), action)?;
+        let mut outcomes = self.shared().submit(vec![prepared]).await;
+        let outcome = outcomes.pop().unwrap_or_else(|| Err(stopped().into()));
+        outcome.map_err(|error| match error {
+            TransactError::Store(error) => error.into(),
+            TransactError::Cancelled(mut reasons) => match reasons.pop() {
+                Some(CancelReason::ConditionFailed { old }) => WriteError::ConditionFailed { old },
+                Some(CancelReason::Invalid(text)) => StoreError::Invalid(text).into(),
+                _ => StoreError::Throttled.into(),
+            },
+            TransactError::TokenMismatch => StoreError::Invalid(error.to_string()).into(),
+        })
+    }
+
+    async fn ensure_table(&self, schema: &TableSchema) -> Result<(), TableError> {
+        match self.create_table(schema.clone()).await {
+            Ok(_) => return Ok(()),
+            Err(TableError::Exists(_)) => {}
+            Err(error) => return Err(error),
+        }
+        let existing = self.describe_table(&schema.name)?.schema;
+        if existing.key != schema.key {
+            return Err(TableError::DifferentKeys(schema.name.clone()));
+        }
+        for index in &schema.indexes {
+            match existing.index(&index.name) {
+                None => self.add_index(&schema.name, index.clone()).await?,
+                Some(found) if found.key == index.key => {}
+                Some(_) => return Err(TableError::DifferentKeys(index.name.clone())),
+            }
+        }
+        if schema.ttl_attribute.is_some() && existing.ttl_attribute != schema.ttl_attribute {
+            self.set_ttl(&schema.name, schema.ttl_attribute.as_deref())
+                .await?;
+        }
+        if schema.stream.is_some() && existing.stream != schema.stream {
+            self.set_stream(&schema.name, schema.stream).await?;
+        }
+        self.wait_until_built(&schema.name).await
+    }
+
+    /// Waits until every index of a table can be read.
+    ///
+    /// # Errors
+    /// When the table vanishes or can no longer be written.
+    pub async fn wait_until_built(&self, table: &str) -> Result<(), TableError> {
+        loop {
+            let description = self.describe_table(table)?;
+            if !description.index_states.contains(&IndexState::Building) {
+                return Ok(());
+            }
+            self.shared().latch.check()?;
+            tokio::time::sleep(BUILD_POLL).await;
+        }
+    }
+}
+
+fn action_of(write: WriteRequest) -> Action {
+    match write {
+        WriteRequest::Put { table, item } => Put::new(table, item).into(),
+        WriteRequest::Delete { table, key } => Delete::new(table, key).into(),
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    read: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    tokio::task::spawn_blocking(read)
+        .await
+        .map_err(|_| stopped())?
+}

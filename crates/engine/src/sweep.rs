@@ -1,0 +1,261 @@
+//! Background upkeep: items whose time has come, changes that are too old, tokens that have served.
+//! All of it goes through the committer in small pieces.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use fjall::{PersistMode, Readable, UserKey};
+use homeport_store::StoreError;
+
+use crate::changes;
+use crate::committer::Committer;
+use crate::error::unavailable;
+use crate::layout::{self, TableId};
+use crate::options::Durability;
+use crate::record::{self, Record};
+use crate::shared::{Shared, stopped};
+use crate::tokens;
+
+/// Entries that one commit of the sweeper covers.
+const CHUNK: usize = 256;
+/// How often the sweeper looks.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+/// How often relaxed durability syncs.
+const SYNC_EVERY: Duration = Duration::from_millis(50);
+
+/// What one pass of the sweeper did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Swept {
+    pub expired: u64,
+    pub changes_trimmed: u64,
+    pub tokens: u64,
+}
+
+/// Sweeps, and syncs where durability is relaxed, until the engine closes.
+pub(crate) fn run(shared: &Arc<Shared>) {
+    let relaxed = shared.options.durability == Durability::Relaxed;
+    if !relaxed && !shared.options.background_sweep {
+        return;
+    }
+    let pause = if relaxed { SYNC_EVERY } else { SWEEP_EVERY };
+    let mut since_sweep = Duration::ZERO;
+    while !shared.stopping.load(Ordering::Acquire) {
+        std::thread::park_timeout(pause);
+        since_sweep += pause;
+        if relaxed {
+            sync(shared);
+        }
+        if shared.options.background_sweep && since_sweep >= SWEEP_EVERY {
+            since_sweep = Duration::ZERO;
+            if let Err(error) = sweep(shared)
+                && !shared.stopping.load(Ordering::Acquire)
+            {
+                tracing::warn!(%error, "sweeping failed; trying again");
+            }
+        }
+    }
+    if relaxed {
+        sync(shared);
+    }
+}
+
+fn sync(shared: &Shared) {
+    let written = shared.written_commit.load(Ordering::Acquire);
+    if written == shared.synced_commit.load(Ordering::Acquire) {
+        return;
+    }
+    match shared.database.persist(PersistMode::SyncData) {
+        Ok(()) => shared.synced_commit.store(written, Ordering::Release),
+        Err(error) => shared.latch.close(&error.to_string()),
+    }
+}
+
+/// One pass over everything that is due.
+pub(crate) fn sweep(shared: &Arc<Shared>) -> Result<Swept, StoreError> {
+    let swept = Swept {
+        expired: sweep_expired(shared)?,
+        changes_trimmed: trim_changes(shared)?,
+        tokens: sweep_tokens(shared)?,
+    };
+    shared.metrics.expired(swept.expired);
+    shared.metrics.changes_trimmed(swept.changes_trimmed);
+    Ok(swept)
+}
+
+fn sweep_expired(shared: &Shared) -> Result<u64, StoreError> {
+    let mut total = 0;
+    let mut from = record::oldest_expiry_secs(shared.now_secs())
+        .to_be_bytes()
+        .to_vec();
+    loop {
+        let now_secs = u64::try_from(shared.now_secs()).unwrap_or(0);
+        let to = (now_secs + 1).to_be_bytes().to_vec();
+        let due: Vec<UserKey> = shared
+            .database
+            .snapshot()
+            .range(&shared.keyspaces.expiry, from.clone()..to)
+            .take(CHUNK)
+            .map(|guard| guard.key().map_err(unavailable))
+            .collect::<Result<_, _>>()?;
+        let Some(last) = due.last() else {
+            return Ok(total);
+        };
+        from = [last.as_ref(), &[0]].concat();
+        let is_last = due.len() < CHUNK;
+        total += run_exclusive(shared, move |committer| expire(committer, &due))?;
+        if is_last {
+            return Ok(total);
+        }
+    }
+}
+
+/// Removes the items behind due expiry entries; entries that no item stands behind go alone.
+fn expire(committer: &mut Committer, due: &[UserKey]) -> Result<u64, StoreError> {
+    let shared = Arc::clone(&committer.shared);
+    committer.write(|group| {
+        let catalogue = shared.catalogue.now();
+        let mut expired = 0;
+        for entry in due {
+            let Some((expires_at, table, item_key)) = layout::split_expiry_key(entry) else {
+                return Err(unavailable("an expiry entry is damaged"));
+            };
+            let item_key = UserKey::from(item_key);
+            let table = catalogue.by_id(table);
+            let stored = match table {
+                Some(table) => group.load(table, &item_key)?,
+                None => None,
+            };
+            if let (Some(table), Some(value)) = (table, stored) {
+                let record = Record::new(&table.key, &item_key, &value).map_err(unavailable)?;
+                let current = match table.ttl_attribute() {
+                    Some(attribute) => record.expires_at(attribute).map_err(unavailable)?,
+                    None => None,
+                };
+                if current == Some(expires_at) {
+                    group.expire(table, item_key, value)?;
+                    expired += 1;
+                    continue;
+                }
+            }
+            group.remove(&shared.keyspaces.expiry, entry.clone());
+        }
+        Ok(expired)
+    })
+}
+
+fn trim_changes(shared: &Shared) -> Result<u64, StoreError> {
+    let cutoff_ms = shared.options.clock.now_ms() - shared.options.change_retention_ms;
+    let mut total = 0;
+    let mut next_table: TableId = 0;
+    loop {
+        let from = layout::change_key(next_table, 0);
+        let first = shared
+            .database
+            .snapshot()
+            .range(&shared.keyspaces.changes, from..)
+            .next();
+        let Some(first) = first else {
+            return Ok(total);
+        };
+        let key = first.key().map_err(unavailable)?;
+        let Some(table) = key.first_chunk::<4>() else {
+            return Err(unavailable("a change's key is damaged"));
+        };
+        let table = TableId::from_be_bytes(*table);
+        total += trim_table(shared, table, cutoff_ms)?;
+        match table.checked_add(1) {
+            Some(next) => next_table = next,
+            None => return Ok(total),
+        }
+    }
+}
+
+fn trim_table(shared: &Shared, table: TableId, cutoff_ms: i64) -> Result<u64, StoreError> {
+    let mut total = 0;
+    loop {
+        let range = layout::change_key(table, 0)..=layout::change_key(table, u64::MAX);
+        let mut old = Vec::new();
+        for guard in shared
+            .database
+            .snapshot()
+            .range(&shared.keyspaces.changes, range)
+            .take(CHUNK)
+        {
+            let (key, value) = guard.into_inner().map_err(unavailable)?;
+            let at_ms = changes::changed_at_ms(&value)
+                .ok_or_else(|| unavailable("a change's record is damaged"))?;
+            if at_ms >= cutoff_ms {
+                break;
+            }
+            old.push(key);
+        }
+        if old.is_empty() {
+            return Ok(total);
+        }
+        let is_last = old.len() < CHUNK;
+        total += run_exclusive(shared, move |committer| {
+            let shared = Arc::clone(&committer.shared);
+            committer.write(|group| {
+                let count = old.len() as u64;
+                for key in old {
+                    group.remove(&shared.keyspaces.changes, key);
+                }
+                Ok(count)
+            })
+        })?;
+        if is_last {
+            return Ok(total);
+        }
+    }
+}
+
+fn sweep_tokens(shared: &Shared) -> Result<u64, StoreError> {
+    let mut total = 0;
+    loop {
+        let range = tokens::expired_range(shared.options.clock.now_ms());
+        let due: Vec<UserKey> = shared
+            .database
+            .snapshot()
+            .range(&shared.keyspaces.tokens, range)
+            .take(CHUNK)
+            .map(|guard| guard.key().map_err(unavailable))
+            .collect::<Result<_, _>>()?;
+        if due.is_empty() {
+            return Ok(total);
+        }
+        let is_last = due.len() < CHUNK;
+        total += run_exclusive(shared, move |committer| forget_tokens(committer, due))?;
+        if is_last {
+            return Ok(total);
+        }
+    }
+}
+
+fn forget_tokens(committer: &mut Committer, due: Vec<UserKey>) -> Result<u64, StoreError> {
+    let shared = Arc::clone(&committer.shared);
+    committer.write(|group| {
+        let count = due.len() as u64;
+        for time_key in due {
+            if let Some((at_ms, token_key)) = tokens::token_of_time_key(&time_key) {
+                // A token used again since then has a newer time and stays.
+                let seen = group.load_token(&token_key).map_err(unavailable)?;
+                if seen.and_then(|value| tokens::seen_at_ms(&value)) == Some(at_ms) {
+                    group.remove(&shared.keyspaces.tokens, token_key);
+                }
+            }
+            group.remove(&shared.keyspaces.tokens, time_key);
+        }
+        Ok(count)
+    })
+}
+
+fn run_exclusive<T: Send + 'static>(
+    shared: &Shared,
+    work: impl FnOnce(&mut Committer) -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    shared
+        .exclusive(work)
+        .blocking_recv()
+        .map_err(|_| stopped())?
+}

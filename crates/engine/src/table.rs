@@ -1,0 +1,273 @@
+//! A table at run time: its schema and the keyspaces that hold its items and index entries.
+
+use std::sync::Arc;
+
+use fjall::{Keyspace, UserKey, UserValue};
+use homeport_item::Item;
+use homeport_item::binary::DecodeError;
+use homeport_item::schema::{IndexSchema, KeyError, KeySchema, TableSchema};
+use homeport_store::StoreError;
+use serde::{Deserialize, Serialize};
+
+use crate::layout::{self, TableId};
+use crate::record::{self, Record};
+
+/// A table as the catalogue keeps it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct TableRecord {
+    pub(crate) id: TableId,
+    pub(crate) created_at_ms: i64,
+    /// The schema; its indexes are those of `indexes`, in the same order.
+    pub(crate) schema: TableSchema,
+    pub(crate) indexes: Vec<IndexRecord>,
+    /// Never used twice within a table.
+    pub(crate) next_index_id: u32,
+    /// Work on the expiry of older items that is not done yet.
+    pub(crate) expiry_job: Option<ExpiryJob>,
+}
+
+/// What a change of a table's time to live leaves to be done in the background.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum ExpiryJob {
+    /// Older items have no expiry entries yet.
+    Building,
+    /// Items still have entries from the attribute that held their expiry before.
+    Clearing { attribute: String },
+}
+
+/// What the catalogue keeps of an index besides its schema.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct IndexRecord {
+    pub(crate) id: u32,
+    pub(crate) state: IndexState,
+}
+
+/// Whether an index can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum IndexState {
+    /// Writes keep it up, but older items may still be missing.
+    Building,
+    Active,
+}
+
+/// A table that is open.
+pub(crate) struct Table {
+    pub(crate) record: TableRecord,
+    pub(crate) key: Arc<KeySchema>,
+    pub(crate) items: Keyspace,
+    pub(crate) indexes: Vec<Index>,
+}
+
+/// An index that is open.
+pub(crate) struct Index {
+    pub(crate) schema: Arc<IndexSchema>,
+    pub(crate) state: IndexState,
+    pub(crate) entries: Keyspace,
+}
+
+impl Table {
+    pub(crate) fn id(&self) -> TableId {
+        self.record.id
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.record.schema.name
+    }
+
+    pub(crate) fn schema(&self) -> &TableSchema {
+        &self.record.schema
+    }
+
+    pub(crate) fn ttl_attribute(&self) -> Option<&str> {
+        self.schema().ttl_attribute.as_deref()
+    }
+
+    /// Whether background work on the table is left to be done.
+    pub(crate) fn has_job(&self) -> bool {
+        self.record.expiry_job.is_some()
+            || self
+                .indexes
+                .iter()
+                .any(|index| index.state == IndexState::Building)
+    }
+
+    /// The index that reads may use.
+    pub(crate) fn readable_index(&self, name: &str) -> Result<&Index, StoreError> {
+        let index = self.indexes.iter().find(|index| index.schema.name == name);
+        match index {
+            Some(index) if index.state == IndexState::Active => Ok(index),
+            Some(_) => Err(StoreError::Invalid(format!(
+                "Cannot read from backfilling global secondary index: {name}"
+            ))),
+            None => Err(StoreError::IndexMissing {
+                table: self.name().to_owned(),
+                index: name.to_owned(),
+            }),
+        }
+    }
+
+    /// The key of the item that `key`, exactly the key attributes, names.
+    pub(crate) fn exact_key(&self, key: &Item) -> Result<UserKey, StoreError> {
+        let (partition, sort) = self.key.exact_values(key).map_err(invalid)?;
+        Ok(layout::item_key(partition, sort))
+    }
+
+    /// The key under which `item` is stored.
+    pub(crate) fn key_of(&self, item: &Item) -> Result<UserKey, StoreError> {
+        let (partition, sort) = self.key.values(item).map_err(invalid)?;
+        Ok(layout::item_key(partition, sort))
+    }
+
+    /// Checks what holds for an item of this table beyond its own keys: the attributes that its
+    /// indexes are keyed by, where present, must be usable as such.
+    pub(crate) fn check_index_keys(&self, item: &Item) -> Result<(), String> {
+        for index in &self.indexes {
+            for attribute in index.schema.key.attributes() {
+                let Some(value) = item.get(&attribute.name) else {
+                    continue;
+                };
+                let checked = if attribute.name == index.schema.key.partition.name {
+                    index.schema.key.check_partition(value)
+                } else {
+                    index.schema.key.check_sort(value)
+                };
+                checked.map_err(|error| index_key_message(&index.schema.name, error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the stored item has expired.
+    pub(crate) fn is_expired(
+        &self,
+        record: &Record<'_>,
+        now_secs: i64,
+    ) -> Result<bool, DecodeError> {
+        let Some(ttl_attribute) = self.ttl_attribute() else {
+            return Ok(false);
+        };
+        let expires_at = record.expires_at(ttl_attribute)?;
+        Ok(expires_at.is_some_and(|at| record::is_expired(at, now_secs)))
+    }
+
+    /// The key of the entry that `record` has in the expiry keyspace.
+    pub(crate) fn expiry_key(
+        &self,
+        record: &Record<'_>,
+        item_key: &[u8],
+    ) -> Result<Option<UserKey>, DecodeError> {
+        let Some(ttl_attribute) = self.ttl_attribute() else {
+            return Ok(None);
+        };
+        let expires_at = record.expires_at(ttl_attribute)?;
+        Ok(expires_at.map(|at| layout::expiry_key(at, self.id(), item_key)))
+    }
+}
+
+impl Index {
+    /// The entry that an item has here; `None` where it lacks a key attribute of the index.
+    pub(crate) fn entry(
+        &self,
+        ttl_attribute: Option<&str>,
+        record: &Record<'_>,
+        item_key: &[u8],
+        value: &UserValue,
+    ) -> Result<Option<(UserKey, UserValue)>, DecodeError> {
+        match self.entry_key(record, item_key)? {
+            Some(key) => {
+                let value = record.index_value(&self.schema, ttl_attribute, value)?;
+                Ok(Some((key, value)))
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn entry_key(
+        &self,
+        record: &Record<'_>,
+        item_key: &[u8],
+    ) -> Result<Option<UserKey>, DecodeError> {
+        let Some(partition) = record.attribute(&self.schema.key.partition.name)? else {
+            return Ok(None);
+        };
+        let sort = match &self.schema.key.sort {
+            None => None,
+            Some(sort) => match record.attribute(&sort.name)? {
+                Some(value) => Some(value),
+                None => return Ok(None),
+            },
+        };
+        // An index that was added later meets items whose attribute has another type: those are
+        // not in it, as in DynamoDB.
+        let fits = self.schema.key.check_partition(&partition).is_ok()
+            && sort
+                .as_ref()
+                .is_none_or(|sort| self.schema.key.check_sort(sort).is_ok());
+        Ok(fits.then(|| layout::index_entry_key(&partition, sort.as_ref(), item_key)))
+    }
+
+    /// The attributes that say where a page of this index ended: its own keys and the table's.
+    pub(crate) fn page_key(&self, table: &KeySchema, entry_key: &[u8]) -> Option<Item> {
+        let mut bytes = entry_key.get(1..)?;
+        let mut item = Item::new();
+        for schema in [&self.schema.key, table] {
+            let (partition, sort) = layout::take_key_values(schema, &mut bytes).ok()?;
+            item.insert(schema.partition.name.as_str(), partition);
+            if let (Some(attribute), Some(sort)) = (&schema.sort, sort) {
+                item.insert(attribute.name.as_str(), sort);
+            }
+        }
+        Some(item)
+    }
+}
+
+pub(crate) fn invalid(error: KeyError) -> StoreError {
+    StoreError::Invalid(error.to_string())
+}
+
+fn index_key_message(index: &str, error: KeyError) -> String {
+    match error {
+        KeyError::WrongKind {
+            name,
+            expected,
+            actual,
+        } => format!(
+            "One or more parameter values were invalid: Type mismatch for Index Key {name} Expected: {expected} Actual: {actual} IndexName: {index}"
+        ),
+        KeyError::Empty { name, kind } => format!(
+            "One or more parameter values are not valid. A value specified for a secondary index key is not supported. The AttributeValue for a key attribute cannot contain an empty {kind} value. IndexName: {index}, IndexKey: {name}"
+        ),
+        other => other.to_string(),
+    }
+}
+
+impl std::fmt::Debug for Table {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Table")
+            .field("record", &self.record)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is known about a table, for who describes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableDescription {
+    pub schema: TableSchema,
+    pub created_at_ms: i64,
+    /// The state of each index of the schema, in its order.
+    pub index_states: Vec<IndexState>,
+    /// Identifies this table among all that ever had its name.
+    pub id: u32,
+}
+
+impl TableDescription {
+    pub(crate) fn of(table: &Table) -> Self {
+        Self {
+            schema: table.schema().clone(),
+            created_at_ms: table.record.created_at_ms,
+            index_states: table.indexes.iter().map(|index| index.state).collect(),
+            id: table.id(),
+        }
+    }
+}

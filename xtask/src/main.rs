@@ -1,0 +1,113 @@
+//! The project's own commands, run as `cargo xtask <command>`.
+//!
+//! Only what a contributor or the continuous integration runs lives here. No product code depends on it, and it depends on
+//! none of the product's crates, so that it still builds when they do not.
+
+mod process;
+mod steps;
+mod test;
+mod tidy;
+mod tools;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Homeport's development commands")]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run every check and every test, stopping at the first step that fails
+    Test {
+        /// Handed to cargo-nextest, for example a test's name
+        #[arg(last = true)]
+        nextest_args: Vec<String>,
+    },
+    /// Check the rules of this project that no other tool knows
+    Tidy,
+    /// Build the benchmark with optimisations and run it
+    Bench {
+        /// Handed to the benchmark
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        bench_args: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Printed here and not by the runtime, which would add a backtrace: where xtask noticed helps nobody.
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> anyhow::Result<()> {
+    let root = repository_root()?;
+    match CommandLine::parse().command {
+        Command::Test { nextest_args } => test::run(&root, &nextest_args),
+        Command::Tidy => tidy::run(&root),
+        Command::Bench { bench_args } => process::run(
+            process::cargo(&root)
+                .args([
+                    "run",
+                    "--release",
+                    "--locked",
+                    "--package",
+                    "homeport-bench",
+                    "--",
+                ])
+                .args(bench_args),
+        ),
+    }
+}
+
+/// The directory of the workspace. It is asked for at run time: two checkouts may share one target directory, and a path
+/// fixed at compile time could then be the other one's.
+fn repository_root() -> anyhow::Result<PathBuf> {
+    let manifest_dir = std::env::var_os("CARGO_MANIFEST_DIR")
+        .context("CARGO_MANIFEST_DIR is not set: start this as `cargo xtask`")?;
+    let mut root = PathBuf::from(manifest_dir);
+    root.pop();
+    Ok(root)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn command_line_is_consistent() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn arguments_after_two_dashes_go_to_nextest() {
+        let parsed =
+            CommandLine::parse_from(["xtask", "test", "--", "--no-capture", "key_order"]).command;
+        let Command::Test { nextest_args } = parsed else {
+            panic!("parsed as another command");
+        };
+        assert_eq!(nextest_args, ["--no-capture", "key_order"]);
+    }
+
+    #[test]
+    fn bench_takes_options_without_two_dashes() {
+        let parsed = CommandLine::parse_from(["xtask", "bench", "ingest", "--secs", "5"]).command;
+        let Command::Bench { bench_args } = parsed else {
+            panic!("parsed as another command");
+        };
+        assert_eq!(bench_args, ["ingest", "--secs", "5"]);
+    }
+}

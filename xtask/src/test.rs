@@ -1,0 +1,103 @@
+//! `cargo xtask test`: the one command that says whether a change may be merged.
+
+use std::path::{Path, PathBuf};
+
+use crate::steps::Steps;
+use crate::{process, tidy, tools};
+
+/// Runs the steps from the quickest to the slowest, so that a slip shows early.
+pub(crate) fn run(root: &Path, nextest_args: &[String]) -> anyhow::Result<()> {
+    let cargo = |args: &[&str]| process::run(process::cargo(root).args(args));
+    let mut steps = Steps::new();
+
+    steps.step("tools", || {
+        tools::ensure_components(root)?;
+        tools::NEXTEST.ensure(root)?;
+        tools::DENY.ensure(root)
+    });
+    // cargo-deny and tidy look at the dependencies of every platform; a build alone downloads only this one's.
+    steps.step("fetch", || cargo(&["fetch", "--locked"]));
+    steps.step("format", || cargo(&["fmt", "--all", "--", "--check"]));
+    steps.step("tidy", || tidy::run(root));
+    steps.step("dependencies", || check_dependencies(root));
+    steps.step("clippy", || {
+        cargo(&[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--locked",
+            "--",
+            "-D",
+            "warnings",
+        ])
+    });
+    steps.step("tests", || {
+        process::run(
+            process::cargo(root)
+                .args(["nextest", "run", "--workspace", "--locked"])
+                .args(nextest_args),
+        )
+    });
+    steps.step("documentation tests", || {
+        cargo(&["test", "--doc", "--workspace", "--locked"])
+    });
+    steps.step("examples", || {
+        cargo(&["build", "--workspace", "--examples", "--locked"])
+    });
+
+    steps.finish()
+}
+
+/// Licences, bans and sources by `deny.toml`; known vulnerabilities only with a database at hand, since the tests must
+/// pass without a network.
+fn check_dependencies(root: &Path) -> anyhow::Result<()> {
+    let mut command = process::cargo(root);
+    command.args([
+        "deny",
+        "--offline",
+        "--locked",
+        "check",
+        "licenses",
+        "bans",
+        "sources",
+    ]);
+    if advisory_database_exists() {
+        command.arg("advisories");
+    } else {
+        println!(
+            "no local advisory database: vulnerabilities are not checked (`cargo deny fetch` gets one)"
+        );
+    }
+    process::run(&mut command)
+}
+
+/// Whether cargo-deny has fetched an advisory database into its default place before.
+fn advisory_database_exists() -> bool {
+    cargo_home().is_some_and(|home| contains_directory(&home.join("advisory-dbs")))
+}
+
+fn cargo_home() -> Option<PathBuf> {
+    let from_variable = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    from_variable.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")))
+}
+
+/// A directory, not just any entry: a fetch that failed leaves a lock file behind, which is no database.
+fn contains_directory(path: &Path) -> bool {
+    std::fs::read_dir(path).is_ok_and(|mut entries| {
+        entries.any(|entry| entry.is_ok_and(|entry| entry.path().is_dir()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_counts_as_a_database_and_a_file_does_not() {
+        // The directories of this very crate: one with a sub-directory, one with files only, one that is not there.
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        assert!(contains_directory(root));
+        assert!(!contains_directory(&root.join("src/tidy")));
+        assert!(!contains_directory(&root.join("no-such-directory")));
+    }
+}

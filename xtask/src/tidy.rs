@@ -1,0 +1,84 @@
+//! `cargo xtask tidy`: the rules of this project that no other tool knows.
+//!
+//! Each rule looks at plain data (a file's text, a list of dependencies) and returns what it found; only this file reads the
+//! disk and starts cargo.
+
+mod arrows;
+mod sources;
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+
+use crate::process;
+
+/// Directories that hold no source of ours.
+const SKIPPED_DIRECTORIES: [&str; 3] = ["target", "data", "node_modules"];
+
+pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
+    let mut findings = Vec::new();
+
+    let mut file_count = 0_usize;
+    visit_rust_files(root, Path::new(""), &mut |path, text| {
+        file_count += 1;
+        findings.extend(sources::check(path, text));
+    })?;
+
+    // Cargo itself resolves renamed, optional and platform-specific dependencies; reading the manifests as text would not.
+    let tree = process::capture(process::cargo(root).args([
+        "tree",
+        "--workspace",
+        "--locked",
+        "--all-features",
+        "--target=all",
+        "--edges=normal,build",
+        "--depth=1",
+        "--prefix=depth",
+        "--charset=ascii",
+    ]))?;
+    let packages = arrows::parse_tree(&tree, root)?;
+    findings.extend(arrows::check(&packages));
+
+    for finding in &findings {
+        eprintln!("{finding}");
+    }
+    if !findings.is_empty() {
+        bail!("tidy found {} problem(s)", findings.len());
+    }
+    println!("tidy: {file_count} files, {} packages", packages.len());
+    Ok(())
+}
+
+/// Calls `visit` with the path from the root (with `/`) and the text of every Rust file, in the order of the names.
+fn visit_rust_files(
+    root: &Path,
+    directory: &Path,
+    visit: &mut impl FnMut(&str, &str),
+) -> anyhow::Result<()> {
+    let absolute = root.join(directory);
+    let mut entries = std::fs::read_dir(&absolute)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .with_context(|| format!("cannot list {}", absolute.display()))?;
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+
+    for entry in entries {
+        let file_name = entry.file_name();
+        let name = file_name
+            .to_str()
+            .with_context(|| format!("a file's name is not UTF-8: {}", entry.path().display()))?;
+        let path = directory.join(name);
+        let file_type = entry
+            .file_type()
+            .with_context(|| format!("cannot look at {}", path.display()))?;
+        if file_type.is_dir() {
+            if !name.starts_with('.') && !SKIPPED_DIRECTORIES.contains(&name) {
+                visit_rust_files(root, &path, visit)?;
+            }
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(entry.path())
+                .with_context(|| format!("cannot read {}", path.display()))?;
+            visit(&path.to_string_lossy().replace('\\', "/"), &text);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! Rules about one Rust file: its header, its length, and what must not be left in it.
+
+/// A file past this length is two things.
+const FILE_LINES_MAX: usize = 800;
+
+/// Unfinished code and tests that never run. Written in two pieces, so that this file passes its own check.
+const FORBIDDEN: [&str; 3] = [
+    concat!("todo", "!("),
+    concat!("unimplemented", "!("),
+    concat!("#[", "ignore"),
+];
+
+/// What is wrong with the file, each with its place. `path` is relative to the root and separated by `/`.
+pub(super) fn check(path: &str, text: &str) -> Vec<String> {
+    let mut findings = Vec::new();
+
+    if needs_header(path) && !text.starts_with("//!") {
+        findings.push(format!(
+            "{path}:1: begins without a `//!` header that says what lives here"
+        ));
+    }
+
+    let line_count = text.lines().count();
+    if line_count > FILE_LINES_MAX {
+        findings.push(format!(
+            "{path}: {line_count} lines, more than {FILE_LINES_MAX}: split it"
+        ));
+    }
+
+    for (index, line) in text.lines().enumerate() {
+        for forbidden in FORBIDDEN
+            .iter()
+            .filter(|forbidden| line.contains(**forbidden))
+        {
+            findings.push(format!(
+                "{path}:{}: `{forbidden}` is not allowed",
+                index + 1
+            ));
+        }
+    }
+    findings
+}
+
+/// Product code (`crates/<name>/src/…`) and this program; tests and examples may go without.
+fn needs_header(path: &str) -> bool {
+    let mut parts = path.split('/');
+    match parts.next() {
+        Some("crates") => parts.nth(1) == Some("src"),
+        Some("xtask") => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn assert_findings(path: &str, text: &str, expected: &[&str]) {
+        assert_eq!(check(path, text), expected);
+    }
+
+    #[test]
+    fn a_file_with_a_header_passes() {
+        assert_findings("crates/item/src/number.rs", "//! Numbers.\n", &[]);
+    }
+
+    #[test]
+    fn a_source_file_needs_a_header_on_its_first_line() {
+        let finding = "begins without a `//!` header that says what lives here";
+        for (path, text) in [
+            ("crates/item/src/lib.rs", ""),
+            ("crates/item/src/key/order.rs", "use std::fmt;\n"),
+            ("crates/item/src/lib.rs", "\n//! Too late.\n"),
+            ("crates/item/src/lib.rs", "// An ordinary comment.\n"),
+        ] {
+            assert_findings(path, text, &[&format!("{path}:1: {finding}")]);
+        }
+    }
+
+    #[test]
+    fn tests_and_examples_may_go_without_a_header() {
+        assert_findings("crates/item/tests/order.rs", "fn main() {}\n", &[]);
+        assert_findings("crates/engine/examples/ingest.rs", "fn main() {}\n", &[]);
+    }
+
+    #[test]
+    fn a_file_may_have_800_lines_and_no_more() {
+        let path = "crates/item/src/lib.rs";
+        let longest = "//!\n".repeat(FILE_LINES_MAX);
+        assert_findings(path, &longest, &[]);
+        assert_findings(
+            path,
+            &format!("{longest}//!\n"),
+            &["crates/item/src/lib.rs: 801 lines, more than 800: split it"],
+        );
+    }
+
+    #[test]
+    fn unfinished_code_is_found_with_its_line() {
+        for forbidden in FORBIDDEN {
+            assert_findings(
+                "crates/item/tests/order.rs",
+                &format!("fn a() {{\n    {forbidden}\n}}\n"),
+                &[&format!(
+                    "crates/item/tests/order.rs:2: `{forbidden}` is not allowed"
+                )],
+            );
+        }
+    }
+}
