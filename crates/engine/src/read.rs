@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use fjall::{Guard, Keyspace, Readable, Snapshot, UserKey, UserValue};
 use homeport_item::Item;
+use homeport_item::Value;
 use homeport_item::binary::DecodeError;
 use homeport_item::expression::{Condition, KeyCondition, Projection, SortCondition};
 use homeport_item::key;
 use homeport_item::schema::{KeyError, KeySchema};
-use homeport_item::{KeyKind, Value};
 use homeport_store::{
     BATCH_GET_MAX, BatchGet, BatchGetAnswer, Get, PAGE_SIZE_MAX_BYTES, Page, Query, Scan, Segment,
     StoreError, TRANSACTION_ACTIONS_MAX, TableKeys,
@@ -137,6 +137,8 @@ impl Shared {
     pub(crate) fn query(&self, request: &Query) -> Result<StoredPage, StoreError> {
         let table = self.catalogue.table(&request.table)?;
         let source = Source::of(&table, request.index.as_deref(), request.consistent)?;
+        source.check_projection(request.projection.as_ref())?;
+        source.check_query_filter(request.filter.as_ref())?;
         let mut range = key_range(source.key(), &request.key_condition)?;
         if let Some(start) = &request.start {
             let start = source.start_key(start)?;
@@ -165,6 +167,7 @@ impl Shared {
     pub(crate) fn scan(&self, request: &Scan) -> Result<StoredPage, StoreError> {
         let table = self.catalogue.table(&request.table)?;
         let source = Source::of(&table, request.index.as_deref(), request.consistent)?;
+        source.check_projection(request.projection.as_ref())?;
         let mut range = match request.segment {
             Some(segment) => segment_range(segment)?,
             None => KeyRange::all(),
@@ -293,6 +296,39 @@ impl<'a> Source<'a> {
             ));
         }
         Ok(Self::Index(table, index))
+    }
+
+    /// A global index can only answer with what it carries.
+    fn check_projection(&self, projection: Option<&Projection>) -> Result<(), StoreError> {
+        let (Self::Index(table, index), Some(projection)) = (self, projection) else {
+            return Ok(());
+        };
+        let missing: Vec<_> = projection
+            .paths
+            .iter()
+            .map(|path| path.name())
+            .filter(|name| !index.schema.carries(&table.key, name))
+            .collect();
+        if missing.is_empty() || index.schema.local {
+            return Ok(());
+        }
+        Err(StoreError::Invalid(format!(
+            "One or more parameter values were invalid: Global secondary index {} does not project [{}]",
+            index.schema.name,
+            missing.join(", ")
+        )))
+    }
+
+    /// What the key condition decides is not for the filter.
+    fn check_query_filter(&self, filter: Option<&Condition>) -> Result<(), StoreError> {
+        let paths = filter.map(Condition::paths).unwrap_or_default();
+        match paths.iter().find(|path| self.key().has(path.name())) {
+            None => Ok(()),
+            Some(path) => Err(StoreError::Invalid(format!(
+                "Filter Expression can only contain non-primary key attributes: Primary key attribute: {}",
+                path.name()
+            ))),
+        }
     }
 
     fn key(&self) -> &'a KeySchema {
@@ -466,6 +502,10 @@ impl KeyRange {
     }
 }
 
+fn malformed(error: impl std::fmt::Display) -> StoreError {
+    StoreError::Invalid(error.to_string())
+}
+
 fn end_of(prefix: &[u8]) -> Bound<UserKey> {
     match layout::prefix_end(prefix) {
         Some(end) => Bound::Excluded(end.into()),
@@ -475,67 +515,46 @@ fn end_of(prefix: &[u8]) -> Bound<UserKey> {
 
 /// The stored keys that a key condition asks for: always one range.
 fn key_range(schema: &KeySchema, condition: &KeyCondition) -> Result<KeyRange, StoreError> {
-    if condition.partition_name != schema.partition.name {
-        return Err(StoreError::Invalid(format!(
-            "Query condition missed key schema element: {}",
-            schema.partition.name
-        )));
-    }
-    schema
-        .check_partition(&condition.partition)
-        .map_err(invalid)?;
+    condition.check(schema).map_err(malformed)?;
     let partition = layout::partition_prefix(&condition.partition);
-    let Some((name, sort)) = &condition.sort else {
+    let Some((_, sort)) = &condition.sort else {
         return Ok(KeyRange::starting_with(partition));
     };
-    let attribute = match &schema.sort {
-        Some(attribute) if attribute.name == *name => attribute,
-        _ => {
-            return Err(StoreError::Invalid(
-                "Query key condition not supported".to_owned(),
-            ));
-        }
-    };
-    let at = |value: &Value| -> Result<Vec<u8>, StoreError> {
-        schema.check_sort(value).map_err(invalid)?;
+    let at = |value: &Value| -> Vec<u8> {
         let mut bytes = partition.clone();
         let is_key = key::encode(value, &mut bytes);
         debug_assert!(is_key, "the value has just been checked");
-        Ok(bytes)
+        bytes
     };
     let from_start = Bound::Included(UserKey::from(partition.as_slice()));
     let to_end = end_of(&partition);
     Ok(match sort {
-        SortCondition::Equal(value) => KeyRange::starting_with(at(value)?),
+        SortCondition::Equal(value) => KeyRange::starting_with(at(value)),
         SortCondition::Less(value) => KeyRange {
             lower: from_start,
-            upper: Bound::Excluded(at(value)?.into()),
+            upper: Bound::Excluded(at(value).into()),
         },
         SortCondition::LessOrEqual(value) => KeyRange {
             lower: from_start,
-            upper: end_of(&at(value)?),
+            upper: end_of(&at(value)),
         },
         SortCondition::Greater(value) => KeyRange {
-            lower: behind(&at(value)?),
+            lower: behind(&at(value)),
             upper: to_end,
         },
         SortCondition::GreaterOrEqual(value) => KeyRange {
-            lower: Bound::Included(at(value)?.into()),
+            lower: Bound::Included(at(value).into()),
             upper: to_end,
         },
         SortCondition::Between(from, to) => KeyRange {
-            lower: Bound::Included(at(from)?.into()),
-            upper: end_of(&at(to)?),
+            lower: Bound::Included(at(from).into()),
+            upper: end_of(&at(to)),
         },
         SortCondition::BeginsWith(prefix) => {
-            let bytes: &[u8] = match (prefix, attribute.kind) {
-                (Value::S(text), KeyKind::S) => text.as_bytes(),
-                (Value::B(bytes), KeyKind::B) => bytes,
-                _ => {
-                    return Err(StoreError::Invalid(
-                        "begins_with needs a string or binary of the sort key's type".to_owned(),
-                    ));
-                }
+            let bytes: &[u8] = match prefix {
+                Value::S(text) => text.as_bytes(),
+                Value::B(bytes) => bytes,
+                _ => return Err(malformed("begins_with needs a string or a binary")),
             };
             let mut start = partition.clone();
             key::encode_prefix(bytes, &mut start);
