@@ -11,6 +11,7 @@ mod check;
 mod clock;
 mod committer;
 mod directory;
+mod disk_room;
 mod engine;
 mod error;
 mod evaluate;
