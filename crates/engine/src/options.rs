@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::clock::{Clock, SystemClock};
+use homeport_store::{Clock, SystemClock};
 
 /// When a write is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -77,7 +77,7 @@ impl Shared {
     }
 
     pub(crate) fn now_secs(&self) -> i64 {
-        self.options.clock.now_ms().div_euclid(1000)
+        self.options.clock.now_secs()
     }
 
     /// Bytes waiting for the committer.
