@@ -63,6 +63,15 @@ impl CommitRecord {
         bytes
     }
 
+    /// The record of the group after this one, once this one is on disk and changed nothing.
+    pub(crate) fn next(self) -> Self {
+        Self {
+            commit: self.commit + 1,
+            synced_commit: self.commit,
+            next_change: self.next_change,
+        }
+    }
+
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; 24] = bytes.try_into().ok()?;
         let number = |at: usize| {

@@ -18,7 +18,7 @@ use crate::check::CheckReport;
 use crate::committer::{CommitRecord, Committer};
 use crate::directory;
 use crate::error::{OpenError, TableError, unavailable};
-use crate::keyspaces::Keyspaces;
+use crate::keyspaces::{self, Keyspaces};
 use crate::metrics::MetricsSnapshot;
 use crate::options::Options;
 use crate::prepare;
@@ -80,13 +80,16 @@ impl Engine {
             .manual_journal_persist(true)
             .open()
             .map_err(storage)?;
+        keyspaces::leap(&database);
         let keyspaces = Keyspaces::open(&database).map_err(storage)?;
-        let catalogue = Catalogue::load(&database, &keyspaces)?;
         let last = match keyspaces.meta.get(layout::COMMIT_KEY).map_err(storage)? {
             Some(bytes) => CommitRecord::decode(&bytes)
                 .ok_or_else(|| OpenError::DamagedCatalogue("the commit record".to_owned()))?,
             None => CommitRecord::default(),
         };
+        let last = last.next();
+        keyspaces.land(&database, last).map_err(storage)?;
+        let catalogue = Catalogue::load(&database, &keyspaces)?;
         let unfinished: Vec<_> = catalogue
             .tables()
             .filter(|table| table.has_job())
@@ -311,7 +314,7 @@ impl Engine {
             let names = shared.database.list_keyspace_names();
             for name in names {
                 let keyspace =
-                    crate::keyspaces::open(&shared.database, &name).map_err(unavailable)?;
+                    keyspaces::open(&shared.database, &name).map_err(unavailable)?;
                 keyspace.rotate_memtable_and_wait().map_err(unavailable)?;
                 keyspace.major_compact().map_err(unavailable)?;
             }
