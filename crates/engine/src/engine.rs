@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use fjall::{Database, Readable};
+use fjall::{AbstractTree, Database, Readable};
 use homeport_item::Item;
 use homeport_item::schema::{IndexSchema, StreamView, TableSchema};
 use homeport_store::{BatchGet, BatchGetAnswer, Get, Query, Scan, StoreError};
@@ -32,6 +33,8 @@ use crate::{backup, check, jobs, journal, layout, tables};
 /// Journals may take this much before what they hold is forced into the tables' own files; it
 /// bounds what a start after a crash has to read again.
 const JOURNAL_BYTES_MAX: u64 = 128 * 1024 * 1024;
+/// How often compacting looks whether a flush is done.
+const FLUSH_POLL: Duration = Duration::from_millis(1);
 /// Changes that one call may return.
 pub const CHANGES_PAGE_MAX: usize = 1000;
 
@@ -313,9 +316,8 @@ impl Engine {
         tokio::task::spawn_blocking(move || {
             let names = shared.database.list_keyspace_names();
             for name in names {
-                let keyspace =
-                    keyspaces::open(&shared.database, &name).map_err(unavailable)?;
-                keyspace.rotate_memtable_and_wait().map_err(unavailable)?;
+                let keyspace = keyspaces::open(&shared.database, &name).map_err(unavailable)?;
+                flush(&shared, &keyspace)?;
                 keyspace.major_compact().map_err(unavailable)?;
             }
             Ok(())
@@ -374,6 +376,22 @@ impl std::fmt::Debug for Engine {
             .field("tables", &self.table_names())
             .finish_non_exhaustive()
     }
+}
+
+/// Moves what a keyspace has in memory into its own files. The store's own call for this waits for
+/// ever where a flush has failed.
+fn flush(shared: &Shared, keyspace: &fjall::Keyspace) -> Result<(), StoreError> {
+    if !keyspace.rotate_memtable().map_err(unavailable)? {
+        return Ok(());
+    }
+    while keyspace.tree.sealed_memtable_count() > 0 {
+        if shared.stopping.load(Ordering::Acquire) {
+            return Err(stopped());
+        }
+        shared.notice_failure()?;
+        std::thread::sleep(FLUSH_POLL);
+    }
+    Ok(())
 }
 
 fn sequence_of(key: &[u8]) -> Result<u64, StoreError> {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fjall::Database;
+use fjall::{Database, PersistMode};
 use homeport_store::{StoreError, TransactError};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
@@ -136,6 +136,15 @@ impl Shared {
         // When the committer has stopped, the receiver tells.
         let _ = self.queue.send(Work::Exclusive(Box::new(run)));
         answer
+    }
+
+    /// Refuses writes from now on if the key-value store has failed in a thread of its own, where
+    /// no caller was told.
+    pub(crate) fn notice_failure(&self) -> Result<(), StoreError> {
+        if let Err(error) = self.database.persist(PersistMode::Buffer) {
+            self.latch.close(&error.to_string());
+        }
+        self.latch.check()
     }
 
     /// Remembers a running job, so that closing can wait for it.
