@@ -105,11 +105,19 @@ fn scan(bytes: &[u8]) -> Scanned {
         last_commit = batch.commit.map(|record| record.commit).or(last_commit);
         offset += batch.len;
     }
-    let ends_here = bytes[offset..].iter().all(|byte| *byte == 0);
+    let ends_here = is_zeros(&bytes[offset..]);
     Scanned {
         last_commit,
         damaged_at: (!ends_here).then_some(offset),
     }
+}
+
+/// Whether there is nothing but zeros; by blocks, since a new journal is 64 MB of them.
+fn is_zeros(bytes: &[u8]) -> bool {
+    const ZEROS: [u8; 4096] = [0; 4096];
+    bytes
+        .chunks(ZEROS.len())
+        .all(|block| *block == ZEROS[..block.len()])
 }
 
 /// Whether a later commit says that the one after `last_commit` was on disk.
