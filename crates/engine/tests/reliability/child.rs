@@ -260,29 +260,43 @@ async fn meet_fault(directory: &Path, acknowledged: File) {
         return;
     }
     let first = workload::newest_mark(&engine, 1).await + 1;
+    let end = first + number_from_env(TRANSACTIONS, 20);
     let mut last = None;
-    for number in first..first + number_from_env(TRANSACTIONS, 20) {
-        match workload::write(&engine, number).await {
-            Ok(()) => {
-                acknowledge(&acknowledged, number);
-                last = Some(number);
-            }
-            Err(error) => {
-                assert_refused(&error);
-                assert_refused(&workload::write(&engine, number + 1).await.unwrap_err());
-                assert!(engine.write_failure().is_some(), "no reason is given");
-                if let Some(number) = last {
-                    let key = homeport_item::Item::new()
-                        .with("slot", workload::slot_name(1, workload::slot_of(number)))
-                        .with("number", number);
-                    let read = engine.get(Get::new(workload::MARKS, key)).await;
-                    assert!(matches!(read, Ok(Some(_))), "reads must go on: {read:?}");
+    for start in (first..end).step_by(3) {
+        // Several at once: whoever waits behind a write that fails must be told the same.
+        let calls: Vec<_> = (start..end.min(start + 3))
+            .map(|number| {
+                let engine = engine.clone();
+                tokio::spawn(async move { (number, workload::write(&engine, number).await) })
+            })
+            .collect();
+        let mut failed = false;
+        for call in calls {
+            match call.await.unwrap() {
+                (number, Ok(())) => {
+                    acknowledge(&acknowledged, number);
+                    last = Some(number);
                 }
-                println!("outcome: refused");
-                return;
+                (_, Err(error)) => {
+                    assert_refused(&error);
+                    failed = true;
+                }
             }
         }
-        if number == first + 8
+        if failed {
+            assert_refused(&workload::write(&engine, end).await.unwrap_err());
+            assert!(engine.write_failure().is_some(), "no reason is given");
+            if let Some(number) = last {
+                let key = homeport_item::Item::new()
+                    .with("slot", workload::slot_name(1, workload::slot_of(number)))
+                    .with("number", number);
+                let read = engine.get(Get::new(workload::MARKS, key)).await;
+                assert!(matches!(read, Ok(Some(_))), "reads must go on: {read:?}");
+            }
+            println!("outcome: refused");
+            return;
+        }
+        if start == first + 9
             && let Err(error) = engine.compact().await
         {
             println!("compaction failed: {error}");
