@@ -8,9 +8,9 @@ mod backup;
 mod catalogue;
 mod changes;
 mod check;
-mod clock;
 mod committer;
 mod directory;
+mod disk_room;
 mod engine;
 mod error;
 mod evaluate;
@@ -35,7 +35,6 @@ mod tokens;
 pub use backup::{BackupError, BackupSummary, restore};
 pub use changes::{Change, ChangeKind, ChangePage};
 pub use check::CheckReport;
-pub use clock::{Clock, ManualClock, SystemClock};
 pub use engine::{CHANGES_PAGE_MAX, Engine};
 pub use error::{OpenError, TableError};
 pub use metrics::MetricsSnapshot;
@@ -44,3 +43,6 @@ pub use read::StoredPage;
 pub use record::StoredItem;
 pub use sweep::Swept;
 pub use table::{IndexState, TableDescription};
+
+// Who opens an engine sets its clock.
+pub use homeport_store::{Clock, ManualClock, SystemClock};

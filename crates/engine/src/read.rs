@@ -137,7 +137,7 @@ impl Shared {
     pub(crate) fn query(&self, request: &Query) -> Result<StoredPage, StoreError> {
         let table = self.catalogue.table(&request.table)?;
         let source = Source::of(&table, request.index.as_deref(), request.consistent)?;
-        source.check_projection(request.projection.as_ref())?;
+        let needs_items = source.needs_items(request.projection.as_ref())?;
         source.check_query_filter(request.filter.as_ref())?;
         let mut range = key_range(source.key(), &request.key_condition)?;
         if let Some(start) = &request.start {
@@ -161,13 +161,14 @@ impl Shared {
             filter: request.filter.as_ref(),
             limit: request.limit,
             count_only: request.count_only,
+            needs_items,
         })
     }
 
     pub(crate) fn scan(&self, request: &Scan) -> Result<StoredPage, StoreError> {
         let table = self.catalogue.table(&request.table)?;
         let source = Source::of(&table, request.index.as_deref(), request.consistent)?;
-        source.check_projection(request.projection.as_ref())?;
+        let needs_items = source.needs_items(request.projection.as_ref())?;
         let mut range = match request.segment {
             Some(segment) => segment_range(segment)?,
             None => KeyRange::all(),
@@ -188,6 +189,7 @@ impl Shared {
             filter: request.filter.as_ref(),
             limit: request.limit,
             count_only: request.count_only,
+            needs_items,
         })
     }
 
@@ -202,10 +204,8 @@ impl Shared {
         }
         let now_secs = self.now_secs();
         let bounds = (walk.range.lower.clone(), walk.range.upper.clone());
-        let mut entries = self
-            .database
-            .snapshot()
-            .range(walk.source.keyspace(), bounds);
+        let snapshot = self.database.snapshot();
+        let mut entries = snapshot.range(walk.source.keyspace(), bounds);
         // Expired items count for the page's size, so that a stretch of them cannot keep one call
         // busy for long, but not for anything that the caller sees.
         let mut page_bytes = 0;
@@ -236,7 +236,11 @@ impl Shared {
             }
             if looked.matches {
                 page.count += 1;
-                if !walk.count_only {
+                if walk.needs_items {
+                    let table = walk.source.table();
+                    let item_key = walk.item_key(&key, &value).map_err(unavailable)?;
+                    page.items.extend(self.get_at(&snapshot, table, item_key)?);
+                } else if !walk.count_only {
                     page.items.push(walk.source.stored(key, value));
                 }
             }
@@ -298,10 +302,11 @@ impl<'a> Source<'a> {
         Ok(Self::Index(table, index))
     }
 
-    /// A global index can only answer with what it carries.
-    fn check_projection(&self, projection: Option<&Projection>) -> Result<(), StoreError> {
+    /// Whether the items themselves must be read to answer with what was asked for. A local index
+    /// reads them; a global one can only answer with what it carries.
+    fn needs_items(&self, projection: Option<&Projection>) -> Result<bool, StoreError> {
         let (Self::Index(table, index), Some(projection)) = (self, projection) else {
-            return Ok(());
+            return Ok(false);
         };
         let missing: Vec<_> = projection
             .paths
@@ -309,8 +314,11 @@ impl<'a> Source<'a> {
             .map(|path| path.name())
             .filter(|name| !index.schema.carries(&table.key, name))
             .collect();
-        if missing.is_empty() || index.schema.local {
-            return Ok(());
+        if missing.is_empty() {
+            return Ok(false);
+        }
+        if index.schema.local {
+            return Ok(true);
         }
         Err(StoreError::Invalid(format!(
             "One or more parameter values were invalid: Global secondary index {} does not project [{}]",
@@ -425,6 +433,8 @@ struct Walk<'a> {
     filter: Option<&'a Condition>,
     limit: Option<usize>,
     count_only: bool,
+    /// Answer with the items and not with what the index carries of them.
+    needs_items: bool,
 }
 
 struct Looked {
@@ -447,6 +457,12 @@ impl Walk<'_> {
             expired,
             matches,
         })
+    }
+
+    /// The key of the item that an entry belongs to.
+    fn item_key(&self, key: &[u8], value: &[u8]) -> Result<UserKey, DecodeError> {
+        let (partition, sort) = self.source.record(key, value)?.key_values()?;
+        Ok(layout::item_key(&partition, sort.as_ref()))
     }
 
     fn is_expired(&self, record: &Record<'_>, now_secs: i64) -> Result<bool, DecodeError> {
