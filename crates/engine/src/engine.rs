@@ -1,6 +1,5 @@
 //! The engine as its users hold it: opening, closing, and the operations that go beyond the seam.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -48,8 +47,6 @@ pub struct Engine {
 struct Handle {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
-    // Released last, when nothing writes any more.
-    _lock: File,
 }
 
 impl Drop for Handle {
@@ -63,6 +60,12 @@ impl Drop for Handle {
             thread.thread().unpark();
             let _ = thread.join();
         }
+        // One may have been started while the first were waited for.
+        for job in self.shared.take_jobs() {
+            let _ = job.join();
+        }
+        // The committer may have written after the sweeper's last sync.
+        sweep::sync(&self.shared);
     }
 }
 
@@ -107,6 +110,7 @@ impl Engine {
             SharedCatalogue::new(catalogue),
             last,
             room,
+            lock,
         );
         let shared = Arc::new(shared);
         tables::drop_orphans(&shared);
@@ -120,11 +124,7 @@ impl Engine {
             jobs::start(&shared, table);
         }
         Ok(Self {
-            handle: Arc::new(Handle {
-                shared,
-                threads,
-                _lock: lock,
-            }),
+            handle: Arc::new(Handle { shared, threads }),
         })
     }
 
