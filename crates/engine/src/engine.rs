@@ -267,6 +267,14 @@ impl Engine {
             page.next = sequence + 1;
             page.changes.push(change);
         }
+        if page.changes.len() < limit {
+            // Nothing of this table is left before the next change of any.
+            let record = snapshot
+                .get(&shared.keyspaces.meta, layout::COMMIT_KEY)
+                .map_err(unavailable)?
+                .and_then(|bytes| CommitRecord::decode(&bytes));
+            page.next = page.next.max(record.map_or(0, |record| record.next_change));
+        }
         Ok(page)
     }
 
