@@ -286,8 +286,10 @@ pub(crate) fn query(dice: &mut Dice, schema: &TableSchema) -> Query {
     query.index = index.map(|index| index.name.clone());
     query.descending = dice.one_in(2);
     query.limit = dice.one_in(2).then(|| 1 + dice.below(4));
-    query.filter = dice
-        .one_in(3)
-        .then(|| Path::new("n").at_least(decimal(dice)));
+    query.filter = match dice.below(6) {
+        0 => Some(Condition::exists("x")),
+        1 => Some(Path::new("x").size().greater_than(1)),
+        _ => None,
+    };
     query
 }
