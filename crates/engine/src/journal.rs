@@ -266,7 +266,7 @@ mod tests {
         let database = Database::builder(directory.path()).open().unwrap();
         let open = |name| database.keyspace(name, KeyspaceCreateOptions::default);
         let (meta, items) = (open("meta").unwrap(), open("items").unwrap());
-        let noise: Vec<u8> = (0..20_000u32).map(|at| (at * at >> 7) as u8).collect();
+        let noise: Vec<u8> = (0..20_000u32).map(|at| ((at * at) >> 7) as u8).collect();
         for commit in 1..=5 {
             let record = CommitRecord {
                 commit,

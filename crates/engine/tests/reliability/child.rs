@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use homeport_engine::{Durability, Engine, Options};
 use homeport_store::{Get, Store, StoreError, TransactError};
 
-use crate::workload;
+use crate::{verify, workload};
 
 const ROLE: &str = "HOMEPORT_CHILD";
 const DIRECTORY: &str = "HOMEPORT_CHILD_DIRECTORY";
@@ -193,6 +193,11 @@ fn acts_as_the_child_of_another_test() {
         "Write" => runtime.block_on(write(&directory, acknowledged)),
         "MeetFault" => runtime.block_on(meet_fault(&directory, acknowledged)),
         "Hold" => hold(&directory, acknowledged),
+        "Check" => {
+            let path = PathBuf::from(std::env::var(ACKNOWLEDGED).unwrap());
+            verify::check_directory(&directory, &read_acknowledged(&path));
+            println!("OK");
+        }
         other => panic!("no such role: {other}"),
     }
 }

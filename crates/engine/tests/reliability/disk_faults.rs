@@ -9,7 +9,7 @@ use crate::faulty_disk::{ENDED_BY_DISK, Fault, FaultyDisk, Kind};
 use crate::verify;
 
 /// Points at which each test breaks the disk, spread over all that there are.
-const POINTS: u64 = 12;
+const POINTS: u64 = 8;
 const TRANSACTIONS: u64 = 20;
 
 fn points() -> u64 {

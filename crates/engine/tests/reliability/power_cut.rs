@@ -236,14 +236,16 @@ fn survivors(
     len: usize,
     dice: &mut Dice,
 ) -> Vec<std::ops::Range<usize>> {
+    let whole = std::iter::once(0..len).collect();
     if safe {
-        return vec![0..len];
+        return whole;
     }
     match survival {
         Survival::Lose => Vec::new(),
-        Survival::Prefix if against_cut.is_lt() => vec![0..len],
+        Survival::Prefix if against_cut.is_lt() => whole,
         Survival::Prefix if against_cut.is_eq() => {
-            vec![0..dice.below(len / SECTOR_BYTES + 1) * SECTOR_BYTES]
+            let kept = dice.below(len / SECTOR_BYTES + 1) * SECTOR_BYTES;
+            std::iter::once(0..kept).collect()
         }
         Survival::Prefix => Vec::new(),
         Survival::Random => {

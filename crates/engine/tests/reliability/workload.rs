@@ -86,7 +86,7 @@ pub(crate) fn transaction(number: u64, now_secs: i64) -> Transaction {
         .with("slot", slot_name(writer, slot))
         .with("number", number);
     let brief_key = Item::new().with("owner", slot_name(writer, slot));
-    let brief = if number % 3 == 0 {
+    let brief = if number.is_multiple_of(3) {
         Delete::new(BRIEF, brief_key).into()
     } else {
         let expires = now_secs + i64::try_from(number % 3).unwrap();
