@@ -63,6 +63,15 @@ impl CommitRecord {
         bytes
     }
 
+    /// The record of the group after this one, once this one is on disk and changed nothing.
+    pub(crate) fn next(self) -> Self {
+        Self {
+            commit: self.commit + 1,
+            synced_commit: self.commit,
+            next_change: self.next_change,
+        }
+    }
+
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; 24] = bytes.try_into().ok()?;
         let number = |at: usize| {
@@ -137,32 +146,30 @@ impl Committer {
     fn commit_members(&mut self, members: Vec<Member>) {
         let shared = Arc::clone(&self.shared);
         let mut answers = Vec::with_capacity(members.len());
+        let mut decided = Vec::with_capacity(members.len());
+        let mut undecided = Vec::with_capacity(members.len());
+        for member in members {
+            answers.push((member.reply, member._permit));
+            undecided.push(member.prepared);
+        }
         let written = self.write(|group| {
             let catalogue = shared.catalogue.now();
-            for member in members {
-                let Member {
-                    prepared,
-                    reply,
-                    _permit,
-                } = member;
+            for prepared in undecided {
                 let mut outcomes = Vec::with_capacity(prepared.len());
-                answers.push((reply, _permit, Vec::new()));
                 for prepared in prepared {
                     outcomes.push(evaluate::transaction(group, &catalogue, prepared)?);
                 }
-                if let Some(answer) = answers.last_mut() {
-                    answer.2 = outcomes;
-                }
+                decided.push(outcomes);
             }
             Ok(())
         });
-        for (reply, permit, outcomes) in answers {
-            let outcomes = match &written {
-                Ok(()) => outcomes,
-                Err(error) => {
-                    let count = outcomes.len().max(1);
-                    vec![Err(TransactError::Store(error.clone())); count]
-                }
+        let mut decided = decided.into_iter();
+        for (reply, permit) in answers {
+            let outcomes = match (&written, decided.next()) {
+                (Ok(()), Some(outcomes)) => outcomes,
+                (Ok(()), None) => Vec::new(),
+                // One error stands for all of the member's transactions.
+                (Err(error), _) => vec![Err(TransactError::Store(error.clone()))],
             };
             drop(permit);
             // A caller that no longer waits loses only the answer.

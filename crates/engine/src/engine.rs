@@ -1,12 +1,12 @@
 //! The engine as its users hold it: opening, closing, and the operations that go beyond the seam.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use fjall::{Database, Readable};
+use fjall::{AbstractTree, Database, Readable};
 use homeport_item::Item;
 use homeport_item::schema::{IndexSchema, StreamView, TableSchema};
 use homeport_store::{BatchGet, BatchGetAnswer, Get, Query, Scan, StoreError};
@@ -19,7 +19,7 @@ use crate::committer::{CommitRecord, Committer};
 use crate::directory;
 use crate::disk_room::DiskRoom;
 use crate::error::{OpenError, TableError, unavailable};
-use crate::keyspaces::Keyspaces;
+use crate::keyspaces::{self, Keyspaces};
 use crate::metrics::MetricsSnapshot;
 use crate::options::Options;
 use crate::prepare;
@@ -33,6 +33,8 @@ use crate::{backup, check, jobs, journal, layout, tables};
 /// Journals may take this much before what they hold is forced into the tables' own files; it
 /// bounds what a start after a crash has to read again.
 const JOURNAL_BYTES_MAX: u64 = 128 * 1024 * 1024;
+/// How often compacting looks whether a flush is done.
+const FLUSH_POLL: Duration = Duration::from_millis(1);
 /// Changes that one call may return.
 pub const CHANGES_PAGE_MAX: usize = 1000;
 
@@ -45,8 +47,6 @@ pub struct Engine {
 struct Handle {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
-    // Released last, when nothing writes any more.
-    _lock: File,
 }
 
 impl Drop for Handle {
@@ -60,6 +60,12 @@ impl Drop for Handle {
             thread.thread().unpark();
             let _ = thread.join();
         }
+        // One may have been started while the first were waited for.
+        for job in self.shared.take_jobs() {
+            let _ = job.join();
+        }
+        // The committer may have written after the sweeper's last sync.
+        sweep::sync(&self.shared);
     }
 }
 
@@ -81,13 +87,16 @@ impl Engine {
             .manual_journal_persist(true)
             .open()
             .map_err(storage)?;
+        keyspaces::leap(&database);
         let keyspaces = Keyspaces::open(&database).map_err(storage)?;
-        let catalogue = Catalogue::load(&database, &keyspaces)?;
         let last = match keyspaces.meta.get(layout::COMMIT_KEY).map_err(storage)? {
             Some(bytes) => CommitRecord::decode(&bytes)
                 .ok_or_else(|| OpenError::DamagedCatalogue("the commit record".to_owned()))?,
             None => CommitRecord::default(),
         };
+        let last = last.next();
+        keyspaces.land(&database, last).map_err(storage)?;
+        let catalogue = Catalogue::load(&database, &keyspaces)?;
         let unfinished: Vec<_> = catalogue
             .tables()
             .filter(|table| table.has_job())
@@ -101,6 +110,7 @@ impl Engine {
             SharedCatalogue::new(catalogue),
             last,
             room,
+            lock,
         );
         let shared = Arc::new(shared);
         tables::drop_orphans(&shared);
@@ -114,11 +124,7 @@ impl Engine {
             jobs::start(&shared, table);
         }
         Ok(Self {
-            handle: Arc::new(Handle {
-                shared,
-                threads,
-                _lock: lock,
-            }),
+            handle: Arc::new(Handle { shared, threads }),
         })
     }
 
@@ -261,6 +267,14 @@ impl Engine {
             page.next = sequence + 1;
             page.changes.push(change);
         }
+        if page.changes.len() < limit {
+            // Nothing of this table is left before the next change of any.
+            let record = snapshot
+                .get(&shared.keyspaces.meta, layout::COMMIT_KEY)
+                .map_err(unavailable)?
+                .and_then(|bytes| CommitRecord::decode(&bytes));
+            page.next = page.next.max(record.map_or(0, |record| record.next_change));
+        }
         Ok(page)
     }
 
@@ -319,9 +333,8 @@ impl Engine {
         tokio::task::spawn_blocking(move || {
             let names = shared.database.list_keyspace_names();
             for name in names {
-                let keyspace =
-                    crate::keyspaces::open(&shared.database, &name).map_err(unavailable)?;
-                keyspace.rotate_memtable_and_wait().map_err(unavailable)?;
+                let keyspace = keyspaces::open(&shared.database, &name).map_err(unavailable)?;
+                flush(&shared, &keyspace)?;
                 keyspace.major_compact().map_err(unavailable)?;
             }
             Ok(())
@@ -380,6 +393,22 @@ impl std::fmt::Debug for Engine {
             .field("tables", &self.table_names())
             .finish_non_exhaustive()
     }
+}
+
+/// Moves what a keyspace has in memory into its own files. The store's own call for this waits for
+/// ever where a flush has failed.
+fn flush(shared: &Shared, keyspace: &fjall::Keyspace) -> Result<(), StoreError> {
+    if !keyspace.rotate_memtable().map_err(unavailable)? {
+        return Ok(());
+    }
+    while keyspace.tree.sealed_memtable_count() > 0 {
+        if shared.stopping.load(Ordering::Acquire) {
+            return Err(stopped());
+        }
+        shared.notice_failure()?;
+        std::thread::sleep(FLUSH_POLL);
+    }
+    Ok(())
 }
 
 fn sequence_of(key: &[u8]) -> Result<u64, StoreError> {

@@ -212,15 +212,14 @@ impl<'a> Group<'a> {
     }
 
     fn apply_expiry(&mut self, changed: &Changed<'_>) -> Result<(), DecodeError> {
-        if changed.table.ttl_attribute().is_none() {
-            return Ok(());
-        }
-        let expiry = |record: Option<Record<'_>>| match record {
-            Some(record) => changed.table.expiry_key(&record, changed.key),
-            None => Ok(None),
+        let before = match changed.old {
+            Some(record) => changed.table.kept_expiry_key(&record, changed.key)?,
+            None => None,
         };
-        let before = expiry(changed.old)?;
-        let after = expiry(changed.new)?;
+        let after = match changed.new {
+            Some(record) => changed.table.expiry_key(&record, changed.key)?,
+            None => None,
+        };
         if before == after {
             return Ok(());
         }

@@ -26,16 +26,21 @@ const TAG_CLEAR: u8 = 4;
 const TRAILER: &[u8] = b"FJL\x03";
 const VALUE_KINDS: u8 = 4;
 
+/// Sequence numbers of neighbouring batches lie closer together than this.
+const SEQUENCE_LEAP_MAX: u64 = 1 << 32;
+
 /// Checks every journal in `store`, and cuts an unsynced end off the last one.
 pub(crate) fn check(store: &Path) -> Result<(), OpenError> {
     let mut journals = journals_in(store)?;
     journals.sort_unstable();
     let last = journals.len().saturating_sub(1);
     let mut last_commit = None;
+    let mut last_sequence = None;
     for (at, (_, path)) in journals.iter().enumerate() {
         let bytes = std::fs::read(path)?;
-        let scanned = scan(&bytes);
+        let scanned = scan(&bytes, last_sequence);
         last_commit = scanned.last_commit.or(last_commit);
+        last_sequence = scanned.last_sequence;
         let Some(offset) = scanned.damaged_at else {
             continue;
         };
@@ -93,36 +98,57 @@ fn cut(path: &Path, len: u64) -> Result<(), OpenError> {
 struct Scanned {
     /// The number of the last commit that is whole.
     last_commit: Option<u64>,
+    last_sequence: Option<u64>,
     /// Where the first batch begins that is not.
     damaged_at: Option<usize>,
 }
 
 /// Reads batch after batch until the end, the zeros of room made in advance, or damage.
-fn scan(bytes: &[u8]) -> Scanned {
+///
+/// A batch's sequence number decides which of two values is newer, but its checksum does not cover
+/// it: a batch whose number cannot follow the one before is damaged.
+fn scan(bytes: &[u8], mut last_sequence: Option<u64>) -> Scanned {
     let mut offset = 0;
     let mut last_commit = None;
     while let Some(batch) = batch(&bytes[offset..]) {
+        let follows = last_sequence.is_none_or(|last: u64| {
+            batch.sequence > last && batch.sequence - last < SEQUENCE_LEAP_MAX
+        });
+        if !follows {
+            break;
+        }
+        last_sequence = Some(batch.sequence);
         last_commit = batch.commit.map(|record| record.commit).or(last_commit);
         offset += batch.len;
     }
-    let ends_here = bytes[offset..].iter().all(|byte| *byte == 0);
+    let ends_here = is_zeros(&bytes[offset..]);
     Scanned {
         last_commit,
+        last_sequence,
         damaged_at: (!ends_here).then_some(offset),
     }
 }
 
+/// Whether there is nothing but zeros; by blocks, since a new journal is 64 MB of them.
+fn is_zeros(bytes: &[u8]) -> bool {
+    const ZEROS: [u8; 4096] = [0; 4096];
+    bytes
+        .chunks(ZEROS.len())
+        .all(|block| *block == ZEROS[..block.len()])
+}
+
 /// Whether a later commit says that the one after `last_commit` was on disk.
-fn is_known_synced(
-    mut later: impl Iterator<Item = CommitRecord>,
-    last_commit: Option<u64>,
-) -> bool {
-    later.any(|record| match last_commit {
-        Some(last) => record.synced_commit > last,
-        // No whole commit before the damage: what is lost is older than this one, and this one
-        // counts everything older as synced.
-        None => record.synced_commit + 1 == record.commit,
-    })
+fn is_known_synced(later: impl Iterator<Item = CommitRecord>, last_commit: Option<u64>) -> bool {
+    let mut lost = last_commit.map(|last| last + 1);
+    for record in later {
+        // Where no whole commit comes before the damage, the one before the first that follows is
+        // the only one known to be lost.
+        let first_lost = *lost.get_or_insert(record.commit.saturating_sub(1));
+        if record.synced_commit >= first_lost {
+            return true;
+        }
+    }
+    false
 }
 
 /// The commit records of whole batches anywhere in `bytes`.
@@ -147,6 +173,7 @@ fn later_commits(bytes: &[u8]) -> impl Iterator<Item = CommitRecord> + '_ {
 
 struct Batch {
     len: usize,
+    sequence: u64,
     commit: Option<CommitRecord>,
 }
 
@@ -157,7 +184,7 @@ fn batch(bytes: &[u8]) -> Option<Batch> {
         return None;
     }
     let count = reader.u32()?;
-    reader.take(8)?;
+    let sequence = u64::from_le_bytes(reader.take(8)?.try_into().ok()?);
     let mut hasher = Xxh3::new();
     let mut commit = None;
     for _ in 0..count {
@@ -198,6 +225,7 @@ fn batch(bytes: &[u8]) -> Option<Batch> {
     }
     Some(Batch {
         len: reader.at,
+        sequence,
         commit,
     })
 }
@@ -224,5 +252,82 @@ impl<'a> Reader<'a> {
 
     fn u32(&mut self) -> Option<u32> {
         self.take(4)?.try_into().ok().map(u32::from_le_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fjall::{Database, KeyspaceCreateOptions, PersistMode};
+
+    /// What the store itself writes, with all that this module must know of it.
+    fn written_by_the_store() -> Vec<u8> {
+        let directory = tempfile::tempdir().unwrap();
+        let database = Database::builder(directory.path()).open().unwrap();
+        let open = |name| database.keyspace(name, KeyspaceCreateOptions::default);
+        let (meta, items) = (open("meta").unwrap(), open("items").unwrap());
+        let noise: Vec<u8> = (0..20_000u32).map(|at| ((at * at) >> 7) as u8).collect();
+        for commit in 1..=5 {
+            let record = CommitRecord {
+                commit,
+                synced_commit: commit - 1,
+                next_change: 0,
+            };
+            let mut batch = database.batch().durability(Some(PersistMode::SyncData));
+            batch.insert(&items, commit.to_be_bytes(), "short");
+            batch.insert(&items, "even", "compressible ".repeat(2000));
+            batch.insert(&items, "uneven", noise.as_slice());
+            batch.insert(&items, "empty", "");
+            batch.remove(&items, "gone");
+            batch.insert(&meta, COMMIT_KEY, record.encode());
+            batch.commit().unwrap();
+        }
+        items.insert("alone", "x").unwrap();
+        items.clear().unwrap();
+        database.persist(PersistMode::SyncAll).unwrap();
+        std::fs::read(directory.path().join("0.jnl")).unwrap()
+    }
+
+    #[test]
+    fn journals_that_the_store_wrote_are_read_to_their_end() {
+        let bytes = written_by_the_store();
+        let scanned = scan(&bytes, None);
+        assert_eq!(scanned.damaged_at, None);
+        assert_eq!(scanned.last_commit, Some(5));
+        let mut lens = Vec::new();
+        let mut offset = 0;
+        while let Some(batch) = batch(&bytes[offset..]) {
+            offset += batch.len;
+            lens.push(batch.len);
+        }
+        // Five commits, one value alone, one cleared keyspace.
+        assert_eq!(lens.len(), 7);
+        assert!(lens[0] < 46_000, "the long value was not compressed");
+        assert!(is_zeros(&bytes[offset..]));
+        assert_eq!(later_commits(&bytes).count(), 5);
+    }
+
+    #[test]
+    fn every_flipped_byte_of_what_the_store_wrote_is_found() {
+        let bytes = written_by_the_store();
+        let first = batch(&bytes).unwrap().len;
+        let second = first + batch(&bytes[first..]).unwrap().len;
+        // The third batch, by a stride that meets every part of it.
+        let third = second + batch(&bytes[second..]).unwrap().len;
+        let mut damaged = bytes[..third].to_vec();
+        for at in (second..third)
+            .step_by(101)
+            .chain(second..second + 64)
+            .chain(third - 13..third)
+        {
+            if (second + 5..second + 13).contains(&at) {
+                continue;
+            }
+            damaged[at] ^= 0x10;
+            let scanned = scan(&damaged, None);
+            assert_eq!(scanned.damaged_at, Some(second), "byte {}", at - second);
+            assert_eq!(scanned.last_commit, Some(2));
+            damaged[at] ^= 0x10;
+        }
     }
 }

@@ -1,12 +1,16 @@
 //! The keyspaces that are there besides those of tables and indexes, and how keyspaces are made.
 
 use fjall::config::{BlockSizePolicy, CompressionPolicy};
-use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions};
+use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
+use crate::committer::CommitRecord;
 use crate::layout;
 
 /// A keyspace's share of the write buffer before it is flushed.
 const MEMTABLE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// More numbers than keyspaces, flushes and compactions can take without a write in between.
+const LEAP: u64 = 1 << 20;
 
 pub(crate) struct Keyspaces {
     pub(crate) catalogue: Keyspace,
@@ -28,6 +32,18 @@ impl Keyspaces {
         })
     }
 
+    /// Writes the first group of this life, so that the next one starts behind what [`leap`] left
+    /// free.
+    pub(crate) fn land(
+        &self,
+        database: &Database,
+        record: CommitRecord,
+    ) -> Result<(), fjall::Error> {
+        let mut batch = database.batch().durability(Some(PersistMode::SyncData));
+        batch.insert(&self.meta, layout::COMMIT_KEY, record.encode());
+        batch.commit()
+    }
+
     /// Whether a keyspace belongs to the engine itself and not to a table.
     pub(crate) fn is_own(name: &str) -> bool {
         [
@@ -39,6 +55,17 @@ impl Keyspaces {
         ]
         .contains(&name)
     }
+}
+
+/// Leaves out sequence numbers of the key-value store that its last life may have used.
+///
+/// IMPORTANT: the store numbers its changes, and its list of keyspaces, unlike their contents, does
+/// not count when it finds out where it had got to. Without the leap, a keyspace made now could get
+/// a lower number than the removal of an older one in its place: the list would then say that it is
+/// gone, and the next start would delete it with all that is in it.
+pub(crate) fn leap(database: &Database) {
+    let counter = &database.supervisor.seqno;
+    counter.fetch_max(counter.get() + LEAP);
 }
 
 /// Opens or makes a keyspace.

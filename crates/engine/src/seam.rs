@@ -205,14 +205,16 @@ impl Engine {
         self.wait_until_built(&schema.name).await
     }
 
-    /// Waits until every index of a table can be read.
+    /// Waits until every index of a table can be read, and a change of its time to live has reached
+    /// all items.
     ///
     /// # Errors
     /// When the table vanishes or can no longer be written.
     pub async fn wait_until_built(&self, table: &str) -> Result<(), TableError> {
         loop {
             let description = self.describe_table(table)?;
-            if !description.index_states.contains(&IndexState::Building) {
+            let is_building = description.index_states.contains(&IndexState::Building);
+            if !is_building && !description.expiry_is_changing {
                 return Ok(());
             }
             self.shared().latch.check()?;

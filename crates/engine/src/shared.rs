@@ -1,11 +1,12 @@
 //! What callers, the committer and the background work have in common.
 
+use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fjall::Database;
+use fjall::{Database, PersistMode};
 use homeport_store::{StoreError, TransactError};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
@@ -45,6 +46,9 @@ pub(crate) struct Shared {
     places: Arc<Semaphore>,
     // Last: everything above that refers to it goes first.
     pub(crate) database: Database,
+    // Released when nothing can write any more: background work may hold on to all of this for a
+    // moment longer than the engine.
+    _lock: File,
 }
 
 impl Shared {
@@ -55,6 +59,7 @@ impl Shared {
         catalogue: SharedCatalogue,
         commit: crate::committer::CommitRecord,
         room: DiskRoom,
+        lock: File,
     ) -> (Self, mpsc::UnboundedReceiver<Work>) {
         let (queue, receiver) = mpsc::unbounded_channel();
         let shared = Self {
@@ -72,6 +77,7 @@ impl Shared {
             queue,
             places: Arc::new(Semaphore::new(units(QUEUE_BYTES_MAX) as usize)),
             database,
+            _lock: lock,
         };
         (shared, receiver)
     }
@@ -141,6 +147,15 @@ impl Shared {
         // When the committer has stopped, the receiver tells.
         let _ = self.queue.send(Work::Exclusive(Box::new(run)));
         answer
+    }
+
+    /// Refuses writes from now on if the key-value store has failed in a thread of its own, where
+    /// no caller was told.
+    pub(crate) fn notice_failure(&self) -> Result<(), StoreError> {
+        if let Err(error) = self.database.persist(PersistMode::Buffer) {
+            self.latch.close(&error.to_string());
+        }
+        self.latch.check()
     }
 
     /// Remembers a running job, so that closing can wait for it.

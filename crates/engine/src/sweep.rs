@@ -61,7 +61,8 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     }
 }
 
-fn sync(shared: &Shared) {
+/// Makes durable what has been written, where that is not done at once.
+pub(crate) fn sync(shared: &Shared) {
     let written = shared.written_commit.load(Ordering::Acquire);
     if written == shared.synced_commit.load(Ordering::Acquire) {
         return;

@@ -162,6 +162,20 @@ impl Table {
         let expires_at = record.expires_at(ttl_attribute)?;
         Ok(expires_at.map(|at| layout::expiry_key(at, self.id(), item_key)))
     }
+
+    /// The key of the entry that an older `record` may have in the expiry keyspace: also from the
+    /// attribute whose entries are still being cleared.
+    pub(crate) fn kept_expiry_key(
+        &self,
+        record: &Record<'_>,
+        item_key: &[u8],
+    ) -> Result<Option<UserKey>, DecodeError> {
+        let Some(ExpiryJob::Clearing { attribute }) = &self.record.expiry_job else {
+            return self.expiry_key(record, item_key);
+        };
+        let expires_at = record.expires_at(attribute)?;
+        Ok(expires_at.map(|at| layout::expiry_key(at, self.id(), item_key)))
+    }
 }
 
 impl Index {
@@ -257,6 +271,9 @@ pub struct TableDescription {
     pub created_at_ms: i64,
     /// The state of each index of the schema, in its order.
     pub index_states: Vec<IndexState>,
+    /// Whether a change of the time to live is still being carried out: until then, indexes may show
+    /// items whose time has come.
+    pub expiry_is_changing: bool,
     /// Identifies this table among all that ever had its name.
     pub id: u32,
 }
@@ -267,6 +284,7 @@ impl TableDescription {
             schema: table.schema().clone(),
             created_at_ms: table.record.created_at_ms,
             index_states: table.indexes.iter().map(|index| index.state).collect(),
+            expiry_is_changing: table.record.expiry_job.is_some(),
             id: table.id(),
         }
     }

@@ -1,0 +1,328 @@
+//! The child process of the tests that kill, starve or cut the power of one.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use homeport_engine::{Durability, Engine, Options};
+use homeport_store::{Get, Store, StoreError, TransactError};
+
+use crate::{verify, workload};
+
+const ROLE: &str = "HOMEPORT_CHILD";
+const DIRECTORY: &str = "HOMEPORT_CHILD_DIRECTORY";
+const ACKNOWLEDGED: &str = "HOMEPORT_CHILD_ACKNOWLEDGED";
+const WRITERS: &str = "HOMEPORT_CHILD_WRITERS";
+const TRANSACTIONS: &str = "HOMEPORT_CHILD_TRANSACTIONS";
+const RELAXED: &str = "HOMEPORT_CHILD_RELAXED";
+
+/// How long anything may take before a test gives up on it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a child does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Several writers at once, until each has made its transactions.
+    Write,
+    /// One writer that, when a write fails, checks what a caller then must see.
+    MeetFault,
+    /// Holds the directory open until it is killed.
+    Hold,
+}
+
+/// A child to be started.
+pub(crate) struct Plan {
+    command: Command,
+    acknowledged: PathBuf,
+}
+
+impl Plan {
+    /// A child that works on `directory` and appends each acknowledged number to `acknowledged`.
+    pub(crate) fn new(role: Role, directory: &Path, acknowledged: &Path) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["--exact", "child::acts_as_the_child_of_another_test"])
+            .args(["--nocapture", "--test-threads", "1"])
+            .env(ROLE, format!("{role:?}"))
+            .env(DIRECTORY, directory)
+            .env(ACKNOWLEDGED, acknowledged)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        Self {
+            command,
+            acknowledged: acknowledged.to_owned(),
+        }
+    }
+
+    /// Writers at once, and transactions that each makes; without an end where there is `None`.
+    pub(crate) fn writers(mut self, writers: u64, transactions: Option<u64>) -> Self {
+        self.command.env(WRITERS, writers.to_string());
+        self.command.env(
+            TRANSACTIONS,
+            transactions
+                .unwrap_or(workload::NUMBERS_PER_WRITER)
+                .to_string(),
+        );
+        self
+    }
+
+    pub(crate) fn relaxed(mut self) -> Self {
+        self.command.env(RELAXED, "1");
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<std::ffi::OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Runs the child to its end, which must come.
+    pub(crate) fn run(mut self) -> Output {
+        let mut child = self.command.spawn().unwrap();
+        let read = |pipe: Option<Box<dyn Read + Send>>| {
+            let mut pipe = pipe.unwrap();
+            std::thread::spawn(move || {
+                let mut bytes = Vec::new();
+                pipe.read_to_end(&mut bytes).unwrap();
+                bytes
+            })
+        };
+        let stdout = read(child.stdout.take().map(|pipe| Box::new(pipe) as _));
+        let stderr = read(child.stderr.take().map(|pipe| Box::new(pipe) as _));
+        let started = Instant::now();
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            if started.elapsed() > PATIENCE {
+                child.kill().unwrap();
+                panic!("the child hangs: {:?}", self.command.get_envs());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        Output {
+            status,
+            stdout: stdout.join().unwrap(),
+            stderr: stderr.join().unwrap(),
+        }
+    }
+
+    /// Starts the child and leaves it running.
+    pub(crate) fn start(mut self) -> Running {
+        // Nobody reads these while it runs, so they must not fill up.
+        self.command.stdout(Stdio::null()).stderr(Stdio::inherit());
+        Running {
+            child: self.command.spawn().unwrap(),
+            acknowledged: self.acknowledged,
+        }
+    }
+}
+
+/// A child that runs; it is killed when this is dropped.
+pub(crate) struct Running {
+    child: std::process::Child,
+    acknowledged: PathBuf,
+}
+
+impl Running {
+    /// Waits until the child has been told that `count` transactions are done.
+    pub(crate) fn wait_for_acknowledged(&mut self, count: usize) {
+        wait_until(|| {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                panic!("the child ended by itself: {status}");
+            }
+            read_acknowledged(&self.acknowledged).len() >= count
+        });
+    }
+
+    /// Ends the process at once, as the kernel does it when memory runs out.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits for a state; panics when it does not come.
+pub(crate) fn wait_until(mut reached: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !reached() {
+        assert!(started.elapsed() < PATIENCE, "waited in vain");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// The numbers that children have appended so far.
+pub(crate) fn read_acknowledged(path: &Path) -> Vec<u64> {
+    let bytes = std::fs::read(path).unwrap_or_default();
+    bytes
+        .chunks_exact(8)
+        .map(|chunk| u64::from_be_bytes(chunk.try_into().unwrap()))
+        .collect()
+}
+
+/// Not a test by itself: the other tests start this binary again with only this one, and say in the
+/// environment what it is to do.
+#[test]
+fn acts_as_the_child_of_another_test() {
+    let Ok(role) = std::env::var(ROLE) else {
+        return;
+    };
+    let directory = PathBuf::from(std::env::var(DIRECTORY).unwrap());
+    let acknowledged = std::env::var(ACKNOWLEDGED).unwrap();
+    let acknowledged = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(acknowledged)
+        .unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    match role.as_str() {
+        "Write" => runtime.block_on(write(&directory, acknowledged)),
+        "MeetFault" => runtime.block_on(meet_fault(&directory, acknowledged)),
+        "Hold" => hold(&directory, acknowledged),
+        "Check" => {
+            let path = PathBuf::from(std::env::var(ACKNOWLEDGED).unwrap());
+            verify::check_directory(&directory, &read_acknowledged(&path));
+            println!("OK");
+        }
+        other => panic!("no such role: {other}"),
+    }
+}
+
+fn options() -> Options {
+    let durability = if std::env::var_os(RELAXED).is_some() {
+        Durability::Relaxed
+    } else {
+        Durability::Sync
+    };
+    Options {
+        durability,
+        workers: 2,
+        ..Options::default()
+    }
+}
+
+fn number_from_env(name: &str, otherwise: u64) -> u64 {
+    crate::dice::from_env(name).unwrap_or(otherwise)
+}
+
+/// Appends in one write, so that a number is there whole or not at all.
+fn acknowledge(mut to: &File, number: u64) {
+    to.write_all(&number.to_be_bytes()).unwrap();
+}
+
+async fn write(directory: &Path, acknowledged: File) {
+    let engine = Engine::open(directory, options()).unwrap();
+    engine.ensure_tables(&workload::tables()).await.unwrap();
+    let transactions = number_from_env(TRANSACTIONS, 50);
+    let acknowledged = std::sync::Arc::new(acknowledged);
+    let writers: Vec<_> = (1..=number_from_env(WRITERS, 2))
+        .map(|writer| {
+            let engine = engine.clone();
+            let acknowledged = std::sync::Arc::clone(&acknowledged);
+            tokio::spawn(async move {
+                let first = workload::newest_mark(&engine, writer).await + 1;
+                for number in first..first + transactions {
+                    workload::write(&engine, number).await.unwrap();
+                    acknowledge(&acknowledged, number);
+                    if writer == 1 && number % 64 == 40 {
+                        // Table files come and go while others write.
+                        engine.compact().await.unwrap();
+                    }
+                }
+            })
+        })
+        .collect();
+    for writer in writers {
+        writer.await.unwrap();
+    }
+}
+
+/// Writes until something fails, and says on its output what a caller was shown then.
+async fn meet_fault(directory: &Path, acknowledged: File) {
+    let engine = match Engine::open(directory, options()) {
+        Ok(engine) => engine,
+        Err(error) => {
+            println!("outcome: not opened: {error}");
+            return;
+        }
+    };
+    if let Err(error) = engine.ensure_tables(&workload::tables()).await {
+        println!("outcome: no tables: {error}");
+        return;
+    }
+    let first = workload::newest_mark(&engine, 1).await + 1;
+    let end = first + number_from_env(TRANSACTIONS, 20);
+    let mut last = None;
+    for start in (first..end).step_by(3) {
+        // Several at once: whoever waits behind a write that fails must be told the same.
+        let calls: Vec<_> = (start..end.min(start + 3))
+            .map(|number| {
+                let engine = engine.clone();
+                tokio::spawn(async move { (number, workload::write(&engine, number).await) })
+            })
+            .collect();
+        let mut failed = false;
+        for call in calls {
+            match call.await.unwrap() {
+                (number, Ok(())) => {
+                    acknowledge(&acknowledged, number);
+                    last = Some(number);
+                }
+                (_, Err(error)) => {
+                    assert_refused(&error);
+                    failed = true;
+                }
+            }
+        }
+        if failed {
+            assert_refused(&workload::write(&engine, end).await.unwrap_err());
+            assert!(engine.write_failure().is_some(), "no reason is given");
+            if let Some(number) = last {
+                let key = homeport_item::Item::new()
+                    .with("slot", workload::slot_name(1, workload::slot_of(number)))
+                    .with("number", number);
+                let read = engine.get(Get::new(workload::MARKS, key)).await;
+                assert!(matches!(read, Ok(Some(_))), "reads must go on: {read:?}");
+            }
+            println!("outcome: refused");
+            return;
+        }
+        if start == first + 9
+            && let Err(error) = engine.compact().await
+        {
+            println!("compaction failed: {error}");
+        }
+    }
+    println!("outcome: finished");
+}
+
+fn assert_refused(error: &TransactError) {
+    let TransactError::Store(StoreError::Unavailable(text)) = error else {
+        panic!("a failed write must say that the store is unavailable: {error:?}");
+    };
+    assert!(text.contains("refused"), "unclear to the caller: {text}");
+}
+
+fn hold(directory: &Path, acknowledged: File) {
+    let engine = Engine::open(directory, options()).unwrap();
+    acknowledge(&acknowledged, 1);
+    loop {
+        std::thread::park();
+        // Waking up early is allowed; the engine stays open.
+        let _ = engine.table_names();
+    }
+}

@@ -1,0 +1,147 @@
+//! Disks that fail, fill up or stop in the middle of a write.
+
+use std::path::Path;
+use std::process::Output;
+
+use crate::child::{Plan, Role, read_acknowledged};
+use crate::dice;
+use crate::faulty_disk::{ENDED_BY_DISK, Fault, FaultyDisk, Kind};
+use crate::verify;
+
+/// Points at which each test breaks the disk, spread over all that there are.
+const POINTS: u64 = 8;
+const TRANSACTIONS: u64 = 20;
+
+fn points() -> u64 {
+    dice::from_env("HOMEPORT_FAULT_POINTS").unwrap_or(POINTS)
+}
+
+/// A data directory, and what the children on it were told.
+struct Bench {
+    room: tempfile::TempDir,
+    disk: FaultyDisk,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let room = tempfile::tempdir().unwrap();
+        let disk = FaultyDisk::compile(room.path());
+        Self { room, disk }
+    }
+
+    /// Operations of a kind that the whole of the work takes.
+    fn count(&self, kind: Kind) -> u64 {
+        let directory = self.room.path().join("counted");
+        let tally = self.room.path().join("tally");
+        let plan = Plan::new(
+            Role::MeetFault,
+            &directory,
+            &self.room.path().join("counted-told"),
+        )
+        .writers(1, Some(TRANSACTIONS));
+        let output = self.disk.counting(plan, &directory, kind, &tally).run();
+        assert_eq!(outcome(&output), "finished");
+        let count = std::fs::read_to_string(&tally).unwrap().parse().unwrap();
+        assert!(count > TRANSACTIONS, "only {count} operations seen");
+        count
+    }
+
+    /// Lets one child meet a fault and checks what is left; answers with what the child said.
+    fn meet(&self, name: &str, kind: Kind, fault: Fault, at: u64) -> String {
+        let directory = self.room.path().join(name);
+        let told = self.room.path().join(format!("{name}-told"));
+        let plan = Plan::new(Role::MeetFault, &directory, &told).writers(1, Some(TRANSACTIONS));
+        let output = self.disk.failing(plan, &directory, kind, fault, at).run();
+        let context = format!("{fault:?} at {kind:?} {at}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(!errors.contains("panicked"), "{context}: {errors}");
+        let said = if output.status.code() == Some(ENDED_BY_DISK) {
+            "ended".to_owned()
+        } else {
+            assert!(output.status.success(), "{context}: {errors}");
+            outcome(&output)
+        };
+        println!("{context}: {said}");
+        check(&directory, &told, &context);
+        said
+    }
+
+    /// Breaks the disk at points spread over all operations of a kind.
+    fn meet_everywhere(&self, kind: Kind, fault: Fault) -> Vec<String> {
+        let count = self.count(kind);
+        let stride = (count / points()).max(1);
+        (1..=count)
+            .step_by(usize::try_from(stride).unwrap())
+            .map(|at| self.meet(&format!("{kind:?}-{at}"), kind, fault, at))
+            .collect()
+    }
+}
+
+/// The same directory on a sound disk: nothing told is lost, nothing is there in part, and it can
+/// be written again.
+fn check(directory: &Path, told: &Path, context: &str) {
+    println!("checking after {context}");
+    verify::check_directory(directory, &read_acknowledged(told));
+    let output = Plan::new(Role::MeetFault, directory, told)
+        .writers(1, Some(2))
+        .run();
+    assert_eq!(outcome(&output), "finished", "{context}: {output:?}");
+    verify::check_directory(directory, &read_acknowledged(told));
+}
+
+fn outcome(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines()
+        .find_map(|line| line.split("outcome: ").nth(1))
+        .unwrap_or_else(|| panic!("the child said nothing: {output:?}"))
+        .to_owned()
+}
+
+fn assert_some(said: &[String], wanted: &str) {
+    assert!(
+        said.iter().any(|outcome| outcome == wanted),
+        "no child came to {wanted:?}: {said:?}"
+    );
+}
+
+#[test]
+fn a_disk_whose_writes_fail_refuses_writes_and_loses_nothing() {
+    let said = Bench::new().meet_everywhere(Kind::Write, Fault::Broken);
+    assert_some(&said, "refused");
+}
+
+#[test]
+fn one_failed_write_is_enough_to_refuse_all_later_ones() {
+    let said = Bench::new().meet_everywhere(Kind::Write, Fault::BrokenOnce);
+    assert_some(&said, "refused");
+}
+
+#[test]
+fn a_disk_whose_syncs_fail_refuses_writes_and_loses_nothing() {
+    let said = Bench::new().meet_everywhere(Kind::Sync, Fault::Broken);
+    assert_some(&said, "refused");
+}
+
+#[test]
+fn one_failed_sync_is_enough_to_refuse_all_later_writes() {
+    let said = Bench::new().meet_everywhere(Kind::Sync, Fault::BrokenOnce);
+    assert_some(&said, "refused");
+}
+
+#[test]
+fn a_full_disk_refuses_writes_and_loses_nothing() {
+    let said = Bench::new().meet_everywhere(Kind::Any, Fault::Full);
+    assert_some(&said, "refused");
+}
+
+#[test]
+fn a_crash_in_the_middle_of_any_write_leaves_whole_transactions() {
+    let said = Bench::new().meet_everywhere(Kind::Write, Fault::Torn);
+    assert_some(&said, "ended");
+}
+
+#[test]
+fn a_crash_before_any_operation_leaves_whole_transactions() {
+    let said = Bench::new().meet_everywhere(Kind::Any, Fault::Gone);
+    assert_some(&said, "ended");
+}

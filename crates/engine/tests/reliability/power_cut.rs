@@ -1,0 +1,383 @@
+//! Power cuts: what a disk may hold when the machine stops at any moment.
+//!
+//! A kill does not show this, since the page cache outlives the process. So a child's changes to its
+//! disk are recorded in order, with its acknowledgements. For a random moment the disk is then built
+//! that a cut could have left: what was synced is there, and of the rest what [`Survival`] says.
+//! Creating, renaming and removing files is taken to happen in order and to be safe with the next
+//! sync of anything, as journaling file systems do it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+
+use crate::child::{Plan, Role};
+use crate::dice::{self, Dice};
+use crate::faulty_disk::FaultyDisk;
+use crate::verify;
+
+const CUTS: u64 = 7;
+/// What disks write whole.
+const SECTOR_BYTES: usize = 512;
+const PAGE_BYTES: usize = 4096;
+
+/// What becomes of writes that no completed sync covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Survival {
+    /// All are lost.
+    Lose,
+    /// They survive up to some moment, the last one in part.
+    Prefix,
+    /// Each page survives or not, by chance.
+    Random,
+}
+
+#[test]
+fn a_power_cut_that_takes_all_unsynced_writes_loses_nothing_acknowledged() {
+    cut_power(Survival::Lose);
+}
+
+#[test]
+fn a_power_cut_that_tears_the_last_write_loses_nothing_acknowledged() {
+    cut_power(Survival::Prefix);
+}
+
+#[test]
+fn a_power_cut_that_keeps_pages_by_chance_loses_nothing_acknowledged() {
+    cut_power(Survival::Random);
+}
+
+fn cut_power(survival: Survival) {
+    let seed = dice::seed();
+    println!("HOMEPORT_SEED={seed}");
+    let mut dice = Dice::new(seed);
+    let room = tempfile::tempdir().unwrap();
+    let recording = Recording::make(room.path());
+    println!("{} events recorded", recording.events.len());
+    for cut in 0..dice::from_env("HOMEPORT_POWER_CUTS").unwrap_or(CUTS) {
+        let at = dice.below(recording.events.len()) + 1;
+        let image = room.path().join(format!("image-{cut}"));
+        let acknowledged = recording.image(at, survival, &mut dice, &image);
+        println!(
+            "cut {cut} after event {at}: {} acknowledged",
+            acknowledged.len()
+        );
+        verify::check_directory(&image, &acknowledged);
+        std::fs::remove_dir_all(&image).unwrap();
+    }
+}
+
+/// Everything that a child did to its data directory.
+struct Recording {
+    directory: PathBuf,
+    events: Vec<Event>,
+}
+
+#[derive(Debug)]
+enum Event {
+    Created {
+        file: u64,
+        path: PathBuf,
+    },
+    Written {
+        file: u64,
+        at: usize,
+        bytes: Vec<u8>,
+        synced: bool,
+    },
+    Resized {
+        file: u64,
+        len: usize,
+    },
+    SyncBegun {
+        file: u64,
+        sync: u64,
+    },
+    SyncEnded {
+        sync: u64,
+    },
+    Renamed {
+        from: PathBuf,
+        to: PathBuf,
+    },
+    Removed {
+        path: PathBuf,
+    },
+    DirectoryMade {
+        path: PathBuf,
+    },
+    /// All files in a directory, seen when it was synced.
+    Listed {
+        path: PathBuf,
+        files: BTreeMap<PathBuf, u64>,
+    },
+    Acknowledged(u64),
+}
+
+impl Recording {
+    fn make(room: &Path) -> Self {
+        let directory = room.join("data");
+        let told = room.join("told");
+        let log = room.join("log");
+        let disk = FaultyDisk::compile(room);
+        // Two lives, so that cuts fall into an opening of older data as well.
+        for _ in 0..2 {
+            let plan = Plan::new(Role::Write, &directory, &told).writers(3, Some(45));
+            let output = disk.recording(plan, &directory, &told, &log).run();
+            assert!(output.status.success(), "{output:?}");
+        }
+        let events = parse(&std::fs::read(&log).unwrap());
+        Self { directory, events }
+    }
+
+    /// Builds what a cut after the first `at` events leaves, and answers with what had been
+    /// acknowledged by then.
+    fn image(&self, at: usize, survival: Survival, dice: &mut Dice, to: &Path) -> Vec<u64> {
+        let events = &self.events[..at];
+        let safe = Safe::of(events);
+        let later = |dice: &mut Dice| safe.names + dice.below(at - safe.names + 1);
+        let names_end = match survival {
+            Survival::Lose => safe.names,
+            _ => later(dice),
+        };
+        let writes_end = later(dice);
+        let mut disk = Disk::default();
+        let mut acknowledged = Vec::new();
+        for (when, event) in events.iter().enumerate() {
+            let named = when < names_end;
+            let covered = |file: &u64| safe.files.get(file).is_some_and(|until| when < *until);
+            match event {
+                Event::Acknowledged(number) => acknowledged.push(*number),
+                Event::DirectoryMade { path } => {
+                    disk.directories.insert(path.clone());
+                }
+                Event::Created { file, path } => {
+                    disk.contents.remove(file);
+                    if named || covered(file) {
+                        disk.names.insert(path.clone(), *file);
+                    }
+                }
+                Event::Renamed { from, to } if named => disk.rename(from, to),
+                Event::Removed { path } if named => {
+                    disk.names.remove(path);
+                }
+                Event::Listed { path, files } if named => {
+                    disk.names.retain(|name, _| name.parent() != Some(path));
+                    disk.names
+                        .extend(files.iter().map(|(name, file)| (name.clone(), *file)));
+                }
+                Event::Resized { file, len } if named || covered(file) => {
+                    disk.contents.entry(*file).or_default().resize(*len, 0);
+                }
+                Event::Written {
+                    file,
+                    at,
+                    bytes,
+                    synced,
+                } => {
+                    for part in survivors(
+                        survival,
+                        *synced || covered(file),
+                        when.cmp(&writes_end),
+                        *at,
+                        bytes.len(),
+                        dice,
+                    ) {
+                        disk.write(*file, at + part.start, &bytes[part]);
+                    }
+                }
+                _ => {}
+            }
+        }
+        disk.put_down(&self.directory, to);
+        acknowledged
+    }
+}
+
+/// What the completed syncs among some events make safe.
+struct Safe {
+    /// For each file, all that came before this event.
+    files: HashMap<u64, usize>,
+    /// Names of files as they were before this event.
+    names: usize,
+}
+
+impl Safe {
+    fn of(events: &[Event]) -> Self {
+        let mut begun = HashMap::new();
+        let mut files: HashMap<u64, usize> = HashMap::new();
+        let mut names = 0;
+        for (when, event) in events.iter().enumerate() {
+            match event {
+                // A file's number may be given to a new file once it is gone.
+                Event::Created { file, .. } => {
+                    files.remove(file);
+                }
+                Event::SyncBegun { file, sync } => {
+                    begun.insert(*sync, (*file, when));
+                }
+                Event::SyncEnded { sync } => {
+                    let (file, since) = begun[sync];
+                    let until = files.entry(file).or_default();
+                    *until = (*until).max(since);
+                    names = names.max(since);
+                }
+                _ => {}
+            }
+        }
+        Self { files, names }
+    }
+}
+
+/// The parts of a write that are on the disk after the cut.
+fn survivors(
+    survival: Survival,
+    safe: bool,
+    against_cut: std::cmp::Ordering,
+    at: usize,
+    len: usize,
+    dice: &mut Dice,
+) -> Vec<std::ops::Range<usize>> {
+    let whole = std::iter::once(0..len).collect();
+    if safe {
+        return whole;
+    }
+    match survival {
+        Survival::Lose => Vec::new(),
+        Survival::Prefix if against_cut.is_lt() => whole,
+        Survival::Prefix if against_cut.is_eq() => {
+            let kept = dice.below(len / SECTOR_BYTES + 1) * SECTOR_BYTES;
+            std::iter::once(0..kept).collect()
+        }
+        Survival::Prefix => Vec::new(),
+        Survival::Random => {
+            let mut parts = Vec::new();
+            let mut start = 0;
+            while start < len {
+                let page_end = ((at + start) / PAGE_BYTES + 1) * PAGE_BYTES - at;
+                let end = page_end.min(len);
+                if dice.one_in(2) {
+                    parts.push(start..end);
+                }
+                start = end;
+            }
+            parts
+        }
+    }
+}
+
+/// A disk being put together.
+#[derive(Default)]
+struct Disk {
+    directories: BTreeSet<PathBuf>,
+    names: BTreeMap<PathBuf, u64>,
+    contents: HashMap<u64, Vec<u8>>,
+}
+
+impl Disk {
+    fn write(&mut self, file: u64, at: usize, bytes: &[u8]) {
+        let content = self.contents.entry(file).or_default();
+        let end = at + bytes.len();
+        if content.len() < end {
+            content.resize(end, 0);
+        }
+        content[at..end].copy_from_slice(bytes);
+    }
+
+    fn rename(&mut self, from: &Path, to: &Path) {
+        if let Some(file) = self.names.remove(from) {
+            self.names.insert(to.to_owned(), file);
+        }
+    }
+
+    fn put_down(&self, from: &Path, to: &Path) {
+        let place = |path: &Path| to.join(path.strip_prefix(from).unwrap());
+        std::fs::create_dir_all(to).unwrap();
+        for directory in &self.directories {
+            std::fs::create_dir_all(place(directory)).unwrap();
+        }
+        for (path, file) in &self.names {
+            let path = place(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let content = self.contents.get(file).map_or(&[][..], Vec::as_slice);
+            put_down_sparsely(&path, content);
+        }
+    }
+}
+
+/// Writes a file without the zeros at its end, of which a journal has many.
+fn put_down_sparsely(path: &Path, content: &[u8]) {
+    let zeros = [0; PAGE_BYTES];
+    let used = content
+        .chunks(PAGE_BYTES)
+        .rposition(|page| *page != zeros[..page.len()])
+        .map_or(0, |page| ((page + 1) * PAGE_BYTES).min(content.len()));
+    std::fs::write(path, &content[..used]).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.set_len(content.len() as u64).unwrap();
+}
+
+/// Reads the log that `faultdisk.c` writes.
+fn parse(mut log: &[u8]) -> Vec<Event> {
+    let mut events = Vec::new();
+    while let Some((head, rest)) = log.split_first_chunk::<24>() {
+        let len = u32::from_le_bytes(head[4..8].try_into().unwrap()) as usize;
+        let file = u64::from_le_bytes(head[8..16].try_into().unwrap());
+        let at = u64::from_le_bytes(head[16..24].try_into().unwrap());
+        let (bytes, rest) = rest.split_at(len);
+        log = rest;
+        let len = usize::try_from(at).unwrap();
+        events.push(match head[0] {
+            b'A' => Event::Acknowledged(u64::from_be_bytes(bytes.try_into().unwrap())),
+            b'C' => Event::Created {
+                file,
+                path: texts(bytes).remove(0),
+            },
+            b'D' => listed(bytes),
+            b'E' => Event::SyncEnded { sync: at },
+            b'M' => Event::DirectoryMade {
+                path: texts(bytes).remove(0),
+            },
+            b'N' => {
+                let mut both = texts(bytes);
+                let to = both.remove(1);
+                Event::Renamed {
+                    from: both.remove(0),
+                    to,
+                }
+            }
+            b'S' => Event::SyncBegun { file, sync: at },
+            b'T' => Event::Resized { file, len },
+            b'U' => Event::Removed {
+                path: texts(bytes).remove(0),
+            },
+            b'W' => Event::Written {
+                file,
+                at: len,
+                bytes: bytes.to_vec(),
+                synced: head[1] != 0,
+            },
+            other => panic!("an unknown event {other}"),
+        });
+    }
+    events
+}
+
+fn texts(bytes: &[u8]) -> Vec<PathBuf> {
+    bytes
+        .split(|byte| *byte == 0)
+        .map(|text| PathBuf::from(std::str::from_utf8(text).unwrap()))
+        .collect()
+}
+
+fn listed(bytes: &[u8]) -> Event {
+    let end = |bytes: &[u8]| bytes.iter().position(|byte| *byte == 0).unwrap();
+    let path = texts(&bytes[..end(bytes)]).remove(0);
+    let mut rest = &bytes[end(bytes) + 1..];
+    let mut files = BTreeMap::new();
+    while let Some((file, name)) = rest.split_first_chunk::<8>() {
+        let name_end = end(name);
+        let name_path = path.join(std::str::from_utf8(&name[..name_end]).unwrap());
+        files.insert(name_path, u64::from_le_bytes(*file));
+        rest = &name[name_end + 1..];
+    }
+    Event::Listed { path, files }
+}

@@ -1,0 +1,189 @@
+//! What must hold of a data directory after anything that may have happened to its process.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use homeport_engine::{Durability, Engine, ManualClock, Options};
+use homeport_item::schema::{IndexSchema, TableSchema};
+use homeport_item::{Item, Value};
+use homeport_store::{Scan, Store};
+
+use crate::workload::{self, BRIEF, MARKS, MIRRORS, PAIRS, SECOND_MIRROR};
+
+/// Options with a clock that stands still at the present, so that two looks see the same items.
+pub(crate) fn options() -> Options {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    Options {
+        clock: Arc::new(ManualClock::at_ms(now.as_millis() as i64)),
+        background_sweep: false,
+        durability: Durability::Sync,
+        workers: 1,
+        ..Options::default()
+    }
+}
+
+/// Opens what a child left and checks all of it. `acknowledged` are the numbers of the transactions
+/// that it was told are done.
+pub(crate) fn check_directory(path: &Path, acknowledged: &[u64]) {
+    runtime().block_on(async {
+        let engine = Engine::open(path, options())
+            .unwrap_or_else(|error| panic!("cannot open after the crash: {error}"));
+        check(&engine, acknowledged).await;
+    });
+}
+
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+/// Checks that every acknowledged transaction is there, none is there in part, and that indexes and
+/// change log tell the same as the tables.
+pub(crate) async fn check(engine: &Engine, acknowledged: &[u64]) {
+    if engine.table_names().len() < workload::tables().len() {
+        assert!(acknowledged.is_empty(), "acknowledged without tables");
+        return;
+    }
+    let marks: BTreeSet<u64> = scan(engine, MARKS, None)
+        .await
+        .iter()
+        .map(|item| workload::number_in(item, "number"))
+        .collect();
+    let lost: Vec<_> = acknowledged
+        .iter()
+        .filter(|number| !marks.contains(number))
+        .collect();
+    assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
+
+    // The newest mark of a slot says what its items must show.
+    let mut newest: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+    for number in &marks {
+        let slot = (workload::writer_of(*number), workload::slot_of(*number));
+        let entry = newest.entry(slot).or_default();
+        *entry = (*entry).max(*number);
+    }
+    let mut expected = BTreeSet::new();
+    for ((writer, slot), number) in &newest {
+        let owner = workload::owner(*writer);
+        expected.insert((PAIRS, owner.clone(), *slot, *number));
+        expected.insert((MIRRORS, owner.clone(), *slot, *number));
+        expected.insert((MIRRORS, owner, slot + SECOND_MIRROR, *number));
+    }
+    let mut found = BTreeSet::new();
+    for table in [PAIRS, MIRRORS] {
+        for item in scan(engine, table, None).await {
+            let Some(Value::S(owner)) = item.get("owner") else {
+                panic!("no owner in {item:?}");
+            };
+            let slot = workload::number_in(&item, "slot");
+            let number = workload::number_in(&item, "value");
+            found.insert((table, owner.clone(), slot, number));
+        }
+    }
+    assert_eq!(found, expected, "half a transaction");
+
+    for table in [PAIRS, MIRRORS, BRIEF] {
+        check_indexes(engine, table).await;
+    }
+    for table in [PAIRS, BRIEF] {
+        check_change_log(engine, table).await;
+    }
+}
+
+/// All items of a table or index.
+pub(crate) async fn scan(engine: &Engine, table: &str, index: Option<&str>) -> Vec<Item> {
+    let mut items = Vec::new();
+    let mut start = None;
+    loop {
+        let mut request = Scan::new(table).starting_after(start);
+        request.index = index.map(str::to_owned);
+        let page = engine.scan(request).await.unwrap();
+        items.extend(page.items);
+        match page.next {
+            Some(next) => start = Some(next),
+            None => return items,
+        }
+    }
+}
+
+/// Every index of a table has exactly what its items say.
+pub(crate) async fn check_indexes(engine: &Engine, table: &str) {
+    let schema = engine.describe_table(table).unwrap().schema;
+    let items = scan(engine, table, None).await;
+    for index in &schema.indexes {
+        let expected = sorted(entries(&schema, index, &items));
+        let found = sorted(scan(engine, table, Some(&index.name)).await);
+        assert_eq!(found, expected, "index {} of {table}", index.name);
+    }
+}
+
+/// What an index should show of `items`.
+pub(crate) fn entries(schema: &TableSchema, index: &IndexSchema, items: &[Item]) -> Vec<Item> {
+    items
+        .iter()
+        .filter(|item| index.key.values(item).is_ok())
+        .map(|item| {
+            item.iter()
+                .filter(|(name, _)| index.carries(&schema.key, name))
+                .map(|(name, value)| (name, value.clone()))
+                .collect()
+        })
+        .collect()
+}
+
+fn sorted(items: Vec<Item>) -> Vec<String> {
+    let mut texts: Vec<_> = items.iter().map(|item| format!("{item:?}")).collect();
+    texts.sort_unstable();
+    texts
+}
+
+/// Replaying the change log gives the table as it is.
+async fn check_change_log(engine: &Engine, table: &str) {
+    let replayed: Vec<_> = replay(engine, table).into_values().collect();
+    let now_secs = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs();
+    // Items that have expired are in the log until they are swept, but no longer visible; those
+    // that expire at about this moment may be either.
+    let visible = |items: Vec<Item>| -> Vec<String> {
+        sorted(
+            items
+                .into_iter()
+                .filter(|item| {
+                    table != BRIEF || workload::number_in(item, "expires") > now_secs + 1
+                })
+                .collect(),
+        )
+    };
+    let items = scan(engine, table, None).await;
+    assert_eq!(visible(replayed), visible(items), "change log of {table}");
+}
+
+/// The items that the change log of a table leads to, from nothing.
+pub(crate) fn replay(engine: &Engine, table: &str) -> BTreeMap<String, Item> {
+    let mut items = BTreeMap::new();
+    let mut from = 0;
+    let mut last = None;
+    loop {
+        let page = engine.changes(table, from, 100).unwrap();
+        if page.changes.is_empty() {
+            return items;
+        }
+        for change in page.changes {
+            assert!(last < Some(change.sequence), "sequence numbers must ascend");
+            last = Some(change.sequence);
+            let key = format!("{:?}", change.key);
+            let before = match change.new {
+                Some(new) => items.insert(key, new),
+                None => items.remove(&key),
+            };
+            assert_eq!(before, change.old, "old image of change {last:?}");
+        }
+        from = page.next;
+    }
+}
