@@ -11,8 +11,10 @@ use homeport_item::Item;
 use homeport_item::schema::{IndexSchema, StreamView, TableSchema};
 use homeport_store::{BatchGet, BatchGetAnswer, Get, Query, Scan, StoreError};
 
+use crate::backup::{BackupError, BackupSummary};
 use crate::catalogue::{Catalogue, SharedCatalogue};
 use crate::changes::{self, ChangePage};
+use crate::check::CheckReport;
 use crate::committer::{CommitRecord, Committer};
 use crate::directory;
 use crate::error::{OpenError, TableError, unavailable};
@@ -25,7 +27,7 @@ use crate::record::StoredItem;
 use crate::shared::{Shared, stopped};
 use crate::sweep::{self, Swept};
 use crate::table::TableDescription;
-use crate::{jobs, journal, layout, tables};
+use crate::{backup, check, jobs, journal, layout, tables};
 
 /// Journals may take this much before what they hold is forced into the tables' own files; it
 /// bounds what a start after a crash has to read again.
@@ -319,13 +321,39 @@ impl Engine {
         .map_err(|_| stopped())?
     }
 
-    /// Puts items into a table without reading them first from a caller: for restoring.
+    /// Verifies that items, index entries and expiry entries agree. Writes may go on meanwhile.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn check(&self) -> Result<CheckReport, StoreError> {
+        let shared = Arc::clone(self.shared());
+        tokio::task::spawn_blocking(move || check::check(&shared))
+            .await
+            .map_err(|_| stopped())?
+    }
+
+    /// Writes all tables, as they are at one moment, to a new file. Writes may go on meanwhile.
+    ///
+    /// # Errors
+    /// When the file exists or cannot be written, or the store cannot be read.
+    pub async fn backup(&self, path: impl AsRef<Path>) -> Result<BackupSummary, BackupError> {
+        let shared = Arc::clone(self.shared());
+        let path = path.as_ref().to_owned();
+        tokio::task::spawn_blocking(move || backup::backup(&shared, &path))
+            .await
+            .map_err(|_| BackupError::Store(stopped()))?
+    }
+
+    /// Puts restored items into a table.
     pub(crate) async fn load_items(&self, table: &str, items: Vec<Item>) -> Result<(), StoreError> {
         let catalogue = self.shared().catalogue.now();
         let prepared = items
             .into_iter()
             .map(|item| prepare::action(&catalogue, homeport_store::Put::new(table, item)))
             .collect::<Result<Vec<_>, _>>()?;
+        if prepared.is_empty() {
+            return Ok(());
+        }
         for outcome in self.shared().submit(prepared).await {
             outcome.map_err(|error| match error {
                 homeport_store::TransactError::Store(error) => error,

@@ -4,8 +4,10 @@
 //! item goes through one function (`group`). Only this crate names the key-value store below, and
 //! none of its types leave the crate.
 
+mod backup;
 mod catalogue;
 mod changes;
+mod check;
 mod clock;
 mod committer;
 mod directory;
@@ -30,7 +32,9 @@ mod table;
 mod tables;
 mod tokens;
 
+pub use backup::{BackupError, BackupSummary, restore};
 pub use changes::{Change, ChangeKind, ChangePage};
+pub use check::CheckReport;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use engine::{CHANGES_PAGE_MAX, Engine};
 pub use error::{OpenError, TableError};

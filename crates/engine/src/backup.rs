@@ -1,0 +1,451 @@
+//! Backups: one file with all tables as they were at one moment, in the layout and the line format
+//! of DynamoDB's own table exports, so that a table of it can be imported into Amazon DynamoDB.
+//!
+//! ```text
+//! homeport-backup.json                       format, time, every table's schema and files
+//! <table>/AWSDynamoDB/<id>/manifest-summary.json
+//! <table>/AWSDynamoDB/<id>/manifest-files.json
+//! <table>/AWSDynamoDB/<id>/data/<n>.json.gz  lines of {"Item":{…}}
+//! ```
+//! The list of contents stands last in the file: a backup without it is not complete.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, BufWriter, Read as _, Write};
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use fjall::Readable as _;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use homeport_item::Item;
+use homeport_item::schema::TableSchema;
+use homeport_store::StoreError;
+use md5::{Digest as _, Md5};
+use serde::{Deserialize, Serialize};
+
+use crate::engine::Engine;
+use crate::error::{OpenError, TableError};
+use crate::options::Options;
+use crate::record::Record;
+use crate::shared::Shared;
+use crate::table::Table;
+
+const FORMAT_VERSION: u32 = 1;
+const CONTENTS_FILE: &str = "homeport-backup.json";
+/// A data file is closed when its compressed form has this many bytes.
+const DATA_FILE_BYTES: usize = 16 * 1024 * 1024;
+/// Items that a restore hands over at once.
+const RESTORE_CHUNK: usize = 500;
+/// A line of a data file may not be longer: an item of 400 KB with every byte escaped.
+const LINE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// What a backup or a restore covered.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BackupSummary {
+    pub tables: u64,
+    pub items: u64,
+}
+
+/// Why a backup or a restore failed.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    #[error("cannot read or write {}", .path.display())]
+    Io {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("{} is already there", .0.display())]
+    Exists(PathBuf),
+    #[error("the backup is damaged or not complete: {0}")]
+    Damaged(String),
+    #[error(
+        "the backup is in format {found}, but this program knows formats up to {FORMAT_VERSION}"
+    )]
+    NewerFormat { found: u32 },
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Contents {
+    format: u32,
+    taken_at_ms: i64,
+    tables: Vec<TableContents>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct TableContents {
+    schema: TableSchema,
+    files: Vec<DataFile>,
+}
+
+/// One line of `manifest-files.json`, as DynamoDB's exports write it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DataFile {
+    item_count: u64,
+    md5_checksum: String,
+    data_file_s3_key: String,
+}
+
+/// Writes a backup of all tables to `path`, which must not exist.
+pub(crate) fn backup(shared: &Shared, path: &Path) -> Result<BackupSummary, BackupError> {
+    if path.exists() {
+        return Err(BackupError::Exists(path.to_owned()));
+    }
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(".unfinished");
+    let unfinished = PathBuf::from(unfinished);
+    let written = write_backup(shared, &unfinished);
+    if written.is_err() {
+        let _ = std::fs::remove_file(&unfinished);
+        return written;
+    }
+    std::fs::rename(&unfinished, path).map_err(io(path))?;
+    if let Some(parent) = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+    {
+        File::open(parent)
+            .and_then(|directory| directory.sync_all())
+            .map_err(io(parent))?;
+    }
+    written
+}
+
+fn write_backup(shared: &Shared, path: &Path) -> Result<BackupSummary, BackupError> {
+    let file = File::create(path).map_err(io(path))?;
+    let mut archive = Archive {
+        builder: tar::Builder::new(BufWriter::new(file)),
+        path: path.to_owned(),
+        mtime_secs: u64::try_from(shared.now_secs()).unwrap_or(0),
+    };
+    let catalogue = shared.catalogue.now();
+    let snapshot = shared.database.snapshot();
+    let mut contents = Contents {
+        format: FORMAT_VERSION,
+        taken_at_ms: shared.options.clock.now_ms(),
+        tables: Vec::new(),
+    };
+    let mut summary = BackupSummary::default();
+    for table in catalogue.tables() {
+        let items = snapshot.iter(&table.items).map(|guard| guard.into_inner());
+        let files = write_table(shared, &mut archive, table, contents.taken_at_ms, items)?;
+        summary.tables += 1;
+        summary.items += files.iter().map(|file| file.item_count).sum::<u64>();
+        contents.tables.push(TableContents {
+            schema: table.schema().clone(),
+            files,
+        });
+    }
+    archive.add(CONTENTS_FILE, &json(&contents)?)?;
+    archive.finish()?;
+    Ok(summary)
+}
+
+fn write_table(
+    shared: &Shared,
+    archive: &mut Archive,
+    table: &Table,
+    taken_at_ms: i64,
+    items: impl Iterator<Item = fjall::Result<fjall::KvPair>>,
+) -> Result<Vec<DataFile>, BackupError> {
+    let folder = format!("{}/AWSDynamoDB/{taken_at_ms:014}", table.name());
+    let mut files = Vec::new();
+    let mut data = DataWriter::default();
+    for pair in items {
+        let (key, value) = pair.map_err(crate::error::unavailable)?;
+        let item = Record::new(&table.key, &key, &value)
+            .and_then(|record| {
+                let expired = table.is_expired(&record, shared.now_secs())?;
+                Ok((expired, record.to_item()?))
+            })
+            .map_err(crate::error::unavailable)?;
+        if let (false, item) = item {
+            data.add(&item)?;
+        }
+        if data.len() >= DATA_FILE_BYTES {
+            files.push(archive.add_data(&folder, files.len(), std::mem::take(&mut data))?);
+        }
+    }
+    if data.items > 0 {
+        files.push(archive.add_data(&folder, files.len(), data)?);
+    }
+    let mut manifest = Vec::new();
+    for file in &files {
+        manifest.extend_from_slice(&json(file)?);
+        manifest.push(b'\n');
+    }
+    archive.add(&format!("{folder}/manifest-files.json"), &manifest)?;
+    let summary = serde_json::json!({
+        "version": "2020-06-30",
+        "exportTime": taken_at_ms,
+        "tableArn": format!("arn:aws:dynamodb:local:000000000000:table/{}", table.name()),
+        "tableId": table.id().to_string(),
+        "itemCount": files.iter().map(|file| file.item_count).sum::<u64>(),
+        "outputFormat": "DYNAMODB_JSON",
+        "manifestFilesS3Key": format!("{folder}/manifest-files.json"),
+    });
+    archive.add(&format!("{folder}/manifest-summary.json"), &json(&summary)?)?;
+    Ok(files)
+}
+
+/// Lines being compressed.
+struct DataWriter {
+    encoder: GzEncoder<Vec<u8>>,
+    items: u64,
+}
+
+impl Default for DataWriter {
+    fn default() -> Self {
+        Self {
+            encoder: GzEncoder::new(Vec::new(), Compression::fast()),
+            items: 0,
+        }
+    }
+}
+
+impl DataWriter {
+    fn add(&mut self, item: &Item) -> Result<(), BackupError> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "PascalCase")]
+        struct Line<'a> {
+            item: &'a Item,
+        }
+        let mut line = json(&Line { item })?;
+        line.push(b'\n');
+        self.items += 1;
+        self.encoder
+            .write_all(&line)
+            .map_err(|error| BackupError::Damaged(error.to_string()))
+    }
+
+    fn len(&self) -> usize {
+        self.encoder.get_ref().len()
+    }
+}
+
+/// The file that a backup is written to.
+struct Archive {
+    builder: tar::Builder<BufWriter<File>>,
+    path: PathBuf,
+    mtime_secs: u64,
+}
+
+impl Archive {
+    fn add(&mut self, name: &str, bytes: &[u8]) -> Result<(), BackupError> {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o600);
+        header.set_mtime(self.mtime_secs);
+        self.builder
+            .append_data(&mut header, name, bytes)
+            .map_err(io(&self.path))
+    }
+
+    fn add_data(
+        &mut self,
+        folder: &str,
+        number: usize,
+        data: DataWriter,
+    ) -> Result<DataFile, BackupError> {
+        let bytes = data.encoder.finish().map_err(io(&self.path))?;
+        let name = format!("{folder}/data/{number:06}.json.gz");
+        self.add(&name, &bytes)?;
+        Ok(DataFile {
+            item_count: data.items,
+            md5_checksum: STANDARD.encode(Md5::digest(&bytes)),
+            data_file_s3_key: name,
+        })
+    }
+
+    fn finish(self) -> Result<(), BackupError> {
+        let path = self.path;
+        let mut writer = self.builder.into_inner().map_err(io(&path))?;
+        writer.flush().map_err(io(&path))?;
+        writer.get_ref().sync_all().map_err(io(&path))
+    }
+}
+
+/// Makes a new data directory at `path` from a backup. The directory appears only when all of it
+/// is there.
+///
+/// # Errors
+/// When `path` exists, or the backup is damaged, not complete or newer than this program.
+pub async fn restore(
+    backup: &Path,
+    path: &Path,
+    options: Options,
+) -> Result<BackupSummary, BackupError> {
+    if path.exists() {
+        return Err(BackupError::Exists(path.to_owned()));
+    }
+    let contents = read_contents(backup)?;
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(".unfinished");
+    let unfinished = PathBuf::from(unfinished);
+    if unfinished.exists() {
+        std::fs::remove_dir_all(&unfinished).map_err(io(&unfinished))?;
+    }
+    let restored = restore_into(backup, &contents, &unfinished, options).await;
+    if restored.is_err() {
+        let _ = std::fs::remove_dir_all(&unfinished);
+        return restored;
+    }
+    std::fs::rename(&unfinished, path).map_err(io(path))?;
+    restored
+}
+
+async fn restore_into(
+    backup: &Path,
+    contents: &Contents,
+    path: &Path,
+    options: Options,
+) -> Result<BackupSummary, BackupError> {
+    let engine = Engine::open(path, options)?;
+    for table in &contents.tables {
+        // The stream is switched on at the end: restored items are no changes.
+        let schema = TableSchema {
+            stream: None,
+            ..table.schema.clone()
+        };
+        engine.create_table(schema).await?;
+    }
+    let items = restore_items(&engine, backup, contents).await?;
+    for table in &contents.tables {
+        if table.schema.stream.is_some() {
+            engine
+                .set_stream(&table.schema.name, table.schema.stream)
+                .await?;
+        }
+    }
+    Ok(BackupSummary {
+        tables: contents.tables.len() as u64,
+        items,
+    })
+}
+
+fn read_contents(backup: &Path) -> Result<Contents, BackupError> {
+    let mut archive = open_archive(backup)?;
+    for entry in archive.entries().map_err(io(backup))? {
+        let mut entry = entry.map_err(|error| BackupError::Damaged(error.to_string()))?;
+        let is_contents = entry
+            .path()
+            .is_ok_and(|name| name == Path::new(CONTENTS_FILE));
+        if is_contents {
+            let mut bytes = Vec::new();
+            entry.read_to_end(&mut bytes).map_err(io(backup))?;
+            let contents: Contents = parse(&bytes)?;
+            if contents.format > FORMAT_VERSION {
+                return Err(BackupError::NewerFormat {
+                    found: contents.format,
+                });
+            }
+            return Ok(contents);
+        }
+    }
+    Err(BackupError::Damaged(
+        "its list of contents is missing".to_owned(),
+    ))
+}
+
+async fn restore_items(
+    engine: &Engine,
+    backup: &Path,
+    contents: &Contents,
+) -> Result<u64, BackupError> {
+    let mut expected: std::collections::BTreeMap<&str, (&str, &DataFile)> = contents
+        .tables
+        .iter()
+        .flat_map(|table| {
+            let name = table.schema.name.as_str();
+            let files = table.files.iter();
+            files.map(move |file| (file.data_file_s3_key.as_str(), (name, file)))
+        })
+        .collect();
+    let mut items = 0;
+    let mut archive = open_archive(backup)?;
+    for entry in archive.entries().map_err(io(backup))? {
+        let mut entry = entry.map_err(|error| BackupError::Damaged(error.to_string()))?;
+        let name = match entry.path() {
+            Ok(name) => name.to_string_lossy().into_owned(),
+            Err(error) => return Err(BackupError::Damaged(error.to_string())),
+        };
+        let Some((table, file)) = expected.remove(name.as_str()) else {
+            continue;
+        };
+        let mut bytes = Vec::new();
+        entry.read_to_end(&mut bytes).map_err(io(backup))?;
+        if STANDARD.encode(Md5::digest(&bytes)) != file.md5_checksum {
+            return Err(BackupError::Damaged(format!("{name} has changed")));
+        }
+        let restored = restore_file(engine, table, &name, &bytes).await?;
+        if restored != file.item_count {
+            return Err(BackupError::Damaged(format!(
+                "{name} has {restored} items and should have {}",
+                file.item_count
+            )));
+        }
+        items += restored;
+    }
+    match expected.keys().next() {
+        None => Ok(items),
+        Some(name) => Err(BackupError::Damaged(format!("{name} is missing"))),
+    }
+}
+
+async fn restore_file(
+    engine: &Engine,
+    table: &str,
+    name: &str,
+    bytes: &[u8],
+) -> Result<u64, BackupError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Line {
+        item: Item,
+    }
+    let mut reader = BufReader::new(GzDecoder::new(bytes));
+    let mut count = 0;
+    let mut chunk = Vec::with_capacity(RESTORE_CHUNK);
+    let mut text = String::new();
+    loop {
+        text.clear();
+        let read = (&mut reader)
+            .take(LINE_BYTES_MAX)
+            .read_line(&mut text)
+            .map_err(|error| BackupError::Damaged(format!("{name}: {error}")))?;
+        if read == 0 || chunk.len() == RESTORE_CHUNK {
+            engine.load_items(table, std::mem::take(&mut chunk)).await?;
+        }
+        if read == 0 {
+            return Ok(count);
+        }
+        chunk.push(parse::<Line>(text.as_bytes())?.item);
+        count += 1;
+    }
+}
+
+fn open_archive(backup: &Path) -> Result<tar::Archive<BufReader<File>>, BackupError> {
+    let file = File::open(backup).map_err(io(backup))?;
+    Ok(tar::Archive::new(BufReader::new(file)))
+}
+
+fn json(value: &impl Serialize) -> Result<Vec<u8>, BackupError> {
+    serde_json::to_vec(value).map_err(|error| BackupError::Damaged(error.to_string()))
+}
+
+fn parse<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Result<T, BackupError> {
+    serde_json::from_slice(bytes).map_err(|error| BackupError::Damaged(error.to_string()))
+}
+
+fn io(path: &Path) -> impl FnOnce(std::io::Error) -> BackupError {
+    let path = path.to_owned();
+    move |source| BackupError::Io { path, source }
+}
