@@ -24,6 +24,10 @@ use crate::raw_side::RawSide;
 use crate::rows::{Arena, Sizes};
 use crate::sqlite_side::SqliteSide;
 
+// Items are many small allocations, which the system's allocator serves slowly and from many arenas.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[derive(Parser)]
 #[command(about = "Measures the engine beside the raw key-value store and SQLite")]
 struct CommandLine {
