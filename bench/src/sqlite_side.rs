@@ -181,7 +181,7 @@ impl Contestant for SqliteSide {
         let connection = self.reader(caller);
         let mut statement = prepare(
             &connection,
-            "SELECT ts_batch, expiration_time, document FROM device_readings
+            "SELECT hardware_id, ts_batch, expiration_time, document FROM device_readings
              WHERE hardware_id = ?1 AND ts_batch = ?2",
         );
         let found = collect(
@@ -196,7 +196,7 @@ impl Contestant for SqliteSide {
         let connection = self.reader(caller);
         let mut statement = prepare(
             &connection,
-            "SELECT ts_batch, expiration_time, document FROM device_readings
+            "SELECT hardware_id, ts_batch, expiration_time, document FROM device_readings
              WHERE hardware_id = ?1 ORDER BY ts_batch DESC LIMIT ?2",
         );
         collect(
@@ -210,7 +210,7 @@ impl Contestant for SqliteSide {
         let connection = self.reader(caller);
         let mut statement = prepare(
             &connection,
-            "SELECT ts_batch, expiration_time, document FROM device_readings
+            "SELECT hardware_id, ts_batch, expiration_time, document FROM device_readings
              WHERE hardware_id = ?1 AND ts_batch >= ?2 ORDER BY ts_batch LIMIT ?3",
         );
         let bound = params![first.hardware_id(), first.ts_batch(), count as i64];
@@ -231,17 +231,22 @@ fn collect(
     decoded: bool,
 ) -> usize {
     let mut rows = statement.query(bound).expect("a query works");
-    let mut plain: Vec<(String, i64, String)> = Vec::new();
-    let mut parsed: Vec<(String, i64, Json)> = Vec::new();
+    let mut plain: Vec<(String, String, i64, String)> = Vec::new();
+    let mut parsed: Vec<Json> = Vec::new();
     while let Some(row) = rows.next().expect("a query works") {
-        let sort: String = row.get(0).expect("a text");
-        let expires_at: i64 = row.get(1).expect("a number");
-        let document: String = row.get(2).expect("a text");
+        let partition: String = row.get(0).expect("a text");
+        let sort: String = row.get(1).expect("a text");
+        let expires_at: i64 = row.get(2).expect("a number");
         if decoded {
-            let document = serde_json::from_str(&document).expect("a document");
-            parsed.push((sort, expires_at, document));
+            let document = row.get_ref(3).expect("a column");
+            let text = document.as_str().expect("a text");
+            let mut document: Json = serde_json::from_str(text).expect("a document");
+            document["hardware_id"] = partition.into();
+            document["ts_batch"] = sort.into();
+            document["expiration_time"] = expires_at.into();
+            parsed.push(document);
         } else {
-            plain.push((sort, expires_at, document));
+            plain.push((partition, sort, expires_at, row.get(3).expect("a text")));
         }
     }
     std::hint::black_box((&plain, &parsed));
