@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use fjall::config::{BlockSizePolicy, CompressionPolicy};
+use fjall::config::{BlockSizePolicy, CompressionPolicy, FilterPolicy};
 use fjall::{
     CompressionType, Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode,
     Readable, Slice,
@@ -23,6 +23,8 @@ const JOURNAL_BYTES_MAX: u64 = 128 * 1024 * 1024;
 const WORKERS: usize = 4;
 const MEMTABLE_BYTES: u64 = 16 * 1024 * 1024;
 const BLOCK_BYTES: u32 = 4 * 1024;
+const EXPIRY_BLOCK_BYTES: u32 = 16 * 1024;
+const EXPIRY_WINDOW_SECS: i64 = 3600;
 // The numbers that the engine gives to tables in the order in which they are made.
 const READINGS_ID: u32 = 2;
 const BATCHES_ID: u32 = 3;
@@ -67,10 +69,10 @@ impl RawSide {
         let open = |name| database.keyspace(name, options);
         let keyspaces = Keyspaces {
             devices: open("t1")?,
-            device_index: open("t1i1")?,
+            device_index: open("t1i0")?,
             readings: open("t2")?,
             batches: open("t3")?,
-            expiry: open("expiry")?,
+            expiry: database.keyspace("expiry", expiry_options)?,
             meta: open("meta")?,
             database: database.clone(),
         };
@@ -93,6 +95,12 @@ fn options() -> KeyspaceCreateOptions {
             CompressionType::None,
             CompressionType::Lz4,
         ]))
+}
+
+fn expiry_options() -> KeyspaceCreateOptions {
+    options()
+        .filter_policy(FilterPolicy::disabled())
+        .data_block_size_policy(BlockSizePolicy::all(EXPIRY_BLOCK_BYTES))
 }
 
 impl Keyspaces {
@@ -230,9 +238,11 @@ fn index_key(last_seen_at: &str, device_key: &[u8]) -> Slice {
 }
 
 fn expiry_key(expires_at_secs: i64, table: u32, item_key: &[u8]) -> Slice {
-    let mut bytes = expires_at_secs.to_be_bytes().to_vec();
+    let window = expires_at_secs - expires_at_secs % EXPIRY_WINDOW_SECS;
+    let mut bytes = window.to_be_bytes().to_vec();
     bytes.extend_from_slice(&table.to_be_bytes());
-    bytes.extend_from_slice(item_key);
+    bytes.extend_from_slice(&item_key[1..]);
+    bytes.push(item_key[0]);
     bytes.into()
 }
 
@@ -289,7 +299,8 @@ mod tests {
             let raw = RawSide::open(&raw).unwrap();
             engine.register().await;
             raw.register().await;
-            let readings = Stream::new(3, 4).take(50);
+            // From the first step on: a device that starts later has another entry to replace.
+            let readings = Stream::new(1, 1).take(1500);
             engine
                 .write(
                     readings
@@ -306,7 +317,7 @@ mod tests {
             )
             .await;
         });
-        for name in ["t1", "t1i1", "t2", "t3", "expiry"] {
+        for name in ["t1", "t1i0", "t2", "t3", "expiry"] {
             let expected = content(&ours.join("store"), name);
             assert!(!expected.is_empty(), "{name} is empty");
             assert_eq!(expected, content(&raw, name), "{name}");
