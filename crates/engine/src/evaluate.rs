@@ -6,6 +6,7 @@ use homeport_item::expression::Projection;
 use homeport_store::{CancelReason, Returning, StoreError, TransactError};
 
 use crate::catalogue::Catalogue;
+use crate::cost::WriteCost;
 use crate::error::unavailable;
 use crate::group::{Group, Mutation};
 use crate::prepare::{Prepared, PreparedAction, Write};
@@ -13,8 +14,19 @@ use crate::record::{self, Record};
 use crate::table::Table;
 use crate::tokens::{self, Repeat};
 
-/// What a transaction came to: the attributes that its only action asked for.
-pub(crate) type Outcome = Result<Option<Item>, TransactError>;
+/// What a transaction came to.
+pub(crate) type Outcome = Result<Done, TransactError>;
+
+/// A transaction that happened.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Done {
+    /// The attributes that its only action asked for.
+    pub(crate) returned: Option<Item>,
+    /// What its actions cost, where that was asked for.
+    pub(crate) costs: Vec<WriteCost>,
+    /// Its token was seen before: it had happened already.
+    pub(crate) repeated: bool,
+}
 
 /// Evaluates a transaction and, if all of it holds, adds its writes to the group.
 ///
@@ -26,7 +38,12 @@ pub(crate) fn transaction(
 ) -> Result<Outcome, StoreError> {
     if let Some(token) = &prepared.token {
         match tokens::seen(group, token)? {
-            Repeat::Same => return Ok(Ok(None)),
+            Repeat::Same => {
+                return Ok(Ok(Done {
+                    repeated: true,
+                    ..Done::default()
+                }));
+            }
             Repeat::Different => return Ok(Err(TransactError::TokenMismatch)),
             Repeat::No => {}
         }
@@ -47,9 +64,10 @@ pub(crate) fn transaction(
     if !reasons.is_empty() {
         return Ok(Err(TransactError::Cancelled(reasons)));
     }
-    let mut returned = None;
+    let mut done = Done::default();
     for change in decided {
-        returned = change.returned.or(returned);
+        done.returned = change.returned.or(done.returned);
+        done.costs.extend(change.cost);
         if let Some(write) = change.write {
             let table = catalogue.by_id(write.table).ok_or_else(|| {
                 StoreError::Unavailable("a table vanished while it was written".to_owned())
@@ -66,7 +84,7 @@ pub(crate) fn transaction(
     if let Some(token) = &prepared.token {
         tokens::remember(group, token);
     }
-    Ok(Ok(returned))
+    Ok(Ok(done))
 }
 
 /// Why an action does not happen.
@@ -81,6 +99,7 @@ enum Refusal {
 struct Decided {
     write: Option<DecidedWrite>,
     returned: Option<Item>,
+    cost: Option<WriteCost>,
 }
 
 struct DecidedWrite {
@@ -117,6 +136,7 @@ fn decide(
         None => false,
     };
     let visible = stored.filter(|_| !old_expired);
+    let visible_value = old.as_ref().filter(|_| !old_expired);
     if let Some(condition) = &action.condition {
         let holds = match &visible {
             Some(record) => condition.matches(record),
@@ -141,14 +161,15 @@ fn decide(
             Ok(None)
         }
     };
-    let (new, returned) = match action.write {
+    let (new, returned) = match &action.write {
         Write::Check => {
             return Ok(Ok(Decided {
                 write: None,
                 returned: None,
+                cost: cost(&action, table, visible_value, visible_value)?,
             }));
         }
-        Write::Put(value) => (Some(value), all_old(visible)?),
+        Write::Put(value) => (Some(value.clone()), all_old(visible)?),
         Write::Delete => {
             let returned = all_old(visible)?;
             if old.is_none() || old_expired {
@@ -156,6 +177,7 @@ fn decide(
                 return Ok(Ok(Decided {
                     write: None,
                     returned,
+                    cost: cost(&action, table, None, None)?,
                 }));
             }
             (None, returned)
@@ -165,8 +187,8 @@ fn decide(
                 Some(record) => Some(record.to_item().map_err(unavailable)?),
                 None => None,
             };
-            let mut item = before.clone().unwrap_or(key);
-            if let Err(refused) = apply_update(table, &update, &mut item) {
+            let mut item = before.clone().unwrap_or_else(|| key.clone());
+            if let Err(refused) = apply_update(table, update, &mut item) {
                 return Ok(Err(Refusal::Reason(CancelReason::Invalid(refused))));
             }
             let value = record::encode(&item, &table.key);
@@ -181,7 +203,9 @@ fn decide(
             (Some(value), returned.filter(|item| !item.is_empty()))
         }
     };
+    let cost = cost(&action, table, visible_value, new.as_ref())?;
     Ok(Ok(Decided {
+        cost,
         write: Some(DecidedWrite {
             table: table.id(),
             key: action.key,
@@ -191,6 +215,21 @@ fn decide(
         }),
         returned,
     }))
+}
+
+/// What a write costs, if that was asked for.
+fn cost(
+    action: &PreparedAction,
+    table: &Table,
+    old: Option<&UserValue>,
+    new: Option<&UserValue>,
+) -> Result<Option<WriteCost>, StoreError> {
+    if !action.measure {
+        return Ok(None);
+    }
+    WriteCost::of(table, &action.key, old, new)
+        .map(Some)
+        .map_err(unavailable)
 }
 
 fn apply_update(
@@ -216,6 +255,7 @@ fn needs_old(table: &Table, action: &PreparedAction) -> bool {
         || table.schema().stream.is_some();
     upkeep
         || action.condition.is_some()
+        || action.measure
         || action.returning != Returning::Nothing
         || !matches!(action.write, Write::Put(_))
 }
