@@ -293,8 +293,22 @@ pub async fn restore(
     if unfinished.exists() {
         std::fs::remove_dir_all(&unfinished).map_err(io(&unfinished))?;
     }
-    let engine = Engine::open(&unfinished, options)?;
-    let mut summary = BackupSummary::default();
+    let restored = restore_into(backup, &contents, &unfinished, options).await;
+    if restored.is_err() {
+        let _ = std::fs::remove_dir_all(&unfinished);
+        return restored;
+    }
+    std::fs::rename(&unfinished, path).map_err(io(path))?;
+    restored
+}
+
+async fn restore_into(
+    backup: &Path,
+    contents: &Contents,
+    path: &Path,
+    options: Options,
+) -> Result<BackupSummary, BackupError> {
+    let engine = Engine::open(path, options)?;
     for table in &contents.tables {
         // The stream is switched on at the end: restored items are no changes.
         let schema = TableSchema {
@@ -302,9 +316,8 @@ pub async fn restore(
             ..table.schema.clone()
         };
         engine.create_table(schema).await?;
-        summary.tables += 1;
     }
-    summary.items = restore_items(&engine, backup, &contents).await?;
+    let items = restore_items(&engine, backup, contents).await?;
     for table in &contents.tables {
         if table.schema.stream.is_some() {
             engine
@@ -312,9 +325,10 @@ pub async fn restore(
                 .await?;
         }
     }
-    drop(engine);
-    std::fs::rename(&unfinished, path).map_err(io(path))?;
-    Ok(summary)
+    Ok(BackupSummary {
+        tables: contents.tables.len() as u64,
+        items,
+    })
 }
 
 fn read_contents(backup: &Path) -> Result<Contents, BackupError> {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use fjall::{Guard, Keyspace, Readable, Snapshot, UserKey, UserValue};
 use homeport_item::Item;
+use homeport_item::Value;
 use homeport_item::binary::DecodeError;
 use homeport_item::expression::{Condition, KeyCondition, Projection, SortCondition};
 use homeport_item::key;
 use homeport_item::schema::{KeyError, KeySchema};
-use homeport_item::{KeyKind, Value};
 use homeport_store::{
     BATCH_GET_MAX, BatchGet, BatchGetAnswer, Get, PAGE_SIZE_MAX_BYTES, Page, Query, Scan, Segment,
     StoreError, TRANSACTION_ACTIONS_MAX, TableKeys,
@@ -137,6 +137,8 @@ impl Shared {
     pub(crate) fn query(&self, request: &Query) -> Result<StoredPage, StoreError> {
         let table = self.catalogue.table(&request.table)?;
         let source = Source::of(&table, request.index.as_deref(), request.consistent)?;
+        let needs_items = source.needs_items(request.projection.as_ref())?;
+        source.check_query_filter(request.filter.as_ref())?;
         let mut range = key_range(source.key(), &request.key_condition)?;
         if let Some(start) = &request.start {
             let start = source.start_key(start)?;
@@ -159,12 +161,14 @@ impl Shared {
             filter: request.filter.as_ref(),
             limit: request.limit,
             count_only: request.count_only,
+            needs_items,
         })
     }
 
     pub(crate) fn scan(&self, request: &Scan) -> Result<StoredPage, StoreError> {
         let table = self.catalogue.table(&request.table)?;
         let source = Source::of(&table, request.index.as_deref(), request.consistent)?;
+        let needs_items = source.needs_items(request.projection.as_ref())?;
         let mut range = match request.segment {
             Some(segment) => segment_range(segment)?,
             None => KeyRange::all(),
@@ -185,6 +189,7 @@ impl Shared {
             filter: request.filter.as_ref(),
             limit: request.limit,
             count_only: request.count_only,
+            needs_items,
         })
     }
 
@@ -199,10 +204,8 @@ impl Shared {
         }
         let now_secs = self.now_secs();
         let bounds = (walk.range.lower.clone(), walk.range.upper.clone());
-        let mut entries = self
-            .database
-            .snapshot()
-            .range(walk.source.keyspace(), bounds);
+        let snapshot = self.database.snapshot();
+        let mut entries = snapshot.range(walk.source.keyspace(), bounds);
         // Expired items count for the page's size, so that a stretch of them cannot keep one call
         // busy for long, but not for anything that the caller sees.
         let mut page_bytes = 0;
@@ -233,7 +236,11 @@ impl Shared {
             }
             if looked.matches {
                 page.count += 1;
-                if !walk.count_only {
+                if walk.needs_items {
+                    let table = walk.source.table();
+                    let item_key = walk.item_key(&key, &value).map_err(unavailable)?;
+                    page.items.extend(self.get_at(&snapshot, table, item_key)?);
+                } else if !walk.count_only {
                     page.items.push(walk.source.stored(key, value));
                 }
             }
@@ -269,23 +276,10 @@ pub(crate) fn project(
     record: &Record<'_>,
     projection: Option<&Projection>,
 ) -> Result<Item, DecodeError> {
-    let Some(projection) = projection else {
-        return record.to_item();
-    };
-    if projection
-        .paths
-        .iter()
-        .any(|path| !path.nested().is_empty())
-    {
-        return Ok(projection.apply(&record.to_item()?));
+    match projection {
+        Some(projection) => projection.read(record),
+        None => record.to_item(),
     }
-    let mut item = Item::new();
-    for path in &projection.paths {
-        if let Some(value) = record.attribute(path.name())? {
-            item.insert(path.name(), value);
-        }
-    }
-    Ok(item)
 }
 
 /// What a query or scan reads from.
@@ -306,6 +300,43 @@ impl<'a> Source<'a> {
             ));
         }
         Ok(Self::Index(table, index))
+    }
+
+    /// Whether the items themselves must be read to answer with what was asked for. A local index
+    /// reads them; a global one can only answer with what it carries.
+    fn needs_items(&self, projection: Option<&Projection>) -> Result<bool, StoreError> {
+        let (Self::Index(table, index), Some(projection)) = (self, projection) else {
+            return Ok(false);
+        };
+        let missing: Vec<_> = projection
+            .paths
+            .iter()
+            .map(|path| path.name())
+            .filter(|name| !index.schema.carries(&table.key, name))
+            .collect();
+        if missing.is_empty() {
+            return Ok(false);
+        }
+        if index.schema.local {
+            return Ok(true);
+        }
+        Err(StoreError::Invalid(format!(
+            "One or more parameter values were invalid: Global secondary index {} does not project [{}]",
+            index.schema.name,
+            missing.join(", ")
+        )))
+    }
+
+    /// What the key condition decides is not for the filter.
+    fn check_query_filter(&self, filter: Option<&Condition>) -> Result<(), StoreError> {
+        let paths = filter.map(Condition::paths).unwrap_or_default();
+        match paths.iter().find(|path| self.key().has(path.name())) {
+            None => Ok(()),
+            Some(path) => Err(StoreError::Invalid(format!(
+                "Filter Expression can only contain non-primary key attributes: Primary key attribute: {}",
+                path.name()
+            ))),
+        }
     }
 
     fn key(&self) -> &'a KeySchema {
@@ -402,6 +433,8 @@ struct Walk<'a> {
     filter: Option<&'a Condition>,
     limit: Option<usize>,
     count_only: bool,
+    /// Answer with the items and not with what the index carries of them.
+    needs_items: bool,
 }
 
 struct Looked {
@@ -424,6 +457,12 @@ impl Walk<'_> {
             expired,
             matches,
         })
+    }
+
+    /// The key of the item that an entry belongs to.
+    fn item_key(&self, key: &[u8], value: &[u8]) -> Result<UserKey, DecodeError> {
+        let (partition, sort) = self.source.record(key, value)?.key_values()?;
+        Ok(layout::item_key(&partition, sort.as_ref()))
     }
 
     fn is_expired(&self, record: &Record<'_>, now_secs: i64) -> Result<bool, DecodeError> {
@@ -479,6 +518,10 @@ impl KeyRange {
     }
 }
 
+fn malformed(error: impl std::fmt::Display) -> StoreError {
+    StoreError::Invalid(error.to_string())
+}
+
 fn end_of(prefix: &[u8]) -> Bound<UserKey> {
     match layout::prefix_end(prefix) {
         Some(end) => Bound::Excluded(end.into()),
@@ -488,67 +531,46 @@ fn end_of(prefix: &[u8]) -> Bound<UserKey> {
 
 /// The stored keys that a key condition asks for: always one range.
 fn key_range(schema: &KeySchema, condition: &KeyCondition) -> Result<KeyRange, StoreError> {
-    if condition.partition_name != schema.partition.name {
-        return Err(StoreError::Invalid(format!(
-            "Query condition missed key schema element: {}",
-            schema.partition.name
-        )));
-    }
-    schema
-        .check_partition(&condition.partition)
-        .map_err(invalid)?;
+    condition.check(schema).map_err(malformed)?;
     let partition = layout::partition_prefix(&condition.partition);
-    let Some((name, sort)) = &condition.sort else {
+    let Some((_, sort)) = &condition.sort else {
         return Ok(KeyRange::starting_with(partition));
     };
-    let attribute = match &schema.sort {
-        Some(attribute) if attribute.name == *name => attribute,
-        _ => {
-            return Err(StoreError::Invalid(
-                "Query key condition not supported".to_owned(),
-            ));
-        }
-    };
-    let at = |value: &Value| -> Result<Vec<u8>, StoreError> {
-        schema.check_sort(value).map_err(invalid)?;
+    let at = |value: &Value| -> Vec<u8> {
         let mut bytes = partition.clone();
         let is_key = key::encode(value, &mut bytes);
         debug_assert!(is_key, "the value has just been checked");
-        Ok(bytes)
+        bytes
     };
     let from_start = Bound::Included(UserKey::from(partition.as_slice()));
     let to_end = end_of(&partition);
     Ok(match sort {
-        SortCondition::Equal(value) => KeyRange::starting_with(at(value)?),
+        SortCondition::Equal(value) => KeyRange::starting_with(at(value)),
         SortCondition::Less(value) => KeyRange {
             lower: from_start,
-            upper: Bound::Excluded(at(value)?.into()),
+            upper: Bound::Excluded(at(value).into()),
         },
         SortCondition::LessOrEqual(value) => KeyRange {
             lower: from_start,
-            upper: end_of(&at(value)?),
+            upper: end_of(&at(value)),
         },
         SortCondition::Greater(value) => KeyRange {
-            lower: behind(&at(value)?),
+            lower: behind(&at(value)),
             upper: to_end,
         },
         SortCondition::GreaterOrEqual(value) => KeyRange {
-            lower: Bound::Included(at(value)?.into()),
+            lower: Bound::Included(at(value).into()),
             upper: to_end,
         },
         SortCondition::Between(from, to) => KeyRange {
-            lower: Bound::Included(at(from)?.into()),
-            upper: end_of(&at(to)?),
+            lower: Bound::Included(at(from).into()),
+            upper: end_of(&at(to)),
         },
         SortCondition::BeginsWith(prefix) => {
-            let bytes: &[u8] = match (prefix, attribute.kind) {
-                (Value::S(text), KeyKind::S) => text.as_bytes(),
-                (Value::B(bytes), KeyKind::B) => bytes,
-                _ => {
-                    return Err(StoreError::Invalid(
-                        "begins_with needs a string or binary of the sort key's type".to_owned(),
-                    ));
-                }
+            let bytes: &[u8] = match prefix {
+                Value::S(text) => text.as_bytes(),
+                Value::B(bytes) => bytes,
+                _ => return Err(malformed("begins_with needs a string or a binary")),
             };
             let mut start = partition.clone();
             key::encode_prefix(bytes, &mut start);

@@ -188,6 +188,7 @@ pub fn decode_number(bytes: &mut &[u8]) -> Result<Number, KeyDecodeError> {
     let magnitude = i32::from(biased ^ flip) - MAGNITUDE_BIAS;
     let mut coefficient: u128 = 0;
     let mut digits = 0;
+    let mut last_pair = 0;
     loop {
         let (byte, after) = rest.split_first().ok_or(KeyDecodeError)?;
         rest = after;
@@ -198,11 +199,17 @@ pub fn decode_number(bytes: &mut &[u8]) -> Result<Number, KeyDecodeError> {
         if pair > 100 || digits >= 38 {
             return Err(KeyDecodeError);
         }
-        coefficient = coefficient * 100 + u128::from(pair - 1);
+        last_pair = pair - 1;
+        // The first pair holds the leading digit, which is never zero.
+        if digits == 0 && last_pair < 10 {
+            return Err(KeyDecodeError);
+        }
+        coefficient = coefficient * 100 + u128::from(last_pair);
         digits += 2;
     }
     *bytes = rest;
-    if coefficient == 0 {
+    // Nor does a number end in zeros: one number has one encoding.
+    if last_pair == 0 {
         return Err(KeyDecodeError);
     }
     Number::new(flip == 0xFF, coefficient, magnitude - digits + 1).map_err(|_| KeyDecodeError)
@@ -275,6 +282,17 @@ mod tests {
             let mut start = Vec::new();
             encode_prefix(&prefix, &mut start);
             prop_assert!(encoded(&Value::B([prefix, rest].concat())).starts_with(&start));
+        }
+
+        #[test]
+        fn what_decodes_has_that_one_encoding(bytes in proptest::collection::vec(0u8..110, 0..8)) {
+            for sign in [NEGATIVE, ZERO, POSITIVE] {
+                let bytes = [&[sign], bytes.as_slice()].concat();
+                let mut rest = bytes.as_slice();
+                if let Ok(value) = decode(KeyKind::N, &mut rest) {
+                    prop_assert_eq!(encoded(&value), &bytes[..bytes.len() - rest.len()]);
+                }
+            }
         }
 
         #[test]

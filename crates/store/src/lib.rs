@@ -2,7 +2,11 @@
 //! answers and errors they get. Backends implement [`Store`]; nothing here knows any of them.
 
 mod answer;
+#[cfg(feature = "contract")]
+pub mod contract;
 mod error;
+#[cfg(feature = "model")]
+pub mod model;
 mod request;
 
 pub use answer::{BatchGetAnswer, BatchWriteAnswer, Page};
@@ -27,6 +31,11 @@ pub const BATCH_WRITE_MAX: usize = 25;
 /// A page of a query, a scan or a batch get ends when its items count for this much.
 pub const PAGE_SIZE_MAX_BYTES: usize = 1024 * 1024;
 
+/// An expiry that lies further back than this is no expiry, but a value in another unit or none.
+pub const TTL_AGE_MAX_SECS: i64 = 5 * 365 * 24 * 60 * 60;
+/// How long a transaction's token makes a repeat harmless.
+pub const TOKEN_LIFETIME_SECS: i64 = 10 * 60;
+
 /// A store of tables.
 ///
 /// A write that has been answered with success is durable. Expired items are invisible to every
@@ -34,10 +43,12 @@ pub const PAGE_SIZE_MAX_BYTES: usize = 1024 * 1024;
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Makes sure that each table exists with the given keys, indexes, time to live and stream:
-    /// missing tables and indexes are created, and nothing is ever removed.
+    /// missing tables and indexes are created, and nothing is ever removed. Once this is answered
+    /// they can be used; an index added to a table with items may still be filling.
     ///
     /// # Errors
-    /// [`StoreError::Invalid`] when a table exists with other keys than asked for.
+    /// [`StoreError::Invalid`] when a schema cannot be, or a table or an index exists with other
+    /// keys than asked for.
     async fn ensure_tables(&self, tables: &[TableSchema]) -> Result<(), StoreError>;
 
     /// One item by its key.

@@ -168,6 +168,14 @@ pub enum KeyConditionError {
         "One or more parameter values were invalid: Condition parameter type does not match schema type"
     )]
     WrongKind,
+    #[error(
+        "Invalid KeyConditionExpression: The BETWEEN operator requires upper bound to be greater than or equal to lower bound"
+    )]
+    BoundsReversed,
+    #[error(
+        "Invalid KeyConditionExpression: Incorrect operand type for operator or function; operator or function: begins_with, operand type: N"
+    )]
+    NumberPrefix,
     #[error(transparent)]
     Key(KeyError),
 }

@@ -3,8 +3,10 @@
 
 mod apply;
 mod build;
+mod condition_functions;
 mod error;
 mod evaluate;
+mod operand_checks;
 mod overlap;
 mod parse_condition;
 mod parse_key_condition;

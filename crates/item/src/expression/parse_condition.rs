@@ -1,25 +1,15 @@
 //! Conditions and filters from text.
 
-use super::error::{ExpressionError, ExpressionKind, ListedPath, Problem, Shown};
-use super::evaluate::{order, size_of};
+use super::condition_functions::SIZE;
+use super::error::{ExpressionError, ExpressionKind, Problem};
 use super::parser::{Mistake, Parser, Rank};
 use super::path::Path;
 use super::placeholders::Placeholders;
 use super::tree::{Comparator, Condition, Operand};
-use crate::number::Number;
-use crate::value::{Value, ValueKind};
+use crate::value::Value;
 
 /// Operands that one IN may list.
 pub const CHOICES_MAX: usize = 100;
-
-const EXISTS: &str = "attribute_exists";
-const NOT_EXISTS: &str = "attribute_not_exists";
-const TYPE: &str = "attribute_type";
-const BEGINS_WITH: &str = "begins_with";
-const CONTAINS: &str = "contains";
-const SIZE: &str = "size";
-const FUNCTIONS: [&str; 6] = [EXISTS, NOT_EXISTS, TYPE, BEGINS_WITH, CONTAINS, SIZE];
-const UPDATE_FUNCTIONS: [&str; 2] = ["if_not_exists", "list_append"];
 
 const COMPARATORS: [Comparator; 6] = [
     Comparator::Equal,
@@ -69,7 +59,7 @@ enum Node {
 }
 
 /// An operand, or a call that is one only if its function returns a value.
-enum Argument {
+pub(super) enum Argument {
     Operand(Operand),
     /// A call of a function that is a condition by itself.
     Test(&'static str, Condition),
@@ -218,7 +208,7 @@ impl Parser<'_> {
     }
 
     /// Reads an operand, perhaps in parentheses.
-    fn operand(&mut self) -> Result<Operand, ExpressionError> {
+    pub(super) fn operand(&mut self) -> Result<Operand, ExpressionError> {
         let (argument, _) = self.argument()?;
         Ok(self.operand_of(argument))
     }
@@ -279,183 +269,8 @@ impl Parser<'_> {
         };
         Ok(condition)
     }
-
-    fn call(&mut self) -> Result<Argument, ExpressionError> {
-        let name = self.advance().text;
-        self.expect_sign("(")?;
-        self.count_operator();
-        let arguments = self.nested(|parser| parser.arguments(Self::operand))?;
-        let Some(function) = FUNCTIONS.iter().find(|known| **known == name) else {
-            let name = name.to_owned();
-            self.note(
-                Rank::UnknownFunction,
-                if UPDATE_FUNCTIONS.contains(&name.as_str()) {
-                    Problem::NotInConditions(name)
-                } else {
-                    Problem::UnknownFunction(name)
-                },
-            );
-            return Ok(Argument::Unknown);
-        };
-        let argument = self.apply(function, arguments);
-        // `size` is part of the condition around it; the others are conditions of their own.
-        if *function != SIZE {
-            self.condition_ends();
-        }
-        Ok(argument)
-    }
-
-    /// Makes a known function's call out of what it was given.
-    fn apply(&mut self, function: &'static str, mut arguments: Vec<Operand>) -> Argument {
-        let count = arguments.len();
-        let expected = match function {
-            EXISTS | NOT_EXISTS | SIZE => 1,
-            _ => 2,
-        };
-        if count != expected {
-            let operator = function.to_owned();
-            self.note_within(
-                Mistake::OperandCount,
-                Problem::OperandCount { operator, count },
-            );
-        }
-        let second = (count > 1).then(|| arguments.swap_remove(1));
-        let first = arguments.swap_remove(0);
-        let second = second.unwrap_or(Operand::Value(Value::Null));
-        if count == 2 {
-            self.check_distinct(function, &first, [&second]);
-        }
-        match function {
-            SIZE => Argument::Operand(self.size(first)),
-            EXISTS => Argument::Test(function, Condition::Exists(self.path_of(function, first))),
-            NOT_EXISTS => Argument::Test(
-                function,
-                Condition::NotExists(self.path_of(function, first)),
-            ),
-            TYPE => Argument::Test(function, self.is_type(first, &second)),
-            BEGINS_WITH => {
-                for operand in [&first, &second] {
-                    let right = |kind| matches!(kind, ValueKind::S | ValueKind::B);
-                    self.check_kind(BEGINS_WITH, operand, right);
-                }
-                Argument::Test(function, Condition::BeginsWith(first, second))
-            }
-            _ => Argument::Test(function, Condition::Contains(first, second)),
-        }
-    }
-
-    fn size(&mut self, operand: Operand) -> Operand {
-        let right = |kind| !matches!(kind, ValueKind::N | ValueKind::Bool | ValueKind::Null);
-        self.check_kind(SIZE, &operand, right);
-        match operand {
-            Operand::Path(path) => Operand::Size(path),
-            Operand::Value(value) => {
-                Operand::Value(size_of(&value).map_or(Value::N(Number::ZERO), Value::N))
-            }
-            Operand::Size(_) => operand,
-        }
-    }
-
-    fn is_type(&mut self, operand: Operand, name: &Operand) -> Condition {
-        let kind = match name {
-            Operand::Value(Value::S(name)) => ValueKind::from_name(name).unwrap_or_else(|| {
-                self.note_within(Mistake::OperandType, Problem::TypeName(name.clone()));
-                ValueKind::S
-            }),
-            other => {
-                let found =
-                    kind_of(other).map_or("{NS,SS,L,BS,N,M,B,BOOL,NULL,S}", ValueKind::name);
-                let problem = Problem::OperandType {
-                    operator: TYPE,
-                    found,
-                };
-                self.note_within(Mistake::OperandType, problem);
-                ValueKind::S
-            }
-        };
-        match operand {
-            Operand::Path(path) => Condition::IsType(path, kind),
-            // The type of anything else is known here, and comparing it with itself says so.
-            known => {
-                let comparator = match kind_of(&known) == Some(kind) {
-                    true => Comparator::Equal,
-                    false => Comparator::NotEqual,
-                };
-                Condition::Compare(known.clone(), comparator, known)
-            }
-        }
-    }
-
-    fn path_of(&mut self, function: &'static str, operand: Operand) -> Path {
-        match operand {
-            Operand::Path(path) => path,
-            _ => {
-                self.note_within(Mistake::OperandType, Problem::PathRequired(function));
-                Path::new("")
-            }
-        }
-    }
-
-    fn check_kind(
-        &mut self,
-        operator: &'static str,
-        operand: &Operand,
-        right: impl FnOnce(ValueKind) -> bool,
-    ) {
-        if let Some(kind) = kind_of(operand)
-            && !right(kind)
-        {
-            let found = kind.name();
-            let problem = Problem::OperandType { operator, found };
-            self.note_within(Mistake::OperandType, problem);
-        }
-    }
-
-    fn check_ordered(&mut self, operator: &'static str, operand: &Operand) {
-        let ordered = |kind| matches!(kind, ValueKind::S | ValueKind::N | ValueKind::B);
-        self.check_kind(operator, operand, ordered);
-    }
-
-    fn check_distinct<'o>(
-        &mut self,
-        operator: &'static str,
-        first: &Operand,
-        rest: impl IntoIterator<Item = &'o Operand>,
-    ) {
-        if let Operand::Path(path) = first
-            && rest.into_iter().any(|operand| operand == first)
-        {
-            let path = ListedPath(path.clone());
-            self.note_within(Mistake::Distinct, Problem::NotDistinct { operator, path });
-        }
-    }
-
-    fn check_bounds(&mut self, lower: &Operand, upper: &Operand) {
-        let (Operand::Value(lower), Operand::Value(upper)) = (lower, upper) else {
-            return;
-        };
-        let shown = || (Shown(lower.clone()), Shown(upper.clone()));
-        if lower.kind() != upper.kind() {
-            let (lower, upper) = shown();
-            let problem = Problem::BoundsOfTwoTypes { lower, upper };
-            self.note_within(Mistake::OperandType, problem);
-        } else if order(lower, upper).is_some_and(std::cmp::Ordering::is_gt) {
-            let (lower, upper) = shown();
-            let problem = Problem::BoundsReversed { lower, upper };
-            self.note_within(Mistake::OperandType, problem);
-        }
-    }
 }
 
 fn operand_node(operand: Operand) -> Node {
     Node::Operand(Argument::Operand(operand))
-}
-
-/// The type of an operand, where the text alone decides it.
-fn kind_of(operand: &Operand) -> Option<ValueKind> {
-    match operand {
-        Operand::Path(_) => None,
-        Operand::Value(value) => Some(value.kind()),
-        Operand::Size(_) => Some(ValueKind::N),
-    }
 }

@@ -71,7 +71,13 @@ impl KeyCondition {
         for value in condition.values() {
             schema.check_sort(value).map_err(from_key_error)?;
         }
-        Ok(())
+        match condition {
+            SortCondition::Between(lower, upper) if is_above(lower, upper) => {
+                Err(KeyConditionError::BoundsReversed)
+            }
+            SortCondition::BeginsWith(Value::N(_)) => Err(KeyConditionError::NumberPrefix),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -87,6 +93,16 @@ impl SortCondition {
             Self::Between(lower, upper) => (lower, Some(upper)),
         };
         std::iter::once(first).chain(second)
+    }
+}
+
+/// Whether `one` comes after `other`, two key values of one type.
+fn is_above(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::S(one), Value::S(other)) => one > other,
+        (Value::N(one), Value::N(other)) => one > other,
+        (Value::B(one), Value::B(other)) => one > other,
+        _ => false,
     }
 }
 

@@ -93,3 +93,45 @@ pub enum UpdateOperand {
 pub struct Projection {
     pub paths: Vec<Path>,
 }
+
+impl Condition {
+    /// The paths that the condition looks at.
+    #[must_use]
+    pub fn paths(&self) -> Vec<&Path> {
+        let mut paths = Vec::new();
+        self.collect_paths(&mut paths);
+        paths
+    }
+
+    fn collect_paths<'a>(&'a self, paths: &mut Vec<&'a Path>) {
+        match self {
+            Self::Compare(one, _, two) | Self::BeginsWith(one, two) | Self::Contains(one, two) => {
+                paths.extend([one, two].into_iter().filter_map(Operand::path));
+            }
+            Self::Between(one, two, three) => {
+                paths.extend([one, two, three].into_iter().filter_map(Operand::path));
+            }
+            Self::In(one, others) => {
+                let operands = std::iter::once(one).chain(others);
+                paths.extend(operands.filter_map(Operand::path));
+            }
+            Self::Exists(path) | Self::NotExists(path) | Self::IsType(path, _) => paths.push(path),
+            Self::And(one, two) | Self::Or(one, two) => {
+                one.collect_paths(paths);
+                two.collect_paths(paths);
+            }
+            Self::Not(inner) => inner.collect_paths(paths),
+        }
+    }
+}
+
+impl Operand {
+    /// The path that the operand looks at, if it looks at one.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Path(path) | Self::Size(path) => Some(path),
+            Self::Value(_) => None,
+        }
+    }
+}

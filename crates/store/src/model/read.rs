@@ -1,0 +1,300 @@
+//! Reads: one item, a batch, and pages of whole sorted tables.
+
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use homeport_item::expression::{
+    Condition, KeyCondition, Operand, Path, Projection, SortCondition,
+};
+use homeport_item::schema::{IndexSchema, KeySchema};
+use homeport_item::{Item, Value};
+
+use super::table::{Place, Table, exact_key, key_value};
+use super::{Tables, invalid, table};
+use crate::{
+    BATCH_GET_MAX, BatchGet, BatchGetAnswer, Get, PAGE_SIZE_MAX_BYTES, Page, Query, Scan,
+    StoreError, TableKeys,
+};
+
+pub(super) fn get(tables: &Tables, get: &Get, now_secs: i64) -> Result<Option<Item>, StoreError> {
+    let table = table(tables, &get.table)?;
+    check_projection(get.projection.as_ref())?;
+    let key = exact_key(&table.schema.key, &get.key)?;
+    let item = table.get(&key, now_secs);
+    Ok(item.map(|item| project(get.projection.as_ref(), item)))
+}
+
+pub(super) fn batch(
+    tables: &Tables,
+    batch: BatchGet,
+    now_secs: i64,
+) -> Result<BatchGetAnswer, StoreError> {
+    let count: usize = batch.tables.iter().map(|asked| asked.keys.len()).sum();
+    if count == 0 || count > BATCH_GET_MAX {
+        return Err(invalid("a batch reads 1 to 100 items"));
+    }
+    let mut seen = BTreeSet::new();
+    for asked in &batch.tables {
+        let table = table(tables, &asked.table)?;
+        check_projection(asked.projection.as_ref())?;
+        for key in &asked.keys {
+            let key = exact_key(&table.schema.key, key)?;
+            if !seen.insert((asked.table.clone(), key)) {
+                return Err(invalid("a key stands twice in the batch"));
+            }
+        }
+    }
+    let mut answer = BatchGetAnswer::default();
+    let mut bytes = 0;
+    for asked in batch.tables {
+        let table = table(tables, &asked.table)?;
+        let mut rest = Vec::new();
+        for key in asked.keys {
+            if bytes >= PAGE_SIZE_MAX_BYTES {
+                rest.push(key);
+                continue;
+            }
+            let values = exact_key(&table.schema.key, &key)?;
+            if let Some(item) = table.get(&values, now_secs) {
+                bytes += item.size();
+                let item = project(asked.projection.as_ref(), item);
+                answer.items.push((asked.table.clone(), item));
+            }
+        }
+        if !rest.is_empty() {
+            answer.unprocessed.push(TableKeys {
+                keys: rest,
+                ..asked
+            });
+        }
+    }
+    Ok(answer)
+}
+
+pub(super) fn query(tables: &Tables, query: &Query, now_secs: i64) -> Result<Page, StoreError> {
+    let table = table(tables, &query.table)?;
+    let index = index_of(table, query.index.as_deref(), query.consistent)?;
+    let schema = index.map_or(&table.schema.key, |index| &index.key);
+    check_key_condition(&query.key_condition, schema)?;
+    if let Some(filter) = &query.filter
+        && paths_of(filter).iter().any(|path| schema.has(path.name()))
+    {
+        return Err(invalid("a filter cannot be on the keys"));
+    }
+    let reading = Reading {
+        table,
+        index,
+        filter: query.filter.as_ref(),
+        projection: query.projection.as_ref(),
+        limit: query.limit,
+        count_only: query.count_only,
+    };
+    let start = reading.check_start(query.start.as_ref())?;
+    let partition = key_value(&query.key_condition.partition);
+    if let Some((outer, _)) = &start
+        && outer.first() != partition.as_ref()
+    {
+        return Err(invalid("the start is not in the partition"));
+    }
+    let mut rows = Vec::new();
+    for (place, item) in table.rows(index, now_secs) {
+        if query.key_condition.matches(item).map_err(invalid)? {
+            rows.push((place, item));
+        }
+    }
+    if query.descending {
+        rows.reverse();
+    }
+    if let Some(start) = start {
+        rows.retain(|(place, _)| match query.descending {
+            false => *place > start,
+            true => *place < start,
+        });
+    }
+    reading.page(&rows)
+}
+
+pub(super) fn scan(tables: &Tables, scan: &Scan, now_secs: i64) -> Result<Page, StoreError> {
+    let table = table(tables, &scan.table)?;
+    let index = index_of(table, scan.index.as_deref(), scan.consistent)?;
+    if let Some(segment) = scan.segment
+        && segment.index >= segment.total
+    {
+        return Err(invalid("there is no such segment"));
+    }
+    let reading = Reading {
+        table,
+        index,
+        filter: scan.filter.as_ref(),
+        projection: scan.projection.as_ref(),
+        limit: scan.limit,
+        count_only: scan.count_only,
+    };
+    let start = reading.check_start(scan.start.as_ref())?;
+    let mut rows = table.rows(index, now_secs);
+    rows.retain(|(place, item)| {
+        let after_start = start.as_ref().is_none_or(|start| place > start);
+        let in_segment = scan.segment.is_none_or(|segment| {
+            let mut hasher = DefaultHasher::new();
+            item.get(&table.schema.key.partition.name).hash(&mut hasher);
+            hasher.finish() % u64::from(segment.total) == u64::from(segment.index)
+        });
+        after_start && in_segment
+    });
+    reading.page(&rows)
+}
+
+fn check_key_condition(condition: &KeyCondition, schema: &KeySchema) -> Result<(), StoreError> {
+    condition.check(schema).map_err(invalid)?;
+    match &condition.sort {
+        Some((_, SortCondition::Between(lower, upper))) if key_value(lower) > key_value(upper) => {
+            Err(invalid("the upper bound is below the lower"))
+        }
+        Some((_, SortCondition::BeginsWith(Value::N(_)))) => {
+            Err(invalid("a number has no beginning"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn index_of<'a>(
+    table: &'a Table,
+    name: Option<&str>,
+    consistent: bool,
+) -> Result<Option<&'a IndexSchema>, StoreError> {
+    let index = name.map(|name| table.index(name)).transpose()?;
+    match index {
+        Some(index) if consistent && !index.local => {
+            Err(invalid("a global index has no consistent reads"))
+        }
+        index => Ok(index),
+    }
+}
+
+/// What queries and scans have in common.
+struct Reading<'a> {
+    table: &'a Table,
+    index: Option<&'a IndexSchema>,
+    filter: Option<&'a Condition>,
+    projection: Option<&'a Projection>,
+    limit: Option<usize>,
+    count_only: bool,
+}
+
+impl Reading<'_> {
+    /// The place to start after, which must have the keys of the table and the index, no more.
+    fn check_start(&self, start: Option<&Item>) -> Result<Option<Place>, StoreError> {
+        let Some(start) = start else {
+            return Ok(None);
+        };
+        let place = self.table.place(self.index, start);
+        if start.iter().any(|(name, _)| !self.is_key(name)) {
+            return Err(invalid("the start has more than the keys"));
+        }
+        place
+            .map(Some)
+            .ok_or_else(|| invalid("the start lacks a key"))
+    }
+
+    fn is_key(&self, name: &str) -> bool {
+        self.table.schema.key.has(name) || self.index.is_some_and(|index| index.key.has(name))
+    }
+
+    fn page(&self, rows: &[(Place, &Item)]) -> Result<Page, StoreError> {
+        self.check()?;
+        let mut page = Page::default();
+        for (at, (_, item)) in rows.iter().enumerate() {
+            let entry = self.entry(item);
+            page.scanned += 1;
+            page.scanned_bytes += entry.size();
+            let matches = match self.filter {
+                Some(filter) => filter.matches(&entry).map_err(invalid)?,
+                None => true,
+            };
+            if matches {
+                page.count += 1;
+                if !self.count_only {
+                    page.items.push(project(self.projection, &entry));
+                }
+            }
+            let is_full =
+                Some(page.scanned) == self.limit || page.scanned_bytes >= PAGE_SIZE_MAX_BYTES;
+            if is_full && at + 1 < rows.len() {
+                page.next = Some(keep(item, |name| self.is_key(name)));
+                break;
+            }
+        }
+        Ok(page)
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        if self.limit == Some(0) {
+            return Err(invalid("a limit is 1 or more"));
+        }
+        check_projection(self.projection)?;
+        if let (Some(index), Some(projection)) = (self.index, self.projection)
+            && !index.local
+            && projection
+                .paths
+                .iter()
+                .any(|path| !index.carries(&self.table.schema.key, path.name()))
+        {
+            return Err(invalid("the index does not carry the attribute"));
+        }
+        Ok(())
+    }
+
+    /// What the table or index has of an item. A local index fetches from its table what a
+    /// projection asks for beyond that.
+    fn entry(&self, item: &Item) -> Item {
+        match self.index {
+            Some(index) if !(index.local && self.projection.is_some()) => {
+                keep(item, |name| index.carries(&self.table.schema.key, name))
+            }
+            _ => item.clone(),
+        }
+    }
+}
+
+fn check_projection(projection: Option<&Projection>) -> Result<(), StoreError> {
+    projection.map_or(Ok(()), |projection| projection.check().map_err(invalid))
+}
+
+fn project(projection: Option<&Projection>, item: &Item) -> Item {
+    projection.map_or_else(|| item.clone(), |projection| projection.apply(item))
+}
+
+fn keep(item: &Item, wanted: impl Fn(&str) -> bool) -> Item {
+    item.iter()
+        .filter(|(name, _)| wanted(name))
+        .map(|(name, value)| (name, value.clone()))
+        .collect()
+}
+
+/// The paths that a condition looks at.
+fn paths_of(condition: &Condition) -> Vec<&Path> {
+    match condition {
+        Condition::Compare(one, _, two)
+        | Condition::BeginsWith(one, two)
+        | Condition::Contains(one, two) => looked_at([one, two]),
+        Condition::Between(one, two, three) => looked_at([one, two, three]),
+        Condition::In(one, others) => looked_at(std::iter::once(one).chain(others)),
+        Condition::Exists(path) | Condition::NotExists(path) | Condition::IsType(path, _) => {
+            vec![path]
+        }
+        Condition::And(one, two) | Condition::Or(one, two) => {
+            [paths_of(one), paths_of(two)].concat()
+        }
+        Condition::Not(inner) => paths_of(inner),
+    }
+}
+
+fn looked_at<'a>(operands: impl IntoIterator<Item = &'a Operand>) -> Vec<&'a Path> {
+    operands
+        .into_iter()
+        .filter_map(|operand| match operand {
+            Operand::Path(path) | Operand::Size(path) => Some(path),
+            Operand::Value(_) => None,
+        })
+        .collect()
+}

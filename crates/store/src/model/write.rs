@@ -1,0 +1,243 @@
+//! Writes: every one is an action, alone or in a transaction on a copy of all tables.
+
+use std::collections::BTreeSet;
+
+use homeport_item::Item;
+use homeport_item::expression::{Condition, Path, Projection};
+
+use super::table::{Key, Table, exact_key, item_key};
+use super::{Done, State, Tables, invalid, table};
+use crate::{
+    Action, BATCH_WRITE_MAX, BatchWrite, BatchWriteAnswer, CancelReason, Delete, Put, Returning,
+    StoreError, TOKEN_LIFETIME_SECS, TRANSACTION_ACTIONS_MAX, TRANSACTION_SIZE_MAX_BYTES,
+    TransactError, Transaction, WriteError, WriteRequest,
+};
+
+/// What an action made of an item.
+pub(super) struct Change {
+    old: Option<Item>,
+    new: Option<Item>,
+    touched: Projection,
+}
+
+/// Why an action cannot be carried out on an item as it is.
+enum Refusal {
+    Condition { old: Option<Box<Item>> },
+    Invalid(String),
+}
+
+impl Change {
+    pub(super) fn answer(self, returning: Returning) -> Option<Item> {
+        let touched = |item: Option<Item>| {
+            let part = self.touched.apply(&item?);
+            (!part.is_empty()).then_some(part)
+        };
+        match returning {
+            Returning::Nothing => None,
+            Returning::AllOld => self.old,
+            Returning::AllNew => self.new,
+            Returning::UpdatedOld => touched(self.old),
+            Returning::UpdatedNew => touched(self.new),
+        }
+    }
+}
+
+pub(super) fn one(
+    tables: &mut Tables,
+    action: &Action,
+    now_secs: i64,
+) -> Result<Change, WriteError> {
+    check(tables, action)?;
+    apply(tables, action, now_secs).map_err(|refusal| match refusal {
+        Refusal::Condition { old } => WriteError::ConditionFailed { old },
+        Refusal::Invalid(reason) => WriteError::Store(StoreError::Invalid(reason)),
+    })
+}
+
+pub(super) fn batch(
+    tables: &mut Tables,
+    batch: BatchWrite,
+    now_secs: i64,
+) -> Result<BatchWriteAnswer, StoreError> {
+    if batch.writes.is_empty() || batch.writes.len() > BATCH_WRITE_MAX {
+        return Err(invalid("a batch has 1 to 25 writes"));
+    }
+    let actions: Vec<Action> = batch
+        .writes
+        .into_iter()
+        .map(|write| match write {
+            WriteRequest::Put { table, item } => Put::new(table, item).into(),
+            WriteRequest::Delete { table, key } => Delete::new(table, key).into(),
+        })
+        .collect();
+    check_all(tables, &actions)?;
+    for action in &actions {
+        // Without a condition or an update there is nothing left to refuse.
+        let _ = apply(tables, action, now_secs);
+    }
+    Ok(BatchWriteAnswer::default())
+}
+
+pub(super) fn transact(
+    state: &mut State,
+    transaction: Transaction,
+    now_secs: i64,
+) -> Result<(), TransactError> {
+    let Transaction { actions, token } = transaction;
+    if actions.is_empty() || actions.len() > TRANSACTION_ACTIONS_MAX {
+        return Err(invalid("a transaction has 1 to 100 actions").into());
+    }
+    check_all(&state.tables, &actions)?;
+    state
+        .tokens
+        .retain(|_, done| done.at_secs + TOKEN_LIFETIME_SECS > now_secs);
+    if let Some(done) = token.as_ref().and_then(|token| state.tokens.get(token)) {
+        return if done.actions == actions {
+            Ok(())
+        } else {
+            Err(TransactError::TokenMismatch)
+        };
+    }
+    let mut tables = state.tables.clone();
+    let mut bytes = 0;
+    let mut reasons = Vec::new();
+    for action in &actions {
+        reasons.push(match apply(&mut tables, action, now_secs) {
+            Ok(change) => {
+                bytes += change.new.or(change.old).map_or(0, |item| item.size());
+                CancelReason::None
+            }
+            Err(Refusal::Condition { old }) => CancelReason::ConditionFailed { old },
+            Err(Refusal::Invalid(reason)) => CancelReason::Invalid(reason),
+        });
+    }
+    if reasons.iter().any(|reason| *reason != CancelReason::None) {
+        return Err(TransactError::Cancelled(reasons));
+    }
+    if bytes > TRANSACTION_SIZE_MAX_BYTES {
+        return Err(invalid("the items of the transaction are too large together").into());
+    }
+    state.tables = tables;
+    if let Some(token) = token {
+        let at_secs = now_secs;
+        state.tokens.insert(token, Done { actions, at_secs });
+    }
+    Ok(())
+}
+
+/// Checks actions that must each be on another item.
+fn check_all(tables: &Tables, actions: &[Action]) -> Result<(), StoreError> {
+    let mut seen = BTreeSet::new();
+    for action in actions {
+        let key = check(tables, action)?;
+        if !seen.insert((action.table(), key)) {
+            return Err(invalid("two actions are on one item"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks what can be checked without looking at the item; answers with its key.
+fn check(tables: &Tables, action: &Action) -> Result<Key, StoreError> {
+    let table = table(tables, action.table())?;
+    match action {
+        Action::Put(put) => {
+            check_returning(put.returning)?;
+            check_item(table, &put.item).map_err(StoreError::Invalid)?;
+        }
+        Action::Delete(delete) => check_returning(delete.returning)?,
+        Action::Update(update) => {
+            update.update.check().map_err(invalid)?;
+            let is_key = |path: &Path| table.schema.key.has(path.name());
+            if update.update.paths().any(is_key) {
+                return Err(invalid("an update cannot change the key"));
+            }
+        }
+        Action::Check(_) => {}
+    }
+    key_of(table, action)
+}
+
+fn check_returning(returning: Returning) -> Result<(), StoreError> {
+    match returning {
+        Returning::Nothing | Returning::AllOld => Ok(()),
+        _ => Err(invalid("only updates answer with this")),
+    }
+}
+
+fn key_of(table: &Table, action: &Action) -> Result<Key, StoreError> {
+    let schema = &table.schema.key;
+    match action {
+        Action::Put(put) => item_key(schema, &put.item),
+        Action::Update(update) => exact_key(schema, &update.key),
+        Action::Delete(delete) => exact_key(schema, &delete.key),
+        Action::Check(check) => exact_key(schema, &check.key),
+    }
+}
+
+/// Carries out an action that has passed `check`.
+fn apply(tables: &mut Tables, action: &Action, now_secs: i64) -> Result<Change, Refusal> {
+    let table = tables
+        .get_mut(action.table())
+        .ok_or_else(|| Refusal::Invalid("the table is missing".to_owned()))?;
+    let key = key_of(table, action).map_err(|error| Refusal::Invalid(error.to_string()))?;
+    let old = table.get(&key, now_secs).cloned();
+    check_condition(action, old.as_ref())?;
+    let mut touched = Projection::default();
+    let new = match action {
+        Action::Put(put) => Some(put.item.clone()),
+        Action::Delete(_) => None,
+        Action::Check(_) => old.clone(),
+        Action::Update(update) => {
+            touched.paths = update.update.paths().cloned().collect();
+            let mut item = old.clone().unwrap_or_else(|| update.key.clone());
+            update
+                .update
+                .apply(&mut item)
+                .map_err(|error| Refusal::Invalid(error.to_string()))?;
+            check_item(table, &item).map_err(Refusal::Invalid)?;
+            Some(item)
+        }
+    };
+    if !matches!(action, Action::Check(_)) {
+        table.set(key, new.clone());
+    }
+    Ok(Change { old, new, touched })
+}
+
+fn check_condition(action: &Action, old: Option<&Item>) -> Result<(), Refusal> {
+    let (condition, old_on_failure): (Option<&Condition>, bool) = match action {
+        Action::Put(put) => (put.condition.as_ref(), put.old_on_failure),
+        Action::Update(update) => (update.condition.as_ref(), update.old_on_failure),
+        Action::Delete(delete) => (delete.condition.as_ref(), delete.old_on_failure),
+        Action::Check(check) => (Some(&check.condition), check.old_on_failure),
+    };
+    let Some(condition) = condition else {
+        return Ok(());
+    };
+    let absent = Item::new();
+    match condition.matches(old.unwrap_or(&absent)) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Refusal::Condition {
+            old: old.filter(|_| old_on_failure).cloned().map(Box::new),
+        }),
+        Err(error) => Err(Refusal::Invalid(error.to_string())),
+    }
+}
+
+/// Checks an item's limits, and what it has for the keys of indexes.
+fn check_item(table: &Table, item: &Item) -> Result<(), String> {
+    item.check().map_err(|error| error.to_string())?;
+    for index in &table.schema.indexes {
+        if let Some(value) = item.get(&index.key.partition.name) {
+            let checked = index.key.check_partition(value);
+            checked.map_err(|error| error.to_string())?;
+        }
+        let sort = index.key.sort.as_ref();
+        if let Some(value) = sort.and_then(|sort| item.get(&sort.name)) {
+            let checked = index.key.check_sort(value);
+            checked.map_err(|error| error.to_string())?;
+        }
+    }
+    Ok(())
+}
