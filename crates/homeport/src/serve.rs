@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use homeport_engine::{Durability, Engine};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
 use crate::arguments::ServeSettings;
 
@@ -27,9 +29,25 @@ pub(crate) async fn serve(settings: ServeSettings) -> anyhow::Result<ExitCode> {
             "WARNING: durability is relaxed: a power cut may lose writes of the last 50 ms that were acknowledged"
         );
     }
-    println!("listening on nothing yet; press Ctrl-C to stop");
+    let config = settings.dynamodb.config();
+    config.check_address(settings.dynamodb.dynamodb_listen)?;
+    let listener = TcpListener::bind(settings.dynamodb.dynamodb_listen)
+        .await
+        .with_context(|| format!("listening on {}", settings.dynamodb.dynamodb_listen))?;
+    println!(
+        "DynamoDB's protocol on http://{}; press Ctrl-C to stop",
+        listener.local_addr()?
+    );
+    let (stopping, stopped) = oneshot::channel::<()>();
+    let service = homeport_wire::service(engine.clone(), config);
+    let serving = tokio::spawn(service.serve(listener, async {
+        // However the other side ends, it is time to stop.
+        let _ = stopped.await;
+    }));
     let signal = stop.wait().await;
     println!("{signal}: stopping");
+    drop(stopping);
+    serving.await.context("ending the connections")?;
     tokio::task::spawn_blocking(move || drop(engine))
         .await
         .context("closing the store")?;
