@@ -31,18 +31,27 @@ pub(crate) fn run(root: &Path, nextest_args: &[String]) -> anyhow::Result<()> {
             "warnings",
         ])
     });
+    steps.step("documentation tests", || {
+        cargo(&["test", "--doc", "--workspace", "--locked"])
+    });
+    steps.step("examples", || {
+        cargo(&["build", "--workspace", "--examples", "--locked"])?;
+        cargo(&[
+            "run",
+            "--quiet",
+            "--locked",
+            "--package",
+            "homeport-engine",
+            "--example",
+            "sensors",
+        ])
+    });
     steps.step("tests", || {
         process::run(
             process::cargo(root)
                 .args(["nextest", "run", "--workspace", "--locked"])
                 .args(nextest_args),
         )
-    });
-    steps.step("documentation tests", || {
-        cargo(&["test", "--doc", "--workspace", "--locked"])
-    });
-    steps.step("examples", || {
-        cargo(&["build", "--workspace", "--examples", "--locked"])
     });
 
     steps.finish()

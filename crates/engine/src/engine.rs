@@ -17,6 +17,7 @@ use crate::changes::{self, ChangePage};
 use crate::check::CheckReport;
 use crate::committer::{CommitRecord, Committer};
 use crate::directory;
+use crate::disk_room::DiskRoom;
 use crate::error::{OpenError, TableError, unavailable};
 use crate::keyspaces::Keyspaces;
 use crate::metrics::MetricsSnapshot;
@@ -92,12 +93,14 @@ impl Engine {
             .filter(|table| table.has_job())
             .map(|table| table.id())
             .collect();
+        let room = DiskRoom::new(path, options.disk_reserve_bytes);
         let (shared, queue) = Shared::new(
             options,
             database,
             keyspaces,
             SharedCatalogue::new(catalogue),
             last,
+            room,
         );
         let shared = Arc::new(shared);
         tables::drop_orphans(&shared);
@@ -339,10 +342,16 @@ impl Engine {
             .map_err(|_| stopped())?
     }
 
-    /// Why writes are refused, if they are.
+    /// Why writes are refused until the store is opened anew, if they are.
     #[must_use]
     pub fn write_failure(&self) -> Option<String> {
         self.shared().latch.reason().map(str::to_owned)
+    }
+
+    /// Whether writes are refused for now because the disk is nearly full.
+    #[must_use]
+    pub fn is_disk_short(&self) -> bool {
+        self.shared().room.check().is_err()
     }
 
     /// Counters and sizes.

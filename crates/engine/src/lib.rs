@@ -8,10 +8,10 @@ mod backup;
 mod catalogue;
 mod changes;
 mod check;
-mod clock;
 mod committer;
 mod cost;
 mod directory;
+mod disk_room;
 mod engine;
 mod error;
 mod evaluate;
@@ -38,7 +38,6 @@ mod write;
 pub use backup::{BackupError, BackupSummary, restore};
 pub use changes::{Change, ChangeKind, ChangePage};
 pub use check::CheckReport;
-pub use clock::{Clock, ManualClock, SystemClock};
 pub use cost::{IndexCost, WriteCost};
 pub use engine::{CHANGES_PAGE_MAX, Engine};
 pub use error::{OpenError, TableError};
@@ -49,3 +48,6 @@ pub use record::StoredItem;
 pub use sweep::Swept;
 pub use table::{Extent, IndexState, TableDescription, TableExtent, TableView};
 pub use write::{TransactionDone, Written};
+
+// Who opens an engine sets its clock.
+pub use homeport_store::{Clock, ManualClock, SystemClock};

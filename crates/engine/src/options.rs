@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::clock::{Clock, SystemClock};
+use homeport_store::{Clock, SystemClock};
 
 /// When a write is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,6 +26,10 @@ pub struct Options {
     pub write_buffer_bytes: u64,
     /// Threads that flush and compact.
     pub workers: usize,
+    /// Room that must stay free on the disk: below it writes are refused, and the store goes on
+    /// by itself when there is room again. Without it, a full disk would stop the store in the
+    /// middle of a write, and it would have to be opened anew.
+    pub disk_reserve_bytes: u64,
     /// How long changes are kept for who reads the change log.
     pub change_retention_ms: i64,
     /// Sweep expired items and old changes in the background. Tests switch this off and call
@@ -41,6 +45,7 @@ impl Default for Options {
             cache_bytes: 64 * 1024 * 1024,
             write_buffer_bytes: 96 * 1024 * 1024,
             workers: 4,
+            disk_reserve_bytes: 256 * 1024 * 1024,
             change_retention_ms: 24 * 60 * 60 * 1000,
             background_sweep: true,
             clock: Arc::new(SystemClock),

@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::catalogue::SharedCatalogue;
 use crate::committer::{Committer, Work};
+use crate::disk_room::DiskRoom;
 use crate::evaluate::Outcome;
 use crate::keyspaces::Keyspaces;
 use crate::latch::Latch;
@@ -31,6 +32,7 @@ pub(crate) struct Shared {
     pub(crate) keyspaces: Keyspaces,
     pub(crate) latch: Latch,
     pub(crate) metrics: Metrics,
+    pub(crate) room: DiskRoom,
     /// The newest group written, and the newest known to be on disk.
     pub(crate) written_commit: AtomicU64,
     pub(crate) synced_commit: AtomicU64,
@@ -40,7 +42,7 @@ pub(crate) struct Shared {
     pub(crate) stopping: AtomicBool,
     jobs: Mutex<Vec<JoinHandle<()>>>,
     queue: mpsc::UnboundedSender<Work>,
-    room: Arc<Semaphore>,
+    places: Arc<Semaphore>,
     // Last: everything above that refers to it goes first.
     pub(crate) database: Database,
 }
@@ -52,6 +54,7 @@ impl Shared {
         keyspaces: Keyspaces,
         catalogue: SharedCatalogue,
         commit: crate::committer::CommitRecord,
+        room: DiskRoom,
     ) -> (Self, mpsc::UnboundedReceiver<Work>) {
         let (queue, receiver) = mpsc::unbounded_channel();
         let shared = Self {
@@ -60,25 +63,26 @@ impl Shared {
             keyspaces,
             latch: Latch::default(),
             metrics: Metrics::default(),
+            room,
             written_commit: AtomicU64::new(commit.commit),
             synced_commit: AtomicU64::new(commit.commit),
             last_change: watch::Sender::new(commit.next_change),
             stopping: AtomicBool::new(false),
             jobs: Mutex::default(),
             queue,
-            room: Arc::new(Semaphore::new(units(QUEUE_BYTES_MAX) as usize)),
+            places: Arc::new(Semaphore::new(units(QUEUE_BYTES_MAX) as usize)),
             database,
         };
         (shared, receiver)
     }
 
     pub(crate) fn now_secs(&self) -> i64 {
-        self.options.clock.now_ms().div_euclid(1000)
+        self.options.clock.now_secs()
     }
 
     /// Bytes waiting for the committer.
     pub(crate) fn queued_bytes(&self) -> u64 {
-        let free = self.room.available_permits() as u64;
+        let free = self.places.available_permits() as u64;
         (u64::from(units(QUEUE_BYTES_MAX)) - free) * QUEUE_UNIT_BYTES as u64
     }
 
@@ -101,12 +105,13 @@ impl Shared {
 
     async fn try_submit(&self, prepared: Vec<Prepared>) -> Result<Vec<Outcome>, StoreError> {
         self.latch.check()?;
+        self.room.check()?;
         let bytes: usize = prepared.iter().map(|prepared| prepared.bytes).sum();
         let units = units(bytes.min(QUEUE_BYTES_MAX));
-        let permit = match Arc::clone(&self.room).try_acquire_many_owned(units) {
+        let permit = match Arc::clone(&self.places).try_acquire_many_owned(units) {
             Ok(permit) => permit,
             Err(_) => {
-                let acquire = Arc::clone(&self.room).acquire_many_owned(units);
+                let acquire = Arc::clone(&self.places).acquire_many_owned(units);
                 match tokio::time::timeout(QUEUE_WAIT_MAX, acquire).await {
                     Ok(Ok(permit)) => permit,
                     Ok(Err(_)) => return Err(stopped()),

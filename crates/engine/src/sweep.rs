@@ -32,12 +32,10 @@ pub struct Swept {
     pub tokens: u64,
 }
 
-/// Sweeps, and syncs where durability is relaxed, until the engine closes.
+/// Sweeps, looks after the room on the disk, and syncs where durability is relaxed, until the
+/// engine closes.
 pub(crate) fn run(shared: &Arc<Shared>) {
     let relaxed = shared.options.durability == Durability::Relaxed;
-    if !relaxed && !shared.options.background_sweep {
-        return;
-    }
     let pause = if relaxed { SYNC_EVERY } else { SWEEP_EVERY };
     let mut since_sweep = Duration::ZERO;
     while !shared.stopping.load(Ordering::Acquire) {
@@ -46,13 +44,16 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         if relaxed {
             sync(shared);
         }
-        if shared.options.background_sweep && since_sweep >= SWEEP_EVERY {
-            since_sweep = Duration::ZERO;
-            if let Err(error) = sweep(shared)
-                && !shared.stopping.load(Ordering::Acquire)
-            {
-                tracing::warn!(%error, "sweeping failed; trying again");
-            }
+        if since_sweep < SWEEP_EVERY {
+            continue;
+        }
+        since_sweep = Duration::ZERO;
+        shared.room.look();
+        if shared.options.background_sweep
+            && let Err(error) = sweep(shared)
+            && !shared.stopping.load(Ordering::Acquire)
+        {
+            tracing::warn!(%error, "sweeping failed; trying again");
         }
     }
     if relaxed {

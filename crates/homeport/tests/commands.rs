@@ -45,14 +45,20 @@ fn serve_starts_and_stops_on_signals() {
     for signal in ["-TERM", "-INT"] {
         let directory = tempfile::tempdir().expect("a directory");
         let data = directory.path().join("data");
-        let mut server = homeport(&["serve", "--data-dir", path(&data)])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the server starts");
+        let mut server = homeport(&[
+            "serve",
+            "--data-dir",
+            path(&data),
+            "--dynamodb-listen",
+            "127.0.0.1:0",
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the server starts");
         let mut output = BufReader::new(server.stdout.take().expect("its output"));
         let mut line = String::new();
-        while !line.contains("listening") {
+        while !line.contains("http://") {
             line.clear();
             assert_ne!(
                 output.read_line(&mut line).expect("a line"),

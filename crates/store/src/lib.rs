@@ -2,6 +2,7 @@
 //! answers and errors they get. Backends implement [`Store`]; nothing here knows any of them.
 
 mod answer;
+mod clock;
 #[cfg(feature = "contract")]
 pub mod contract;
 mod error;
@@ -10,6 +11,7 @@ pub mod model;
 mod request;
 
 pub use answer::{BatchGetAnswer, BatchWriteAnswer, Page};
+pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{CancelReason, StoreError, TransactError, WriteError};
 pub use request::{
     Action, BatchGet, BatchWrite, Check, Delete, Get, Put, Query, Returning, Scan, Segment,

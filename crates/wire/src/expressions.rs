@@ -98,27 +98,30 @@ pub(crate) fn condition(
     text: Option<&Text<'_>>,
     placeholders: &mut Placeholders,
 ) -> Result<Option<Condition>, Failure> {
-    text.map(|text| Condition::parse(text.as_str(), placeholders))
-        .transpose()
-        .map_err(Failure::from)
+    match text {
+        Some(text) => Ok(Some(Condition::parse(text.as_str(), placeholders)?)),
+        None => Ok(None),
+    }
 }
 
 pub(crate) fn filter(
     text: Option<&Text<'_>>,
     placeholders: &mut Placeholders,
 ) -> Result<Option<Condition>, Failure> {
-    text.map(|text| Condition::parse_filter(text.as_str(), placeholders))
-        .transpose()
-        .map_err(Failure::from)
+    match text {
+        Some(text) => Ok(Some(Condition::parse_filter(text.as_str(), placeholders)?)),
+        None => Ok(None),
+    }
 }
 
 pub(crate) fn projection(
     text: Option<&Text<'_>>,
     placeholders: &mut Placeholders,
 ) -> Result<Option<Projection>, Failure> {
-    text.map(|text| Projection::parse(text.as_str(), placeholders))
-        .transpose()
-        .map_err(Failure::from)
+    match text {
+        Some(text) => Ok(Some(Projection::parse(text.as_str(), placeholders)?)),
+        None => Ok(None),
+    }
 }
 
 /// Keys are scalars: no path may lead into one.

@@ -56,6 +56,6 @@ mod tests {
         let seen: BTreeSet<_> = (0..1000).map(|_| ids.next()).collect();
         assert_eq!(seen.len(), 1000);
         let known = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
-        assert!(seen.iter().flatten().all(|byte| known(byte)));
+        assert!(seen.iter().flatten().all(known));
     }
 }

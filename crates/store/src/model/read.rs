@@ -3,11 +3,9 @@
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use homeport_item::expression::{
-    Condition, KeyCondition, Operand, Path, Projection, SortCondition,
-};
-use homeport_item::schema::{IndexSchema, KeySchema};
-use homeport_item::{Item, Value};
+use homeport_item::Item;
+use homeport_item::expression::{Condition, Projection};
+use homeport_item::schema::IndexSchema;
 
 use super::table::{Place, Table, exact_key, key_value};
 use super::{Tables, invalid, table};
@@ -75,9 +73,9 @@ pub(super) fn query(tables: &Tables, query: &Query, now_secs: i64) -> Result<Pag
     let table = table(tables, &query.table)?;
     let index = index_of(table, query.index.as_deref(), query.consistent)?;
     let schema = index.map_or(&table.schema.key, |index| &index.key);
-    check_key_condition(&query.key_condition, schema)?;
+    query.key_condition.check(schema).map_err(invalid)?;
     if let Some(filter) = &query.filter
-        && paths_of(filter).iter().any(|path| schema.has(path.name()))
+        && filter.paths().iter().any(|path| schema.has(path.name()))
     {
         return Err(invalid("a filter cannot be on the keys"));
     }
@@ -142,19 +140,6 @@ pub(super) fn scan(tables: &Tables, scan: &Scan, now_secs: i64) -> Result<Page, 
         after_start && in_segment
     });
     reading.page(&rows)
-}
-
-fn check_key_condition(condition: &KeyCondition, schema: &KeySchema) -> Result<(), StoreError> {
-    condition.check(schema).map_err(invalid)?;
-    match &condition.sort {
-        Some((_, SortCondition::Between(lower, upper))) if key_value(lower) > key_value(upper) => {
-            Err(invalid("the upper bound is below the lower"))
-        }
-        Some((_, SortCondition::BeginsWith(Value::N(_)))) => {
-            Err(invalid("a number has no beginning"))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn index_of<'a>(
@@ -268,33 +253,5 @@ fn keep(item: &Item, wanted: impl Fn(&str) -> bool) -> Item {
     item.iter()
         .filter(|(name, _)| wanted(name))
         .map(|(name, value)| (name, value.clone()))
-        .collect()
-}
-
-/// The paths that a condition looks at.
-fn paths_of(condition: &Condition) -> Vec<&Path> {
-    match condition {
-        Condition::Compare(one, _, two)
-        | Condition::BeginsWith(one, two)
-        | Condition::Contains(one, two) => looked_at([one, two]),
-        Condition::Between(one, two, three) => looked_at([one, two, three]),
-        Condition::In(one, others) => looked_at(std::iter::once(one).chain(others)),
-        Condition::Exists(path) | Condition::NotExists(path) | Condition::IsType(path, _) => {
-            vec![path]
-        }
-        Condition::And(one, two) | Condition::Or(one, two) => {
-            [paths_of(one), paths_of(two)].concat()
-        }
-        Condition::Not(inner) => paths_of(inner),
-    }
-}
-
-fn looked_at<'a>(operands: impl IntoIterator<Item = &'a Operand>) -> Vec<&'a Path> {
-    operands
-        .into_iter()
-        .filter_map(|operand| match operand {
-            Operand::Path(path) | Operand::Size(path) => Some(path),
-            Operand::Value(_) => None,
-        })
         .collect()
 }

@@ -1,7 +1,5 @@
 //! BatchGetItem: several items by their keys.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
 use homeport_item::expression::Projection;
 use homeport_item::{Item, json};
@@ -194,7 +192,7 @@ fn check<'a>(input: &'a Input<'a>) -> Result<Vec<Part<'a>>, Failure> {
 }
 
 fn constrain(
-    name: &Cow<'_, str>,
+    name: &str,
     part: &KeysAndAttributes<'_>,
     constraints: &mut Constraints,
 ) -> Result<(), Failure> {

@@ -1,4 +1,4 @@
-//! Where the engine takes its time from, so that tests can set it.
+//! Where stores and systems take the time from, so that tests can set it.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,6 +7,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub trait Clock: Send + Sync + std::fmt::Debug + 'static {
     /// Milliseconds since the epoch.
     fn now_ms(&self) -> i64;
+
+    /// Whole seconds since the epoch.
+    fn now_secs(&self) -> i64 {
+        self.now_ms().div_euclid(1000)
+    }
 }
 
 /// The machine's clock.

@@ -1,0 +1,338 @@
+//! API keys: how devices prove who they are. The raw key is shown once and never stored; what is
+//! stored is its hash under a pepper that only the server has.
+
+mod cache;
+mod key;
+pub mod schema;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use homeport_item::expression::{Condition, KeyCondition, Path, Update};
+use homeport_item::{Item, Value};
+use homeport_store::{
+    Clock, Put, Query, Returning, Store, StoreError, Update as UpdateRequest, WriteError,
+};
+
+use crate::cursor::{Cursor, CursorError};
+use crate::ids::UuidV4;
+use crate::pages;
+use crate::time::{EpochMillis, EpochSeconds, UtcSecond};
+
+use cache::Cache;
+pub use key::{Pepper, RawKey};
+
+/// Keys that one page may have.
+pub const PAGE_MAX: usize = 1000;
+/// Longest description, in characters.
+pub const DESCRIPTION_CHARS_MAX: usize = 256;
+/// Scopes that one key may have, and how long one may be.
+pub const SCOPES_MAX: usize = 100;
+pub const SCOPE_LEN_MAX: usize = 256;
+/// How often the time of last use is written, at most.
+pub const LAST_USED_EVERY_SECS: i64 = 5 * 60;
+/// How long another process may go on accepting a key that was revoked here.
+pub const CACHE_SECS: i64 = 30;
+
+const LIST: &str = "api-keys";
+/// The system that keys without one belong to: it had keys first.
+const FIRST_SYSTEM: &str = "sensors";
+
+/// A key as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiKey {
+    pub key_id: UuidV4,
+    pub created_at: UtcSecond,
+    pub last_used_at: Option<UtcSecond>,
+    pub is_active: bool,
+    pub description: Option<String>,
+    /// The system whose devices may use it.
+    pub system: String,
+    /// What it may write for; empty for any device of its system.
+    pub scopes: BTreeSet<String>,
+}
+
+/// What a new key is to be.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NewApiKey {
+    pub description: Option<String>,
+    pub system: Option<String>,
+    pub scopes: BTreeSet<String>,
+}
+
+/// A page of keys, the newest first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApiKeyPage {
+    pub keys: Vec<ApiKey>,
+    pub next: Option<Cursor>,
+}
+
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ApiKeyError {
+    #[error("{0}")]
+    Invalid(&'static str),
+    #[error("there is no key {0}")]
+    Missing(UuidV4),
+    #[error(transparent)]
+    Cursor(#[from] CursorError),
+    #[error("a stored api_keys item is malformed: {0}")]
+    Malformed(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The keys of all systems, on a store.
+pub struct ApiKeys {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    pepper: Pepper,
+    cache: Cache,
+}
+
+impl ApiKey {
+    /// Whether the key is for `system` and may write for `subject` in it.
+    #[must_use]
+    pub fn allows(&self, system: &str, subject: &str) -> bool {
+        self.system == system && (self.scopes.is_empty() || self.scopes.contains(subject))
+    }
+
+    fn to_item(&self, hash: &str) -> Item {
+        let created_at = self.created_at.to_string();
+        let mut item = Item::new()
+            .with(schema::KEY_ID, self.key_id.to_string())
+            .with(schema::API_KEY_HASH, hash)
+            .with(schema::CREATED_AT, created_at.as_str())
+            .with(schema::IS_ACTIVE, self.is_active)
+            .with(schema::GSI1PK, schema::KEYS_PARTITION)
+            .with(schema::GSI1SK, created_at);
+        if let Some(description) = &self.description {
+            item.insert(schema::DESCRIPTION, description.as_str());
+        }
+        if self.system != FIRST_SYSTEM {
+            item.insert(schema::SYSTEM, self.system.as_str());
+        }
+        if let Ok(scopes) = Value::string_set(self.scopes.iter().cloned()) {
+            item.insert(schema::SCOPES, scopes);
+        }
+        item
+    }
+
+    fn from_item(item: &Item) -> Result<Self, ApiKeyError> {
+        let text = |name: &str| item.get(name).and_then(Value::as_str);
+        let malformed = |name: &str| ApiKeyError::Malformed(format!("{name} is missing or wrong"));
+        let required = |name: &str| text(name).ok_or_else(|| malformed(name));
+        Ok(Self {
+            key_id: required(schema::KEY_ID)?
+                .parse()
+                .map_err(|_| malformed(schema::KEY_ID))?,
+            created_at: required(schema::CREATED_AT)?
+                .parse()
+                .map_err(|_| malformed(schema::CREATED_AT))?,
+            last_used_at: text(schema::LAST_USED_AT).and_then(|time| time.parse().ok()),
+            is_active: item
+                .get(schema::IS_ACTIVE)
+                .and_then(Value::as_bool)
+                .ok_or_else(|| malformed(schema::IS_ACTIVE))?,
+            description: text(schema::DESCRIPTION).map(str::to_owned),
+            system: text(schema::SYSTEM).unwrap_or(FIRST_SYSTEM).to_owned(),
+            scopes: match item.get(schema::SCOPES) {
+                Some(Value::Ss(scopes)) => scopes.iter().cloned().collect(),
+                // A scope that cannot be read must not open the key for everything.
+                Some(_) => return Err(malformed(schema::SCOPES)),
+                None => BTreeSet::new(),
+            },
+        })
+    }
+}
+
+impl ApiKeys {
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, pepper: Pepper) -> Self {
+        Self {
+            store,
+            clock,
+            pepper,
+            cache: Cache::default(),
+        }
+    }
+
+    /// How many verified keys are kept in memory.
+    #[must_use]
+    pub fn cached(&self) -> usize {
+        self.cache.len()
+    }
+
+    /// Makes a key. The raw key is nowhere else than in this answer.
+    ///
+    /// # Errors
+    /// When what is asked for is out of bounds or the store fails.
+    pub async fn create(&self, new: NewApiKey) -> Result<(ApiKey, RawKey), ApiKeyError> {
+        check(&new)?;
+        let raw = RawKey::random();
+        let key = ApiKey {
+            key_id: UuidV4::random(),
+            created_at: UtcSecond::new(self.now()),
+            last_used_at: None,
+            is_active: true,
+            description: new.description,
+            system: new.system.unwrap_or_else(|| FIRST_SYSTEM.to_owned()),
+            scopes: new.scopes,
+        };
+        let put = Put::new(schema::API_KEYS, key.to_item(&self.pepper.hash(&raw)))
+            .when(Condition::not_exists(schema::KEY_ID));
+        match self.store.put(put).await {
+            Ok(_) => Ok((key, raw)),
+            // Two random ids were the same, or the answer to a retry was lost: asking again helps.
+            Err(WriteError::ConditionFailed { .. }) => Err(StoreError::Throttled.into()),
+            Err(WriteError::Store(error)) => Err(error.into()),
+        }
+    }
+
+    /// Keys, the newest first.
+    ///
+    /// # Errors
+    /// When the cursor is not one of this list or the store fails.
+    pub async fn list(
+        &self,
+        limit: usize,
+        cursor: Option<Cursor>,
+    ) -> Result<ApiKeyPage, ApiKeyError> {
+        let condition = KeyCondition::new(schema::GSI1PK, schema::KEYS_PARTITION);
+        let start = cursor.map(|cursor| cursor.start_of(LIST)).transpose()?;
+        let query = Query::new(schema::API_KEYS, condition)
+            .on_index(schema::CREATION_INDEX)
+            .descending()
+            .starting_after(start);
+        let limit = limit.clamp(1, PAGE_MAX);
+        let schema = schema::api_keys();
+        let page = pages::read_page(&*self.store, &schema, query, LIST, limit).await?;
+        Ok(ApiKeyPage {
+            keys: page
+                .items
+                .iter()
+                .map(ApiKey::from_item)
+                .collect::<Result<_, _>>()?,
+            next: page.next,
+        })
+    }
+
+    /// Revokes a key: it stays in the table and opens nothing any more.
+    ///
+    /// # Errors
+    /// When there is no such key or the store fails.
+    pub async fn revoke(&self, key_id: UuidV4) -> Result<ApiKey, ApiKeyError> {
+        let key = Item::new().with(schema::KEY_ID, key_id.to_string());
+        let request = UpdateRequest::new(
+            schema::API_KEYS,
+            key,
+            Update::new().set(schema::IS_ACTIVE, false),
+        )
+        .when(Condition::exists(schema::KEY_ID))
+        .returning(Returning::AllNew);
+        let revoked = match self.store.update(request).await {
+            Ok(Some(item)) => ApiKey::from_item(&item)?,
+            Ok(None) | Err(WriteError::ConditionFailed { .. }) => {
+                return Err(ApiKeyError::Missing(key_id));
+            }
+            Err(WriteError::Store(error)) => return Err(error.into()),
+        };
+        // IMPORTANT: only after the store has it, so that a verification under way cannot put the
+        // old state back for longer than a cached key lives.
+        self.cache.revoke(key_id, self.now());
+        Ok(revoked)
+    }
+
+    /// The active key behind a text that a device sent; `None` when there is none.
+    ///
+    /// # Errors
+    /// When the store fails: then nobody knows whether the key is good.
+    pub async fn verify(&self, text: &str) -> Result<Option<Arc<ApiKey>>, ApiKeyError> {
+        let Ok(raw) = text.parse::<RawKey>() else {
+            return Ok(None);
+        };
+        let now = self.now();
+        let hash = self.pepper.hash(&raw);
+        let key = match self.cache.get(&hash, now) {
+            Some(key) => key,
+            None => match self.look_up(&hash).await? {
+                Some(key) => self.cache.put(hash, key, now),
+                None => return Ok(None),
+            },
+        };
+        self.note_use(&key, now).await;
+        Ok(Some(key))
+    }
+
+    async fn look_up(&self, hash: &str) -> Result<Option<ApiKey>, ApiKeyError> {
+        let condition = KeyCondition::new(schema::API_KEY_HASH, hash);
+        let query = Query::new(schema::API_KEYS, condition).on_index(schema::HASH_INDEX);
+        let page = self.store.query(query).await?;
+        for item in &page.items {
+            let stored = item.get(schema::API_KEY_HASH).and_then(Value::as_str);
+            if stored.is_some_and(|stored| key::hashes_equal(stored, hash)) {
+                let key = ApiKey::from_item(item)?;
+                return Ok(key.is_active.then_some(key));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Writes the time of use, now and then. It is information, not security: a failure is logged.
+    async fn note_use(&self, key: &ApiKey, now: EpochSeconds) {
+        if !self.cache.is_use_due(key.key_id, key.last_used_at, now) {
+            return;
+        }
+        let used_at = UtcSecond::new(now).to_string();
+        let last_used = Path::new(schema::LAST_USED_AT);
+        let due_before = UtcSecond::new(now.plus_secs(-LAST_USED_EVERY_SECS)).to_string();
+        let is_due = Condition::exists(schema::KEY_ID)
+            .and(Condition::not_exists(schema::LAST_USED_AT).or(last_used.at_most(due_before)));
+        let item_key = Item::new().with(schema::KEY_ID, key.key_id.to_string());
+        let update = Update::new().set(schema::LAST_USED_AT, used_at);
+        let request = UpdateRequest::new(schema::API_KEYS, item_key, update).when(is_due);
+        match self.store.update(request).await {
+            Ok(_) | Err(WriteError::ConditionFailed { .. }) => {}
+            Err(error) => {
+                tracing::warn!(key_id = %key.key_id, %error, "cannot note the use of a key");
+            }
+        }
+    }
+
+    fn now(&self) -> EpochSeconds {
+        EpochMillis(self.clock.now_ms()).seconds()
+    }
+}
+
+fn check(new: &NewApiKey) -> Result<(), ApiKeyError> {
+    let is_text = |text: &str, max: usize| {
+        (1..=max).contains(&text.chars().count()) && !text.chars().any(char::is_control)
+    };
+    if let Some(description) = &new.description
+        && !is_text(description, DESCRIPTION_CHARS_MAX)
+    {
+        return Err(ApiKeyError::Invalid(
+            "description must be 1 to 256 printable characters",
+        ));
+    }
+    if let Some(system) = &new.system
+        && !schema::SYSTEMS.contains(&system.as_str())
+    {
+        return Err(ApiKeyError::Invalid(
+            "system must be one of sensors, chargers, push, telemetry and records",
+        ));
+    }
+    if new.scopes.len() > SCOPES_MAX
+        || !new.scopes.iter().all(|scope| is_text(scope, SCOPE_LEN_MAX))
+    {
+        return Err(ApiKeyError::Invalid(
+            "scopes must be at most 100 texts of 1 to 256 printable characters",
+        ));
+    }
+    Ok(())
+}
+
+impl std::fmt::Debug for ApiKeys {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("ApiKeys").finish_non_exhaustive()
+    }
+}

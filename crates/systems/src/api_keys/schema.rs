@@ -1,0 +1,46 @@
+//! The table of API keys, frozen, with two optional attributes of our own: the system that a key is
+//! for, and what it may write for.
+
+use homeport_item::KeyKind;
+use homeport_item::schema::{IndexSchema, KeyAttribute, TableSchema};
+
+pub const API_KEYS: &str = "api_keys";
+/// Finds a key by its hash.
+pub const HASH_INDEX: &str = "api_key_hash_index";
+/// Lists keys by the time they were made.
+pub const CREATION_INDEX: &str = "gsi1";
+/// What `gsi1pk` holds in every key.
+pub const KEYS_PARTITION: &str = "api_keys";
+
+pub const KEY_ID: &str = "key_id";
+pub const API_KEY_HASH: &str = "api_key_hash";
+pub const CREATED_AT: &str = "created_at";
+pub const LAST_USED_AT: &str = "last_used_at";
+pub const IS_ACTIVE: &str = "is_active";
+pub const DESCRIPTION: &str = "description";
+pub const GSI1PK: &str = "gsi1pk";
+pub const GSI1SK: &str = "gsi1sk";
+
+pub const SYSTEM: &str = "system";
+pub const SCOPES: &str = "scopes";
+
+/// The systems that a key can be for.
+pub const SYSTEMS: [&str; 5] = ["sensors", "chargers", "push", "telemetry", "records"];
+
+#[must_use]
+pub fn api_keys() -> TableSchema {
+    let text = |name: &str| KeyAttribute::new(name, KeyKind::S);
+    TableSchema::new(API_KEYS, KEY_ID, KeyKind::S)
+        .with_index(IndexSchema::global(HASH_INDEX, text(API_KEY_HASH), None))
+        .with_index(IndexSchema::global(
+            CREATION_INDEX,
+            text(GSI1PK),
+            Some(text(GSI1SK)),
+        ))
+}
+
+/// All tables of the module.
+#[must_use]
+pub fn tables() -> Vec<TableSchema> {
+    vec![api_keys()]
+}

@@ -1,0 +1,11 @@
+//! Homeport's systems: what devices, people and apps can do, on any store behind the seam. Each
+//! system is a module with its frozen schema, its types and its use cases. There is no HTTP in here
+//! and no AWS.
+
+pub mod api_keys;
+pub mod cursor;
+pub mod ids;
+pub mod sensors;
+pub mod time;
+
+mod pages;

@@ -1,0 +1,104 @@
+//! Sensors: devices register and send readings, each of which is stored exactly once; people look
+//! at the latest and at ranges.
+
+mod devices;
+mod ingest;
+mod reading;
+mod readings;
+mod register;
+pub mod schema;
+mod types;
+
+use std::sync::Arc;
+
+use homeport_store::{Clock, Store, StoreError};
+
+use crate::cursor::CursorError;
+use crate::time::{EpochMillis, EpochSeconds, UtcSecond};
+
+pub use devices::{Device, DevicePage};
+pub use ingest::{IngestOutcome, Rejection};
+pub use reading::{Reading, ReadingError, SensorStatus};
+pub use readings::{Order, ReadingPage, ReadingRange};
+pub use register::{Registered, Registration};
+pub use types::{
+    BatchId, Capabilities, FirmwareVersion, FriendlyName, HardwareId, InvalidField, NameChange,
+    SensorName,
+};
+
+/// Readings that one request may carry.
+pub const READINGS_PER_REQUEST_MAX: usize = 100;
+/// Items that one page may have.
+pub const PAGE_MAX: usize = 1000;
+/// How long markers of stored readings are kept.
+pub const MARKER_RETENTION_SECS: i64 = 30 * 24 * 60 * 60;
+
+/// What can be set about the system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// How long readings are kept; `None` keeps them for ever.
+    pub retention_secs: Option<i64>,
+    /// How often data moves a device's time of last activity, at most.
+    pub last_seen_every_secs: i64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            retention_secs: Some(90 * 24 * 60 * 60),
+            last_seen_every_secs: 60,
+        }
+    }
+}
+
+/// The sensors' system on a store.
+#[derive(Clone)]
+pub struct Sensors {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    settings: Settings,
+}
+
+/// Why something could not be done for a sensor.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SensorsError {
+    #[error("there is no device {0}")]
+    DeviceMissing(HardwareId),
+    #[error("device {0} has no readings")]
+    NoReadings(HardwareId),
+    #[error(transparent)]
+    Cursor(#[from] CursorError),
+    /// A row that something else wrote cannot be understood.
+    #[error("a stored {table} item is malformed: {reason}")]
+    Malformed { table: &'static str, reason: String },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Sensors {
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, settings: Settings) -> Self {
+        Self {
+            store,
+            clock,
+            settings,
+        }
+    }
+
+    fn now(&self) -> EpochSeconds {
+        EpochMillis(self.clock.now_ms()).seconds()
+    }
+
+    fn now_second(&self) -> UtcSecond {
+        UtcSecond::new(self.now())
+    }
+}
+
+impl std::fmt::Debug for Sensors {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Sensors")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,102 @@
+//! Looking at readings: the latest, and ranges in either direction.
+
+use homeport_item::expression::{KeyCondition, SortCondition};
+use homeport_store::Query;
+
+use super::reading::{Reading, ts_batch};
+use super::types::HardwareId;
+use super::{PAGE_MAX, Sensors, SensorsError, schema};
+use crate::cursor::Cursor;
+use crate::pages;
+use crate::time::EpochMillis;
+
+/// The largest time that 13 digits hold.
+const LAST_MS: i64 = 9_999_999_999_999;
+
+/// In which order readings come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    OldestFirst,
+    #[default]
+    NewestFirst,
+}
+
+/// Which readings are wanted; both ends are included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReadingRange {
+    pub from: Option<EpochMillis>,
+    pub to: Option<EpochMillis>,
+    pub order: Order,
+}
+
+/// A page of readings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadingPage {
+    pub readings: Vec<Reading>,
+    pub next: Option<Cursor>,
+}
+
+impl Sensors {
+    /// The newest reading of a device.
+    ///
+    /// # Errors
+    /// When there is none or the store fails.
+    pub async fn latest_reading(&self, hardware_id: &HardwareId) -> Result<Reading, SensorsError> {
+        let condition = KeyCondition::new(schema::HARDWARE_ID, hardware_id);
+        let query = Query::new(schema::DEVICE_READINGS, condition).descending();
+        let page =
+            pages::read_page(&*self.store, &schema::device_readings(), query, "latest", 1).await?;
+        match page.items.first() {
+            Some(item) => from_item(item),
+            None => Err(SensorsError::NoReadings(hardware_id.clone())),
+        }
+    }
+
+    /// Readings of a device in a range of time.
+    ///
+    /// # Errors
+    /// When the cursor is not one of this range or the store fails.
+    pub async fn readings(
+        &self,
+        hardware_id: &HardwareId,
+        range: ReadingRange,
+        limit: usize,
+        cursor: Option<Cursor>,
+    ) -> Result<ReadingPage, SensorsError> {
+        let from = range.from.unwrap_or(EpochMillis(0)).0.clamp(0, LAST_MS);
+        let to = range.to.unwrap_or(EpochMillis(LAST_MS)).0.clamp(0, LAST_MS);
+        if from > to {
+            return Ok(ReadingPage {
+                readings: Vec::new(),
+                next: None,
+            });
+        }
+        let list = format!(
+            "sensors/readings/{hardware_id}/{from}/{to}/{:?}",
+            range.order
+        );
+        let start = cursor.map(|cursor| cursor.start_of(&list)).transpose()?;
+        let between = SortCondition::Between(
+            ts_batch(EpochMillis(from), "").into(),
+            ts_batch(EpochMillis(to), "\u{ffff}").into(),
+        );
+        let condition = KeyCondition::new(schema::HARDWARE_ID, hardware_id)
+            .with_sort(schema::TS_BATCH, between);
+        let mut query = Query::new(schema::DEVICE_READINGS, condition).starting_after(start);
+        query.descending = range.order == Order::NewestFirst;
+        let limit = limit.clamp(1, PAGE_MAX);
+        let schema = schema::device_readings();
+        let page = pages::read_page(&*self.store, &schema, query, &list, limit).await?;
+        Ok(ReadingPage {
+            readings: page.items.iter().map(from_item).collect::<Result<_, _>>()?,
+            next: page.next,
+        })
+    }
+}
+
+fn from_item(item: &homeport_item::Item) -> Result<Reading, SensorsError> {
+    Reading::from_item(item).map_err(|error| SensorsError::Malformed {
+        table: schema::DEVICE_READINGS,
+        reason: error.to_string(),
+    })
+}

@@ -1,0 +1,119 @@
+//! Registering a device: the first time it is made, every later time it is updated, and it keeps
+//! its confirmation id however many registrations race.
+
+use homeport_item::Item;
+use homeport_item::expression::{Condition, Update};
+use homeport_store::{Put, Returning, StoreError, Update as UpdateRequest, WriteError};
+
+use super::devices::Device;
+use super::schema;
+use super::types::{Capabilities, FirmwareVersion, HardwareId, NameChange};
+use super::{Sensors, SensorsError};
+use crate::ids::UuidV4;
+use crate::time::UtcSecond;
+
+/// How often a registration starts over when the device vanishes under it.
+const ATTEMPTS_MAX: usize = 3;
+
+/// What a device says about itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registration {
+    pub hardware_id: HardwareId,
+    pub boot_id: UuidV4,
+    pub firmware_version: FirmwareVersion,
+    pub friendly_name: NameChange,
+    pub capabilities: Capabilities,
+}
+
+/// What a device is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registered {
+    pub hardware_id: HardwareId,
+    pub confirmation_id: UuidV4,
+    pub registered_at: UtcSecond,
+    /// Whether this was the first time.
+    pub is_new: bool,
+}
+
+impl Sensors {
+    /// Registers a device, for the first time or again.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn register(&self, registration: Registration) -> Result<Registered, SensorsError> {
+        for _ in 0..ATTEMPTS_MAX {
+            let device = self.new_device(&registration);
+            let put = Put {
+                old_on_failure: true,
+                ..Put::new(schema::DEVICES, device.to_item())
+                    .when(Condition::not_exists(schema::HARDWARE_ID))
+            };
+            let known = match self.store.put(put).await {
+                Ok(_) => return Ok(registered(&device, true)),
+                Err(WriteError::ConditionFailed { old }) => old,
+                Err(WriteError::Store(error)) => return Err(error.into()),
+            };
+            match self.update_device(&registration, known.as_deref()).await {
+                Ok(Some(item)) => return Ok(registered(&Device::from_item(&item)?, false)),
+                // It was removed in between: start over.
+                Ok(None) | Err(WriteError::ConditionFailed { .. }) => {}
+                Err(WriteError::Store(error)) => return Err(error.into()),
+            }
+        }
+        Err(StoreError::Throttled.into())
+    }
+
+    fn new_device(&self, registration: &Registration) -> Device {
+        let now = self.now_second();
+        Device {
+            hardware_id: registration.hardware_id.clone(),
+            confirmation_id: UuidV4::random(),
+            capabilities: registration.capabilities.clone(),
+            first_registered_at: now,
+            last_seen_at: now,
+            last_boot_id: registration.boot_id,
+            firmware_version: registration.firmware_version.clone(),
+            friendly_name: match &registration.friendly_name {
+                NameChange::Set(name) => Some(name.clone()),
+                NameChange::Keep | NameChange::Remove => None,
+            },
+        }
+    }
+
+    async fn update_device(
+        &self,
+        registration: &Registration,
+        known: Option<&Item>,
+    ) -> Result<Option<Item>, WriteError> {
+        // The time of last activity never goes back, even when the clock does.
+        let known_seen = known
+            .and_then(|item| item.get(schema::LAST_SEEN_AT)?.as_str()?.parse().ok())
+            .unwrap_or_else(|| self.now_second());
+        let seen = self.now_second().max(known_seen).to_string();
+        let update = Update::new()
+            .set(schema::LAST_SEEN_AT, seen.as_str())
+            .set(schema::GSI1SK, seen.as_str())
+            .set(schema::LAST_BOOT_ID, registration.boot_id.to_string())
+            .set(schema::FIRMWARE_VERSION, &registration.firmware_version)
+            .set(schema::CAPABILITIES, registration.capabilities.to_value());
+        let update = match &registration.friendly_name {
+            NameChange::Keep => update,
+            NameChange::Set(name) => update.set(schema::FRIENDLY_NAME, name),
+            NameChange::Remove => update.remove(schema::FRIENDLY_NAME),
+        };
+        let key = Item::new().with(schema::HARDWARE_ID, &registration.hardware_id);
+        let request = UpdateRequest::new(schema::DEVICES, key, update)
+            .when(Condition::exists(schema::HARDWARE_ID))
+            .returning(Returning::AllNew);
+        self.store.update(request).await
+    }
+}
+
+fn registered(device: &Device, is_new: bool) -> Registered {
+    Registered {
+        hardware_id: device.hardware_id.clone(),
+        confirmation_id: device.confirmation_id,
+        registered_at: device.first_registered_at,
+        is_new,
+    }
+}

@@ -1,0 +1,264 @@
+//! The sensors' words: each is checked when it is made, and is right from then on.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use homeport_item::{Map, Value};
+
+use super::schema;
+
+/// Longest friendly name, in characters.
+const FRIENDLY_NAME_CHARS_MAX: usize = 64;
+/// Longest batch id.
+const BATCH_ID_LEN_MAX: usize = 256;
+/// Longest firmware version.
+const FIRMWARE_VERSION_LEN_MAX: usize = 64;
+/// Longest name of a sensor or feature.
+const NAME_LEN_MAX: usize = 64;
+/// Sensors or features that a device may have.
+const CAPABILITIES_MAX: usize = 64;
+
+/// A field that does not hold what it should.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field} must be {expected}")]
+pub struct InvalidField {
+    pub field: &'static str,
+    pub expected: &'static str,
+}
+
+macro_rules! text_type {
+    ($(#[$doc:meta])* $name:ident, $field:expr, $expected:literal, $check:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(String);
+
+        impl $name {
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = InvalidField;
+
+            fn try_from(text: String) -> Result<Self, InvalidField> {
+                let check: fn(&str) -> bool = $check;
+                if check(&text) {
+                    Ok(Self(text))
+                } else {
+                    Err(InvalidField { field: $field, expected: $expected })
+                }
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidField;
+
+            fn from_str(text: &str) -> Result<Self, InvalidField> {
+                Self::try_from(text.to_owned())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str(&self.0)
+            }
+        }
+
+        impl From<&$name> for Value {
+            fn from(text: &$name) -> Self {
+                Self::from(text.as_str())
+            }
+        }
+    };
+}
+
+text_type!(
+    /// A device's MAC address, in upper case with colons.
+    HardwareId,
+    schema::HARDWARE_ID,
+    "a MAC address as AA:BB:CC:DD:EE:FF, in upper case",
+    is_hardware_id
+);
+
+text_type!(
+    /// What identifies one reading; devices make it up and the server does not look into it.
+    BatchId,
+    schema::BATCH_ID,
+    "1 to 256 graphic ASCII characters",
+    |text| (1..=BATCH_ID_LEN_MAX).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_graphic())
+);
+
+text_type!(
+    /// What a person calls a device.
+    FriendlyName,
+    schema::FRIENDLY_NAME,
+    "1 to 64 printable characters",
+    |text| (1..=FRIENDLY_NAME_CHARS_MAX).contains(&text.chars().count())
+        && !text.chars().any(char::is_control)
+        && !text.trim().is_empty()
+);
+
+text_type!(
+    /// What runs on a device.
+    FirmwareVersion,
+    schema::FIRMWARE_VERSION,
+    "1 to 64 printable ASCII characters",
+    |text| (1..=FIRMWARE_VERSION_LEN_MAX).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
+);
+
+text_type!(
+    /// The name of a sensor, of one of its values or of a feature.
+    SensorName,
+    "a sensor's name",
+    "1 to 64 characters of a-z, A-Z, 0-9 and _",
+    |text| (1..=NAME_LEN_MAX).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+);
+
+fn is_hardware_id(text: &str) -> bool {
+    text.len() == 17
+        && text.bytes().enumerate().all(|(at, byte)| match at % 3 {
+            2 => byte == b':',
+            _ => matches!(byte, b'0'..=b'9' | b'A'..=b'F'),
+        })
+}
+
+/// What a request does to a friendly name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum NameChange {
+    #[default]
+    Keep,
+    Set(FriendlyName),
+    Remove,
+}
+
+/// What a device can do.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Capabilities {
+    sensors: Vec<SensorName>,
+    features: BTreeMap<SensorName, bool>,
+}
+
+impl Capabilities {
+    /// # Errors
+    /// When there are too many.
+    pub fn new(
+        sensors: Vec<SensorName>,
+        features: BTreeMap<SensorName, bool>,
+    ) -> Result<Self, InvalidField> {
+        if sensors.len() > CAPABILITIES_MAX || features.len() > CAPABILITIES_MAX {
+            return Err(InvalidField {
+                field: schema::CAPABILITIES,
+                expected: "at most 64 sensors and 64 features",
+            });
+        }
+        Ok(Self { sensors, features })
+    }
+
+    #[must_use]
+    pub fn sensors(&self) -> &[SensorName] {
+        &self.sensors
+    }
+
+    #[must_use]
+    pub fn features(&self) -> &BTreeMap<SensorName, bool> {
+        &self.features
+    }
+
+    pub(super) fn to_value(&self) -> Value {
+        let sensors = self.sensors.iter().map(Value::from).collect();
+        let features = self.features.iter();
+        let features: Map = features
+            .map(|(name, on)| (name.to_string(), Value::Bool(*on)))
+            .collect();
+        Value::M(Map::from([
+            (schema::CAPABLE_SENSORS.to_owned(), Value::L(sensors)),
+            (schema::CAPABLE_FEATURES.to_owned(), Value::M(features)),
+        ]))
+    }
+
+    /// Reads what is stored; anything that is not as it should be is left out.
+    pub(super) fn from_value(value: &Value) -> Self {
+        let member = |name: &str| value.as_map().and_then(|map| map.get(name));
+        let sensors = member(schema::CAPABLE_SENSORS)
+            .and_then(Value::as_list)
+            .unwrap_or_default();
+        let features = member(schema::CAPABLE_FEATURES).and_then(Value::as_map);
+        Self {
+            sensors: sensors
+                .iter()
+                .filter_map(|name| name.as_str()?.parse().ok())
+                .collect(),
+            features: features
+                .into_iter()
+                .flatten()
+                .filter_map(|(name, on)| Some((name.parse().ok()?, on.as_bool()?)))
+                .collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hardware_id_is_a_mac_address_in_upper_case() {
+        assert!("AA:BB:CC:DD:EE:FF".parse::<HardwareId>().is_ok());
+        for text in [
+            "aa:bb:cc:dd:ee:ff",
+            "AA-BB-CC-DD-EE-FF",
+            "AA:BB:CC:DD:EE",
+            "AA:BB:CC:DD:EE:FF:00",
+            "AA:BB:CC:DD:EE:FG",
+            "AA:BB:CC:DD:EE:F\u{e9}",
+            "",
+        ] {
+            assert!(text.parse::<HardwareId>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_batch_id_is_graphic_ascii() {
+        let example =
+            "AA:BB:CC:DD:EE:FF_7c9e6679-7425-40de-944b-e07fc1f90ae7_1704067200000_1704067800000";
+        assert!(example.parse::<BatchId>().is_ok());
+        assert!("x".repeat(256).parse::<BatchId>().is_ok());
+        for text in [
+            String::new(),
+            "x".repeat(257),
+            "a b".into(),
+            "a\n".into(),
+            "ä".into(),
+        ] {
+            assert!(text.parse::<BatchId>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_friendly_name_is_printable() {
+        assert!("Gewächshaus 1".parse::<FriendlyName>().is_ok());
+        assert!("é".repeat(64).parse::<FriendlyName>().is_ok());
+        for text in [String::new(), "é".repeat(65), "a\tb".into(), "  ".into()] {
+            assert!(text.parse::<FriendlyName>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn capabilities_are_stored_as_the_document_shows_them() {
+        let sensors = ["bme280", "soil_moisture"].map(|name| name.parse().unwrap());
+        let features = BTreeMap::from([("tft_display".parse().unwrap(), true)]);
+        let capabilities = Capabilities::new(sensors.into(), features).unwrap();
+        let value = capabilities.to_value();
+        assert_eq!(
+            serde_json::to_string(&value).unwrap(),
+            r#"{"M":{"features":{"M":{"tft_display":{"BOOL":true}}},"sensors":{"L":[{"S":"bme280"},{"S":"soil_moisture"}]}}}"#
+        );
+        assert_eq!(Capabilities::from_value(&value), capabilities);
+    }
+}

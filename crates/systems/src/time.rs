@@ -1,0 +1,110 @@
+//! Times as the documents write them. Each is a type of its own, so that milliseconds never pass
+//! for seconds.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+
+/// Milliseconds since the epoch, as devices send them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EpochMillis(pub i64);
+
+/// Seconds since the epoch, as times to live are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EpochSeconds(pub i64);
+
+/// A second of UTC that is written `YYYY-MM-DDTHH:MM:SSZ`, exactly so; texts of this form sort by
+/// time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UtcSecond(EpochSeconds);
+
+/// The text is not a time of the expected form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected a time as YYYY-MM-DDTHH:MM:SSZ")]
+pub struct TimeError;
+
+impl EpochMillis {
+    #[must_use]
+    pub fn seconds(self) -> EpochSeconds {
+        EpochSeconds(self.0.div_euclid(1000))
+    }
+}
+
+impl EpochSeconds {
+    #[must_use]
+    pub fn plus_secs(self, secs: i64) -> Self {
+        Self(self.0.saturating_add(secs))
+    }
+}
+
+impl UtcSecond {
+    /// The second at `seconds`; times outside of years 1 to 9999 are moved to the nearest end.
+    #[must_use]
+    pub fn new(seconds: EpochSeconds) -> Self {
+        const FIRST: i64 = -62_135_596_800;
+        const LAST: i64 = 253_402_300_799;
+        Self(EpochSeconds(seconds.0.clamp(FIRST, LAST)))
+    }
+
+    #[must_use]
+    pub fn seconds(self) -> EpochSeconds {
+        self.0
+    }
+}
+
+impl fmt::Display for UtcSecond {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let timestamp = Timestamp::from_second(self.0.0).map_err(|_| fmt::Error)?;
+        write!(formatter, "{}", timestamp.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    }
+}
+
+impl FromStr for UtcSecond {
+    type Err = TimeError;
+
+    fn from_str(text: &str) -> Result<Self, TimeError> {
+        // The form is checked by writing the time again: there is one way to write a second.
+        let timestamp: Timestamp = text.parse().map_err(|_| TimeError)?;
+        let second = Self::new(EpochSeconds(timestamp.as_second()));
+        if second.to_string() == text {
+            Ok(second)
+        } else {
+            Err(TimeError)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_is_written_as_the_documents_write_it() {
+        let second = UtcSecond::new(EpochMillis(1_705_328_520_999).seconds());
+        assert_eq!(second.to_string(), "2024-01-15T14:22:00Z");
+        assert_eq!("2024-01-15T14:22:00Z".parse(), Ok(second));
+    }
+
+    #[test]
+    fn other_forms_are_refused() {
+        for text in [
+            "2024-01-15T14:22:00+00:00",
+            "2024-01-15T14:22:00.5Z",
+            "2024-01-15 14:22:00Z",
+            "2024-01-15T14:22Z",
+            "2024-02-30T00:00:00Z",
+            "",
+        ] {
+            assert_eq!(text.parse::<UtcSecond>(), Err(TimeError), "{text}");
+        }
+    }
+
+    #[test]
+    fn texts_sort_by_time() {
+        let text = |secs| UtcSecond::new(EpochSeconds(secs)).to_string();
+        assert!(text(0) < text(1));
+        assert!(text(999_999_999) < text(1_000_000_000));
+        assert_eq!(text(i64::MIN), "0001-01-01T00:00:00Z");
+    }
+}

@@ -1,0 +1,233 @@
+//! The rules of API keys, one test each.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use homeport_item::{Item, Value};
+use homeport_store::Get;
+use homeport_systems::api_keys::{ApiKeyError, ApiKeys, NewApiKey, Pepper, schema};
+use homeport_systems::ids::UuidV4;
+use support::Fixture;
+
+async fn keys() -> (Arc<ApiKeys>, Fixture) {
+    let fixture = support::fixture(&schema::tables()).await;
+    (Arc::new(another(&fixture)), fixture)
+}
+
+/// Another process on the same store.
+fn another(fixture: &Fixture) -> ApiKeys {
+    let pepper = Pepper::new("pepper".to_owned());
+    ApiKeys::new(
+        Arc::clone(&fixture.store),
+        Arc::clone(&fixture.clock) as _,
+        pepper,
+    )
+}
+
+async fn stored(fixture: &Fixture, key_id: UuidV4) -> Item {
+    let key = Item::new().with("key_id", key_id.to_string());
+    let item = fixture.store.get(Get::new("api_keys", key)).await;
+    item.expect("a get").expect("a key")
+}
+
+#[tokio::test]
+async fn a_key_is_stored_as_the_document_shows_it_and_the_raw_key_is_not() {
+    let (keys, fixture) = keys().await;
+    let new = NewApiKey {
+        description: Some("greenhouse".to_owned()),
+        ..NewApiKey::default()
+    };
+    let (key, raw) = keys.create(new).await.expect("a key");
+    let item = stored(&fixture, key.key_id).await;
+    let hash = item
+        .get("api_key_hash")
+        .and_then(Value::as_str)
+        .expect("a hash");
+    assert_eq!(hash.len(), 64);
+    assert_eq!(
+        serde_json::to_value(&item).expect("json"),
+        serde_json::json!({
+            "key_id": {"S": key.key_id.to_string()},
+            "api_key_hash": {"S": hash},
+            "created_at": {"S": "2027-01-15T08:00:00Z"},
+            "is_active": {"BOOL": true},
+            "description": {"S": "greenhouse"},
+            "gsi1pk": {"S": "api_keys"},
+            "gsi1sk": {"S": "2027-01-15T08:00:00Z"},
+        })
+    );
+    assert!(
+        !serde_json::to_string(&item)
+            .expect("json")
+            .contains(raw.reveal())
+    );
+}
+
+#[tokio::test]
+async fn only_the_raw_key_itself_opens() {
+    let (keys, _fixture) = keys().await;
+    let (key, raw) = keys.create(NewApiKey::default()).await.expect("a key");
+    let verified = keys
+        .verify(raw.reveal())
+        .await
+        .expect("verifies")
+        .expect("a key");
+    assert_eq!(verified.key_id, key.key_id);
+    for wrong in ["", "x", &"0".repeat(64), &raw.reveal()[1..]] {
+        assert_eq!(keys.verify(wrong).await, Ok(None), "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn a_revoked_key_opens_nothing_from_then_on() {
+    let (keys, fixture) = keys().await;
+    let (key, raw) = keys.create(NewApiKey::default()).await.expect("a key");
+    assert!(keys.verify(raw.reveal()).await.expect("verifies").is_some());
+    let revoked = keys.revoke(key.key_id).await.expect("revokes");
+    assert!(!revoked.is_active);
+    assert_eq!(keys.verify(raw.reveal()).await, Ok(None));
+    let item = stored(&fixture, key.key_id).await;
+    assert_eq!(item.get("is_active"), Some(&Value::Bool(false)));
+}
+
+#[tokio::test]
+async fn elsewhere_a_revocation_takes_effect_within_the_cache_time() {
+    let (keys, fixture) = keys().await;
+    let elsewhere = another(&fixture);
+    let (key, raw) = keys.create(NewApiKey::default()).await.expect("a key");
+    assert!(
+        elsewhere
+            .verify(raw.reveal())
+            .await
+            .expect("verifies")
+            .is_some()
+    );
+    keys.revoke(key.key_id).await.expect("revokes");
+    fixture
+        .clock
+        .advance_ms(homeport_systems::api_keys::CACHE_SECS * 1000);
+    assert_eq!(elsewhere.verify(raw.reveal()).await, Ok(None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revocation_during_use_is_not_undone_by_a_verification_under_way() {
+    let (keys, _fixture) = keys().await;
+    for _ in 0..20 {
+        let (key, raw) = keys.create(NewApiKey::default()).await.expect("a key");
+        let users: Vec<_> = (0..4)
+            .map(|_| {
+                let (keys, raw) = (Arc::clone(&keys), raw.clone());
+                tokio::spawn(async move { keys.verify(raw.reveal()).await })
+            })
+            .collect();
+        keys.revoke(key.key_id).await.expect("revokes");
+        for user in users {
+            user.await.expect("no panic").expect("verifies");
+        }
+        assert_eq!(keys.verify(raw.reveal()).await, Ok(None));
+    }
+}
+
+#[tokio::test]
+async fn the_last_use_is_written_at_most_every_five_minutes() {
+    let (keys, fixture) = keys().await;
+    let (key, raw) = keys.create(NewApiKey::default()).await.expect("a key");
+    let last_used = || async {
+        let item = stored(&fixture, key.key_id).await;
+        item.get("last_used_at")
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    assert_eq!(last_used().await, None);
+    for (advance_secs, expected) in [
+        (10, "2027-01-15T08:00:10Z"),
+        (299, "2027-01-15T08:00:10Z"),
+        (1, "2027-01-15T08:05:10Z"),
+        (60, "2027-01-15T08:05:10Z"),
+    ] {
+        fixture.clock.advance_ms(advance_secs * 1000);
+        keys.verify(raw.reveal()).await.expect("verifies");
+        assert_eq!(last_used().await.as_deref(), Some(expected));
+    }
+}
+
+#[tokio::test]
+async fn scopes_limit_what_a_key_may_write_for() {
+    let (keys, _fixture) = keys().await;
+    let new = NewApiKey {
+        scopes: BTreeSet::from(["AA:BB:CC:DD:EE:FF".to_owned()]),
+        ..NewApiKey::default()
+    };
+    let (_, raw) = keys.create(new).await.expect("a key");
+    let key = keys
+        .verify(raw.reveal())
+        .await
+        .expect("verifies")
+        .expect("a key");
+    assert!(key.allows("sensors", "AA:BB:CC:DD:EE:FF"));
+    assert!(!key.allows("sensors", "AA:BB:CC:DD:EE:00"));
+    assert!(!key.allows("telemetry", "AA:BB:CC:DD:EE:FF"));
+    let (_, raw) = keys.create(NewApiKey::default()).await.expect("a key");
+    let open = keys
+        .verify(raw.reveal())
+        .await
+        .expect("verifies")
+        .expect("a key");
+    assert!(open.allows("sensors", "AA:BB:CC:DD:EE:00"));
+    assert!(!open.allows("chargers", "SC-00000000"));
+}
+
+#[tokio::test]
+async fn keys_are_listed_newest_first() {
+    let (keys, fixture) = keys().await;
+    let mut made = Vec::new();
+    for _ in 0..5 {
+        made.push(
+            keys.create(NewApiKey::default())
+                .await
+                .expect("a key")
+                .0
+                .key_id,
+        );
+        fixture.clock.advance_ms(1000);
+    }
+    made.reverse();
+    let first = keys.list(3, None).await.expect("a page");
+    let second = keys.list(3, first.next.clone()).await.expect("a page");
+    let listed: Vec<_> = first
+        .keys
+        .iter()
+        .chain(&second.keys)
+        .map(|key| key.key_id)
+        .collect();
+    assert_eq!(listed, made);
+    assert_eq!(second.next, None);
+}
+
+#[tokio::test]
+async fn impossible_keys_are_refused_and_unknown_ones_missing() {
+    let (keys, _fixture) = keys().await;
+    for new in [
+        NewApiKey {
+            description: Some(String::new()),
+            ..NewApiKey::default()
+        },
+        NewApiKey {
+            system: Some("toasters".to_owned()),
+            ..NewApiKey::default()
+        },
+        NewApiKey {
+            scopes: BTreeSet::from([String::new()]),
+            ..NewApiKey::default()
+        },
+    ] {
+        assert!(matches!(
+            keys.create(new).await,
+            Err(ApiKeyError::Invalid(_))
+        ));
+    }
+    let nobody = UuidV4::random();
+    assert_eq!(keys.revoke(nobody).await, Err(ApiKeyError::Missing(nobody)));
+}
