@@ -333,6 +333,14 @@ impl StoredItem {
         self.record()?.write_json(out)
     }
 
+    /// The part of the item that is asked for.
+    ///
+    /// # Errors
+    /// When its bytes are damaged.
+    pub fn project(&self, projection: &Projection) -> Result<Item, DecodeError> {
+        projection.read(&self.record()?)
+    }
+
     /// As [`StoredItem::write_json`], of the part that is asked for.
     ///
     /// # Errors
@@ -342,8 +350,7 @@ impl StoredItem {
         projection: &Projection,
         out: &mut Vec<u8>,
     ) -> Result<(), DecodeError> {
-        let item = projection.read(&self.record()?)?;
-        json::write_item(&item, out);
+        json::write_item(&self.project(projection)?, out);
         Ok(())
     }
 

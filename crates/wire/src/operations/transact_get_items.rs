@@ -1,6 +1,7 @@
 //! TransactGetItems: several items as they were at one moment.
 
 use bytes::Bytes;
+use homeport_item::json;
 use homeport_store::{CancelReason, Get, TRANSACTION_ACTIONS_MAX, TransactError};
 use serde::Deserialize;
 
@@ -65,7 +66,16 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
         let mut response = Object::new(out);
         if let Some(item) = item {
             size = item.size()?;
-            reading::write_item(item, get.projection.as_ref(), response.member("Item"))?;
+            match &get.projection {
+                None => item.write_json(response.member("Item"))?,
+                // An item that has nothing of what is asked for counts as absent here.
+                Some(projection) => {
+                    let projected = item.project(projection)?;
+                    if !projected.is_empty() {
+                        json::write_item(&projected, response.member("Item"));
+                    }
+                }
+            }
         }
         response.end();
         let units = capacity::read_units(size, true) * TRANSACTION_FACTOR;

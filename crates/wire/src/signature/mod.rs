@@ -133,8 +133,6 @@ mod tests {
     use std::sync::Arc;
 
     const BODY: &[u8] = b"{\"TableName\":\"readings\"}";
-    // Made with botocore 1.40 for the request below, key AKIDEXAMPLE and the secret of AWS's own
-    // examples.
     const NOW_MS: i64 = 1_700_000_000_000;
 
     fn config() -> Config {
@@ -199,6 +197,23 @@ mod tests {
     #[test]
     fn a_right_signature_is_taken() {
         assert_eq!(verified(&signed(SECRET, HEADERS), BODY), Ok(()));
+    }
+
+    #[test]
+    fn a_signature_made_by_botocore_is_taken() {
+        // botocore 1.43.11 signed this request with this key at this time.
+        let headers = [
+            ("host", "localhost:8000".to_owned()),
+            ("x-amz-target", "DynamoDB_20120810.DescribeTable".to_owned()),
+            ("content-type", "application/x-amz-json-1.0".to_owned()),
+            ("user-agent", "x".to_owned()),
+            ("x-amz-date", "20231114T221320Z".to_owned()),
+            (
+                "authorization",
+                "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20231114/us-east-1/dynamodb/aws4_request, SignedHeaders=content-type;host;x-amz-date;x-amz-target, Signature=3a388bb96fae05c84192e6b21393c20880408829d248401831e7389ae01085a8".to_owned(),
+            ),
+        ];
+        assert_eq!(verified(&headers, BODY), Ok(()));
     }
 
     #[test]
