@@ -5,9 +5,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use homeport_engine::{Durability, Options};
+use homeport_server::RateLimit;
 use homeport_wire::{Config, Credential};
 
 const MEBIBYTE: u64 = 1024 * 1024;
+const SECS_PER_DAY: i64 = 24 * 60 * 60;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -52,6 +54,43 @@ pub(crate) struct ServeSettings {
     /// When a write is acknowledged
     #[arg(long, env = "HOMEPORT_DURABILITY", default_value = "sync")]
     pub(crate) durability: DurabilitySetting,
+
+    /// Where devices and people are served over HTTP
+    #[arg(
+        long,
+        env = "HOMEPORT_HTTP_LISTEN",
+        default_value = "127.0.0.1:8080",
+        value_name = "ADDRESS"
+    )]
+    pub(crate) http_listen: SocketAddr,
+
+    /// The token of operators; made on the first start unless given
+    #[arg(
+        long,
+        env = "HOMEPORT_ADMIN_TOKEN",
+        hide_env_values = true,
+        value_name = "TOKEN"
+    )]
+    pub(crate) admin_token: Option<String>,
+
+    /// What is hashed with every API key; made on the first start unless given
+    #[arg(
+        long,
+        env = "API_KEY_PEPPER",
+        hide_env_values = true,
+        value_name = "SECRET"
+    )]
+    pub(crate) api_key_pepper: Option<String>,
+
+    /// How long readings are kept, in days; 0 keeps them for ever
+    #[arg(long, env = "HOMEPORT_READING_RETENTION_DAYS", default_value_t = 90, value_name = "DAYS",
+          value_parser = clap::value_parser!(u32).range(0..=36_500))]
+    pub(crate) reading_retention_days: u32,
+
+    /// Requests a second that one API key may make
+    #[arg(long, env = "HOMEPORT_RATE_PER_SECOND", default_value_t = 1000, value_name = "REQUESTS",
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) rate_per_second: u32,
 
     /// Memory for data read from disk, in MiB
     #[arg(long, env = "HOMEPORT_CACHE_MIB", default_value_t = 64, value_name = "MIB",
@@ -174,6 +213,21 @@ impl DynamodbSettings {
 }
 
 impl ServeSettings {
+    pub(crate) fn reading_retention_secs(&self) -> Option<i64> {
+        match self.reading_retention_days {
+            0 => None,
+            days => Some(i64::from(days) * SECS_PER_DAY),
+        }
+    }
+
+    pub(crate) fn rate_limit(&self) -> RateLimit {
+        let per_second = f64::from(self.rate_per_second);
+        RateLimit {
+            per_second,
+            burst: per_second * 2.0,
+        }
+    }
+
     pub(crate) fn engine_options(&self) -> Options {
         Options {
             durability: match self.durability {

@@ -2,7 +2,9 @@
 //! the crates below.
 
 mod arguments;
+mod http;
 mod maintenance;
+mod secrets;
 mod serve;
 
 use std::process::ExitCode;

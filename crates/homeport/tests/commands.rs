@@ -49,6 +49,8 @@ fn serve_starts_and_stops_on_signals() {
             "serve",
             "--data-dir",
             path(&data),
+            "--http-listen",
+            "127.0.0.1:0",
             "--dynamodb-listen",
             "127.0.0.1:0",
         ])
@@ -58,7 +60,7 @@ fn serve_starts_and_stops_on_signals() {
         .expect("the server starts");
         let mut output = BufReader::new(server.stdout.take().expect("its output"));
         let mut line = String::new();
-        while !line.contains("http://") {
+        while !line.contains("listening") {
             line.clear();
             assert_ne!(
                 output.read_line(&mut line).expect("a line"),

@@ -1,0 +1,98 @@
+//! Secrets of the server: from the environment, or made on the first start and kept in the data
+//! directory, readable by its owner only.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+
+/// Shorter secrets can be guessed.
+const LEN_MIN: usize = 16;
+const RANDOM_BYTES: usize = 32;
+
+/// A secret and whether it was made just now.
+pub(crate) struct Secret {
+    pub(crate) text: String,
+    pub(crate) is_new: bool,
+}
+
+/// The secret that was given, or the one in `file` of the data directory, made if there is none.
+pub(crate) fn load(given: Option<String>, data_dir: &Path, file: &str) -> anyhow::Result<Secret> {
+    if let Some(text) = given {
+        if text.len() < LEN_MIN {
+            bail!("the secret given for {file} is shorter than {LEN_MIN} characters");
+        }
+        return Ok(Secret {
+            text,
+            is_new: false,
+        });
+    }
+    let path = data_dir.join(file);
+    match fs::read_to_string(&path) {
+        Ok(text) if text.trim().len() >= LEN_MIN => Ok(Secret {
+            text: text.trim().to_owned(),
+            is_new: false,
+        }),
+        Ok(_) => bail!("{} holds no secret", path.display()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => make(&path),
+        Err(error) => Err(error).with_context(|| format!("reading {}", path.display())),
+    }
+}
+
+/// Makes a secret. It is whole on disk under its name, or not there.
+fn make(path: &Path) -> anyhow::Result<Secret> {
+    let mut bytes = [0; RANDOM_BYTES];
+    getrandom::fill(&mut bytes).context("getting random bytes")?;
+    let text = hex::encode(bytes);
+    let unfinished = path.with_extension("new");
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let write = || -> std::io::Result<()> {
+        let mut file = options.open(&unfinished)?;
+        writeln!(file, "{text}")?;
+        file.sync_all()?;
+        fs::rename(&unfinished, path)
+    };
+    write().with_context(|| format!("writing {}", path.display()))?;
+    Ok(Secret { text, is_new: true })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_made_once_and_kept_to_its_owner() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let first = load(None, directory.path(), "token").expect("a secret");
+        let second = load(None, directory.path(), "token").expect("a secret");
+        assert!(first.is_new && !second.is_new);
+        assert_eq!(first.text, second.text);
+        assert_eq!(first.text.len(), 64);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = fs::metadata(directory.path().join("token")).expect("a file");
+            assert_eq!(mode.permissions().mode() & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn a_given_secret_wins_unless_it_can_be_guessed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let given = load(Some("x".repeat(16)), directory.path(), "token").expect("a secret");
+        assert_eq!(given.text, "x".repeat(16));
+        assert!(!directory.path().join("token").exists());
+        assert!(load(Some("short".to_owned()), directory.path(), "token").is_err());
+    }
+
+    #[test]
+    fn an_empty_file_is_not_taken_for_a_secret() {
+        let directory = tempfile::tempdir().expect("a directory");
+        fs::write(directory.path().join("token"), "\n").expect("written");
+        assert!(load(None, directory.path(), "token").is_err());
+    }
+}

@@ -1,0 +1,46 @@
+//! JSON bodies, with errors in our own form.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request};
+use axum::http::StatusCode;
+use serde::de::DeserializeOwned;
+
+use crate::problem::Problem;
+
+/// Bodies may not be larger.
+pub(crate) const BODY_BYTES_MAX: usize = 1024 * 1024;
+
+/// The bytes of a body that is within the limit.
+pub(crate) struct Body(pub(crate) Bytes);
+
+/// A body read as JSON.
+pub(crate) struct JsonBody<T>(pub(crate) T);
+
+impl<S: Send + Sync> FromRequest<S> for Body {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        Bytes::from_request(request, state)
+            .await
+            .map(Self)
+            .map_err(|error| match error.status() {
+                StatusCode::PAYLOAD_TOO_LARGE => Problem::new(
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    "BODY_TOO_LARGE",
+                    format!("the body is larger than {BODY_BYTES_MAX} bytes"),
+                ),
+                _ => Problem::invalid("the body could not be read"),
+            })
+    }
+}
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let Body(bytes) = Body::from_request(request, state).await?;
+        serde_json::from_slice(&bytes)
+            .map(Self)
+            .map_err(|error| Problem::invalid(format!("the body is not as expected: {error}")))
+    }
+}

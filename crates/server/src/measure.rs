@@ -1,0 +1,66 @@
+//! Metrics, in Prometheus' form at `/metrics`.
+
+use std::time::Duration;
+
+use axum::http::{Method, StatusCode};
+use homeport_systems::sensors::IngestOutcome;
+use metrics::{counter, gauge, histogram};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+
+const REQUEST_SECONDS: &str = "homeport_http_request_seconds";
+/// Upper bounds of the latencies that are told apart.
+const BUCKETS_SECS: [f64; 12] = [
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0,
+];
+
+/// Values that are asked for when someone looks.
+pub trait Gauges: Send + Sync + 'static {
+    /// Names and values.
+    fn read(&self) -> Vec<(&'static str, f64)>;
+}
+
+/// Starts collecting; once per process.
+///
+/// # Errors
+/// When something else collects already.
+pub fn install_recorder() -> Result<PrometheusHandle, BuildError> {
+    PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Full(REQUEST_SECONDS.to_owned()), &BUCKETS_SECS)?
+        .install_recorder()
+}
+
+pub(crate) fn request(method: &Method, route: &str, status: StatusCode, took: Duration) {
+    let method = method.as_str().to_owned();
+    let route = route.to_owned();
+    counter!(
+        "homeport_http_requests_total",
+        "method" => method.clone(),
+        "route" => route.clone(),
+        "status" => status.as_u16().to_string()
+    )
+    .increment(1);
+    histogram!(REQUEST_SECONDS, "method" => method, "route" => route).record(took);
+}
+
+pub(crate) fn reading(outcome: &IngestOutcome) {
+    let outcome = match outcome {
+        IngestOutcome::Stored => "stored",
+        IngestOutcome::Duplicate => "duplicate",
+        IngestOutcome::Expired => "expired",
+        IngestOutcome::Rejected(_) => "rejected",
+    };
+    counter!("homeport_readings_total", "outcome" => outcome).increment(1);
+}
+
+pub(crate) fn reading_rejected() {
+    counter!("homeport_readings_total", "outcome" => "rejected").increment(1);
+}
+
+pub(crate) fn render(handle: &PrometheusHandle, gauges: &dyn Gauges, keys_cached: usize) -> String {
+    for (name, value) in gauges.read() {
+        gauge!(name).set(value);
+    }
+    gauge!("homeport_api_keys_cached").set(keys_cached as f64);
+    handle.run_upkeep();
+    handle.render()
+}

@@ -1,0 +1,85 @@
+//! The outermost layer: gives every request an id, writes it into problems, and logs what happened.
+
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::Response;
+use tracing::Instrument as _;
+
+use crate::measure;
+use crate::problem::Problem;
+
+const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+const LEN_MAX: usize = 64;
+
+pub(crate) async fn layer(request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let id = id_of(&request);
+    let method = request.method().clone();
+    let route = request
+        .extensions()
+        .get::<MatchedPath>()
+        .map_or("unmatched", |path| path.as_str())
+        .to_owned();
+    let span = tracing::info_span!("request", request_id = %id, %method, %route);
+    let mut response = next.run(request).instrument(span).await;
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        response = problem.into_sent(&id);
+    } else if is_bare_error(&response) {
+        // A layer below refused without a word: say it in the same form as everything else.
+        response = bare_problem(response.status()).into_sent(&id);
+    }
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(HEADER, value);
+    }
+    measure::request(&method, &route, response.status(), started.elapsed());
+    response
+}
+
+/// The client's own id, when it is one that can go into a log, else a new one.
+fn id_of(request: &Request) -> String {
+    let sent = request
+        .headers()
+        .get(HEADER)
+        .and_then(|value| value.to_str().ok());
+    match sent {
+        Some(id)
+            if (1..=LEN_MAX).contains(&id.len())
+                && id
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) =>
+        {
+            id.to_owned()
+        }
+        _ => uuid::Uuid::new_v4().to_string(),
+    }
+}
+
+fn is_bare_error(response: &Response) -> bool {
+    let is_error = response.status().is_client_error() || response.status().is_server_error();
+    let is_problem = response
+        .headers()
+        .get(axum::http::header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"application/problem+json"));
+    is_error && !is_problem
+}
+
+fn bare_problem(status: StatusCode) -> Problem {
+    let (code, detail) = match status {
+        StatusCode::NOT_FOUND => ("NOT_FOUND", "there is nothing at this address"),
+        StatusCode::METHOD_NOT_ALLOWED => (
+            "METHOD_NOT_ALLOWED",
+            "this address does not take that method",
+        ),
+        StatusCode::PAYLOAD_TOO_LARGE => ("BODY_TOO_LARGE", "the body is larger than 1 MiB"),
+        StatusCode::REQUEST_TIMEOUT => ("TIMEOUT", "the request took too long"),
+        _ if status.is_client_error() => ("INVALID_REQUEST", "the request cannot be understood"),
+        _ => (
+            "INTERNAL",
+            "something went wrong on the server; its log has this request's id",
+        ),
+    };
+    Problem::new(status, code, detail)
+}

@@ -1,0 +1,155 @@
+//! API keys: made, listed and revoked by operators.
+
+use std::collections::BTreeSet;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use homeport_systems::api_keys::{ApiKey, NewApiKey, PAGE_MAX};
+use homeport_systems::ids::UuidV4;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::auth::Admin;
+use crate::body::JsonBody;
+use crate::problem::{Problem, ProblemBody};
+use crate::state::AppState;
+use crate::url::{self, PathPart, UrlQuery};
+
+/// What a new key is to be.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CreateApiKey {
+    /// What it is for, in words
+    #[schema(max_length = 256, min_length = 1)]
+    description: Option<String>,
+    /// The system whose devices use it; `sensors` unless said otherwise
+    #[schema(example = "sensors")]
+    system: Option<String>,
+    /// What it may write for; any device of its system when empty
+    #[serde(default)]
+    #[schema(max_items = 100)]
+    scopes: BTreeSet<String>,
+}
+
+/// A key, without its secret.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ApiKeyBody {
+    #[schema(format = Uuid)]
+    key_id: String,
+    created_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_used_at: Option<String>,
+    is_active: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    system: String,
+    scopes: BTreeSet<String>,
+}
+
+/// A key that was just made, with its secret.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct CreatedApiKey {
+    /// The secret; it is not shown again
+    api_key: String,
+    #[serde(flatten)]
+    key: ApiKeyBody,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ApiKeyList {
+    keys: Vec<ApiKeyBody>,
+    /// Absent on the last page
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ListQuery {
+    /// Items of a page
+    #[param(minimum = 1, maximum = 1000, default = 100)]
+    limit: Option<usize>,
+    /// Where the page before ended
+    cursor: Option<String>,
+}
+
+impl From<&ApiKey> for ApiKeyBody {
+    fn from(key: &ApiKey) -> Self {
+        Self {
+            key_id: key.key_id.to_string(),
+            created_at: key.created_at.to_string(),
+            last_used_at: key.last_used_at.map(|time| time.to_string()),
+            is_active: key.is_active,
+            description: key.description.clone(),
+            system: key.system.clone(),
+            scopes: key.scopes.clone(),
+        }
+    }
+}
+
+/// Make an API key; its secret is shown this once
+#[utoipa::path(post, path = "/v1/api-keys", tag = "api keys", security(("admin_token" = [])),
+    request_body = CreateApiKey, responses(
+    (status = 201, description = "The key", body = CreatedApiKey),
+    (status = 400, description = "It cannot be", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 401, description = "No operator", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
+))]
+pub(super) async fn create_api_key(
+    _: Admin,
+    State(state): State<AppState>,
+    JsonBody(body): JsonBody<CreateApiKey>,
+) -> Result<(StatusCode, Json<CreatedApiKey>), Problem> {
+    let new = NewApiKey {
+        description: body.description,
+        system: body.system,
+        scopes: body.scopes,
+    };
+    let (key, raw) = state.api_keys.create(new).await?;
+    let created = CreatedApiKey {
+        api_key: raw.reveal().to_owned(),
+        key: ApiKeyBody::from(&key),
+    };
+    Ok((StatusCode::CREATED, Json(created)))
+}
+
+/// List API keys, the newest first
+#[utoipa::path(get, path = "/v1/api-keys", tag = "api keys", security(("admin_token" = [])),
+    params(ListQuery), responses(
+    (status = 200, description = "A page of keys", body = ApiKeyList),
+    (status = 400, description = "The limit or the cursor is not right", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 401, description = "No operator", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
+))]
+pub(super) async fn list_api_keys(
+    _: Admin,
+    State(state): State<AppState>,
+    UrlQuery(query): UrlQuery<ListQuery>,
+) -> Result<Json<ApiKeyList>, Problem> {
+    let limit = url::limit(query.limit, PAGE_MAX)?;
+    let cursor = url::cursor(query.cursor.as_deref())?;
+    let page = state.api_keys.list(limit, cursor).await?;
+    Ok(Json(ApiKeyList {
+        keys: page.keys.iter().map(ApiKeyBody::from).collect(),
+        next_cursor: page.next.map(|cursor| cursor.encode()),
+    }))
+}
+
+/// Revoke an API key
+#[utoipa::path(delete, path = "/v1/api-keys/{key_id}", tag = "api keys", security(("admin_token" = [])),
+    params(("key_id" = String, Path, format = Uuid, description = "The key's id")), responses(
+    (status = 200, description = "The key, revoked", body = ApiKeyBody),
+    (status = 400, description = "The id is none", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 401, description = "No operator", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 404, description = "There is no such key", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
+))]
+pub(super) async fn revoke_api_key(
+    _: Admin,
+    State(state): State<AppState>,
+    PathPart(key_id): PathPart<UuidV4>,
+) -> Result<Json<ApiKeyBody>, Problem> {
+    let key = state.api_keys.revoke(key_id).await?;
+    Ok(Json(ApiKeyBody::from(&key)))
+}

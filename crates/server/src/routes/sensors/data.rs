@@ -1,0 +1,278 @@
+//! `POST /v1/sensors/data`
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use homeport_item::Number;
+use homeport_systems::sensors::{
+    IngestOutcome, READINGS_PER_REQUEST_MAX, Reading, Rejection, SensorName, SensorStatus,
+};
+use homeport_systems::time::EpochMillis;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::auth::Device;
+use crate::body::Body;
+use crate::measure;
+use crate::problem::{Problem, ProblemBody};
+use crate::state::AppState;
+
+/// Readings, as they are read first: each is looked at on its own, so that one that cannot be
+/// understood does not stop the others.
+#[derive(Deserialize)]
+struct Request<'a> {
+    #[serde(borrow)]
+    readings: Vec<&'a RawValue>,
+}
+
+/// Readings that are independent of each other.
+#[derive(ToSchema)]
+#[schema(as = Readings)]
+#[allow(dead_code, reason = "describes the body in the OpenAPI document")]
+pub(in crate::routes) struct ReadingsBody {
+    #[schema(min_items = 1, max_items = 100)]
+    readings: Vec<ReadingBody<'static>>,
+}
+
+/// One averaging window of one device.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = NewReading)]
+pub(in crate::routes) struct ReadingBody<'a> {
+    /// Identifies this reading, for ever
+    #[serde(borrow)]
+    #[schema(min_length = 1, max_length = 256, value_type = String)]
+    batch_id: Cow<'a, str>,
+    #[serde(borrow)]
+    #[schema(example = "AA:BB:CC:DD:EE:FF", value_type = String)]
+    hardware_id: Cow<'a, str>,
+    #[serde(borrow)]
+    #[schema(example = "7c9e6679-7425-40de-944b-e07fc1f90ae7", value_type = String, format = Uuid)]
+    boot_id: Cow<'a, str>,
+    #[serde(borrow)]
+    #[schema(example = "1.0.16", value_type = String)]
+    firmware_version: Cow<'a, str>,
+    #[schema(example = 1_704_067_800_000_i64)]
+    timestamp_ms: i64,
+    /// Values by name
+    #[serde(borrow)]
+    #[schema(value_type = BTreeMap<String, f64>, example = json!({"bme280_temp_c": 22.5}))]
+    sensors: BTreeMap<Cow<'a, str>, &'a RawValue>,
+    /// `ok` or `error` by sensor
+    #[serde(borrow, default)]
+    #[schema(value_type = BTreeMap<String, String>, example = json!({"bme280": "ok"}))]
+    sensor_status: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
+}
+
+/// What became of the readings. A device may drop what is in either list of ids.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::routes) struct IngestAnswer {
+    /// Accepted now
+    acknowledged_batch_ids: Vec<String>,
+    /// Stored before
+    duplicate_batch_ids: Vec<String>,
+    /// One for each reading, in order
+    results: Vec<ReadingResult>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::routes) struct ReadingResult {
+    /// Null when the reading's own could not be read
+    batch_id: Option<String>,
+    status: ReadingStatus,
+    /// Why it was rejected, for programs
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
+    /// Why it was rejected, for people
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::routes) enum ReadingStatus {
+    Stored,
+    Duplicate,
+    Expired,
+    Rejected,
+}
+
+/// A reading that goes no further.
+struct Refused {
+    batch_id: Option<String>,
+    code: &'static str,
+    reason: String,
+}
+
+/// Store readings, each exactly once
+#[utoipa::path(post, path = "/v1/sensors/data", tag = "sensors", security(("device_key" = [])),
+    request_body = ReadingsBody, responses(
+    (status = 200, description = "What became of each reading", body = IngestAnswer),
+    (status = 400, description = "The request cannot be read, or has no or more than 100 readings", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 401, description = "No key, or not a good one", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 413, description = "The body is too large", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 429, description = "Too many requests with this key", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 503, description = "The store cannot answer; send it again", body = ProblemBody, content_type = "application/problem+json")
+))]
+pub(in crate::routes) async fn ingest_readings(
+    device: Device,
+    State(state): State<AppState>,
+    Body(body): Body,
+) -> Result<Json<IngestAnswer>, Problem> {
+    let request: Request<'_> = serde_json::from_slice(&body)
+        .map_err(|error| Problem::invalid(format!("the body is not as expected: {error}")))?;
+    if request.readings.is_empty() || request.readings.len() > READINGS_PER_REQUEST_MAX {
+        return Err(Problem::invalid(format!(
+            "a request has 1 to {READINGS_PER_REQUEST_MAX} readings, this one has {}",
+            request.readings.len()
+        )));
+    }
+    let parsed: Vec<Result<Reading, Refused>> = request
+        .readings
+        .iter()
+        .map(|raw| parse(&device, raw))
+        .collect();
+    let readings: Vec<Reading> = parsed.iter().flatten().cloned().collect();
+    let mut outcomes = if readings.is_empty() {
+        Vec::new()
+    } else {
+        state.sensors.ingest(readings).await?
+    }
+    .into_iter();
+    let results = parsed
+        .into_iter()
+        .map(|parsed| match parsed {
+            Ok(reading) => result(reading, outcomes.next()),
+            Err(refused) => rejected(refused),
+        })
+        .collect();
+    Ok(Json(answer(results)))
+}
+
+fn parse(device: &Device, raw: &RawValue) -> Result<Reading, Refused> {
+    #[derive(Deserialize)]
+    struct Identity {
+        batch_id: Option<String>,
+    }
+    let refuse = |code, reason: String| Refused {
+        batch_id: serde_json::from_str::<Identity>(raw.get())
+            .ok()
+            .and_then(|identity| identity.batch_id),
+        code,
+        reason,
+    };
+    let body: ReadingBody<'_> = serde_json::from_str(raw.get())
+        .map_err(|error| refuse("INVALID_READING", error.to_string()))?;
+    let reading = body
+        .parse()
+        .map_err(|reason| refuse("INVALID_READING", reason))?;
+    if !device.0.allows(super::SYSTEM, reading.hardware_id.as_str()) {
+        let reason = format!("the key may not write for {}", reading.hardware_id);
+        return Err(refuse("OUT_OF_SCOPE", reason));
+    }
+    Ok(reading)
+}
+
+impl ReadingBody<'_> {
+    fn parse(self) -> Result<Reading, String> {
+        fn field<T: TryFrom<String, Error: std::fmt::Display>>(
+            text: Cow<'_, str>,
+        ) -> Result<T, String> {
+            T::try_from(text.into_owned()).map_err(|error| error.to_string())
+        }
+        let mut sensors = BTreeMap::new();
+        for (name, value) in self.sensors {
+            // Exactly as it was sent: 22.50 is 22.5, and no digit is lost to binary fractions.
+            let number: Number = value
+                .get()
+                .parse()
+                .map_err(|_| format!("{name} must be a number of at most 38 digits"))?;
+            sensors.insert(field::<SensorName>(name)?, number);
+        }
+        let mut sensor_status = BTreeMap::new();
+        for (name, status) in self.sensor_status {
+            let status = SensorStatus::parse(&status).map_err(|error| error.to_string())?;
+            sensor_status.insert(field::<SensorName>(name)?, status);
+        }
+        let reading = Reading {
+            hardware_id: field(self.hardware_id)?,
+            batch_id: field(self.batch_id)?,
+            boot_id: self
+                .boot_id
+                .parse()
+                .map_err(|error| format!("boot_id: {error}"))?,
+            firmware_version: field(self.firmware_version)?,
+            timestamp: EpochMillis(self.timestamp_ms),
+            sensors,
+            sensor_status,
+            friendly_name: None,
+        };
+        reading.check().map_err(|error| error.to_string())
+    }
+}
+
+fn result(reading: Reading, outcome: Option<IngestOutcome>) -> ReadingResult {
+    let (status, code, reason) = match outcome {
+        Some(IngestOutcome::Stored) => (ReadingStatus::Stored, None, None),
+        Some(IngestOutcome::Duplicate) => (ReadingStatus::Duplicate, None, None),
+        Some(IngestOutcome::Expired) => (ReadingStatus::Expired, None, None),
+        Some(IngestOutcome::Rejected(ref rejection)) => {
+            let code = match rejection {
+                Rejection::BatchIdConflict => "BATCH_ID_CONFLICT",
+                Rejection::Unstorable(_) => "UNSTORABLE",
+            };
+            (
+                ReadingStatus::Rejected,
+                Some(code),
+                Some(rejection.to_string()),
+            )
+        }
+        // There is an outcome for every reading; without one it is not known to be stored.
+        None => (ReadingStatus::Rejected, Some("UNKNOWN"), None),
+    };
+    if let Some(outcome) = &outcome {
+        measure::reading(outcome);
+    }
+    ReadingResult {
+        batch_id: Some(reading.batch_id.to_string()),
+        status,
+        code,
+        reason,
+    }
+}
+
+fn rejected(refused: Refused) -> ReadingResult {
+    measure::reading_rejected();
+    ReadingResult {
+        batch_id: refused.batch_id,
+        status: ReadingStatus::Rejected,
+        code: Some(refused.code),
+        reason: Some(refused.reason),
+    }
+}
+
+/// The lists of ids that go with the results: no id is in both, and none twice.
+fn answer(results: Vec<ReadingResult>) -> IngestAnswer {
+    let mut acknowledged: Vec<String> = Vec::new();
+    let mut duplicate: Vec<String> = Vec::new();
+    for result in &results {
+        let Some(batch_id) = &result.batch_id else {
+            continue;
+        };
+        let list = match result.status {
+            ReadingStatus::Stored | ReadingStatus::Expired => &mut acknowledged,
+            ReadingStatus::Duplicate if !acknowledged.contains(batch_id) => &mut duplicate,
+            _ => continue,
+        };
+        if !list.contains(batch_id) {
+            list.push(batch_id.clone());
+        }
+    }
+    IngestAnswer {
+        acknowledged_batch_ids: acknowledged,
+        duplicate_batch_ids: duplicate,
+        results,
+    }
+}

@@ -1,0 +1,57 @@
+//! What the handlers work with.
+
+use std::sync::Arc;
+
+use homeport_systems::api_keys::ApiKeys;
+use homeport_systems::sensors::Sensors;
+use metrics_exporter_prometheus::PrometheusHandle;
+use subtle::ConstantTimeEq as _;
+
+use crate::limits::RateLimiter;
+use crate::measure::Gauges;
+
+/// Everything a handler may need; cheap to clone.
+#[derive(Clone)]
+pub struct AppState {
+    pub sensors: Sensors,
+    pub api_keys: Arc<ApiKeys>,
+    pub admin_token: AdminToken,
+    pub rate_limiter: Arc<RateLimiter>,
+    pub health: Arc<dyn Health>,
+    pub metrics: PrometheusHandle,
+    pub gauges: Arc<dyn Gauges>,
+}
+
+/// Whether the server can do its work.
+pub trait Health: Send + Sync + 'static {
+    /// Why requests that write would fail now, if they would.
+    fn problem(&self) -> Option<String>;
+}
+
+/// What operators prove themselves with. It never prints.
+#[derive(Clone)]
+pub struct AdminToken(Arc<str>);
+
+impl AdminToken {
+    #[must_use]
+    pub fn new(token: &str) -> Self {
+        Self(token.into())
+    }
+
+    /// Compares in a time that does not tell where two tokens differ.
+    pub(crate) fn is(&self, text: &str) -> bool {
+        self.0.as_bytes().ct_eq(text.as_bytes()).into()
+    }
+}
+
+impl std::fmt::Debug for AdminToken {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("AdminToken(…)")
+    }
+}
+
+impl std::fmt::Debug for AppState {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("AppState").finish_non_exhaustive()
+    }
+}

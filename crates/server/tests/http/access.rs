@@ -1,0 +1,199 @@
+//! Who gets in: keys, scopes, the admin token, rates; and `/v1/api-keys`.
+
+use crate::support::{ADMIN, Server};
+use homeport_server::RateLimit;
+use serde_json::{Value, json};
+
+const DEVICES: &str = "/v1/sensors/devices";
+
+fn registration(hardware_id: &str) -> Value {
+    json!({
+        "hardware_id": hardware_id, "boot_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+        "firmware_version": "1", "capabilities": {},
+    })
+}
+
+#[tokio::test]
+async fn nobody_gets_in_without_proof() {
+    let server = Server::start().await;
+    let wrong_key = "0".repeat(64);
+    for (headers, expected) in [
+        (vec![], (401, "TOKEN_MISSING")),
+        (vec![("authorization", "Basic xyz")], (401, "TOKEN_MISSING")),
+        (
+            vec![("authorization", "Bearer wrong")],
+            (401, "TOKEN_INVALID"),
+        ),
+        (vec![("x-api-key", "short")], (401, "KEY_INVALID")),
+        (
+            vec![("x-api-key", wrong_key.as_str())],
+            (401, "KEY_INVALID"),
+        ),
+    ] {
+        let answer = server.send("GET", DEVICES, &headers, None).await;
+        assert_eq!(answer.problem(), expected, "{headers:?}");
+    }
+    let data = server.send("POST", "/v1/sensors/data", &[], None).await;
+    assert_eq!(data.problem(), (401, "KEY_MISSING"));
+    let token = format!("Bearer {ADMIN}");
+    let operator = server
+        .send(
+            "POST",
+            "/v1/sensors/data",
+            &[("authorization", &token)],
+            None,
+        )
+        .await;
+    assert_eq!(operator.problem(), (401, "KEY_MISSING"));
+}
+
+#[tokio::test]
+async fn a_key_is_made_shown_once_listed_and_revoked() {
+    let server = Server::start().await;
+    let body = json!({"description": "greenhouse", "scopes": ["AA:BB:CC:DD:EE:FF"]});
+    let made = server.as_admin("POST", "/v1/api-keys", body).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let key = made.body["api_key"].as_str().expect("a key").to_owned();
+    assert_eq!(
+        server
+            .as_device(&key, "GET", DEVICES, Value::Null)
+            .await
+            .status,
+        200
+    );
+    let list = server.as_admin("GET", "/v1/api-keys", Value::Null).await;
+    assert_eq!(list.body["keys"][0]["description"], "greenhouse");
+    assert!(!list.body.to_string().contains(&key));
+    let path = format!(
+        "/v1/api-keys/{}",
+        made.body["key_id"].as_str().expect("an id")
+    );
+    let revoked = server.as_admin("DELETE", &path, Value::Null).await;
+    assert_eq!(revoked.body["is_active"], false);
+    let refused = server.as_device(&key, "GET", DEVICES, Value::Null).await;
+    assert_eq!(refused.problem(), (401, "KEY_INVALID"));
+    assert_eq!(
+        server.as_admin("DELETE", &path, Value::Null).await.status,
+        200
+    );
+}
+
+#[tokio::test]
+async fn keys_that_cannot_be_are_refused() {
+    let server = Server::start().await;
+    for body in [
+        json!({"description": ""}),
+        json!({"system": "toasters"}),
+        json!({"scopes": [""]}),
+        json!({"scope": ["typo"]}),
+    ] {
+        let answer = server.as_admin("POST", "/v1/api-keys", body.clone()).await;
+        assert_eq!(answer.problem(), (400, "INVALID_REQUEST"), "{body}");
+    }
+    let unknown = "/v1/api-keys/550e8400-e29b-41d4-a716-446655440000";
+    let missing = server.as_admin("DELETE", unknown, Value::Null).await;
+    assert_eq!(missing.problem(), (404, "KEY_NOT_FOUND"));
+    let none = server
+        .as_admin("DELETE", "/v1/api-keys/x", Value::Null)
+        .await;
+    assert_eq!(none.problem(), (400, "INVALID_REQUEST"));
+}
+
+#[tokio::test]
+async fn a_key_writes_only_for_what_is_in_its_scope() {
+    let server = Server::start().await;
+    let key = server.key_for(["AA:BB:CC:DD:EE:FF"]).await;
+    let path = "/v1/sensors/register";
+    let own = server
+        .as_device(&key, "POST", path, registration("AA:BB:CC:DD:EE:FF"))
+        .await;
+    assert_eq!(own.status, 200);
+    let other = server
+        .as_device(&key, "POST", path, registration("AA:BB:CC:DD:EE:00"))
+        .await;
+    assert_eq!(other.problem(), (403, "OUT_OF_SCOPE"));
+    let reading = json!({"readings": [{
+        "batch_id": "b", "hardware_id": "AA:BB:CC:DD:EE:00", "timestamp_ms": crate::support::NOW_MS,
+        "boot_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7", "firmware_version": "1", "sensors": {},
+    }]});
+    let answer = server
+        .as_device(&key, "POST", "/v1/sensors/data", reading)
+        .await;
+    assert_eq!(
+        answer.body["results"][0]["code"], "OUT_OF_SCOPE",
+        "{answer:?}"
+    );
+    assert_eq!(answer.body["acknowledged_batch_ids"], json!([]));
+}
+
+#[tokio::test]
+async fn a_key_that_asks_too_often_is_told_when_to_come_back() {
+    let limit = RateLimit {
+        per_second: 1.0,
+        burst: 2.0,
+    };
+    let server = Server::start_with(limit).await;
+    let key = server.key().await;
+    for _ in 0..2 {
+        assert_eq!(
+            server
+                .as_device(&key, "GET", DEVICES, Value::Null)
+                .await
+                .status,
+            200
+        );
+    }
+    let held = server.as_device(&key, "GET", DEVICES, Value::Null).await;
+    assert_eq!(held.problem(), (429, "RATE_LIMITED"));
+    assert_eq!(held.header("retry-after"), Some("1"));
+    let other = server.key().await;
+    assert_eq!(
+        server
+            .as_device(&other, "GET", DEVICES, Value::Null)
+            .await
+            .status,
+        200
+    );
+    server.clock.advance_ms(1000);
+    assert_eq!(
+        server
+            .as_device(&key, "GET", DEVICES, Value::Null)
+            .await
+            .status,
+        200
+    );
+}
+
+#[tokio::test]
+async fn a_requests_id_is_kept_when_it_can_be_logged() {
+    let server = Server::start().await;
+    let kept = server
+        .send("GET", "/healthz", &[("x-request-id", "abc-1.2")], None)
+        .await;
+    assert_eq!(kept.header("x-request-id"), Some("abc-1.2"));
+    let long = "x".repeat(65);
+    for bad in ["two words", "a\"b", long.as_str()] {
+        let made = server
+            .send("GET", "/healthz", &[("x-request-id", bad)], None)
+            .await;
+        assert_ne!(made.header("x-request-id"), Some(bad));
+    }
+}
+
+#[tokio::test]
+async fn the_document_and_its_page_are_served() {
+    let server = Server::start().await;
+    let document = server.send("GET", "/openapi.json", &[], None).await;
+    assert_eq!(document.body["openapi"], "3.1.0");
+    let paths = document.body["paths"].as_object().expect("paths");
+    assert!(paths.contains_key("/v1/sensors/devices/{hardware_id}/readings"));
+    let page = server.send("GET", "/docs", &[], None).await;
+    assert!(page.body.as_str().expect("text").contains("Homeport API"));
+    for path in ["/healthz", "/readyz", "/metrics"] {
+        assert_eq!(
+            server.send("GET", path, &[], None).await.status,
+            200,
+            "{path}"
+        );
+    }
+}

@@ -1,0 +1,189 @@
+//! A real server with a real engine on a port of its own, and a client that shows what it gets.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use homeport_engine::{Engine, Options};
+use homeport_server::{AdminToken, AppState, Gauges, Health, RateLimit, RateLimiter};
+use homeport_store::{Clock, ManualClock, Store};
+use homeport_systems::api_keys::{ApiKeys, NewApiKey, Pepper};
+use homeport_systems::sensors::{Sensors, Settings};
+use serde_json::Value;
+
+pub(crate) const ADMIN: &str = "admin-token-of-the-tests";
+/// 2027-01-15T08:00:00Z
+pub(crate) const NOW_MS: i64 = 1_800_000_000_000;
+
+pub(crate) struct Server {
+    address: String,
+    pub(crate) engine: Engine,
+    pub(crate) api_keys: Arc<ApiKeys>,
+    pub(crate) clock: Arc<ManualClock>,
+    _directory: tempfile::TempDir,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Value,
+}
+
+struct Quiet;
+
+impl Health for Quiet {
+    fn problem(&self) -> Option<String> {
+        None
+    }
+}
+
+impl Gauges for Quiet {
+    fn read(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+}
+
+impl Server {
+    pub(crate) async fn start() -> Self {
+        Self::start_with(RateLimit::default()).await
+    }
+
+    pub(crate) async fn start_with(limit: RateLimit) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let clock = Arc::new(ManualClock::at_ms(NOW_MS));
+        let options = Options {
+            clock: Arc::clone(&clock) as _,
+            background_sweep: false,
+            ..Options::default()
+        };
+        let engine = Engine::open(directory.path(), options).expect("opens");
+        let tables = [
+            homeport_systems::sensors::schema::tables(),
+            homeport_systems::api_keys::schema::tables(),
+        ]
+        .concat();
+        engine.ensure_tables(&tables).await.expect("tables");
+        let store: Arc<dyn Store> = Arc::new(engine.clone());
+        let time: Arc<dyn Clock> = Arc::clone(&clock) as _;
+        let pepper = Pepper::new("pepper".to_owned());
+        let api_keys = Arc::new(ApiKeys::new(Arc::clone(&store), Arc::clone(&time), pepper));
+        let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+        let state = AppState {
+            sensors: Sensors::new(store, Arc::clone(&time), Settings::default()),
+            api_keys: Arc::clone(&api_keys),
+            admin_token: AdminToken::new(ADMIN),
+            rate_limiter: Arc::new(RateLimiter::new(limit, time)),
+            health: Arc::new(Quiet),
+            metrics: recorder.handle(),
+            gauges: Arc::new(Quiet),
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("a port");
+        let address = format!("http://{}", listener.local_addr().expect("an address"));
+        tokio::spawn(async move { axum::serve(listener, homeport_server::router(state)).await });
+        Self {
+            address,
+            engine,
+            api_keys,
+            clock,
+            _directory: directory,
+        }
+    }
+
+    pub(crate) async fn key(&self) -> String {
+        self.key_for([]).await
+    }
+
+    pub(crate) async fn key_for<const N: usize>(&self, scopes: [&str; N]) -> String {
+        let new = NewApiKey {
+            scopes: scopes
+                .map(str::to_owned)
+                .into_iter()
+                .collect::<BTreeSet<_>>(),
+            ..NewApiKey::default()
+        };
+        let (_, raw) = self.api_keys.create(new).await.expect("a key");
+        raw.reveal().to_owned()
+    }
+
+    /// Sends a request with headers and, perhaps, a body.
+    pub(crate) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<String>,
+    ) -> Answer {
+        let mut request = ureq::http::Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.address));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(body.unwrap_or_default()).expect("a request");
+        tokio::task::spawn_blocking(move || {
+            let agent: ureq::Agent = ureq::Agent::config_builder()
+                .http_status_as_error(false)
+                .allow_non_standard_methods(true)
+                .build()
+                .into();
+            let mut response = agent.run(request).expect("an answer");
+            let text = response.body_mut().read_to_string().expect("a body");
+            let headers = response.headers().iter();
+            Answer {
+                status: response.status().as_u16(),
+                headers: headers
+                    .map(|(name, value)| {
+                        let value = value.to_str().expect("text");
+                        (name.to_string(), value.to_owned())
+                    })
+                    .collect(),
+                body: serde_json::from_str(&text).unwrap_or(Value::String(text)),
+            }
+        })
+        .await
+        .expect("no panic")
+    }
+
+    pub(crate) async fn as_device(
+        &self,
+        key: &str,
+        method: &str,
+        path: &str,
+        body: Value,
+    ) -> Answer {
+        let body = (!body.is_null()).then(|| body.to_string());
+        self.send(method, path, &[("x-api-key", key)], body).await
+    }
+
+    pub(crate) async fn as_admin(&self, method: &str, path: &str, body: Value) -> Answer {
+        let token = format!("Bearer {ADMIN}");
+        let body = (!body.is_null()).then(|| body.to_string());
+        self.send(method, path, &[("authorization", &token)], body)
+            .await
+    }
+}
+
+impl Answer {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(header, _)| header == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// The status and the code of a problem, which must look like one.
+    pub(crate) fn problem(&self) -> (u16, &str) {
+        assert_eq!(
+            self.header("content-type"),
+            Some("application/problem+json"),
+            "{self:?}"
+        );
+        assert_eq!(self.body["status"], self.status);
+        assert_eq!(
+            self.body["request_id"].as_str(),
+            self.header("x-request-id")
+        );
+        (self.status, self.body["code"].as_str().expect("a code"))
+    }
+}
