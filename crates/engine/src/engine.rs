@@ -27,8 +27,8 @@ use crate::read::StoredPage;
 use crate::record::StoredItem;
 use crate::shared::{Shared, stopped};
 use crate::sweep::{self, Due, Swept};
-use crate::table::TableDescription;
-use crate::{backup, check, jobs, journal, layout, tables};
+use crate::table::{TableDescription, TableExtent, TableView};
+use crate::{backup, check, extent, jobs, journal, layout, tables};
 
 /// Journals may take this much before what they hold is forced into the tables' own files; it
 /// bounds what a start after a crash has to read again.
@@ -138,7 +138,33 @@ impl Engine {
     /// # Errors
     /// When it exists or its schema cannot be.
     pub async fn create_table(&self, schema: TableSchema) -> Result<TableDescription, TableError> {
-        self.shared().create_table(schema).await
+        self.shared().create_table(schema, String::new()).await
+    }
+
+    /// Makes a table with what a protocol keeps with it.
+    ///
+    /// # Errors
+    /// When it exists or its schema cannot be.
+    pub async fn create_table_with(
+        &self,
+        schema: TableSchema,
+        settings: String,
+    ) -> Result<TableDescription, TableError> {
+        self.shared().create_table(schema, settings).await
+    }
+
+    /// Changes what a protocol keeps with a table.
+    ///
+    /// # Errors
+    /// When the table does not exist.
+    pub async fn change_settings(
+        &self,
+        table: &str,
+        change: impl FnOnce(&str) -> String + Send + 'static,
+    ) -> Result<(), TableError> {
+        self.shared()
+            .change_settings(table.to_owned(), change)
+            .await
     }
 
     /// Removes a table with everything in it.
@@ -198,6 +224,26 @@ impl Engine {
         self.shared().describe_table(name)
     }
 
+    /// A table as it is now.
+    ///
+    /// # Errors
+    /// When it does not exist.
+    pub fn table(&self, name: &str) -> Result<TableView, StoreError> {
+        self.shared().catalogue.table(name).map(TableView)
+    }
+
+    /// How much a table and its indexes hold: counted where that is quick, otherwise estimated.
+    ///
+    /// # Errors
+    /// When it does not exist or cannot be read.
+    pub async fn table_extent(&self, name: &str) -> Result<TableExtent, StoreError> {
+        let shared = Arc::clone(self.shared());
+        let table = shared.catalogue.table(name)?;
+        tokio::task::spawn_blocking(move || extent::of_table(&shared, &table))
+            .await
+            .map_err(|_| stopped())?
+    }
+
     /// The names of all tables, in order.
     #[must_use]
     pub fn table_names(&self) -> Vec<String> {
@@ -214,6 +260,18 @@ impl Engine {
     /// When the table does not exist or the key is not one of it.
     pub fn get_stored(&self, request: &Get) -> Result<Option<StoredItem>, StoreError> {
         self.shared().get(request)
+    }
+
+    /// Several items as they were at one moment, in the order of the requests, decoded when they
+    /// are looked at; the requests' projections are left to the caller.
+    ///
+    /// # Errors
+    /// When a table does not exist or a key is not one of it.
+    pub fn get_stored_together(
+        &self,
+        requests: &[Get],
+    ) -> Result<Vec<Option<StoredItem>>, StoreError> {
+        self.shared().transact_get(requests)
     }
 
     /// A page of a query whose items are decoded when they are looked at; the request's projection

@@ -8,6 +8,7 @@ use homeport_item::{Item, Value};
 use homeport_store::{CancelReason, Returning, StoreError, TransactError};
 
 use crate::catalogue::Catalogue;
+use crate::cost::WriteCost;
 use crate::error::unavailable;
 use crate::group::{Group, Mutation};
 use crate::prepare::{Prepared, PreparedAction, Write};
@@ -17,8 +18,19 @@ use crate::tokens::{self, Repeat};
 
 const TOO_LARGE: &str = "Item size to update has exceeded the maximum allowed size";
 
-/// What a transaction came to: the attributes that its only action asked for.
-pub(crate) type Outcome = Result<Option<Item>, TransactError>;
+/// What a transaction came to.
+pub(crate) type Outcome = Result<Done, TransactError>;
+
+/// A transaction that happened.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Done {
+    /// The attributes that its only action asked for.
+    pub(crate) returned: Option<Item>,
+    /// What its actions cost, where that was asked for.
+    pub(crate) costs: Vec<WriteCost>,
+    /// Its token was seen before: it had happened already.
+    pub(crate) repeated: bool,
+}
 
 /// Evaluates a transaction and, if all of it holds, adds its writes to the group.
 ///
@@ -29,8 +41,17 @@ pub(crate) fn transaction(
     prepared: Prepared,
 ) -> Result<Outcome, StoreError> {
     if let Some(token) = &prepared.token {
-        match tokens::seen(group, token)? {
-            Repeat::Same => return Ok(Ok(None)),
+        let seen = match tokens::seen(group, token) {
+            Ok(seen) => seen,
+            Err(error) => return Ok(Err(error.into())),
+        };
+        match seen {
+            Repeat::Same => {
+                return Ok(Ok(Done {
+                    repeated: true,
+                    ..Done::default()
+                }));
+            }
             Repeat::Different => return Ok(Err(TransactError::TokenMismatch)),
             Repeat::No => {}
         }
@@ -39,10 +60,11 @@ pub(crate) fn transaction(
     let mut decided = Vec::with_capacity(count);
     let mut reasons: Vec<CancelReason> = Vec::new();
     for (at, action) in prepared.actions.into_iter().enumerate() {
-        match decide(group, catalogue, action)? {
-            Ok(change) => decided.push(change),
-            Err(Refusal::Store(error)) => return Ok(Err(error.into())),
-            Err(Refusal::Reason(reason)) => {
+        match decide(group, catalogue, action) {
+            Ok(Ok(change)) => decided.push(change),
+            // Nothing of it is in the group yet: what cannot be read fails this one alone.
+            Err(error) | Ok(Err(Refusal::Store(error))) => return Ok(Err(error.into())),
+            Ok(Err(Refusal::Reason(reason))) => {
                 reasons.resize(count, CancelReason::None);
                 reasons[at] = reason;
             }
@@ -51,9 +73,10 @@ pub(crate) fn transaction(
     if !reasons.is_empty() {
         return Ok(Err(TransactError::Cancelled(reasons)));
     }
-    let mut returned = None;
+    let mut done = Done::default();
     for change in decided {
-        returned = change.returned.or(returned);
+        done.returned = change.returned.or(done.returned);
+        done.costs.extend(change.cost);
         if let Some(write) = change.write {
             let table = catalogue.by_id(write.table).ok_or_else(|| {
                 StoreError::Unavailable("a table vanished while it was written".to_owned())
@@ -70,7 +93,7 @@ pub(crate) fn transaction(
     if let Some(token) = &prepared.token {
         tokens::remember(group, token);
     }
-    Ok(Ok(returned))
+    Ok(Ok(done))
 }
 
 /// Why an action does not happen.
@@ -85,6 +108,7 @@ enum Refusal {
 struct Decided {
     write: Option<DecidedWrite>,
     returned: Option<Item>,
+    cost: Option<WriteCost>,
 }
 
 struct DecidedWrite {
@@ -121,6 +145,7 @@ fn decide(
         None => false,
     };
     let visible = stored.filter(|_| !old_expired);
+    let visible_value = old.as_ref().filter(|_| !old_expired);
     if let Some(condition) = &action.condition {
         let holds = match &visible {
             Some(record) => condition.matches(record),
@@ -145,14 +170,15 @@ fn decide(
             Ok(None)
         }
     };
-    let (new, returned) = match action.write {
+    let (new, returned) = match &action.write {
         Write::Check => {
             return Ok(Ok(Decided {
                 write: None,
                 returned: None,
+                cost: cost(&action, table, visible_value, visible_value)?,
             }));
         }
-        Write::Put(value) => (Some(value), all_old(visible)?),
+        Write::Put(value) => (Some(value.clone()), all_old(visible)?),
         Write::Delete => {
             let returned = all_old(visible)?;
             if old.is_none() || old_expired {
@@ -160,12 +186,13 @@ fn decide(
                 return Ok(Ok(Decided {
                     write: None,
                     returned,
+                    cost: cost(&action, table, None, None)?,
                 }));
             }
             (None, returned)
         }
         Write::Update(key, update) => {
-            match updated(table, action.returning, visible, key, &update)? {
+            match updated(table, action.returning, visible, key, update)? {
                 Ok((value, returned)) => (Some(value), returned),
                 Err(refused) => {
                     return Ok(Err(Refusal::Reason(CancelReason::Invalid(refused))));
@@ -173,7 +200,9 @@ fn decide(
             }
         }
     };
+    let cost = cost(&action, table, visible_value, new.as_ref())?;
     Ok(Ok(Decided {
+        cost,
         write: Some(DecidedWrite {
             table: table.id(),
             key: action.key,
@@ -185,12 +214,27 @@ fn decide(
     }))
 }
 
+/// What a write costs, if that was asked for.
+fn cost(
+    action: &PreparedAction,
+    table: &Table,
+    old: Option<&UserValue>,
+    new: Option<&UserValue>,
+) -> Result<Option<WriteCost>, StoreError> {
+    if !action.measure {
+        return Ok(None);
+    }
+    WriteCost::of(table, &action.key, old, new)
+        .map(Some)
+        .map_err(unavailable)
+}
+
 /// The stored value after an update and what the update answers with, or why it cannot be.
 fn updated(
     table: &Table,
     returning: Returning,
     visible: Option<Record<'_>>,
-    key: Item,
+    key: &Item,
     update: &Update,
 ) -> Result<Result<(UserValue, Option<Item>), String>, StoreError> {
     if returning == Returning::Nothing
@@ -202,7 +246,7 @@ fn updated(
     }
     let mut item = match visible {
         Some(record) => record.to_item().map_err(unavailable)?,
-        None => key,
+        None => key.clone(),
     };
     let before = match returning {
         Returning::AllOld | Returning::UpdatedOld if visible.is_some() => Some(item.clone()),
@@ -291,6 +335,7 @@ fn needs_old(table: &Table, action: &PreparedAction) -> bool {
         || table.schema().stream.is_some();
     upkeep
         || action.condition.is_some()
+        || action.measure
         || action.returning != Returning::Nothing
         || !matches!(action.write, Write::Put(_))
 }

@@ -9,11 +9,13 @@ mod catalogue;
 mod changes;
 mod check;
 mod committer;
+mod cost;
 mod directory;
 mod disk_room;
 mod engine;
 mod error;
 mod evaluate;
+mod extent;
 mod group;
 mod jobs;
 mod journal;
@@ -31,10 +33,12 @@ mod sweep;
 mod table;
 mod tables;
 mod tokens;
+mod write;
 
 pub use backup::{BackupError, BackupSummary, restore};
 pub use changes::{Change, ChangeKind, ChangePage};
 pub use check::CheckReport;
+pub use cost::{IndexCost, WriteCost};
 pub use engine::{CHANGES_PAGE_MAX, Engine};
 pub use error::{OpenError, TableError};
 pub use metrics::MetricsSnapshot;
@@ -42,7 +46,8 @@ pub use options::{Durability, Options};
 pub use read::StoredPage;
 pub use record::StoredItem;
 pub use sweep::Swept;
-pub use table::{IndexState, TableDescription};
+pub use table::{Extent, IndexState, TableDescription, TableExtent, TableView};
+pub use write::{TransactionDone, Written};
 
 // Who opens an engine sets its clock.
 pub use homeport_store::{Clock, ManualClock, SystemClock};

@@ -45,6 +45,8 @@ pub(crate) struct PreparedAction {
     pub(crate) condition: Option<Condition>,
     pub(crate) returning: Returning,
     pub(crate) old_on_failure: bool,
+    /// Whether to work out what the write costs, which takes the item as it was.
+    pub(crate) measure: bool,
 }
 
 #[derive(Debug)]
@@ -56,12 +58,38 @@ pub(crate) enum Write {
     Check,
 }
 
+impl Prepared {
+    /// Has every action say what it costs.
+    pub(crate) fn measured(mut self, measure: bool) -> Self {
+        for action in &mut self.actions {
+            action.measure = measure;
+        }
+        self
+    }
+}
+
+/// Why a transaction cannot be prepared.
+#[derive(Debug)]
+pub(crate) enum Unprepared {
+    /// The action at this position is at fault.
+    Action(usize, StoreError),
+    Whole(StoreError),
+}
+
+impl From<Unprepared> for StoreError {
+    fn from(unprepared: Unprepared) -> Self {
+        match unprepared {
+            Unprepared::Action(_, error) | Unprepared::Whole(error) => error,
+        }
+    }
+}
+
 /// Checks and encodes a transaction.
 pub(crate) fn transaction(
     catalogue: &Catalogue,
     transaction: Transaction,
-) -> Result<Prepared, StoreError> {
-    let invalid = |text: &str| Err(StoreError::Invalid(text.to_owned()));
+) -> Result<Prepared, Unprepared> {
+    let invalid = |text: &str| Err(Unprepared::Whole(StoreError::Invalid(text.to_owned())));
     if transaction.actions.is_empty() {
         return invalid("a transaction must have at least one action");
     }
@@ -80,8 +108,9 @@ pub(crate) fn transaction(
     };
     let mut bytes = 0;
     let mut actions = Vec::with_capacity(transaction.actions.len());
-    for action in transaction.actions {
-        let (prepared, size) = prepare_action(catalogue, action)?;
+    for (at, action) in transaction.actions.into_iter().enumerate() {
+        let (prepared, size) =
+            prepare_action(catalogue, action).map_err(|error| Unprepared::Action(at, error))?;
         bytes += size;
         actions.push(prepared);
     }
@@ -138,6 +167,7 @@ fn prepare_action(
                 condition: put.condition,
                 returning: put.returning,
                 old_on_failure: put.old_on_failure,
+                measure: false,
             };
             Ok((action, size))
         }
@@ -162,6 +192,7 @@ fn prepare_action(
                 condition: update.condition,
                 returning: update.returning,
                 old_on_failure: update.old_on_failure,
+                measure: false,
             };
             Ok((action, size))
         }
@@ -179,6 +210,7 @@ fn prepare_action(
                 condition: delete.condition,
                 returning: delete.returning,
                 old_on_failure: delete.old_on_failure,
+                measure: false,
             };
             Ok((action, delete.key.size()))
         }
@@ -191,6 +223,7 @@ fn prepare_action(
                 condition: Some(check.condition),
                 returning: Returning::Nothing,
                 old_on_failure: check.old_on_failure,
+                measure: false,
             };
             Ok((action, check.key.size()))
         }
@@ -213,6 +246,17 @@ fn operand_size(operand: &UpdateOperand) -> usize {
         | UpdateOperand::Plus(left, right)
         | UpdateOperand::Minus(left, right) => operand_size(left) + operand_size(right),
     }
+}
+
+/// Whether two of the single writes are on one item.
+pub(crate) fn write_twice(prepared: &[Prepared]) -> bool {
+    let mut items: Vec<_> = prepared
+        .iter()
+        .flat_map(|prepared| &prepared.actions)
+        .map(|action| (action.table.id(), &action.key))
+        .collect();
+    items.sort_unstable();
+    items.windows(2).any(|pair| pair[0] == pair[1])
 }
 
 fn has_repeated_item(actions: &[PreparedAction]) -> bool {

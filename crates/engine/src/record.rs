@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use fjall::{UserKey, UserValue};
 use homeport_item::binary::{self, DecodeError};
-use homeport_item::expression::{Document, Path};
+use homeport_item::expression::{Document, Path, Projection};
+use homeport_item::json;
 use homeport_item::key::KeyDecodeError;
 use homeport_item::schema::{IndexProjection, IndexSchema, KeySchema};
 use homeport_item::{Item, ItemRef, Number, Value};
@@ -68,6 +69,11 @@ fn split_size(value: &[u8]) -> Result<(usize, &[u8]), DecodeError> {
         }
     }
     Err(DecodeError::Damaged)
+}
+
+/// What the item behind a stored value counts for.
+pub(crate) fn size_of(value: &[u8]) -> Result<usize, DecodeError> {
+    split_size(value).map(|(size, _)| size)
 }
 
 /// A stored item, borrowed.
@@ -182,6 +188,29 @@ impl<'a> Record<'a> {
             .transpose()
     }
 
+    fn write_json(&self, out: &mut Vec<u8>) -> Result<(), DecodeError> {
+        let (partition, sort) = self.key_values()?;
+        out.push(b'{');
+        write_entry(&self.schema.partition.name, &partition, out);
+        if let (Some(attribute), Some(sort)) = (&self.schema.sort, &sort) {
+            out.push(b',');
+            write_entry(&attribute.name, sort, out);
+        }
+        for entry in self.body.entries() {
+            let (name, value) = entry?;
+            let name = std::str::from_utf8(name).map_err(|_| DecodeError::Damaged)?;
+            if !self.shows(name) {
+                continue;
+            }
+            out.push(b',');
+            json::write_string(name, out);
+            out.push(b':');
+            json::write_value_ref(value, out)?;
+        }
+        out.push(b'}');
+        Ok(())
+    }
+
     /// When the item expires, if it does.
     pub(crate) fn expires_at(&self, ttl_attribute: &str) -> Result<Option<u64>, DecodeError> {
         let number = if self.schema.has(ttl_attribute) {
@@ -260,6 +289,12 @@ pub(crate) fn oldest_expiry_secs(now_secs: i64) -> u64 {
     u64::try_from(now_secs - EXPIRY_AGE_MAX_SECS).unwrap_or(0)
 }
 
+fn write_entry(name: &str, value: &Value, out: &mut Vec<u8>) {
+    json::write_string(name, out);
+    out.push(b':');
+    json::write_value(value, out);
+}
+
 fn damaged(_: KeyDecodeError) -> DecodeError {
     DecodeError::Damaged
 }
@@ -305,6 +340,35 @@ impl StoredItem {
     /// When its bytes are damaged.
     pub fn key(&self) -> Result<Item, DecodeError> {
         self.record()?.key_item()
+    }
+
+    /// Appends the item's JSON form, straight from its bytes.
+    ///
+    /// # Errors
+    /// When its bytes are damaged; what was appended is to be thrown away then.
+    pub fn write_json(&self, out: &mut Vec<u8>) -> Result<(), DecodeError> {
+        self.record()?.write_json(out)
+    }
+
+    /// The part of the item that is asked for.
+    ///
+    /// # Errors
+    /// When its bytes are damaged.
+    pub fn project(&self, projection: &Projection) -> Result<Item, DecodeError> {
+        projection.read(&self.record()?)
+    }
+
+    /// As [`StoredItem::write_json`], of the part that is asked for.
+    ///
+    /// # Errors
+    /// When its bytes are damaged.
+    pub fn write_projected_json(
+        &self,
+        projection: &Projection,
+        out: &mut Vec<u8>,
+    ) -> Result<(), DecodeError> {
+        json::write_item(&self.project(projection)?, out);
+        Ok(())
     }
 
     /// What the item counts for, as DynamoDB counts.
@@ -354,6 +418,9 @@ mod tests {
         assert_eq!(record.attribute("sk"), Ok(Some(Value::from(7))));
         assert_eq!(record.expires_at("ttl"), Ok(Some(12)));
         assert_eq!(record.expires_at("x"), Ok(None));
+        let mut json = Vec::new();
+        record.write_json(&mut json).unwrap();
+        assert_eq!(serde_json::from_slice::<Item>(&json).unwrap(), item);
         assert!(!value.windows(2).any(|bytes| bytes == b"pk"));
     }
 

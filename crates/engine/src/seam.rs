@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use homeport_item::Item;
 use homeport_item::schema::TableSchema;
 use homeport_store::{
-    Action, BATCH_WRITE_MAX, BatchGet, BatchGetAnswer, BatchWrite, BatchWriteAnswer, CancelReason,
-    Delete, Get, Page, Put, Query, Scan, Store, StoreError, TransactError, Transaction, Update,
-    WriteError, WriteRequest,
+    Action, BATCH_WRITE_MAX, BatchGet, BatchGetAnswer, BatchWrite, BatchWriteAnswer, Delete, Get,
+    Page, Put, Query, Scan, Store, StoreError, TransactError, Transaction, Update, WriteError,
+    WriteRequest,
 };
 
 use crate::engine::Engine;
@@ -43,15 +43,15 @@ impl Store for Engine {
     }
 
     async fn put(&self, request: Put) -> Result<Option<Item>, WriteError> {
-        self.write_one(request).await
+        Ok(self.write(request, false).await?.attributes)
     }
 
     async fn update(&self, request: Update) -> Result<Option<Item>, WriteError> {
-        self.write_one(request).await
+        Ok(self.write(request, false).await?.attributes)
     }
 
     async fn delete(&self, request: Delete) -> Result<Option<Item>, WriteError> {
-        self.write_one(request).await
+        Ok(self.write(request, false).await?.attributes)
     }
 
     async fn query(&self, request: Query) -> Result<Page, StoreError> {
@@ -85,13 +85,7 @@ impl Store for Engine {
             .iter()
             .map(|write| prepare::action(&catalogue, action_of(write.clone())))
             .collect::<Result<Vec<_>, _>>()?;
-        let mut items: Vec<_> = prepared
-            .iter()
-            .flat_map(|prepared| &prepared.actions)
-            .map(|action| (action.table.id(), action.key.clone()))
-            .collect();
-        items.sort_unstable();
-        if items.windows(2).any(|pair| pair[0] == pair[1]) {
+        if prepare::write_twice(&prepared) {
             return Err(StoreError::Invalid(
                 "Provided list of item keys contains duplicates".to_owned(),
             ));
@@ -124,7 +118,8 @@ impl Store for Engine {
     }
 
     async fn transact(&self, transaction: Transaction) -> Result<(), TransactError> {
-        let prepared = prepare::transaction(&self.shared().catalogue.now(), transaction)?;
+        let prepared = prepare::transaction(&self.shared().catalogue.now(), transaction)
+            .map_err(StoreError::from)?;
         let mut outcomes = self.shared().submit(vec![prepared]).await;
         outcomes
             .pop()
@@ -145,7 +140,7 @@ impl Store for Engine {
                     prepared.push(ready);
                     answers.push(Ok(()));
                 }
-                Err(error) => answers.push(Err(error.into())),
+                Err(error) => answers.push(Err(StoreError::from(error).into())),
             }
         }
         if prepared.is_empty() {
@@ -163,21 +158,6 @@ impl Store for Engine {
 }
 
 impl Engine {
-    async fn write_one(&self, action: impl Into<Action>) -> Result<Option<Item>, WriteError> {
-        let prepared = prepare::action(&self.shared().catalogue.now(), action)?;
-        let mut outcomes = self.shared().submit(vec![prepared]).await;
-        let outcome = outcomes.pop().unwrap_or_else(|| Err(stopped().into()));
-        outcome.map_err(|error| match error {
-            TransactError::Store(error) => error.into(),
-            TransactError::Cancelled(mut reasons) => match reasons.pop() {
-                Some(CancelReason::ConditionFailed { old }) => WriteError::ConditionFailed { old },
-                Some(CancelReason::Invalid(text)) => StoreError::Invalid(text).into(),
-                _ => StoreError::Throttled.into(),
-            },
-            TransactError::TokenMismatch => StoreError::Invalid(error.to_string()).into(),
-        })
-    }
-
     async fn ensure_table(&self, schema: &TableSchema) -> Result<(), TableError> {
         match self.create_table(schema.clone()).await {
             Ok(_) => return Ok(()),

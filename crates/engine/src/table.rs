@@ -24,6 +24,9 @@ pub(crate) struct TableRecord {
     pub(crate) next_index_id: u32,
     /// Work on the expiry of older items that is not done yet.
     pub(crate) expiry_job: Option<ExpiryJob>,
+    /// What a protocol keeps with the table; the engine never looks into it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) settings: String,
 }
 
 /// What a change of a table's time to live leaves to be done in the background.
@@ -280,6 +283,33 @@ pub struct TableDescription {
     pub expiry_is_changing: bool,
     /// Identifies this table among all that ever had its name.
     pub id: u32,
+    /// What a protocol keeps with the table, as it was given.
+    pub settings: String,
+}
+
+/// A table as it is now, without copying its schema.
+#[derive(Debug, Clone)]
+pub struct TableView(pub(crate) Arc<Table>);
+
+impl TableView {
+    #[must_use]
+    pub fn schema(&self) -> &TableSchema {
+        self.0.schema()
+    }
+}
+
+/// How much a table or an index holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Extent {
+    pub items: u64,
+    pub bytes: u64,
+}
+
+/// How much a table and each index of its schema hold, in the schema's order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TableExtent {
+    pub table: Extent,
+    pub indexes: Vec<Extent>,
 }
 
 impl TableDescription {
@@ -290,6 +320,7 @@ impl TableDescription {
             index_states: table.indexes.iter().map(|index| index.state).collect(),
             expiry_is_changing: table.record.expiry_job.is_some(),
             id: table.id(),
+            settings: table.record.settings.clone(),
         }
     }
 }

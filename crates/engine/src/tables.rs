@@ -26,10 +26,26 @@ impl Shared {
     pub(crate) async fn create_table(
         &self,
         schema: TableSchema,
+        settings: String,
     ) -> Result<TableDescription, TableError> {
         schema.check()?;
-        self.change_tables(move |committer| create(committer, schema))
+        self.change_tables(move |committer| create(committer, schema, settings))
             .await
+    }
+
+    pub(crate) async fn change_settings(
+        &self,
+        table: String,
+        change: impl FnOnce(&str) -> String + Send + 'static,
+    ) -> Result<(), TableError> {
+        self.change_tables(move |committer| {
+            alter(committer, &table, |record| {
+                record.settings = change(&record.settings);
+                Ok(())
+            })
+            .map(|_| ())
+        })
+        .await
     }
 
     pub(crate) async fn delete_table(&self, name: String) -> Result<TableDescription, TableError> {
@@ -148,7 +164,11 @@ impl Shared {
     }
 }
 
-fn create(committer: &mut Committer, schema: TableSchema) -> Result<TableDescription, TableError> {
+fn create(
+    committer: &mut Committer,
+    schema: TableSchema,
+    settings: String,
+) -> Result<TableDescription, TableError> {
     let shared = Arc::clone(&committer.shared);
     let mut catalogue = Catalogue::clone(&shared.catalogue.now());
     if catalogue.get(&schema.name).is_ok() {
@@ -168,6 +188,7 @@ fn create(committer: &mut Committer, schema: TableSchema) -> Result<TableDescrip
         next_index_id: u32::try_from(index_count).unwrap_or(u32::MAX),
         schema,
         expiry_job: None,
+        settings,
     };
     catalogue.next_id += 1;
     // The keyspaces come first: a crash in between leaves empty ones, which the next start drops.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use homeport_engine::{Durability, Options};
 use homeport_server::RateLimit;
+use homeport_wire::{Config, Credential};
 
 const MEBIBYTE: u64 = 1024 * 1024;
 const SECS_PER_DAY: i64 = 24 * 60 * 60;
@@ -95,6 +96,76 @@ pub(crate) struct ServeSettings {
     #[arg(long, env = "HOMEPORT_CACHE_MIB", default_value_t = 64, value_name = "MIB",
           value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
     pub(crate) cache_mib: u64,
+
+    #[command(flatten)]
+    pub(crate) dynamodb: DynamodbSettings,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DynamodbSettings {
+    /// Where DynamoDB's protocol is served; without an access key only on this machine
+    #[arg(
+        long,
+        env = "HOMEPORT_DYNAMODB_LISTEN",
+        default_value = "127.0.0.1:8000",
+        value_name = "ADDRESS"
+    )]
+    pub(crate) dynamodb_listen: SocketAddr,
+
+    /// The region in ARNs
+    #[arg(
+        long,
+        env = "HOMEPORT_DYNAMODB_REGION",
+        default_value = "us-east-1",
+        value_name = "REGION"
+    )]
+    pub(crate) dynamodb_region: String,
+
+    /// The access key id that requests must be signed with
+    #[arg(
+        long,
+        env = "HOMEPORT_DYNAMODB_ACCESS_KEY_ID",
+        value_name = "ID",
+        requires = "dynamodb_secret_access_key"
+    )]
+    pub(crate) dynamodb_access_key_id: Option<String>,
+
+    /// Its secret; better given in the environment than on the command line
+    #[arg(
+        long,
+        env = "HOMEPORT_DYNAMODB_SECRET_ACCESS_KEY",
+        value_name = "SECRET",
+        hide_env_values = true,
+        requires = "dynamodb_access_key_id"
+    )]
+    dynamodb_secret_access_key: Option<Secret>,
+
+    /// Connections that are served at one time
+    #[arg(
+        long,
+        env = "HOMEPORT_DYNAMODB_CONNECTIONS",
+        default_value_t = 1024,
+        value_name = "COUNT"
+    )]
+    pub(crate) dynamodb_connections: usize,
+}
+
+/// A text that no log and no message shows.
+#[derive(Clone)]
+struct Secret(String);
+
+impl std::str::FromStr for Secret {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("(secret)")
+    }
 }
 
 #[derive(Debug, Args)]
@@ -122,6 +193,23 @@ pub(crate) enum DurabilitySetting {
     /// When the operating system has it, which writes it to disk every 50 ms: a power cut may take
     /// the last moments with it
     Relaxed,
+}
+
+impl DynamodbSettings {
+    pub(crate) fn config(&self) -> Config {
+        let id = self.dynamodb_access_key_id.as_ref();
+        let secret = self.dynamodb_secret_access_key.as_ref();
+        Config {
+            region: self.dynamodb_region.clone(),
+            credentials: id
+                .zip(secret)
+                .map(|(id, secret)| Credential::new(id, &secret.0))
+                .into_iter()
+                .collect(),
+            connections_max: self.dynamodb_connections.max(1),
+            ..Config::default()
+        }
+    }
 }
 
 impl ServeSettings {

@@ -41,8 +41,16 @@ pub(crate) async fn serve(settings: ServeSettings) -> anyhow::Result<ExitCode> {
     let listener = tokio::net::TcpListener::bind(settings.http_listen)
         .await
         .with_context(|| format!("listening on {}", settings.http_listen))?;
+    let config = settings.dynamodb.config();
+    config.check_address(settings.dynamodb.dynamodb_listen)?;
+    let dynamodb = tokio::net::TcpListener::bind(settings.dynamodb.dynamodb_listen)
+        .await
+        .with_context(|| format!("listening on {}", settings.dynamodb.dynamodb_listen))?;
+    println!("DynamoDB's protocol on http://{}", dynamodb.local_addr()?);
     println!("listening on http://{}", listener.local_addr()?);
     let (stopping, stopped) = tokio::sync::watch::channel(false);
+    let service = homeport_wire::service(engine.clone(), config);
+    let dynamodb = tokio::spawn(service.serve(dynamodb, until(stopped.clone())));
     let server = tokio::spawn(
         axum::serve(listener, homeport_server::router(state))
             .with_graceful_shutdown(until(stopped))
@@ -54,6 +62,8 @@ pub(crate) async fn serve(settings: ServeSettings) -> anyhow::Result<ExitCode> {
     if tokio::time::timeout(FINISH_WITHIN, server).await.is_err() {
         println!("some connections did not end in time");
     }
+    // It gives its own connections as long.
+    dynamodb.await.context("ending DynamoDB's connections")?;
     tokio::task::spawn_blocking(move || drop(engine))
         .await
         .context("closing the store")?;

@@ -51,6 +51,8 @@ fn serve_starts_and_stops_on_signals() {
             path(&data),
             "--http-listen",
             "127.0.0.1:0",
+            "--dynamodb-listen",
+            "127.0.0.1:0",
         ])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

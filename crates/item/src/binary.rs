@@ -201,11 +201,13 @@ fn take_bytes<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], DecodeError> {
     Ok(taken)
 }
 
-fn text(bytes: &[u8]) -> Result<&str, DecodeError> {
+/// A name or a member of a string set.
+pub(crate) fn text_of(bytes: &[u8]) -> Result<&str, DecodeError> {
     std::str::from_utf8(bytes).map_err(|_| DecodeError::Damaged)
 }
 
-fn number(mut bytes: &[u8]) -> Result<Number, DecodeError> {
+/// A member of a number set.
+pub(crate) fn number_of(mut bytes: &[u8]) -> Result<Number, DecodeError> {
     let number = key::decode_number(&mut bytes).map_err(|_| DecodeError::Damaged)?;
     if bytes.is_empty() {
         Ok(number)
@@ -231,6 +233,60 @@ pub struct ValueRef<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Entries<'a> {
     bytes: &'a [u8],
+}
+
+/// What a value in binary form holds.
+pub(crate) enum Content<'a> {
+    S(&'a str),
+    N(Number),
+    B(&'a [u8]),
+    Bool(bool),
+    Null,
+    M(Entries<'a>),
+    L(Elements<'a>),
+    Ss(Members<'a>),
+    Ns(Members<'a>),
+    Bs(Members<'a>),
+}
+
+/// The elements of a list in binary form.
+pub(crate) struct Elements<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = Result<ValueRef<'a>, DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.bytes.is_empty() {
+            return None;
+        }
+        let element = ValueRef::take(&mut self.bytes);
+        if element.is_err() {
+            self.bytes = &[];
+        }
+        Some(element)
+    }
+}
+
+/// The members of a set in binary form.
+pub(crate) struct Members<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = Result<&'a [u8], DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.bytes.is_empty() {
+            return None;
+        }
+        let member = take_bytes(&mut self.bytes);
+        if member.is_err() {
+            self.bytes = &[];
+        }
+        Some(member)
+    }
 }
 
 impl<'a> ItemRef<'a> {
@@ -294,7 +350,7 @@ impl<'a> Entries<'a> {
         let mut map = Map::new();
         for entry in self {
             let (name, value) = entry?;
-            map.insert(text(name)?.to_owned(), value.decode(depth_left)?);
+            map.insert(text_of(name)?.to_owned(), value.decode(depth_left)?);
         }
         Ok(map)
     }
@@ -361,7 +417,7 @@ impl<'a> ValueRef<'a> {
     /// When the bytes are damaged.
     pub fn as_str(&self) -> Result<Option<&'a str>, DecodeError> {
         if self.tag == TAG_S {
-            text(self.payload).map(Some)
+            text_of(self.payload).map(Some)
         } else {
             Ok(None)
         }
@@ -373,7 +429,7 @@ impl<'a> ValueRef<'a> {
     /// When the bytes are damaged.
     pub fn as_number(&self) -> Result<Option<Number>, DecodeError> {
         if self.tag == TAG_N {
-            number(self.payload).map(Some)
+            number_of(self.payload).map(Some)
         } else {
             Ok(None)
         }
@@ -419,6 +475,31 @@ impl<'a> ValueRef<'a> {
         Self::take(&mut rest).map(Some)
     }
 
+    /// What the value holds, borrowed as far as it can be.
+    pub(crate) fn content(&self) -> Result<Content<'a>, DecodeError> {
+        let members = Members {
+            bytes: self.payload,
+        };
+        Ok(match self.tag {
+            TAG_S => Content::S(text_of(self.payload)?),
+            TAG_N => Content::N(number_of(self.payload)?),
+            TAG_B => Content::B(self.payload),
+            TAG_FALSE => Content::Bool(false),
+            TAG_TRUE => Content::Bool(true),
+            TAG_M => Content::M(Entries {
+                bytes: self.payload,
+            }),
+            TAG_L => Content::L(Elements {
+                bytes: self.payload,
+            }),
+            TAG_SS => Content::Ss(members),
+            TAG_NS => Content::Ns(members),
+            TAG_BS => Content::Bs(members),
+            // `take` lets no other tag through.
+            _ => Content::Null,
+        })
+    }
+
     /// Decodes the value.
     ///
     /// # Errors
@@ -430,8 +511,8 @@ impl<'a> ValueRef<'a> {
     fn decode(&self, depth_left: usize) -> Result<Value, DecodeError> {
         let deeper = || depth_left.checked_sub(1).ok_or(DecodeError::Damaged);
         Ok(match self.tag {
-            TAG_S => Value::S(text(self.payload)?.to_owned()),
-            TAG_N => Value::N(number(self.payload)?),
+            TAG_S => Value::S(text_of(self.payload)?.to_owned()),
+            TAG_N => Value::N(number_of(self.payload)?),
             TAG_B => Value::B(self.payload.to_vec()),
             TAG_FALSE => Value::Bool(false),
             TAG_TRUE => Value::Bool(true),
@@ -450,8 +531,8 @@ impl<'a> ValueRef<'a> {
                 }
                 Value::L(list)
             }
-            TAG_SS => Value::Ss(self.set(|bytes| text(bytes).map(str::to_owned))?),
-            TAG_NS => Value::Ns(self.set(number)?),
+            TAG_SS => Value::Ss(self.set(|bytes| text_of(bytes).map(str::to_owned))?),
+            TAG_NS => Value::Ns(self.set(number_of)?),
             TAG_BS => Value::Bs(self.set(|bytes| Ok(bytes.to_vec()))?),
             _ => Value::Null,
         })

@@ -1,15 +1,17 @@
 //! DynamoDB's JSON form of values (`{"S": "text"}`, `{"N": "1"}`, …), read and written through
-//! serde without building a JSON tree in between.
+//! serde without building a JSON tree in between, and written from the binary form without decoding
+//! it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+use crate::binary::{Content, DecodeError, ValueRef, number_of, text_of};
 use crate::item::{Item, Map};
 use crate::number::Number;
 use crate::set::Set;
-use crate::value::{Value, ValueKind};
+use crate::value::{DEPTH_MAX, Value, ValueKind};
 
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -132,10 +134,185 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 }
 
+/// Appends a JSON string.
+pub fn write_string(text: &str, out: &mut Vec<u8>) {
+    out.push(b'"');
+    let bytes = text.as_bytes();
+    let mut copied = 0;
+    for (at, &byte) in bytes.iter().enumerate() {
+        let short = match byte {
+            b'"' => b'"',
+            b'\\' => b'\\',
+            b'\n' => b'n',
+            b'\r' => b'r',
+            b'\t' => b't',
+            0x20.. => continue,
+            _ => 0,
+        };
+        out.extend_from_slice(&bytes[copied..at]);
+        copied = at + 1;
+        if short == 0 {
+            const HEX: &[u8; 16] = b"0123456789abcdef";
+            out.extend_from_slice(b"\\u00");
+            out.push(HEX[usize::from(byte >> 4)]);
+            out.push(HEX[usize::from(byte & 0xF)]);
+        } else {
+            out.extend_from_slice(&[b'\\', short]);
+        }
+    }
+    out.extend_from_slice(&bytes[copied..]);
+    out.push(b'"');
+}
+
+/// Appends the JSON form of a value.
+pub fn write_value(value: &Value, out: &mut Vec<u8>) {
+    open_value(value.kind(), out);
+    match value {
+        Value::S(text) => write_string(text, out),
+        Value::N(number) => write_number(number, out),
+        Value::B(bytes) => write_base64(bytes, out),
+        Value::Bool(value) => write_bool(*value, out),
+        Value::Null => write_bool(true, out),
+        Value::M(map) => write_map(map, out),
+        Value::L(list) => write_list(list, out, write_value),
+        Value::Ss(set) => write_list(set.as_slice(), out, |text, out| write_string(text, out)),
+        Value::Ns(set) => write_list(set.as_slice(), out, write_number),
+        Value::Bs(set) => write_list(set.as_slice(), out, |bytes, out| write_base64(bytes, out)),
+    }
+    out.push(b'}');
+}
+
+/// Appends the JSON form of an item.
+pub fn write_item(item: &Item, out: &mut Vec<u8>) {
+    write_map(item.attributes(), out);
+}
+
+fn write_map(map: &Map, out: &mut Vec<u8>) {
+    out.push(b'{');
+    for (at, (name, value)) in map.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        write_string(name, out);
+        out.push(b':');
+        write_value(value, out);
+    }
+    out.push(b'}');
+}
+
+fn write_list<T>(members: &[T], out: &mut Vec<u8>, write: impl Fn(&T, &mut Vec<u8>)) {
+    out.push(b'[');
+    for (at, member) in members.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        write(member, out);
+    }
+    out.push(b']');
+}
+
+fn open_value(kind: ValueKind, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"");
+    out.extend_from_slice(kind.name().as_bytes());
+    out.extend_from_slice(b"\":");
+}
+
+fn write_bool(value: bool, out: &mut Vec<u8>) {
+    out.extend_from_slice(if value { b"true" } else { b"false" });
+}
+
+fn write_number(number: &Number, out: &mut Vec<u8>) {
+    out.push(b'"');
+    number.write_decimal(out);
+    out.push(b'"');
+}
+
+fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    let start = out.len();
+    out.resize(start + bytes.len().div_ceil(3) * 4, 0);
+    let written = STANDARD
+        .encode_slice(bytes, &mut out[start..])
+        .expect("the room is exactly what padded base64 takes");
+    out.truncate(start + written);
+    out.push(b'"');
+}
+
+/// Appends the JSON form of a value in binary form, without decoding it to a [`Value`].
+///
+/// # Errors
+/// When the bytes are damaged; what was appended is to be thrown away then.
+pub fn write_value_ref(value: ValueRef<'_>, out: &mut Vec<u8>) -> Result<(), DecodeError> {
+    write_ref(value, DEPTH_MAX, out)
+}
+
+fn write_ref(value: ValueRef<'_>, depth_left: usize, out: &mut Vec<u8>) -> Result<(), DecodeError> {
+    let deeper = || depth_left.checked_sub(1).ok_or(DecodeError::Damaged);
+    open_value(value.kind(), out);
+    match value.content()? {
+        Content::S(text) => write_string(text, out),
+        Content::N(number) => write_number(&number, out),
+        Content::B(bytes) => write_base64(bytes, out),
+        Content::Bool(value) => write_bool(value, out),
+        Content::Null => write_bool(true, out),
+        Content::M(entries) => {
+            out.push(b'{');
+            let depth_left = deeper()?;
+            for (at, entry) in entries.enumerate() {
+                let (name, value) = entry?;
+                if at > 0 {
+                    out.push(b',');
+                }
+                write_string(text_of(name)?, out);
+                out.push(b':');
+                write_ref(value, depth_left, out)?;
+            }
+            out.push(b'}');
+        }
+        Content::L(elements) => {
+            let depth_left = deeper()?;
+            write_members(elements, out, |value, out| {
+                write_ref(value, depth_left, out)
+            })?;
+        }
+        Content::Ss(members) => write_members(members, out, |bytes, out| {
+            write_string(text_of(bytes)?, out);
+            Ok(())
+        })?,
+        Content::Ns(members) => write_members(members, out, |bytes, out| {
+            write_number(&number_of(bytes)?, out);
+            Ok(())
+        })?,
+        Content::Bs(members) => write_members(members, out, |bytes, out| {
+            write_base64(bytes, out);
+            Ok(())
+        })?,
+    }
+    out.push(b'}');
+    Ok(())
+}
+
+fn write_members<T>(
+    members: impl Iterator<Item = Result<T, DecodeError>>,
+    out: &mut Vec<u8>,
+    write: impl Fn(T, &mut Vec<u8>) -> Result<(), DecodeError>,
+) -> Result<(), DecodeError> {
+    out.push(b'[');
+    for (at, member) in members.enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        write(member?, out)?;
+    }
+    out.push(b']');
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value::arbitrary::any_item;
+    use crate::binary::{ItemRef, encode_item};
+    use crate::value::arbitrary::{any_item, any_number};
     use proptest::prelude::*;
 
     proptest! {
@@ -143,6 +320,43 @@ mod tests {
         fn every_item_round_trips(item in any_item()) {
             let text = serde_json::to_string(&item).expect("serialises");
             prop_assert_eq!(serde_json::from_str::<Item>(&text).expect("parses"), item);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn written_items_read_back(item in any_item()) {
+            let mut out = Vec::new();
+            write_item(&item, &mut out);
+            prop_assert_eq!(serde_json::from_slice::<Item>(&out).expect("parses"), item);
+        }
+
+        #[test]
+        fn the_binary_form_is_written_as_the_value_is(item in any_item()) {
+            let mut bytes = Vec::new();
+            encode_item(item.iter(), &mut bytes);
+            let view = ItemRef::new(&bytes).expect("a view");
+            for (name, value) in item.iter() {
+                let (mut from_binary, mut from_value) = (Vec::new(), Vec::new());
+                let stored = view.get(name).expect("whole").expect("present");
+                write_value_ref(stored, &mut from_binary).expect("whole");
+                write_value(value, &mut from_value);
+                prop_assert_eq!(from_binary, from_value);
+            }
+        }
+
+        #[test]
+        fn strings_are_escaped_as_serde_json_reads_them(text: String) {
+            let mut out = Vec::new();
+            write_string(&text, &mut out);
+            prop_assert_eq!(serde_json::from_slice::<String>(&out).expect("parses"), text);
+        }
+
+        #[test]
+        fn numbers_are_written_as_they_print(number in any_number()) {
+            let mut out = Vec::new();
+            number.write_decimal(&mut out);
+            prop_assert_eq!(String::from_utf8(out).expect("ascii"), number.to_string());
         }
     }
 

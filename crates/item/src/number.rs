@@ -222,6 +222,29 @@ impl Number {
         self.digits().div_ceil(2) as usize + 1 + usize::from(self.negative)
     }
 
+    /// Appends the number as it prints, without going through a formatter.
+    pub fn write_decimal(&self, out: &mut Vec<u8>) {
+        let mut digits = [0u8; 40];
+        let digits = write_digits(self.coefficient, &mut digits).as_bytes();
+        if self.negative {
+            out.push(b'-');
+        }
+        let shift = usize::from(self.exponent.unsigned_abs());
+        if self.exponent >= 0 {
+            out.extend_from_slice(digits);
+            out.resize(out.len() + shift, b'0');
+        } else if digits.len() > shift {
+            let (whole, part) = digits.split_at(digits.len() - shift);
+            out.extend_from_slice(whole);
+            out.push(b'.');
+            out.extend_from_slice(part);
+        } else {
+            out.extend_from_slice(b"0.");
+            out.resize(out.len() + shift - digits.len(), b'0');
+            out.extend_from_slice(digits);
+        }
+    }
+
     fn cmp_magnitude(&self, other: &Self) -> Ordering {
         self.magnitude().cmp(&other.magnitude()).then_with(|| {
             // Same magnitude: bring both coefficients to the same digit count; at most 38 digits,

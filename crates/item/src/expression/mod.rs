@@ -30,5 +30,6 @@ pub use path::{Document, Path, PathElement};
 pub use placeholders::{PLACEHOLDER_MAX_BYTES, PlaceholderError, Placeholders};
 pub use print::Printer;
 pub use tree::{
-    Comparator, Condition, KeyCondition, Operand, Projection, SortCondition, Update, UpdateOperand,
+    Comparator, Condition, KeyCondition, KeyConditions, Operand, Projection, SortCondition, Update,
+    UpdateOperand,
 };

@@ -4,12 +4,36 @@ use super::error::{ExpressionError, ExpressionKind, KeyConditionError};
 use super::parse_condition;
 use super::path::Path;
 use super::placeholders::Placeholders;
-use super::tree::{Comparator, Condition, KeyCondition, Operand, SortCondition};
+use super::tree::{Comparator, Condition, KeyCondition, KeyConditions, Operand, SortCondition};
 use crate::schema::{KeyError, KeySchema};
 use crate::value::Value;
 
 /// The partition key and the sort key.
 const CONDITIONS_MAX: usize = 2;
+
+impl KeyConditions {
+    /// Reads a KeyConditionExpression, of whatever keys.
+    ///
+    /// # Errors
+    /// When no table could be queried with it, with DynamoDB's message.
+    pub fn parse(text: &str, placeholders: &mut Placeholders) -> Result<Self, ExpressionError> {
+        let condition = parse_condition::parse(ExpressionKind::KeyCondition, text, placeholders)?;
+        let mut found = Vec::new();
+        take_apart(condition, &mut found)?;
+        if found.len() > CONDITIONS_MAX {
+            return Err(KeyConditionError::TooManyConditions.into());
+        }
+        Ok(Self(found))
+    }
+
+    /// Gives each key of `schema` its condition.
+    ///
+    /// # Errors
+    /// When the conditions are not for these keys.
+    pub fn bind(self, schema: &KeySchema) -> Result<KeyCondition, KeyConditionError> {
+        assign(self.0, schema)
+    }
+}
 
 impl KeyCondition {
     /// Reads the KeyConditionExpression of a query on keys of `schema`.
@@ -21,13 +45,7 @@ impl KeyCondition {
         placeholders: &mut Placeholders,
         schema: &KeySchema,
     ) -> Result<Self, ExpressionError> {
-        let condition = parse_condition::parse(ExpressionKind::KeyCondition, text, placeholders)?;
-        let mut found = Vec::new();
-        take_apart(condition, &mut found)?;
-        if found.len() > CONDITIONS_MAX {
-            return Err(KeyConditionError::TooManyConditions.into());
-        }
-        Ok(assign(found, schema)?)
+        Ok(KeyConditions::parse(text, placeholders)?.bind(schema)?)
     }
 
     /// Checks a condition built in code against the keys that it is for.

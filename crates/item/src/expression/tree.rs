@@ -49,6 +49,10 @@ pub struct KeyCondition {
     pub sort: Option<(String, SortCondition)>,
 }
 
+/// The conditions of a query as they are before it is known which keys they are for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyConditions(pub(super) Vec<(String, SortCondition)>);
+
 /// What a query asks of the sort key.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SortCondition {

@@ -1,0 +1,103 @@
+//! Reading a request's body within limits of size, time and memory.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body, Incoming};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// A body may not be longer than this.
+pub(crate) const BODY_MAX_BYTES: usize = 16 * 1024 * 1024;
+/// What all bodies that are being read or handled may take together.
+const BODIES_MAX_BYTES: usize = 256 * 1024 * 1024;
+/// Bodies up to this size are not counted.
+const SMALL_BODY_BYTES: usize = 64 * 1024;
+const UNIT_BYTES: usize = 1024;
+
+/// The room for bodies.
+#[derive(Debug, Clone)]
+pub(crate) struct BodyRoom(Arc<Semaphore>);
+
+/// A body with the room that it takes.
+#[derive(Debug)]
+pub(crate) struct RequestBody {
+    pub(crate) bytes: Bytes,
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+/// Why a body could not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BodyError {
+    TooLarge,
+    TooSlow,
+    /// The client went away or broke the protocol.
+    Broken,
+}
+
+impl BodyRoom {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Semaphore::new(BODIES_MAX_BYTES / UNIT_BYTES)))
+    }
+
+    /// Reads the whole body.
+    pub(crate) async fn read(
+        &self,
+        body: Incoming,
+        timeout: Duration,
+    ) -> Result<RequestBody, BodyError> {
+        tokio::time::timeout(timeout, self.read_untimed(body))
+            .await
+            .map_err(|_| BodyError::TooSlow)?
+    }
+
+    async fn read_untimed(&self, mut body: Incoming) -> Result<RequestBody, BodyError> {
+        let hint = body.size_hint();
+        let announced = usize::try_from(hint.lower()).unwrap_or(usize::MAX);
+        if announced > BODY_MAX_BYTES {
+            return Err(BodyError::TooLarge);
+        }
+        // A body of unknown length may turn out as long as any.
+        let most = match hint.exact() {
+            Some(_) => announced,
+            None => BODY_MAX_BYTES,
+        };
+        let room = if most <= SMALL_BODY_BYTES {
+            None
+        } else {
+            let units = u32::try_from(most.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX);
+            let acquired = Arc::clone(&self.0).acquire_many_owned(units).await;
+            Some(acquired.map_err(|_| BodyError::Broken)?)
+        };
+        let mut first: Option<Bytes> = None;
+        let mut rest: Option<BytesMut> = None;
+        let mut len = 0;
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|_| BodyError::Broken)?;
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
+            len += data.len();
+            if len > BODY_MAX_BYTES {
+                return Err(BodyError::TooLarge);
+            }
+            // Most bodies come in one piece, which needs no copy.
+            match (&mut first, &mut rest) {
+                (None, None) => first = Some(data),
+                (Some(start), None) => {
+                    let mut joined = BytesMut::with_capacity(announced.max(len));
+                    joined.extend_from_slice(start);
+                    joined.extend_from_slice(&data);
+                    rest = Some(joined);
+                }
+                (_, Some(joined)) => joined.extend_from_slice(&data),
+            }
+        }
+        let bytes = match rest {
+            Some(joined) => joined.freeze(),
+            None => first.unwrap_or_default(),
+        };
+        Ok(RequestBody { bytes, _room: room })
+    }
+}

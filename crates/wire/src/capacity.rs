@@ -1,0 +1,192 @@
+//! Capacity units, as DynamoDB counts them: 4 KB a read and 1 KB a write, begun units whole.
+
+use homeport_engine::WriteCost;
+
+use crate::input::Text;
+use crate::output::Object;
+
+const READ_UNIT_BYTES: usize = 4 * 1024;
+const WRITE_UNIT_BYTES: usize = 1024;
+/// What a transaction costs beside the same work without one.
+pub(crate) const TRANSACTION_FACTOR: f64 = 2.0;
+
+/// What the client wants to know about its capacity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Nothing,
+    Total,
+    Indexes,
+}
+
+impl Wanted {
+    pub(crate) fn of(text: Option<&Text<'_>>) -> Self {
+        match text.map(Text::as_str) {
+            Some("TOTAL") => Self::Total,
+            Some("INDEXES") => Self::Indexes,
+            _ => Self::Nothing,
+        }
+    }
+
+    pub(crate) fn anything(self) -> bool {
+        self != Self::Nothing
+    }
+}
+
+/// Whether units are given as those of reads or of writes too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Split {
+    None,
+    Read,
+    Write,
+}
+
+/// What one table's part of a request used.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Consumed {
+    pub(crate) table: f64,
+    pub(crate) local: Vec<(String, f64)>,
+    pub(crate) global: Vec<(String, f64)>,
+}
+
+/// Units of reading `bytes` at once; reading nothing costs as much as the least.
+pub(crate) fn read_units(bytes: usize, consistent: bool) -> f64 {
+    let units = bytes.div_ceil(READ_UNIT_BYTES).max(1) as f64;
+    if consistent { units } else { units / 2.0 }
+}
+
+fn write_units(bytes: usize) -> f64 {
+    bytes.div_ceil(WRITE_UNIT_BYTES).max(1) as f64
+}
+
+impl Consumed {
+    pub(crate) fn of_table(units: f64) -> Self {
+        Self {
+            table: units,
+            ..Self::default()
+        }
+    }
+
+    /// Adds what a write used.
+    pub(crate) fn add_write(&mut self, cost: &WriteCost, factor: f64) {
+        let larger = cost.old_bytes.max(cost.new_bytes).unwrap_or(0);
+        self.table += write_units(larger) * factor;
+        for index in &cost.indexes {
+            let units = match (index.old_bytes, index.new_bytes) {
+                (Some(old), Some(new)) if index.in_place => write_units(old.max(new)),
+                (old, new) => [old, new].into_iter().flatten().map(write_units).sum(),
+            };
+            let side = if index.local {
+                &mut self.local
+            } else {
+                &mut self.global
+            };
+            add(side, &index.name, units * factor);
+        }
+    }
+
+    pub(crate) fn total(&self) -> f64 {
+        let indexes = self.local.iter().chain(&self.global);
+        self.table + indexes.map(|(_, units)| units).sum::<f64>()
+    }
+
+    /// Writes the structure that clients know.
+    pub(crate) fn write(&self, table: &str, wanted: Wanted, split: Split, out: &mut Vec<u8>) {
+        let units = |object: &mut Object<'_>, units: f64| {
+            object.units("CapacityUnits", units);
+            match split {
+                Split::None => {}
+                Split::Read => object.units("ReadCapacityUnits", units),
+                Split::Write => object.units("WriteCapacityUnits", units),
+            }
+        };
+        let mut object = Object::new(out);
+        object.text("TableName", table);
+        units(&mut object, self.total());
+        if wanted == Wanted::Indexes {
+            object.object("Table", |object| units(object, self.table));
+            for (name, side) in [
+                ("LocalSecondaryIndexes", &self.local),
+                ("GlobalSecondaryIndexes", &self.global),
+            ] {
+                if !side.is_empty() {
+                    object.object(name, |object| {
+                        for (index, used) in side {
+                            object.object(index, |object| units(object, *used));
+                        }
+                    });
+                }
+            }
+        }
+        object.end();
+    }
+}
+
+fn add(side: &mut Vec<(String, f64)>, name: &str, units: f64) {
+    match side.iter_mut().find(|(known, _)| known == name) {
+        Some((_, used)) => *used += units,
+        None => side.push((name.to_owned(), units)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use homeport_engine::IndexCost;
+
+    #[test]
+    fn reads_round_up_and_cost_half_when_eventual() {
+        for (bytes, consistent, units) in [
+            (0, true, 1.0),
+            (0, false, 0.5),
+            (4096, true, 1.0),
+            (4097, true, 2.0),
+            (4097, false, 1.0),
+        ] {
+            assert_eq!(read_units(bytes, consistent), units, "{bytes} {consistent}");
+        }
+    }
+
+    #[test]
+    fn writes_cost_the_larger_size_and_each_index() {
+        let index = |old, new, in_place| IndexCost {
+            name: "i".to_owned(),
+            local: false,
+            old_bytes: old,
+            new_bytes: new,
+            in_place,
+        };
+        for (costs, table, global) in [
+            (vec![index(None, Some(10), false)], 3.0, 1.0),
+            (vec![index(Some(2000), Some(10), true)], 3.0, 2.0),
+            (vec![index(Some(2000), Some(10), false)], 3.0, 3.0),
+        ] {
+            let mut consumed = Consumed::default();
+            let cost = WriteCost {
+                old_bytes: Some(2049),
+                new_bytes: Some(5),
+                indexes: costs,
+            };
+            consumed.add_write(&cost, 1.0);
+            assert_eq!(consumed.table, table);
+            assert_eq!(consumed.global, [("i".to_owned(), global)]);
+        }
+    }
+
+    #[test]
+    fn the_structure_looks_as_clients_know_it() {
+        let mut consumed = Consumed::of_table(1.0);
+        consumed.global.push(("g".to_owned(), 2.0));
+        let mut out = Vec::new();
+        consumed.write("t", Wanted::Indexes, Split::None, &mut out);
+        assert_eq!(
+            String::from_utf8_lossy(&out),
+            r#"{"TableName":"t","CapacityUnits":3.0,"Table":{"CapacityUnits":1.0},"GlobalSecondaryIndexes":{"g":{"CapacityUnits":2.0}}}"#
+        );
+        out.clear();
+        consumed.write("t", Wanted::Total, Split::Write, &mut out);
+        assert_eq!(
+            String::from_utf8_lossy(&out),
+            r#"{"TableName":"t","CapacityUnits":3.0,"WriteCapacityUnits":3.0}"#
+        );
+    }
+}

@@ -1,0 +1,105 @@
+//! How the protocol is served.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use homeport_engine::{Clock, SystemClock};
+
+/// Settings; the defaults suit a small machine and local use.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The region in ARNs and in the health text. Requests may be signed for any.
+    pub region: String,
+    /// Who may ask. With none, anyone may, and only this machine can be listened on.
+    pub credentials: Vec<Credential>,
+    /// Connections at one time; more wait to be accepted.
+    pub connections_max: usize,
+    /// How long a connection may be silent, and how long the headers of a request may take.
+    pub idle_timeout: Duration,
+    /// How long the body of a request may take.
+    pub body_timeout: Duration,
+    /// What signatures' times are compared with.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// An access key id with its secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credential {
+    pub access_key_id: String,
+    secret: String,
+}
+
+/// An address that others can reach was to be listened on without credentials.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "without credentials only this machine may be served: {0} is not a loopback address; set an access key, or listen on 127.0.0.1"
+)]
+pub struct NotLoopback(pub SocketAddr);
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            region: "us-east-1".to_owned(),
+            credentials: Vec::new(),
+            connections_max: 1024,
+            idle_timeout: Duration::from_secs(120),
+            body_timeout: Duration::from_secs(60),
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+impl Config {
+    /// Checks that `address` may be listened on.
+    ///
+    /// # Errors
+    /// When others could reach it and no credentials are set.
+    pub fn check_address(&self, address: SocketAddr) -> Result<(), NotLoopback> {
+        if self.credentials.is_empty() && !address.ip().is_loopback() {
+            return Err(NotLoopback(address));
+        }
+        Ok(())
+    }
+}
+
+impl Credential {
+    pub fn new(access_key_id: impl Into<String>, secret: impl Into<String>) -> Self {
+        Self {
+            access_key_id: access_key_id.into(),
+            secret: secret.into(),
+        }
+    }
+
+    pub(crate) fn secret(&self) -> &str {
+        &self.secret
+    }
+}
+
+impl fmt::Debug for Credential {
+    /// Leaves the secret out, so that no log can have it.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Credential")
+            .field("access_key_id", &self.access_key_id)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_credentials_only_loopback_may_be_listened_on() {
+        let open: SocketAddr = "0.0.0.0:8000".parse().expect("an address");
+        let local: SocketAddr = "[::1]:8000".parse().expect("an address");
+        let mut config = Config::default();
+        assert_eq!(config.check_address(open), Err(NotLoopback(open)));
+        assert_eq!(config.check_address(local), Ok(()));
+        config.credentials.push(Credential::new("id", "hush"));
+        assert_eq!(config.check_address(open), Ok(()));
+        assert!(!format!("{config:?}").contains("hush"));
+    }
+}

@@ -1,0 +1,344 @@
+//! Every error that a client can get, in one place: its type, its status and its text.
+
+use homeport_engine::TableError;
+use homeport_item::Item;
+use homeport_item::binary::DecodeError;
+use homeport_item::expression::{ExpressionError, KeyConditionError, PlaceholderError};
+use homeport_item::item::ItemError;
+use homeport_item::json;
+use homeport_store::{CancelReason, StoreError, TransactError, WriteError};
+
+const DYNAMODB: &str = "com.amazonaws.dynamodb.v20120810#";
+const SERVICE: &str = "com.amazon.coral.service#";
+const VALIDATE: &str = "com.amazon.coral.validate#";
+
+/// An error as it goes to the client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    status: u16,
+    namespace: &'static str,
+    kind: &'static str,
+    text: Option<String>,
+    /// Some errors spell the text's name with a capital.
+    capital: bool,
+    /// Further members of the body, each preceded by a comma.
+    members: Vec<u8>,
+}
+
+impl Failure {
+    fn new(namespace: &'static str, kind: &'static str, text: impl Into<String>) -> Self {
+        Self {
+            status: 400,
+            namespace,
+            kind,
+            text: Some(text.into()),
+            capital: false,
+            members: Vec::new(),
+        }
+    }
+
+    pub(crate) fn validation(text: impl Into<String>) -> Self {
+        Self::new(VALIDATE, "ValidationException", text)
+    }
+
+    /// The usual beginning of what is wrong with a value.
+    pub(crate) fn invalid_values(text: impl std::fmt::Display) -> Self {
+        Self::validation(format!("One or more parameter values were invalid: {text}"))
+    }
+
+    pub(crate) fn serialization(text: Option<&str>) -> Self {
+        Self {
+            text: text.map(str::to_owned),
+            capital: true,
+            ..Self::new(SERVICE, "SerializationException", "")
+        }
+    }
+
+    pub(crate) fn unknown_operation() -> Self {
+        Self {
+            text: None,
+            ..Self::new(SERVICE, "UnknownOperationException", "")
+        }
+    }
+
+    pub(crate) fn not_found(text: impl Into<String>) -> Self {
+        Self::new(DYNAMODB, "ResourceNotFoundException", text)
+    }
+
+    pub(crate) fn table_not_found(name: &str) -> Self {
+        Self::not_found(format!(
+            "Requested resource not found: Table: {name} not found"
+        ))
+    }
+
+    /// The operations on backups have an error of their own for this.
+    pub(crate) fn table_missing(name: &str) -> Self {
+        Self::new(
+            DYNAMODB,
+            "TableNotFoundException",
+            format!("Table not found: {name}"),
+        )
+    }
+
+    pub(crate) fn in_use(text: impl Into<String>) -> Self {
+        Self::new(DYNAMODB, "ResourceInUseException", text)
+    }
+
+    pub(crate) fn limit_exceeded(text: impl Into<String>) -> Self {
+        Self::new(DYNAMODB, "LimitExceededException", text)
+    }
+
+    /// A request that is not signed as it must be.
+    pub(crate) fn unsigned(kind: &'static str, text: impl Into<String>) -> Self {
+        Self::new(SERVICE, kind, text)
+    }
+
+    fn condition_failed(old: Option<&Item>) -> Self {
+        let mut failure = Self::new(
+            DYNAMODB,
+            "ConditionalCheckFailedException",
+            CONDITION_FAILED,
+        );
+        if let Some(old) = old {
+            failure.members.extend_from_slice(b",\"Item\":");
+            json::write_item(old, &mut failure.members);
+        }
+        failure
+    }
+
+    fn throttled() -> Self {
+        Self::new(
+            DYNAMODB,
+            "ProvisionedThroughputExceededException",
+            "The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning level with the UpdateTable API.",
+        )
+    }
+
+    /// What went wrong is the server's own affair: it is logged, and the client learns nothing.
+    pub(crate) fn internal(error: &dyn std::fmt::Display) -> Self {
+        tracing::error!(%error, "a request failed");
+        Self {
+            status: 500,
+            ..Self::new(DYNAMODB, "InternalServerError", "Internal server error")
+        }
+    }
+
+    fn cancelled(reasons: &[CancelReason]) -> Self {
+        let codes: Vec<&str> = reasons.iter().map(code).collect();
+        let mut failure = Self::new(
+            DYNAMODB,
+            "TransactionCanceledException",
+            format!(
+                "Transaction cancelled, please refer cancellation reasons for specific reasons [{}]",
+                codes.join(", ")
+            ),
+        );
+        failure.capital = true;
+        let out = &mut failure.members;
+        out.extend_from_slice(b",\"CancellationReasons\":[");
+        for (at, reason) in reasons.iter().enumerate() {
+            if at > 0 {
+                out.push(b',');
+            }
+            write_reason(reason, out);
+        }
+        out.push(b']');
+        failure
+    }
+
+    pub(crate) fn status(&self) -> u16 {
+        self.status
+    }
+
+    #[cfg(test)]
+    pub(crate) fn text(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// The body that the client gets.
+    pub(crate) fn body(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(256);
+        out.extend_from_slice(b"{\"__type\":\"");
+        out.extend_from_slice(self.namespace.as_bytes());
+        out.extend_from_slice(self.kind.as_bytes());
+        out.push(b'"');
+        if let Some(text) = &self.text {
+            out.extend_from_slice(if self.capital {
+                b",\"Message\":"
+            } else {
+                b",\"message\":"
+            });
+            json::write_string(text, &mut out);
+        }
+        out.extend_from_slice(&self.members);
+        out.push(b'}');
+        out
+    }
+}
+
+const CONDITION_FAILED: &str = "The conditional request failed";
+
+fn code(reason: &CancelReason) -> &'static str {
+    match reason {
+        CancelReason::None => "None",
+        CancelReason::ConditionFailed { .. } => "ConditionalCheckFailed",
+        CancelReason::Invalid(_) => "ValidationError",
+        CancelReason::Conflict => "TransactionConflict",
+        CancelReason::Throttled => "ThrottlingError",
+    }
+}
+
+fn write_reason(reason: &CancelReason, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"Code\":");
+    json::write_string(code(reason), out);
+    let text = match reason {
+        CancelReason::None => None,
+        CancelReason::ConditionFailed { old } => {
+            if let Some(old) = old {
+                out.extend_from_slice(b",\"Item\":");
+                json::write_item(old, out);
+            }
+            Some(CONDITION_FAILED)
+        }
+        CancelReason::Invalid(text) => Some(text.as_str()),
+        CancelReason::Conflict => Some("Transaction is ongoing for the item"),
+        CancelReason::Throttled => {
+            Some("Throughput exceeds the current capacity of your table or index")
+        }
+    };
+    if let Some(text) = text {
+        out.extend_from_slice(b",\"Message\":");
+        json::write_string(text, out);
+    }
+    out.push(b'}');
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Invalid(text) => Self::validation(text),
+            StoreError::TableMissing(_) => Self::not_found("Requested resource not found"),
+            StoreError::IndexMissing { index, .. } => Self::validation(format!(
+                "The table does not have the specified index: {index}"
+            )),
+            StoreError::Throttled => Self::throttled(),
+            StoreError::Unavailable(_) => Self::internal(&error),
+        }
+    }
+}
+
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::ConditionFailed { old } => Self::condition_failed(old.as_deref()),
+            WriteError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<TransactError> for Failure {
+    fn from(error: TransactError) -> Self {
+        match error {
+            TransactError::Cancelled(reasons) => Self::cancelled(&reasons),
+            TransactError::TokenMismatch => Self {
+                capital: true,
+                ..Self::new(
+                    DYNAMODB,
+                    "IdempotentParameterMismatchException",
+                    "The transaction request was rejected because the client token was used with different request parameters",
+                )
+            },
+            TransactError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<TableError> for Failure {
+    fn from(error: TableError) -> Self {
+        match error {
+            TableError::Exists(name) => Self::in_use(format!("Table already exists: {name}")),
+            TableError::Missing(name) => Self::table_not_found(&name),
+            TableError::IndexExists { .. } => {
+                Self::validation("Attempting to create an index which already exists")
+            }
+            TableError::IndexMissing { .. } => Self::not_found("Requested resource not found"),
+            TableError::Store(error) => error.into(),
+            other => Self::validation(other.to_string()),
+        }
+    }
+}
+
+impl From<DecodeError> for Failure {
+    fn from(error: DecodeError) -> Self {
+        Self::internal(&error)
+    }
+}
+
+macro_rules! validation_from {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::validation(error.to_string())
+            }
+        }
+    )*};
+}
+validation_from!(
+    ExpressionError,
+    KeyConditionError,
+    PlaceholderError,
+    ItemError
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(failure: &Failure, body: &str) {
+        assert_eq!(String::from_utf8_lossy(&failure.body()), body);
+    }
+
+    #[test]
+    fn bodies_look_as_dynamodb_s_do() {
+        check(
+            &Failure::validation("bad \"x\""),
+            r#"{"__type":"com.amazon.coral.validate#ValidationException","message":"bad \"x\""}"#,
+        );
+        check(
+            &Failure::serialization(None),
+            r#"{"__type":"com.amazon.coral.service#SerializationException"}"#,
+        );
+        check(
+            &StoreError::TableMissing("t".to_owned()).into(),
+            r#"{"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"Requested resource not found"}"#,
+        );
+        check(
+            &WriteError::ConditionFailed {
+                old: Some(Box::new(Item::new().with("a", "b"))),
+            }
+            .into(),
+            r#"{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"The conditional request failed","Item":{"a":{"S":"b"}}}"#,
+        );
+        check(
+            &TransactError::Cancelled(vec![
+                CancelReason::None,
+                CancelReason::ConditionFailed { old: None },
+            ])
+            .into(),
+            r#"{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","Message":"Transaction cancelled, please refer cancellation reasons for specific reasons [None, ConditionalCheckFailed]","CancellationReasons":[{"Code":"None"},{"Code":"ConditionalCheckFailed","Message":"The conditional request failed"}]}"#,
+        );
+    }
+
+    #[test]
+    fn what_the_store_says_about_itself_stays_inside() {
+        let failure = Failure::from(StoreError::Unavailable("disk on fire".to_owned()));
+        assert_eq!(failure.status(), 500);
+        assert_eq!(failure.text(), Some("Internal server error"));
+    }
+}

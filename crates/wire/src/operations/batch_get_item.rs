@@ -1,0 +1,291 @@
+//! BatchGetItem: several items by their keys.
+
+use bytes::Bytes;
+use homeport_item::expression::Projection;
+use homeport_item::{Item, json};
+use homeport_store::{BATCH_GET_MAX, Get};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::reading;
+use crate::capacity::{self, Consumed, Split, Wanted};
+use crate::constraints::{Constraints, RETURN_CAPACITY};
+use crate::expressions;
+use crate::failure::Failure;
+use crate::input::{self, Attributes, Element, Flag, List, Mapping, Named, Text};
+use crate::output::{self, Object};
+use crate::service::Service;
+use crate::table_name;
+
+/// What the items of one answer may count for; the rest is left to another request.
+const ANSWER_MAX_BYTES: usize = 16 * 1024 * 1024;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Input<'a> {
+    #[serde(borrow)]
+    request_items: Option<Mapping<'a, Element<KeysAndAttributes<'a>>>>,
+    #[serde(borrow)]
+    return_consumed_capacity: Option<Text<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct KeysAndAttributes<'a> {
+    keys: Option<List<Attributes>>,
+    consistent_read: Option<Flag>,
+    #[serde(borrow)]
+    projection_expression: Option<Text<'a>>,
+    #[serde(borrow)]
+    expression_attribute_names: Option<Mapping<'a, Text<'a>>>,
+    attributes_to_get: Option<IgnoredAny>,
+}
+
+impl Named for KeysAndAttributes<'_> {
+    const NAME: &'static str = "KeysAndAttributes";
+}
+
+/// One table's part of a request.
+#[derive(Debug)]
+struct Part<'a> {
+    /// As the request names the table.
+    name: &'a str,
+    table: &'a str,
+    keys: Vec<Item>,
+    projection: Option<Projection>,
+    consistent: bool,
+    given: &'a KeysAndAttributes<'a>,
+}
+
+pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
+    let body = body.clone();
+    let service = service.clone();
+    // A hundred items may be 40 MB from the disk.
+    tokio::task::spawn_blocking(move || answer(&service, &body))
+        .await
+        .map_err(|error| Failure::internal(&error))?
+}
+
+fn answer(service: &Service, body: &[u8]) -> Result<Vec<u8>, Failure> {
+    let input: Input<'_> = input::read(body)?;
+    let wanted = Wanted::of(input.return_consumed_capacity.as_ref());
+    let parts = check(&input)?;
+    for part in &parts {
+        let view = service.engine().table(part.table)?;
+        if let Some(projection) = &part.projection {
+            expressions::check_key_paths(view.schema(), &projection.paths)?;
+        }
+    }
+    let mut out = Vec::with_capacity(1024);
+    let mut object = Object::new(&mut out);
+    let mut bytes = 0;
+    let mut unprocessed: Vec<(&Part<'_>, usize)> = Vec::new();
+    let mut consumed: Vec<(&str, Consumed)> = Vec::new();
+    let mut responses = Object::new(object.member("Responses"));
+    for part in &parts {
+        let gets: Vec<Get> = part
+            .keys
+            .iter()
+            .map(|key| Get::new(part.table, key.clone()))
+            .collect();
+        let found = service.engine().get_stored_together(&gets)?;
+        let mut units = 0.0;
+        let mut done = 0;
+        let list = responses.member(part.name);
+        let items = found.iter().map_while(|item| {
+            if bytes >= ANSWER_MAX_BYTES {
+                return None;
+            }
+            done += 1;
+            let size = match item.as_ref().map(|item| item.size()).transpose() {
+                Ok(size) => size.unwrap_or(0),
+                Err(error) => return Some(Some(Err(Failure::from(error)))),
+            };
+            bytes += size;
+            units += capacity::read_units(size, part.consistent);
+            Some(item.as_ref().map(Ok))
+        });
+        output::list(list, items.flatten(), |item, out| {
+            reading::write_item(item?, part.projection.as_ref(), out)
+        })?;
+        if done < part.keys.len() {
+            unprocessed.push((part, done));
+        }
+        consumed.push((part.table, Consumed::of_table(units)));
+    }
+    responses.end();
+    let mut left = Object::new(object.member("UnprocessedKeys"));
+    for (part, done) in unprocessed {
+        write_unprocessed(part, done, left.member(part.name));
+    }
+    left.end();
+    if wanted.anything() {
+        let list = object.member("ConsumedCapacity");
+        output::list(list, &consumed, |(table, consumed), out| {
+            consumed.write(table, wanted, Split::None, out);
+            Ok::<_, Failure>(())
+        })?;
+    }
+    object.end();
+    Ok(out)
+}
+
+/// Writes what is left of a part as it can be asked for again.
+fn write_unprocessed(part: &Part<'_>, done: usize, out: &mut Vec<u8>) {
+    let mut object = Object::new(out);
+    let keys = object.member("Keys");
+    let written: Result<(), std::convert::Infallible> =
+        output::list(keys, &part.keys[done..], |key, out| {
+            json::write_item(key, out);
+            Ok(())
+        });
+    debug_assert!(written.is_ok());
+    if part.consistent {
+        object.member("ConsistentRead").extend_from_slice(b"true");
+    }
+    if let Some(projection) = &part.given.projection_expression {
+        object.text("ProjectionExpression", projection.as_str());
+    }
+    if let Some(names) = &part.given.expression_attribute_names {
+        object.object("ExpressionAttributeNames", |object| {
+            for (key, name) in &names.0 {
+                object.text(key, name.as_str());
+            }
+        });
+    }
+    object.end();
+}
+
+fn check<'a>(input: &'a Input<'a>) -> Result<Vec<Part<'a>>, Failure> {
+    let items = match &input.request_items {
+        Some(items) if !items.0.is_empty() => &items.0,
+        _ => {
+            return Err(Failure::validation(
+                "The requestItems parameter is required for BatchGetItem",
+            ));
+        }
+    };
+    let mut constraints = Constraints::new();
+    constraints.one_of(
+        "returnConsumedCapacity",
+        input.return_consumed_capacity.as_ref(),
+        RETURN_CAPACITY,
+    );
+    for (name, Element(part)) in items {
+        table_name::check_items_name("requestItems", name)?;
+        constrain(name, part, &mut constraints)?;
+    }
+    constraints.finish()?;
+    let mut count = 0;
+    let mut parts = Vec::with_capacity(items.len());
+    for (name, Element(part)) in items {
+        let part = check_part(name, part)?;
+        count += part.keys.len();
+        parts.push(part);
+    }
+    if count > BATCH_GET_MAX {
+        return Err(Failure::validation(
+            "Too many items requested for the BatchGetItem call",
+        ));
+    }
+    Ok(parts)
+}
+
+fn constrain(
+    name: &str,
+    part: &KeysAndAttributes<'_>,
+    constraints: &mut Constraints,
+) -> Result<(), Failure> {
+    let path = format!("requestItems.{name}.member.keys");
+    constraints.not_null(&path, part.keys.as_ref());
+    constraints.list_length(&path, part.keys.as_ref(), 1, usize::MAX);
+    if part
+        .keys
+        .as_ref()
+        .is_some_and(|keys| keys.0.len() > BATCH_GET_MAX)
+    {
+        return Err(Failure::validation(format!(
+            "1 validation error detected: Value at 'RequestItems.{name}.member.Keys' failed to satisfy constraint: Member must have length less than or equal to {BATCH_GET_MAX}"
+        )));
+    }
+    Ok(())
+}
+
+fn check_part<'a>(name: &'a str, given: &'a KeysAndAttributes<'a>) -> Result<Part<'a>, Failure> {
+    expressions::check_parameters(
+        &[],
+        &[(
+            "ProjectionExpression",
+            given.projection_expression.is_some(),
+        )],
+        &[("AttributesToGet", given.attributes_to_get.is_some())],
+        given.expression_attribute_names.is_some(),
+        false,
+    )?;
+    let projection = reading::projection(
+        given.projection_expression.as_ref(),
+        given.expression_attribute_names.as_ref(),
+    )?;
+    let keys = given
+        .keys
+        .iter()
+        .flat_map(|keys| &keys.0)
+        .map(|Attributes(key)| key.clone().map_err(Failure::validation))
+        .collect::<Result<Vec<_>, _>>()?;
+    for (at, key) in keys.iter().enumerate() {
+        if keys[..at].contains(key) {
+            return Err(Failure::validation(
+                "Provided list of item keys contains duplicates",
+            ));
+        }
+    }
+    Ok(Part {
+        name,
+        table: table_name::check_items_name("requestItems", name)?,
+        keys,
+        projection,
+        consistent: given.consistent_read.is_some_and(|flag| flag.0),
+        given,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_requests_are_refused() {
+        let many = vec![r#"{"a":{"S":"x"}}"#; 101].join(",");
+        let too_many = format!(r#"{{"RequestItems":{{"abc":{{"Keys":[{many}]}}}}}}"#);
+        for (body, text) in [
+            (
+                "{}",
+                "The requestItems parameter is required for BatchGetItem",
+            ),
+            (
+                r#"{"RequestItems":{}}"#,
+                "The requestItems parameter is required for BatchGetItem",
+            ),
+            (
+                r#"{"RequestItems":{"abc":{}}}"#,
+                "1 validation error detected: Value null at 'requestItems.abc.member.keys' failed to satisfy constraint: Member must not be null",
+            ),
+            (
+                r#"{"RequestItems":{"abc":{"Keys":[]}}}"#,
+                "1 validation error detected: Value '[]' at 'requestItems.abc.member.keys' failed to satisfy constraint: Member must have length greater than or equal to 1",
+            ),
+            (
+                r#"{"RequestItems":{"abc":{"Keys":[{"a":{"S":"x"}},{"a":{"S":"x"}}]}}}"#,
+                "Provided list of item keys contains duplicates",
+            ),
+            (
+                &too_many,
+                "1 validation error detected: Value at 'RequestItems.abc.member.Keys' failed to satisfy constraint: Member must have length less than or equal to 100",
+            ),
+        ] {
+            let input: Input<'_> = input::read(body.as_bytes()).expect("well-formed");
+            let failure = check(&input).expect_err("refused");
+            assert_eq!(failure.text(), Some(text), "{body}");
+        }
+    }
+}

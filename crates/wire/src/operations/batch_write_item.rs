@@ -1,0 +1,298 @@
+//! BatchWriteItem: several independent puts and deletes.
+
+use bytes::Bytes;
+use homeport_item::{Item, json};
+use homeport_store::{Action, BATCH_WRITE_MAX, Delete, Put, StoreError, WriteError};
+use serde::Deserialize;
+
+use super::writing;
+use crate::capacity::{Consumed, Split, Wanted};
+use crate::constraints::{Constraints, RETURN_CAPACITY, RETURN_METRICS};
+use crate::failure::Failure;
+use crate::input::{self, Attributes, Element, Field, List, Mapping, Named, Text};
+use crate::output::{self, Object};
+use crate::service::Service;
+use crate::table_name;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Input<'a> {
+    #[serde(borrow)]
+    request_items: Option<Mapping<'a, List<Element<WriteRequest>>>>,
+    #[serde(borrow)]
+    return_consumed_capacity: Option<Text<'a>>,
+    #[serde(borrow)]
+    return_item_collection_metrics: Option<Text<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct WriteRequest {
+    put_request: Option<Field<PutRequest>>,
+    delete_request: Option<Field<DeleteRequest>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct PutRequest {
+    item: Option<Attributes>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct DeleteRequest {
+    key: Option<Attributes>,
+}
+
+impl Named for WriteRequest {
+    const NAME: &'static str = "WriteRequest";
+}
+
+impl Named for PutRequest {
+    const NAME: &'static str = "PutRequest";
+}
+
+impl Named for DeleteRequest {
+    const NAME: &'static str = "DeleteRequest";
+}
+
+/// A write with the table as the request names it.
+#[derive(Debug, Clone)]
+struct NamedWrite {
+    name: String,
+    action: Action,
+}
+
+pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
+    let input: Input<'_> = input::read(body)?;
+    let wanted = Wanted::of(input.return_consumed_capacity.as_ref());
+    let metrics = writing::wants_metrics(input.return_item_collection_metrics.as_ref());
+    let writes = check(input)?;
+    let actions = writes.iter().map(|write| write.action.clone()).collect();
+    let outcomes = service
+        .engine()
+        .write_each(actions, wanted.anything())
+        .await?;
+    let mut consumed: Vec<(&str, Consumed)> = Vec::new();
+    let mut collections: Vec<(&str, Vec<Item>)> = Vec::new();
+    let mut unprocessed: Vec<&NamedWrite> = Vec::new();
+    for (write, outcome) in writes.iter().zip(outcomes) {
+        let written = match outcome {
+            Ok(written) => written,
+            Err(WriteError::Store(StoreError::Throttled)) => {
+                unprocessed.push(write);
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if let Some(cost) = written.cost {
+            entry(&mut consumed, write.action.table()).add_write(&cost, 1.0);
+        }
+        let attributes = match &write.action {
+            Action::Put(put) => &put.item,
+            Action::Delete(delete) => &delete.key,
+            _ => continue,
+        };
+        let key = writing::collection_key(service, write.action.table(), attributes, metrics)?;
+        if let Some(key) = key {
+            let keys = entry(&mut collections, &write.name);
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+    }
+    if unprocessed.len() == writes.len() {
+        // Nothing at all could be written: that is an error and not an answer.
+        return Err(StoreError::Throttled.into());
+    }
+    answer(&unprocessed, &consumed, &collections, wanted)
+}
+
+fn entry<'a, 'b, T: Default>(list: &'b mut Vec<(&'a str, T)>, name: &'a str) -> &'b mut T {
+    let at = match list.iter().position(|(known, _)| *known == name) {
+        Some(at) => at,
+        None => {
+            list.push((name, T::default()));
+            list.len() - 1
+        }
+    };
+    &mut list[at].1
+}
+
+fn answer(
+    unprocessed: &[&NamedWrite],
+    consumed: &[(&str, Consumed)],
+    collections: &[(&str, Vec<Item>)],
+    wanted: Wanted,
+) -> Result<Vec<u8>, Failure> {
+    let mut by_table: Vec<(&str, Vec<&Action>)> = Vec::new();
+    for write in unprocessed {
+        entry(&mut by_table, &write.name).push(&write.action);
+    }
+    let mut out = Vec::with_capacity(128);
+    let mut object = Object::new(&mut out);
+    let mut left = Object::new(object.member("UnprocessedItems"));
+    for (name, actions) in by_table {
+        output::list(left.member(name), actions, |action, out| {
+            write_request(action, out);
+            Ok::<_, Failure>(())
+        })?;
+    }
+    left.end();
+    if wanted.anything() {
+        let list = object.member("ConsumedCapacity");
+        output::list(list, consumed, |(table, consumed), out| {
+            consumed.write(table, wanted, Split::None, out);
+            Ok::<_, Failure>(())
+        })?;
+    }
+    if !collections.is_empty() {
+        let mut tables = Object::new(object.member("ItemCollectionMetrics"));
+        for (name, keys) in collections {
+            output::list(tables.member(name), keys, |key, out| {
+                writing::write_metrics(key, out);
+                Ok::<_, Failure>(())
+            })?;
+        }
+        tables.end();
+    }
+    object.end();
+    Ok(out)
+}
+
+fn write_request(action: &Action, out: &mut Vec<u8>) {
+    let (request, member, attributes) = match action {
+        Action::Put(put) => ("PutRequest", "Item", &put.item),
+        Action::Delete(delete) => ("DeleteRequest", "Key", &delete.key),
+        // A batch has no others.
+        Action::Update(_) | Action::Check(_) => return,
+    };
+    let mut object = Object::new(out);
+    object.object(request, |object| {
+        json::write_item(attributes, object.member(member));
+    });
+    object.end();
+}
+
+fn check(input: Input<'_>) -> Result<Vec<NamedWrite>, Failure> {
+    let items = match input.request_items {
+        Some(items) if !items.0.is_empty() => items.0,
+        _ => {
+            return Err(Failure::validation(
+                "The requestItems parameter is required for BatchWriteItem",
+            ));
+        }
+    };
+    let mut constraints = Constraints::new();
+    constraints.one_of(
+        "returnConsumedCapacity",
+        input.return_consumed_capacity.as_ref(),
+        RETURN_CAPACITY,
+    );
+    constraints.one_of(
+        "returnItemCollectionMetrics",
+        input.return_item_collection_metrics.as_ref(),
+        RETURN_METRICS,
+    );
+    for (name, requests) in &items {
+        table_name::check_items_name("requestItems", name)?;
+        if requests.0.is_empty() || requests.0.len() > BATCH_WRITE_MAX {
+            let shown = if requests.0.is_empty() { "" } else { "..." };
+            let shown = format!("{{{name}=[{shown}]}}");
+            constraints.map_values("requestItems", &shown, 1, BATCH_WRITE_MAX);
+        }
+        for (at, Element(request)) in requests.0.iter().enumerate() {
+            let path = format!("requestItems.{name}.member.{}.member", at + 1);
+            if let Some(Field(put)) = &request.put_request {
+                constraints.not_null(&format!("{path}.putRequest.item"), put.item.as_ref());
+            }
+            if let Some(Field(delete)) = &request.delete_request {
+                constraints.not_null(&format!("{path}.deleteRequest.key"), delete.key.as_ref());
+            }
+        }
+    }
+    constraints.finish()?;
+    let mut writes = Vec::new();
+    for (name, requests) in items {
+        let table = table_name::check_items_name("requestItems", &name)?;
+        for Element(request) in requests.0 {
+            let action = action(table, request)?;
+            writes.push(NamedWrite {
+                name: name.to_string(),
+                action,
+            });
+        }
+    }
+    if writes.len() > BATCH_WRITE_MAX {
+        return Err(Failure::validation(
+            "Too many items requested for the BatchWriteItem call",
+        ));
+    }
+    Ok(writes)
+}
+
+fn action(table: &str, request: WriteRequest) -> Result<Action, Failure> {
+    match (request.put_request, request.delete_request) {
+        (Some(Field(put)), None) => {
+            let item = writing::attributes(put.item)?;
+            item.check()?;
+            Ok(Put::new(table, item).into())
+        }
+        (None, Some(Field(delete))) => {
+            let key = writing::attributes(delete.key)?;
+            Ok(Delete::new(table, key).into())
+        }
+        _ => Err(Failure::validation(
+            "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_requests_are_refused() {
+        let many = vec![r#"{"PutRequest":{"Item":{"a":{"S":"x"}}}}"#; 26].join(",");
+        let too_many = format!(r#"{{"RequestItems":{{"abc":[{many}]}}}}"#);
+        for (body, text) in [
+            (
+                "{}",
+                "The requestItems parameter is required for BatchWriteItem",
+            ),
+            (
+                &too_many,
+                "1 validation error detected: Value '{abc=[...]}' at 'requestItems' failed to satisfy constraint: Map value must satisfy constraint: [Member must have length less than or equal to 25, Member must have length greater than or equal to 1]",
+            ),
+            (
+                r#"{"RequestItems":{"abc":[{"PutRequest":{}}]}}"#,
+                "1 validation error detected: Value null at 'requestItems.abc.member.1.member.putRequest.item' failed to satisfy constraint: Member must not be null",
+            ),
+            (
+                r#"{"RequestItems":{"abc":[{}]}}"#,
+                "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes",
+            ),
+            (
+                r#"{"RequestItems":{"abc":[{"PutRequest":{"Item":{"a":{"SS":[]}}}}]}}"#,
+                "One or more parameter values were invalid: An string set  may not be empty",
+            ),
+        ] {
+            let input = input::read(body.as_bytes()).expect("well-formed");
+            let failure = check(input).expect_err("refused");
+            assert_eq!(failure.text(), Some(text), "{body}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_written_is_answered_as_it_was_asked() {
+        let body = br#"{"RequestItems":{"abc":[{"PutRequest":{"Item":{"a":{"S":"x"}}}},{"DeleteRequest":{"Key":{"a":{"S":"y"}}}}]}}"#;
+        let writes = check(input::read(body).expect("well-formed")).expect("valid");
+        let unprocessed: Vec<_> = writes.iter().collect();
+        let json = answer(&unprocessed, &[], &[], Wanted::Nothing).expect("an answer");
+        assert_eq!(
+            String::from_utf8_lossy(&json),
+            r#"{"UnprocessedItems":{"abc":[{"PutRequest":{"Item":{"a":{"S":"x"}}}},{"DeleteRequest":{"Key":{"a":{"S":"y"}}}}]}}"#
+        );
+    }
+}

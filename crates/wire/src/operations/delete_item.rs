@@ -1,0 +1,138 @@
+//! DeleteItem: removes an item.
+
+use bytes::Bytes;
+use homeport_store::Delete;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::writing;
+use crate::capacity::Wanted;
+use crate::constraints::{
+    Constraints, RETURN_CAPACITY, RETURN_METRICS, RETURN_ON_FAILURE, RETURN_VALUES,
+};
+use crate::expressions;
+use crate::failure::Failure;
+use crate::input::{self, Attribute, Attributes, Mapping, Text};
+use crate::service::Service;
+use crate::table_name;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Input<'a> {
+    #[serde(borrow)]
+    table_name: Option<Text<'a>>,
+    key: Option<Attributes>,
+    #[serde(borrow)]
+    condition_expression: Option<Text<'a>>,
+    #[serde(borrow)]
+    expression_attribute_names: Option<Mapping<'a, Text<'a>>>,
+    #[serde(borrow)]
+    expression_attribute_values: Option<Mapping<'a, Attribute>>,
+    #[serde(borrow)]
+    return_values: Option<Text<'a>>,
+    #[serde(borrow)]
+    return_values_on_condition_check_failure: Option<Text<'a>>,
+    #[serde(borrow)]
+    return_consumed_capacity: Option<Text<'a>>,
+    #[serde(borrow)]
+    return_item_collection_metrics: Option<Text<'a>>,
+    expected: Option<IgnoredAny>,
+    conditional_operator: Option<IgnoredAny>,
+}
+
+pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
+    let input: Input<'_> = input::read(body)?;
+    let capacity = Wanted::of(input.return_consumed_capacity.as_ref());
+    let metrics = writing::wants_metrics(input.return_item_collection_metrics.as_ref());
+    let delete = check(input)?;
+    if let Some(condition) = &delete.condition {
+        let table = service.engine().table(&delete.table)?;
+        expressions::check_key_paths(table.schema(), condition.paths())?;
+    }
+    let collection = writing::collection_key(service, &delete.table, &delete.key, metrics)?;
+    let table = delete.table.clone();
+    let written = service.engine().write(delete, capacity.anything()).await?;
+    Ok(writing::answer(
+        &table,
+        &written,
+        capacity,
+        collection.as_ref(),
+    ))
+}
+
+fn check(input: Input<'_>) -> Result<Delete, Failure> {
+    let mut constraints = Constraints::new();
+    let table = table_name::of_items(input.table_name.as_ref(), &mut constraints)?.to_owned();
+    constraints.not_null("key", input.key.as_ref());
+    constraints.one_of(
+        "returnConsumedCapacity",
+        input.return_consumed_capacity.as_ref(),
+        RETURN_CAPACITY,
+    );
+    constraints.one_of(
+        "returnItemCollectionMetrics",
+        input.return_item_collection_metrics.as_ref(),
+        RETURN_METRICS,
+    );
+    constraints.one_of("returnValues", input.return_values.as_ref(), RETURN_VALUES);
+    constraints.one_of(
+        "returnValuesOnConditionCheckFailure",
+        input.return_values_on_condition_check_failure.as_ref(),
+        RETURN_ON_FAILURE,
+    );
+    constraints.finish()?;
+    expressions::check_parameters(
+        &[("ConditionExpression", input.condition_expression.is_some())],
+        &[],
+        &[
+            ("Expected", input.expected.is_some()),
+            ("ConditionalOperator", input.conditional_operator.is_some()),
+        ],
+        input.expression_attribute_names.is_some(),
+        input.expression_attribute_values.is_some(),
+    )?;
+    let key = writing::attributes(input.key)?;
+    let returning = writing::returning_old(input.return_values.as_ref())?;
+    let mut placeholders = expressions::placeholders(
+        input.expression_attribute_names.as_ref(),
+        input.expression_attribute_values.as_ref(),
+    )?;
+    let condition = expressions::condition(input.condition_expression.as_ref(), &mut placeholders)?;
+    placeholders.check_all_used()?;
+    Ok(Delete {
+        table,
+        key,
+        condition,
+        returning,
+        old_on_failure: writing::old_on_failure(
+            input.return_values_on_condition_check_failure.as_ref(),
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_requests_are_refused() {
+        for (body, text) in [
+            (
+                r#"{"TableName":"abc"}"#,
+                "1 validation error detected: Value null at 'key' failed to satisfy constraint: Member must not be null",
+            ),
+            (
+                r#"{"TableName":"abc","Key":{"a":{"N":"x"}}}"#,
+                "The parameter cannot be converted to a numeric value: x",
+            ),
+            (
+                r#"{"TableName":"abc","Key":{},"ReturnValues":"UPDATED_NEW"}"#,
+                "ReturnValues can only be ALL_OLD or NONE",
+            ),
+        ] {
+            let input = input::read(body.as_bytes()).expect("well-formed");
+            let failure = check(input).expect_err("refused");
+            assert_eq!(failure.text(), Some(text), "{body}");
+        }
+    }
+}

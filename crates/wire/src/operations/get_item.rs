@@ -1,0 +1,131 @@
+//! GetItem: one item by its key.
+
+use bytes::Bytes;
+use homeport_store::Get;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::{reading, writing};
+use crate::capacity::{self, Consumed, Split, Wanted};
+use crate::constraints::{Constraints, RETURN_CAPACITY};
+use crate::expressions;
+use crate::failure::Failure;
+use crate::input::{self, Attributes, Flag, Mapping, Text};
+use crate::output::Object;
+use crate::service::Service;
+use crate::table_name;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Input<'a> {
+    #[serde(borrow)]
+    table_name: Option<Text<'a>>,
+    key: Option<Attributes>,
+    consistent_read: Option<Flag>,
+    #[serde(borrow)]
+    projection_expression: Option<Text<'a>>,
+    #[serde(borrow)]
+    expression_attribute_names: Option<Mapping<'a, Text<'a>>>,
+    #[serde(borrow)]
+    return_consumed_capacity: Option<Text<'a>>,
+    attributes_to_get: Option<IgnoredAny>,
+}
+
+pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
+    let input: Input<'_> = input::read(body)?;
+    let wanted = Wanted::of(input.return_consumed_capacity.as_ref());
+    let get = check(input)?;
+    if let Some(projection) = &get.projection {
+        let table = service.engine().table(&get.table)?;
+        expressions::check_key_paths(table.schema(), &projection.paths)?;
+    }
+    let found = service.engine().get_stored(&get)?;
+    let size = match &found {
+        Some(item) => item.size()?,
+        None => 0,
+    };
+    let mut out = Vec::with_capacity(64 + size * 2);
+    let mut object = Object::new(&mut out);
+    if let Some(item) = &found {
+        reading::write_item(item, get.projection.as_ref(), object.member("Item"))?;
+    }
+    if wanted.anything() {
+        let units = capacity::read_units(size, get.consistent);
+        Consumed::of_table(units).write(
+            &get.table,
+            wanted,
+            Split::None,
+            object.member("ConsumedCapacity"),
+        );
+    }
+    object.end();
+    Ok(out)
+}
+
+fn check(input: Input<'_>) -> Result<Get, Failure> {
+    let mut constraints = Constraints::new();
+    let table = table_name::of_items(input.table_name.as_ref(), &mut constraints)?.to_owned();
+    constraints.not_null("key", input.key.as_ref());
+    constraints.one_of(
+        "returnConsumedCapacity",
+        input.return_consumed_capacity.as_ref(),
+        RETURN_CAPACITY,
+    );
+    constraints.finish()?;
+    expressions::check_parameters(
+        &[],
+        &[(
+            "ProjectionExpression",
+            input.projection_expression.is_some(),
+        )],
+        &[("AttributesToGet", input.attributes_to_get.is_some())],
+        input.expression_attribute_names.is_some(),
+        false,
+    )?;
+    let key = writing::attributes(input.key)?;
+    let projection = reading::projection(
+        input.projection_expression.as_ref(),
+        input.expression_attribute_names.as_ref(),
+    )?;
+    Ok(Get {
+        table,
+        key,
+        projection,
+        consistent: input.consistent_read.is_some_and(|flag| flag.0),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_requests_are_refused() {
+        for (body, text) in [
+            (
+                "{}",
+                "2 validation errors detected: Value null at 'tableName' failed to satisfy constraint: Member must not be null; Value null at 'key' failed to satisfy constraint: Member must not be null",
+            ),
+            (
+                r#"{"TableName":"abc","Key":{},"ProjectionExpression":"!!! INVALID !!!"}"#,
+                "Invalid ProjectionExpression: Syntax error; token: \"!\", near: \"!!\"",
+            ),
+            (
+                r#"{"TableName":"abc","Key":{},"AttributesToGet":["a"],"ProjectionExpression":"a"}"#,
+                "Can not use both expression and non-expression parameters in the same request: Non-expression parameters: {AttributesToGet} Expression parameters: {ProjectionExpression}",
+            ),
+            (
+                r#"{"TableName":"abc","Key":{},"ExpressionAttributeNames":{}}"#,
+                "ExpressionAttributeNames can only be specified when using expressions",
+            ),
+            (
+                r#"{"TableName":"abc","Key":{},"ProjectionExpression":"a","ExpressionAttributeNames":{}}"#,
+                "ExpressionAttributeNames must not be empty",
+            ),
+        ] {
+            let input = input::read(body.as_bytes()).expect("well-formed");
+            let failure = check(input).expect_err("refused");
+            assert_eq!(failure.text(), Some(text), "{body}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! PutItem: creates or replaces an item.
+
+use bytes::Bytes;
+use homeport_store::Put;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::writing;
+use crate::capacity::Wanted;
+use crate::constraints::{
+    Constraints, RETURN_CAPACITY, RETURN_METRICS, RETURN_ON_FAILURE, RETURN_VALUES,
+};
+use crate::expressions;
+use crate::failure::Failure;
+use crate::input::{self, Attribute, Attributes, Mapping, Text};
+use crate::service::Service;
+use crate::table_name;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Input<'a> {
+    #[serde(borrow)]
+    table_name: Option<Text<'a>>,
+    item: Option<Attributes>,
+    #[serde(borrow)]
+    condition_expression: Option<Text<'a>>,
+    #[serde(borrow)]
+    expression_attribute_names: Option<Mapping<'a, Text<'a>>>,
+    #[serde(borrow)]
+    expression_attribute_values: Option<Mapping<'a, Attribute>>,
+    #[serde(borrow)]
+    return_values: Option<Text<'a>>,
+    #[serde(borrow)]
+    return_values_on_condition_check_failure: Option<Text<'a>>,
+    #[serde(borrow)]
+    return_consumed_capacity: Option<Text<'a>>,
+    #[serde(borrow)]
+    return_item_collection_metrics: Option<Text<'a>>,
+    expected: Option<IgnoredAny>,
+    conditional_operator: Option<IgnoredAny>,
+}
+
+pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
+    let input: Input<'_> = input::read(body)?;
+    let capacity = Wanted::of(input.return_consumed_capacity.as_ref());
+    let metrics = writing::wants_metrics(input.return_item_collection_metrics.as_ref());
+    let put = check(input)?;
+    if let Some(condition) = &put.condition {
+        let table = service.engine().table(&put.table)?;
+        expressions::check_key_paths(table.schema(), condition.paths())?;
+    }
+    let collection = writing::collection_key(service, &put.table, &put.item, metrics)?;
+    let table = put.table.clone();
+    let written = service.engine().write(put, capacity.anything()).await?;
+    Ok(writing::answer(
+        &table,
+        &written,
+        capacity,
+        collection.as_ref(),
+    ))
+}
+
+fn check(input: Input<'_>) -> Result<Put, Failure> {
+    let mut constraints = Constraints::new();
+    let table = table_name::of_items(input.table_name.as_ref(), &mut constraints)?.to_owned();
+    constraints.not_null("item", input.item.as_ref());
+    constraints.one_of(
+        "returnConsumedCapacity",
+        input.return_consumed_capacity.as_ref(),
+        RETURN_CAPACITY,
+    );
+    constraints.one_of(
+        "returnItemCollectionMetrics",
+        input.return_item_collection_metrics.as_ref(),
+        RETURN_METRICS,
+    );
+    constraints.one_of("returnValues", input.return_values.as_ref(), RETURN_VALUES);
+    constraints.one_of(
+        "returnValuesOnConditionCheckFailure",
+        input.return_values_on_condition_check_failure.as_ref(),
+        RETURN_ON_FAILURE,
+    );
+    constraints.finish()?;
+    expressions::check_parameters(
+        &[("ConditionExpression", input.condition_expression.is_some())],
+        &[],
+        &[
+            ("Expected", input.expected.is_some()),
+            ("ConditionalOperator", input.conditional_operator.is_some()),
+        ],
+        input.expression_attribute_names.is_some(),
+        input.expression_attribute_values.is_some(),
+    )?;
+    let item = writing::attributes(input.item)?;
+    let returning = writing::returning_old(input.return_values.as_ref())?;
+    item.check()?;
+    let mut placeholders = expressions::placeholders(
+        input.expression_attribute_names.as_ref(),
+        input.expression_attribute_values.as_ref(),
+    )?;
+    let condition = expressions::condition(input.condition_expression.as_ref(), &mut placeholders)?;
+    placeholders.check_all_used()?;
+    Ok(Put {
+        table,
+        item,
+        condition,
+        returning,
+        old_on_failure: writing::old_on_failure(
+            input.return_values_on_condition_check_failure.as_ref(),
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn refused(body: &str) -> String {
+        let input = input::read(body.as_bytes()).expect("well-formed");
+        let failure = check(input).expect_err("refused");
+        failure.text().unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn bad_requests_are_refused_in_dynamodb_s_order() {
+        for (body, text) in [
+            (
+                "{}",
+                "2 validation errors detected: Value null at 'tableName' failed to satisfy constraint: Member must not be null; Value null at 'item' failed to satisfy constraint: Member must not be null",
+            ),
+            (
+                r#"{"TableName":"","ReturnValues":"X"}"#,
+                "1 validation error detected: Value '' at 'tableName' failed to satisfy constraint: Member must have length greater than or equal to 1",
+            ),
+            (
+                r#"{"TableName":"abc","Item":{"a":{}},"ReturnValues":"X"}"#,
+                "1 validation error detected: Value 'X' at 'returnValues' failed to satisfy constraint: Member must satisfy enum value set: [ALL_NEW, UPDATED_OLD, ALL_OLD, NONE, UPDATED_NEW]",
+            ),
+            (
+                r#"{"TableName":"abc","Item":{"a":{}},"ConditionExpression":"a","Expected":{}}"#,
+                "Can not use both expression and non-expression parameters in the same request: Non-expression parameters: {Expected} Expression parameters: {ConditionExpression}",
+            ),
+            (
+                r##"{"TableName":"abc","Item":{"a":{}},"ExpressionAttributeNames":{"#a":"b"}}"##,
+                "ExpressionAttributeNames can only be specified when using expressions",
+            ),
+            (
+                r#"{"TableName":"abc","Item":{"a":{}},"ReturnValues":"ALL_NEW"}"#,
+                "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes",
+            ),
+            (
+                r#"{"TableName":"abc","Item":{},"ReturnValues":"ALL_NEW"}"#,
+                "ReturnValues can only be ALL_OLD or NONE",
+            ),
+            (
+                r#"{"TableName":"abc","Item":{},"ConditionExpression":"","ExpressionAttributeValues":{}}"#,
+                "ExpressionAttributeValues must not be empty",
+            ),
+            (
+                r#"{"TableName":"abc","Item":{},"ConditionExpression":""}"#,
+                "Invalid ConditionExpression: The expression can not be empty;",
+            ),
+            (
+                r##"{"TableName":"abc","Item":{},"ConditionExpression":"attribute_exists(a)","ExpressionAttributeNames":{"#x":"b"}}"##,
+                "Value provided in ExpressionAttributeNames unused in expressions: keys: {#x}",
+            ),
+            (
+                r#"{"TableName":"abc","Item":{},"Expected":{}}"#,
+                "The parameter Expected is not supported; use expressions instead",
+            ),
+        ] {
+            assert_eq!(refused(body), text, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_whole_request_is_understood() {
+        let body = r#"{"TableName":"abc","Item":{"a":{"S":"x"}},"ConditionExpression":"attribute_not_exists(a)","ReturnValues":"ALL_OLD","ReturnValuesOnConditionCheckFailure":"ALL_OLD"}"#;
+        let put = check(input::read(body.as_bytes()).expect("well-formed")).expect("valid");
+        assert_eq!(put.table, "abc");
+        assert!(put.old_on_failure);
+        assert!(put.condition.is_some());
+        assert_eq!(put.returning, homeport_store::Returning::AllOld);
+    }
+}

@@ -1,0 +1,242 @@
+//! Query: a page of one partition of a table or index.
+
+use bytes::Bytes;
+use homeport_item::expression::{Condition, KeyCondition, KeyConditions, Projection};
+use homeport_item::schema::KeySchema;
+use homeport_item::{Item, Value};
+use homeport_store::{self as store, StoreError};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::reading::{self, INLINE_ITEMS_MAX, PageAnswer, Select};
+use crate::capacity::Wanted;
+use crate::constraints::{Constraints, RETURN_CAPACITY, SELECT};
+use crate::expressions;
+use crate::failure::Failure;
+use crate::input::{self, Attribute, Attributes, Flag, Integer, Mapping, Text};
+use crate::service::Service;
+use crate::table_name;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Input<'a> {
+    #[serde(borrow)]
+    table_name: Option<Text<'a>>,
+    #[serde(borrow)]
+    index_name: Option<Text<'a>>,
+    #[serde(borrow)]
+    key_condition_expression: Option<Text<'a>>,
+    #[serde(borrow)]
+    filter_expression: Option<Text<'a>>,
+    #[serde(borrow)]
+    projection_expression: Option<Text<'a>>,
+    #[serde(borrow)]
+    expression_attribute_names: Option<Mapping<'a, Text<'a>>>,
+    #[serde(borrow)]
+    expression_attribute_values: Option<Mapping<'a, Attribute>>,
+    #[serde(borrow)]
+    select: Option<Text<'a>>,
+    limit: Option<Integer>,
+    consistent_read: Option<Flag>,
+    scan_index_forward: Option<Flag>,
+    exclusive_start_key: Option<Attributes>,
+    #[serde(borrow)]
+    return_consumed_capacity: Option<Text<'a>>,
+    attributes_to_get: Option<IgnoredAny>,
+    query_filter: Option<IgnoredAny>,
+    conditional_operator: Option<IgnoredAny>,
+    key_conditions: Option<IgnoredAny>,
+}
+
+/// A request as far as it can be checked without its table.
+#[derive(Debug)]
+struct Checked {
+    table: String,
+    index: Option<String>,
+    key_conditions: KeyConditions,
+    filter: Option<Condition>,
+    projection: Option<Projection>,
+    select: Select,
+    limit: Option<usize>,
+    start: Option<Item>,
+    descending: bool,
+    consistent: bool,
+    capacity: Wanted,
+}
+
+pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
+    let checked = check(input::read(body)?)?;
+    if checked.limit.is_some_and(|limit| limit <= INLINE_ITEMS_MAX) {
+        return answer(service, checked);
+    }
+    let service = service.clone();
+    tokio::task::spawn_blocking(move || answer(&service, checked))
+        .await
+        .map_err(|error| Failure::internal(&error))?
+}
+
+fn answer(service: &Service, checked: Checked) -> Result<Vec<u8>, Failure> {
+    let view = service.engine().table(&checked.table)?;
+    let schema = view.schema();
+    let index = reading::index(schema, checked.index.as_deref(), checked.consistent)?;
+    let keys = index.map_or(&schema.key, |index| &index.key);
+    let key_condition = checked.key_conditions.bind(keys)?;
+    if let Some(start) = &checked.start {
+        check_start(keys, &key_condition, start)?;
+    }
+    if let Some(projection) = &checked.projection {
+        expressions::check_key_paths(schema, &projection.paths)?;
+    }
+    let fetch = reading::must_fetch(index, checked.select)?;
+    let query = store::Query {
+        table: checked.table,
+        index: checked.index,
+        key_condition,
+        filter: checked.filter,
+        projection: checked.projection,
+        limit: checked.limit,
+        start: checked.start,
+        descending: checked.descending,
+        consistent: checked.consistent,
+        count_only: checked.select == Select::Count,
+    };
+    let page = service.engine().query_stored(&query)?;
+    PageAnswer {
+        service,
+        table: &query.table,
+        index,
+        projection: query.projection.as_ref(),
+        select: checked.select,
+        fetch,
+        consistent: checked.consistent,
+        capacity: checked.capacity,
+    }
+    .write(&page)
+}
+
+/// A page can only go on where its query has been.
+fn check_start(keys: &KeySchema, condition: &KeyCondition, start: &Item) -> Result<(), StoreError> {
+    let (Some((name, sort)), Some(partition)) = (&condition.sort, start.get(&keys.partition.name))
+    else {
+        return Ok(());
+    };
+    let matches = |value: &Value| sort.holds(value);
+    if *partition == condition.partition && start.get(name).is_some_and(|value| !matches(value)) {
+        return Err(StoreError::Invalid(
+            "The provided starting key does not match the range key predicate".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+fn check(input: Input<'_>) -> Result<Checked, Failure> {
+    let mut constraints = Constraints::new();
+    let table = table_name::of_items(input.table_name.as_ref(), &mut constraints)?.to_owned();
+    constraints.at_least("limit", input.limit, 1);
+    constraints.one_of(
+        "returnConsumedCapacity",
+        input.return_consumed_capacity.as_ref(),
+        RETURN_CAPACITY,
+    );
+    constraints.one_of("select", input.select.as_ref(), SELECT);
+    constraints.index_name("indexName", input.index_name.as_ref());
+    constraints.finish()?;
+    expressions::check_parameters(
+        &[
+            ("FilterExpression", input.filter_expression.is_some()),
+            (
+                "KeyConditionExpression",
+                input.key_condition_expression.is_some(),
+            ),
+        ],
+        &[(
+            "ProjectionExpression",
+            input.projection_expression.is_some(),
+        )],
+        &[
+            ("AttributesToGet", input.attributes_to_get.is_some()),
+            ("QueryFilter", input.query_filter.is_some()),
+            ("ConditionalOperator", input.conditional_operator.is_some()),
+            ("KeyConditions", input.key_conditions.is_some()),
+        ],
+        input.expression_attribute_names.is_some(),
+        input.expression_attribute_values.is_some(),
+    )?;
+    let start = reading::start_key(input.exclusive_start_key)?;
+    let Some(key_condition) = &input.key_condition_expression else {
+        return Err(Failure::validation(
+            "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.",
+        ));
+    };
+    let select = Select::of(
+        input.select.as_ref(),
+        input.projection_expression.is_some(),
+        input.index_name.is_some(),
+    )
+    .map_err(|text| Failure::validation(format!("1 validation error detected: {text}")))?;
+    let mut placeholders = expressions::placeholders(
+        input.expression_attribute_names.as_ref(),
+        input.expression_attribute_values.as_ref(),
+    )?;
+    let key_conditions = KeyConditions::parse(key_condition.as_str(), &mut placeholders)?;
+    let filter = expressions::filter(input.filter_expression.as_ref(), &mut placeholders)?;
+    let projection =
+        expressions::projection(input.projection_expression.as_ref(), &mut placeholders)?;
+    placeholders.check_all_used()?;
+    Ok(Checked {
+        table,
+        index: input.index_name.map(|name| name.0.into_owned()),
+        key_conditions,
+        filter,
+        projection,
+        select,
+        limit: input.limit.and_then(|limit| usize::try_from(limit.0).ok()),
+        start,
+        descending: input.scan_index_forward.is_some_and(|flag| !flag.0),
+        consistent: input.consistent_read.is_some_and(|flag| flag.0),
+        capacity: Wanted::of(input.return_consumed_capacity.as_ref()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_requests_are_refused_in_dynamodb_s_order() {
+        for (body, text) in [
+            (
+                r#"{"TableName":"abc","Limit":0,"Select":"X","IndexName":"a!"}"#,
+                "4 validation errors detected: Value '0' at 'limit' failed to satisfy constraint: Member must have value greater than or equal to 1; Value 'X' at 'select' failed to satisfy constraint: Member must satisfy enum value set: [SPECIFIC_ATTRIBUTES, COUNT, ALL_ATTRIBUTES, ALL_PROJECTED_ATTRIBUTES]; Value 'a!' at 'indexName' failed to satisfy constraint: Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+; Value 'a!' at 'indexName' failed to satisfy constraint: Member must have length greater than or equal to 3",
+            ),
+            (
+                r#"{"TableName":"abc"}"#,
+                "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.",
+            ),
+            (
+                r#"{"TableName":"abc","ExclusiveStartKey":{"a":{}}}"#,
+                "The provided starting key is invalid: Supplied AttributeValue is empty, must contain exactly one of the supported datatypes",
+            ),
+            (
+                r#"{"TableName":"abc","KeyConditionExpression":"a = :a","Select":"COUNT","ProjectionExpression":"a"}"#,
+                "1 validation error detected: Cannot specify the ProjectionExpression when choosing to get only the Count",
+            ),
+            (
+                r#"{"TableName":"abc","KeyConditionExpression":""}"#,
+                "Invalid KeyConditionExpression: The expression can not be empty;",
+            ),
+            (
+                r#"{"TableName":"abc","KeyConditionExpression":"a IN (:a)","ExpressionAttributeValues":{":a":{"S":"x"}}}"#,
+                "Invalid operator used in KeyConditionExpression: IN",
+            ),
+            (
+                r#"{"TableName":"abc","KeyConditionExpression":"a = :a","KeyConditions":{}}"#,
+                "Can not use both expression and non-expression parameters in the same request: Non-expression parameters: {KeyConditions} Expression parameters: {KeyConditionExpression}",
+            ),
+        ] {
+            let input = input::read(body.as_bytes()).expect("well-formed");
+            let failure = check(input).expect_err("refused");
+            assert_eq!(failure.text(), Some(text), "{body}");
+        }
+    }
+}

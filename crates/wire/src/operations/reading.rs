@@ -1,0 +1,256 @@
+//! What the operations that read items have in common.
+
+use homeport_engine::{StoredItem, StoredPage};
+use homeport_item::expression::Projection;
+use homeport_item::schema::{IndexProjection, IndexSchema, TableSchema};
+use homeport_item::{Item, json};
+use homeport_store::{Get, StoreError};
+
+use crate::capacity::{self, Consumed, Split, Wanted};
+use crate::expressions::{self, Names};
+use crate::failure::Failure;
+use crate::input::{Attributes, Text};
+use crate::output::{self, Object};
+use crate::service::Service;
+
+/// Pages that may be longer than this many items are read on a thread that may block.
+pub(crate) const INLINE_ITEMS_MAX: usize = 128;
+
+/// Reads a projection that has the names to itself.
+pub(crate) fn projection(
+    text: Option<&Text<'_>>,
+    names: Names<'_>,
+) -> Result<Option<Projection>, Failure> {
+    if text.is_none() {
+        return Ok(None);
+    }
+    let mut placeholders = expressions::placeholders(names, None)?;
+    let projection = expressions::projection(text, &mut placeholders)?;
+    placeholders.check_all_used()?;
+    Ok(projection)
+}
+
+/// Writes an item, or what is asked for of it.
+pub(crate) fn write_item(
+    item: &StoredItem,
+    projection: Option<&Projection>,
+    out: &mut Vec<u8>,
+) -> Result<(), Failure> {
+    match projection {
+        Some(projection) => item.write_projected_json(projection, out)?,
+        None => item.write_json(out)?,
+    }
+    Ok(())
+}
+
+/// The key that a page starts behind.
+pub(crate) fn start_key(given: Option<Attributes>) -> Result<Option<Item>, Failure> {
+    match given {
+        None => Ok(None),
+        Some(Attributes(Ok(item))) => Ok(Some(item)),
+        Some(Attributes(Err(text))) => Err(Failure::validation(format!(
+            "The provided starting key is invalid: {text}"
+        ))),
+    }
+}
+
+/// Which attributes a page has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Select {
+    /// Whatever the table or index has.
+    Projected,
+    /// All that the items have, even where an index does not carry it.
+    All,
+    Count,
+}
+
+impl Select {
+    /// Checks what is asked for against what else is.
+    pub(crate) fn of(
+        given: Option<&Text<'_>>,
+        has_projection: bool,
+        has_index: bool,
+    ) -> Result<Self, String> {
+        let given = given.map(Text::as_str);
+        if has_projection && !matches!(given, None | Some("SPECIFIC_ATTRIBUTES")) {
+            let what = match given {
+                Some("COUNT") => "only the Count",
+                Some(other) => other,
+                None => "",
+            };
+            return Err(format!(
+                "Cannot specify the ProjectionExpression when choosing to get {what}"
+            ));
+        }
+        match given {
+            Some("SPECIFIC_ATTRIBUTES") if !has_projection => Err(
+                "Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES"
+                    .to_owned(),
+            ),
+            Some("ALL_PROJECTED_ATTRIBUTES") if !has_index => Err(
+                "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName"
+                    .to_owned(),
+            ),
+            Some("COUNT") => Ok(Self::Count),
+            Some("ALL_ATTRIBUTES") => Ok(Self::All),
+            _ => Ok(Self::Projected),
+        }
+    }
+}
+
+/// The index that a page is read from.
+pub(crate) fn index<'a>(
+    schema: &'a TableSchema,
+    name: Option<&str>,
+    consistent: bool,
+) -> Result<Option<&'a IndexSchema>, Failure> {
+    let Some(name) = name else {
+        return Ok(None);
+    };
+    let index = schema.index(name).ok_or_else(|| StoreError::IndexMissing {
+        table: schema.name.clone(),
+        index: name.to_owned(),
+    })?;
+    if consistent && !index.local {
+        return Err(Failure::validation(
+            "Consistent reads are not supported on global secondary indexes",
+        ));
+    }
+    Ok(Some(index))
+}
+
+/// Whether the items themselves must be fetched, since the index does not carry all of them.
+pub(crate) fn must_fetch(index: Option<&IndexSchema>, select: Select) -> Result<bool, Failure> {
+    match index {
+        Some(index) if select == Select::All && index.projection != IndexProjection::All => {
+            if index.local {
+                return Ok(true);
+            }
+            Err(Failure::invalid_values(format_args!(
+                "Select type ALL_ATTRIBUTES is not supported for global secondary index {} because its projection type is not ALL",
+                index.name
+            )))
+        }
+        _ => Ok(false),
+    }
+}
+
+/// A page and how it is to be answered.
+pub(crate) struct PageAnswer<'a> {
+    pub(crate) service: &'a Service,
+    pub(crate) table: &'a str,
+    pub(crate) index: Option<&'a IndexSchema>,
+    pub(crate) projection: Option<&'a Projection>,
+    pub(crate) select: Select,
+    pub(crate) fetch: bool,
+    pub(crate) consistent: bool,
+    pub(crate) capacity: Wanted,
+}
+
+impl PageAnswer<'_> {
+    pub(crate) fn write(&self, page: &StoredPage) -> Result<Vec<u8>, Failure> {
+        let mut out = Vec::with_capacity(128 + page.scanned_bytes * 2);
+        let mut object = Object::new(&mut out);
+        object.count("Count", page.count);
+        object.count("ScannedCount", page.scanned);
+        let mut fetched_units = 0.0;
+        if self.select != Select::Count {
+            let list = object.member("Items");
+            output::list(list, &page.items, |item, out| {
+                if !self.fetch {
+                    return write_item(item, self.projection, out);
+                }
+                let whole = self.fetch(item)?;
+                fetched_units += capacity::read_units(whole.size()?, self.consistent);
+                write_item(&whole, self.projection, out)
+            })?;
+        }
+        if let Some(next) = &page.next {
+            json::write_item(next, object.member("LastEvaluatedKey"));
+        }
+        if self.capacity.anything() {
+            let units = capacity::read_units(page.scanned_bytes, self.consistent);
+            let mut consumed = Consumed::of_table(units);
+            if let Some(index) = self.index {
+                consumed.table = fetched_units;
+                let side = if index.local {
+                    &mut consumed.local
+                } else {
+                    &mut consumed.global
+                };
+                side.push((index.name.clone(), units));
+            }
+            consumed.write(
+                self.table,
+                self.capacity,
+                Split::None,
+                object.member("ConsumedCapacity"),
+            );
+        }
+        object.end();
+        Ok(out)
+    }
+
+    /// The whole item behind an index's entry; the entry where the item has just gone.
+    fn fetch(&self, entry: &StoredItem) -> Result<StoredItem, Failure> {
+        let get = Get::new(self.table, entry.key()?);
+        let found = self.service.engine().get_stored(&get)?;
+        Ok(found.unwrap_or_else(|| entry.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::borrow::Cow;
+
+    #[test]
+    fn selections_that_contradict_themselves_are_refused() {
+        for (given, projection, index, expected) in [
+            (None, false, false, Ok(Select::Projected)),
+            (Some("COUNT"), false, false, Ok(Select::Count)),
+            (Some("ALL_ATTRIBUTES"), false, true, Ok(Select::All)),
+            (
+                Some("SPECIFIC_ATTRIBUTES"),
+                true,
+                false,
+                Ok(Select::Projected),
+            ),
+            (
+                Some("COUNT"),
+                true,
+                false,
+                Err("Cannot specify the ProjectionExpression when choosing to get only the Count"),
+            ),
+            (
+                Some("ALL_PROJECTED_ATTRIBUTES"),
+                true,
+                false,
+                Err(
+                    "Cannot specify the ProjectionExpression when choosing to get ALL_PROJECTED_ATTRIBUTES",
+                ),
+            ),
+            (
+                Some("ALL_PROJECTED_ATTRIBUTES"),
+                false,
+                false,
+                Err("ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName"),
+            ),
+            (
+                Some("SPECIFIC_ATTRIBUTES"),
+                false,
+                false,
+                Err(
+                    "Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES",
+                ),
+            ),
+        ] {
+            let text = given.map(|given| Text(Cow::Borrowed(given)));
+            let selected = Select::of(text.as_ref(), projection, index);
+            assert_eq!(
+                selected.as_ref().map_err(String::as_str),
+                expected.as_ref().map_err(|text| *text)
+            );
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! TransactGetItems: several items as they were at one moment.
+
+use bytes::Bytes;
+use homeport_item::json;
+use homeport_store::{CancelReason, Get, TRANSACTION_ACTIONS_MAX, TransactError};
+use serde::Deserialize;
+
+use super::{reading, writing};
+use crate::capacity::{self, Consumed, Split, TRANSACTION_FACTOR, Wanted};
+use crate::constraints::{Constraints, RETURN_CAPACITY};
+use crate::expressions;
+use crate::failure::Failure;
+use crate::input::{self, Attributes, Element, Field, List, Mapping, Named, Text};
+use crate::output::{self, Object};
+use crate::service::Service;
+use crate::table_name;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Input<'a> {
+    #[serde(borrow)]
+    transact_items: Option<List<Element<TransactGetItem<'a>>>>,
+    #[serde(borrow)]
+    return_consumed_capacity: Option<Text<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct TransactGetItem<'a> {
+    #[serde(borrow)]
+    get: Option<Field<GetInput<'a>>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct GetInput<'a> {
+    #[serde(borrow)]
+    table_name: Option<Text<'a>>,
+    key: Option<Attributes>,
+    #[serde(borrow)]
+    projection_expression: Option<Text<'a>>,
+    #[serde(borrow)]
+    expression_attribute_names: Option<Mapping<'a, Text<'a>>>,
+}
+
+impl Named for TransactGetItem<'_> {
+    const NAME: &'static str = "TransactGetItem";
+}
+
+impl Named for GetInput<'_> {
+    const NAME: &'static str = "Get";
+}
+
+pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
+    let input: Input<'_> = input::read(body)?;
+    let wanted = Wanted::of(input.return_consumed_capacity.as_ref());
+    let gets = check(input)?;
+    check_keys(service, &gets)?;
+    let found = service.engine().get_stored_together(&gets)?;
+    let mut out = Vec::with_capacity(1024);
+    let mut object = Object::new(&mut out);
+    let mut consumed: Vec<(&str, Consumed)> = Vec::new();
+    let list = object.member("Responses");
+    output::list(list, found.iter().zip(&gets), |(item, get), out| {
+        let mut size = 0;
+        let mut response = Object::new(out);
+        if let Some(item) = item {
+            size = item.size()?;
+            match &get.projection {
+                None => item.write_json(response.member("Item"))?,
+                // An item that has nothing of what is asked for counts as absent here.
+                Some(projection) => {
+                    let projected = item.project(projection)?;
+                    if !projected.is_empty() {
+                        json::write_item(&projected, response.member("Item"));
+                    }
+                }
+            }
+        }
+        response.end();
+        let units = capacity::read_units(size, true) * TRANSACTION_FACTOR;
+        match consumed.iter_mut().find(|(table, _)| *table == get.table) {
+            Some((_, consumed)) => consumed.table += units,
+            None => consumed.push((&get.table, Consumed::of_table(units))),
+        }
+        Ok::<_, Failure>(())
+    })?;
+    if wanted.anything() {
+        let list = object.member("ConsumedCapacity");
+        output::list(list, &consumed, |(table, consumed), out| {
+            consumed.write(table, wanted, Split::Read, out);
+            Ok::<_, Failure>(())
+        })?;
+    }
+    object.end();
+    Ok(out)
+}
+
+/// Keys that are none of their tables' cancel the transaction, as in a transaction that writes.
+fn check_keys(service: &Service, gets: &[Get]) -> Result<(), Failure> {
+    let mut reasons = Vec::new();
+    for (at, get) in gets.iter().enumerate() {
+        let view = service.engine().table(&get.table)?;
+        if let Some(projection) = &get.projection {
+            expressions::check_key_paths(view.schema(), &projection.paths)?;
+        }
+        if let Err(error) = view.schema().key.exact_values(&get.key) {
+            reasons.resize(gets.len(), CancelReason::None);
+            reasons[at] = CancelReason::Invalid(error.to_string());
+        }
+    }
+    if reasons.is_empty() {
+        Ok(())
+    } else {
+        Err(TransactError::Cancelled(reasons).into())
+    }
+}
+
+fn check(input: Input<'_>) -> Result<Vec<Get>, Failure> {
+    let mut constraints = Constraints::new();
+    let items = input.transact_items.as_ref();
+    constraints.not_null("transactItems", items);
+    constraints.list_length("transactItems", items, 1, TRANSACTION_ACTIONS_MAX);
+    constraints.one_of(
+        "returnConsumedCapacity",
+        input.return_consumed_capacity.as_ref(),
+        RETURN_CAPACITY,
+    );
+    for (at, Element(item)) in items.iter().flat_map(|items| items.0.iter().enumerate()) {
+        let path = format!("transactItems.{}.member.get", at + 1);
+        constraints.not_null(&path, item.get.as_ref());
+        if let Some(Field(get)) = &item.get {
+            let name = get.table_name.as_ref();
+            table_name::of_items_at(&format!("{path}.tableName"), name, &mut constraints)?;
+            constraints.not_null(&format!("{path}.key"), get.key.as_ref());
+        }
+    }
+    constraints.finish()?;
+    let items = input.transact_items.map_or(Vec::new(), |items| items.0);
+    let gets = items.into_iter().filter_map(|Element(item)| item.get);
+    let gets = gets
+        .map(|Field(get)| {
+            expressions::check_parameters(
+                &[],
+                &[("ProjectionExpression", get.projection_expression.is_some())],
+                &[],
+                get.expression_attribute_names.is_some(),
+                false,
+            )?;
+            let projection = reading::projection(
+                get.projection_expression.as_ref(),
+                get.expression_attribute_names.as_ref(),
+            )?;
+            let name = get.table_name.as_ref();
+            Ok(Get {
+                table: table_name::of_items(name, &mut Constraints::new())?.to_owned(),
+                key: writing::attributes(get.key)?,
+                projection,
+                consistent: true,
+            })
+        })
+        .collect::<Result<Vec<Get>, Failure>>()?;
+    for (at, get) in gets.iter().enumerate() {
+        let repeated = |other: &Get| other.table == get.table && other.key == get.key;
+        if gets[..at].iter().any(repeated) {
+            return Err(Failure::validation(
+                "Transaction request cannot include multiple operations on one item",
+            ));
+        }
+    }
+    Ok(gets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_requests_are_refused() {
+        for (body, text) in [
+            (
+                "{}",
+                "1 validation error detected: Value null at 'transactItems' failed to satisfy constraint: Member must not be null",
+            ),
+            (
+                r#"{"TransactItems":[]}"#,
+                "1 validation error detected: Value '[]' at 'transactItems' failed to satisfy constraint: Member must have length greater than or equal to 1",
+            ),
+            (
+                r#"{"TransactItems":[{}]}"#,
+                "1 validation error detected: Value null at 'transactItems.1.member.get' failed to satisfy constraint: Member must not be null",
+            ),
+            (
+                r#"{"TransactItems":[{"Get":{"TableName":"abc"}}]}"#,
+                "1 validation error detected: Value null at 'transactItems.1.member.get.key' failed to satisfy constraint: Member must not be null",
+            ),
+            (
+                r#"{"TransactItems":[{"Get":{"TableName":"abc","Key":{"a":{"S":"x"}}}},{"Get":{"TableName":"abc","Key":{"a":{"S":"x"}}}}]}"#,
+                "Transaction request cannot include multiple operations on one item",
+            ),
+        ] {
+            let input = input::read(body.as_bytes()).expect("well-formed");
+            let failure = check(input).expect_err("refused");
+            assert_eq!(failure.text(), Some(text), "{body}");
+        }
+    }
+}

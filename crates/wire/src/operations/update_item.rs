@@ -1,0 +1,170 @@
+//! UpdateItem: changes attributes of an item, or creates it.
+
+use bytes::Bytes;
+use homeport_item::expression;
+use homeport_store::{Returning, Update};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::writing;
+use crate::capacity::Wanted;
+use crate::constraints::{
+    Constraints, RETURN_CAPACITY, RETURN_METRICS, RETURN_ON_FAILURE, RETURN_VALUES,
+};
+use crate::expressions;
+use crate::failure::Failure;
+use crate::input::{self, Attribute, Attributes, Mapping, Text};
+use crate::service::Service;
+use crate::table_name;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Input<'a> {
+    #[serde(borrow)]
+    table_name: Option<Text<'a>>,
+    key: Option<Attributes>,
+    #[serde(borrow)]
+    update_expression: Option<Text<'a>>,
+    #[serde(borrow)]
+    condition_expression: Option<Text<'a>>,
+    #[serde(borrow)]
+    expression_attribute_names: Option<Mapping<'a, Text<'a>>>,
+    #[serde(borrow)]
+    expression_attribute_values: Option<Mapping<'a, Attribute>>,
+    #[serde(borrow)]
+    return_values: Option<Text<'a>>,
+    #[serde(borrow)]
+    return_values_on_condition_check_failure: Option<Text<'a>>,
+    #[serde(borrow)]
+    return_consumed_capacity: Option<Text<'a>>,
+    #[serde(borrow)]
+    return_item_collection_metrics: Option<Text<'a>>,
+    attribute_updates: Option<IgnoredAny>,
+    expected: Option<IgnoredAny>,
+    conditional_operator: Option<IgnoredAny>,
+}
+
+pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
+    let input: Input<'_> = input::read(body)?;
+    let capacity = Wanted::of(input.return_consumed_capacity.as_ref());
+    let metrics = writing::wants_metrics(input.return_item_collection_metrics.as_ref());
+    let update = check(input)?;
+    let view = service.engine().table(&update.table)?;
+    let condition = update
+        .condition
+        .iter()
+        .flat_map(|condition| condition.paths());
+    expressions::check_key_paths(view.schema(), update.update.paths().chain(condition))?;
+    let collection = writing::collection_key(service, &update.table, &update.key, metrics)?;
+    let table = update.table.clone();
+    let written = service.engine().write(update, capacity.anything()).await?;
+    Ok(writing::answer(
+        &table,
+        &written,
+        capacity,
+        collection.as_ref(),
+    ))
+}
+
+fn check(input: Input<'_>) -> Result<Update, Failure> {
+    let mut constraints = Constraints::new();
+    let table = table_name::of_items(input.table_name.as_ref(), &mut constraints)?.to_owned();
+    constraints.not_null("key", input.key.as_ref());
+    constraints.one_of(
+        "returnConsumedCapacity",
+        input.return_consumed_capacity.as_ref(),
+        RETURN_CAPACITY,
+    );
+    constraints.one_of(
+        "returnItemCollectionMetrics",
+        input.return_item_collection_metrics.as_ref(),
+        RETURN_METRICS,
+    );
+    constraints.one_of("returnValues", input.return_values.as_ref(), RETURN_VALUES);
+    constraints.one_of(
+        "returnValuesOnConditionCheckFailure",
+        input.return_values_on_condition_check_failure.as_ref(),
+        RETURN_ON_FAILURE,
+    );
+    constraints.finish()?;
+    expressions::check_parameters(
+        &[
+            ("UpdateExpression", input.update_expression.is_some()),
+            ("ConditionExpression", input.condition_expression.is_some()),
+        ],
+        &[],
+        &[
+            ("AttributeUpdates", input.attribute_updates.is_some()),
+            ("Expected", input.expected.is_some()),
+            ("ConditionalOperator", input.conditional_operator.is_some()),
+        ],
+        input.expression_attribute_names.is_some(),
+        input.expression_attribute_values.is_some(),
+    )?;
+    let key = writing::attributes(input.key)?;
+    let mut placeholders = expressions::placeholders(
+        input.expression_attribute_names.as_ref(),
+        input.expression_attribute_values.as_ref(),
+    )?;
+    let update = match &input.update_expression {
+        Some(text) => expression::Update::parse(text.as_str(), &mut placeholders)?,
+        None => expression::Update::new(),
+    };
+    let condition = expressions::condition(input.condition_expression.as_ref(), &mut placeholders)?;
+    placeholders.check_all_used()?;
+    let returning = match input.return_values.as_ref().map(Text::as_str) {
+        Some("ALL_OLD") => Returning::AllOld,
+        Some("ALL_NEW") => Returning::AllNew,
+        Some("UPDATED_OLD") => Returning::UpdatedOld,
+        Some("UPDATED_NEW") => Returning::UpdatedNew,
+        _ => Returning::Nothing,
+    };
+    Ok(Update {
+        table,
+        key,
+        update,
+        condition,
+        returning,
+        old_on_failure: writing::old_on_failure(
+            input.return_values_on_condition_check_failure.as_ref(),
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_requests_are_refused() {
+        for (body, text) in [
+            (
+                r#"{"TableName":"abc","Key":{},"ExpressionAttributeValues":{":a":{"S":"x"}}}"#,
+                "ExpressionAttributeValues can only be specified when using expressions: UpdateExpression and ConditionExpression are null",
+            ),
+            (
+                r#"{"TableName":"abc","Key":{},"UpdateExpression":"SET a = :b"}"#,
+                "Invalid UpdateExpression: An expression attribute value used in expression is not defined; attribute value: :b",
+            ),
+            (
+                r#"{"TableName":"abc","Key":{},"UpdateExpression":"SET a = :b","AttributeUpdates":{}}"#,
+                "Can not use both expression and non-expression parameters in the same request: Non-expression parameters: {AttributeUpdates} Expression parameters: {UpdateExpression}",
+            ),
+            (
+                r#"{"TableName":"abc","Key":{},"UpdateExpression":"REMOVE a","ExpressionAttributeValues":{":a":{"S":"x"}}}"#,
+                "Value provided in ExpressionAttributeValues unused in expressions: keys: {:a}",
+            ),
+        ] {
+            let input = input::read(body.as_bytes()).expect("well-formed");
+            let failure = check(input).expect_err("refused");
+            assert_eq!(failure.text(), Some(text), "{body}");
+        }
+    }
+
+    #[test]
+    fn an_update_without_expressions_touches_nothing() {
+        let body = br#"{"TableName":"abc","Key":{"a":{"S":"x"}}}"#;
+        let update = check(input::read(body).expect("well-formed")).expect("valid");
+        assert!(update.update.is_empty());
+    }
+}

@@ -1,0 +1,289 @@
+//! Who is asking: AWS Signature Version 4 in the Authorization header.
+
+mod authorization;
+mod canonical;
+mod date;
+
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName};
+use hyper::http::request::Parts;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use crate::config::Config;
+use crate::failure::Failure;
+use authorization::Authorization;
+
+const ALGORITHM: &str = "AWS4-HMAC-SHA256";
+const SERVICE: &str = "dynamodb";
+const TERMINATOR: &str = "aws4_request";
+/// How far a request's time may lie from ours.
+const SKEW_MAX_SECS: i64 = 15 * 60;
+
+const AMZ_DATE: HeaderName = HeaderName::from_static("x-amz-date");
+const CONTENT_SHA256: HeaderName = HeaderName::from_static("x-amz-content-sha256");
+
+/// Checks a request's signature. With no credentials configured everyone may ask.
+pub(crate) fn verify(config: &Config, head: &Parts, body: &[u8]) -> Result<(), Failure> {
+    if config.credentials.is_empty() {
+        return Ok(());
+    }
+    let given = head
+        .headers
+        .get(AUTHORIZATION)
+        .and_then(|value| value.to_str().ok())
+        .map(str::trim)
+        .filter(|value| value.starts_with("AWS4-"))
+        .ok_or_else(|| {
+            Failure::unsigned(
+                "MissingAuthenticationTokenException",
+                "Request is missing Authentication Token",
+            )
+        })?;
+    let amz_date = text(&head.headers, &AMZ_DATE);
+    let authorization = Authorization::parse(given, amz_date.is_some())?;
+    let amz_date = amz_date.unwrap_or_default();
+    let at_secs = date::parse(amz_date).ok_or_else(|| {
+        Failure::unsigned(
+            "IncompleteSignatureException",
+            format!("Date must be in ISO-8601 'basic format'. Got '{amz_date}'. See http://en.wikipedia.org/wiki/ISO_8601"),
+        )
+    })?;
+    check_time(amz_date, at_secs, config.clock.now_ms().div_euclid(1000))?;
+    authorization.check_scope(&amz_date[..8])?;
+    let credential = config
+        .credentials
+        .iter()
+        .find(|credential| credential.access_key_id == authorization.access_key_id)
+        .ok_or_else(|| {
+            Failure::unsigned(
+                "UnrecognizedClientException",
+                "The security token included in the request is invalid.",
+            )
+        })?;
+    let body_hash = canonical::hex(&Sha256::digest(body));
+    if let Some(claimed) = text(&head.headers, &CONTENT_SHA256)
+        && claimed != body_hash
+    {
+        return Err(mismatch());
+    }
+    let canonical = canonical::request(head, &authorization.signed_headers, &body_hash);
+    let to_sign = canonical::string_to_sign(amz_date, &authorization.scope(), &canonical);
+    let key = canonical::signing_key(
+        credential.secret(),
+        authorization.date,
+        authorization.region,
+    );
+    let expected = canonical::hex(&canonical::hmac(&key, to_sign.as_bytes()));
+    // IMPORTANT: compared in constant time, so that the time taken tells nothing about how much of
+    // a guessed signature is right.
+    if bool::from(
+        expected
+            .as_bytes()
+            .ct_eq(authorization.signature.as_bytes()),
+    ) {
+        Ok(())
+    } else {
+        Err(mismatch())
+    }
+}
+
+/// A time in ISO 8601's basic format.
+pub(crate) fn format_secs(secs: i64) -> String {
+    date::format(secs)
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+// DIFFERENCE: DynamoDB adds the canonical request that it computed, which helps who writes a signer
+// and says nothing new to others.
+fn mismatch() -> Failure {
+    Failure::unsigned(
+        "InvalidSignatureException",
+        "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details.",
+    )
+}
+
+fn check_time(amz_date: &str, at_secs: i64, now_secs: i64) -> Result<(), Failure> {
+    let refused = |text: String| Err(Failure::unsigned("InvalidSignatureException", text));
+    if at_secs < now_secs - SKEW_MAX_SECS {
+        return refused(format!(
+            "Signature expired: {amz_date} is now earlier than {} ({} - 15 min.)",
+            date::format(now_secs - SKEW_MAX_SECS),
+            date::format(now_secs)
+        ));
+    }
+    if at_secs > now_secs + SKEW_MAX_SECS {
+        return refused(format!(
+            "Signature not yet current: {amz_date} is still later than {} ({} + 15 min.)",
+            date::format(now_secs + SKEW_MAX_SECS),
+            date::format(now_secs)
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Credential;
+    use homeport_engine::ManualClock;
+    use hyper::Request;
+    use std::sync::Arc;
+
+    const BODY: &[u8] = b"{\"TableName\":\"readings\"}";
+    const NOW_MS: i64 = 1_700_000_000_000;
+
+    fn config() -> Config {
+        Config {
+            credentials: vec![Credential::new(
+                "AKIDEXAMPLE",
+                "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
+            )],
+            clock: Arc::new(ManualClock::at_ms(NOW_MS)),
+            ..Config::default()
+        }
+    }
+
+    /// A request with the given headers, as its parts.
+    fn head(headers: &[(&str, &str)]) -> Parts {
+        let mut request = Request::builder().method("POST").uri("/");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(()).expect("a request").into_parts().0
+    }
+
+    fn signed(secret: &str, signed_headers: &str) -> Vec<(&'static str, String)> {
+        let mut headers = vec![
+            ("host", "localhost:8000".to_owned()),
+            ("x-amz-date", "20231114T221320Z".to_owned()),
+            ("x-amz-target", "DynamoDB_20120810.DescribeTable".to_owned()),
+            ("content-type", "application/x-amz-json-1.0".to_owned()),
+        ];
+        let borrowed: Vec<_> = headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        let names: Vec<&str> = signed_headers.split(';').collect();
+        let body_hash = canonical::hex(&Sha256::digest(BODY));
+        let canonical = canonical::request(&head(&borrowed), &names, &body_hash);
+        let scope = "20231114/us-east-1/dynamodb/aws4_request";
+        let to_sign = canonical::string_to_sign("20231114T221320Z", scope, &canonical);
+        let key = canonical::signing_key(secret, "20231114", "us-east-1");
+        let signature = canonical::hex(&canonical::hmac(&key, to_sign.as_bytes()));
+        headers.push((
+            "authorization",
+            format!("AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/{scope}, SignedHeaders={signed_headers}, Signature={signature}"),
+        ));
+        headers
+    }
+
+    fn verified(headers: &[(&'static str, String)], body: &[u8]) -> Result<(), (String, String)> {
+        let borrowed: Vec<_> = headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        verify(&config(), &head(&borrowed), body).map_err(|failure| {
+            let text = failure.text().unwrap_or_default().to_owned();
+            (failure.kind().to_owned(), text)
+        })
+    }
+
+    const SECRET: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
+    const HEADERS: &str = "content-type;host;x-amz-date;x-amz-target";
+
+    #[test]
+    fn a_right_signature_is_taken() {
+        assert_eq!(verified(&signed(SECRET, HEADERS), BODY), Ok(()));
+    }
+
+    #[test]
+    fn a_signature_made_by_botocore_is_taken() {
+        // botocore 1.43.11 signed this request with this key at this time.
+        let headers = [
+            ("host", "localhost:8000".to_owned()),
+            ("x-amz-target", "DynamoDB_20120810.DescribeTable".to_owned()),
+            ("content-type", "application/x-amz-json-1.0".to_owned()),
+            ("user-agent", "x".to_owned()),
+            ("x-amz-date", "20231114T221320Z".to_owned()),
+            (
+                "authorization",
+                "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20231114/us-east-1/dynamodb/aws4_request, SignedHeaders=content-type;host;x-amz-date;x-amz-target, Signature=3a388bb96fae05c84192e6b21393c20880408829d248401831e7389ae01085a8".to_owned(),
+            ),
+        ];
+        assert_eq!(verified(&headers, BODY), Ok(()));
+    }
+
+    #[test]
+    fn a_wrong_secret_body_or_header_is_refused() {
+        let kind = "InvalidSignatureException".to_owned();
+        let refused = |result: Result<(), (String, String)>| result.expect_err("refused").0;
+        assert_eq!(refused(verified(&signed("other", HEADERS), BODY)), kind);
+        assert_eq!(refused(verified(&signed(SECRET, HEADERS), b"{}")), kind);
+        let mut changed = signed(SECRET, HEADERS);
+        changed[2].1 = "DynamoDB_20120810.DeleteTable".to_owned();
+        assert_eq!(refused(verified(&changed, BODY)), kind);
+        let mut unsigned = signed(SECRET, HEADERS);
+        unsigned.push(("x-amz-content-sha256", "UNSIGNED-PAYLOAD".to_owned()));
+        assert_eq!(refused(verified(&unsigned, BODY)), kind);
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        assert_eq!(
+            verified(&[], BODY),
+            Err((
+                "MissingAuthenticationTokenException".to_owned(),
+                "Request is missing Authentication Token".to_owned()
+            ))
+        );
+        let without_host = signed(SECRET, "x-amz-date");
+        assert_eq!(
+            verified(&without_host, BODY).expect_err("refused").1,
+            "'Host' must be a 'SignedHeader' in the AWS Authorization."
+        );
+        let mut unknown = signed(SECRET, HEADERS);
+        unknown[4].1 = unknown[4].1.replace("AKIDEXAMPLE", "SOMEONE");
+        assert_eq!(
+            verified(&unknown, BODY),
+            Err((
+                "UnrecognizedClientException".to_owned(),
+                "The security token included in the request is invalid.".to_owned()
+            ))
+        );
+    }
+
+    #[test]
+    fn a_signature_is_good_for_fifteen_minutes() {
+        let headers = signed(SECRET, HEADERS);
+        let borrowed: Vec<_> = headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        let at = |now_ms: i64| {
+            let config = Config {
+                clock: Arc::new(ManualClock::at_ms(now_ms)),
+                ..config()
+            };
+            verify(&config, &head(&borrowed), BODY)
+        };
+        let quarter_ms = SKEW_MAX_SECS * 1000;
+        assert!(at(NOW_MS + quarter_ms).is_ok());
+        assert!(at(NOW_MS - quarter_ms).is_ok());
+        let late = at(NOW_MS + quarter_ms + 1000).expect_err("too late");
+        assert_eq!(
+            late.text(),
+            Some(
+                "Signature expired: 20231114T221320Z is now earlier than 20231114T221321Z (20231114T222821Z - 15 min.)"
+            )
+        );
+        assert!(at(NOW_MS - quarter_ms - 1000).is_err());
+    }
+
+    #[test]
+    fn without_credentials_everyone_may_ask() {
+        assert!(verify(&Config::default(), &head(&[]), BODY).is_ok());
+    }
+}

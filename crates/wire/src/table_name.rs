@@ -1,0 +1,117 @@
+//! The name of a table, which may also be given as an ARN.
+
+use crate::constraints::{Constraints, is_name};
+use crate::failure::Failure;
+use crate::input::Text;
+use crate::tables::arn;
+
+const NAME_MAX: usize = 255;
+const NAME_MIN: usize = 3;
+
+/// The table that an operation on items names. A name that cannot be one is reported before
+/// anything else; a missing one is left to the group of constraints.
+pub(crate) fn of_items<'a>(
+    given: Option<&'a Text<'_>>,
+    constraints: &mut Constraints,
+) -> Result<&'a str, Failure> {
+    of_items_at("tableName", given, constraints)
+}
+
+pub(crate) fn of_items_at<'a>(
+    path: &str,
+    given: Option<&'a Text<'_>>,
+    constraints: &mut Constraints,
+) -> Result<&'a str, Failure> {
+    let Some(given) = given else {
+        constraints.not_null::<Text<'_>>(path, None);
+        return Ok("");
+    };
+    check_items_name(path, given.as_str())
+}
+
+pub(crate) fn check_items_name<'a>(path: &str, given: &'a str) -> Result<&'a str, Failure> {
+    if let Some(name) = arn::table_of(given) {
+        return Ok(name);
+    }
+    let refused = |constraint: &str| {
+        Err(Failure::validation(format!(
+            "1 validation error detected: Value '{given}' at '{path}' failed to satisfy constraint: {constraint}"
+        )))
+    };
+    if given.is_empty() {
+        return refused("Member must have length greater than or equal to 1");
+    }
+    if given.len() > NAME_MAX {
+        return refused("Member must have length less than or equal to 255");
+    }
+    if !is_name(given) {
+        return refused("Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+");
+    }
+    if given.len() < NAME_MIN {
+        return refused("Member must have length greater than or equal to 3");
+    }
+    Ok(given)
+}
+
+/// The table that an operation on tables names.
+pub(crate) fn of_tables<'a>(given: Option<&'a Text<'_>>) -> Result<&'a str, Failure> {
+    let Some(given) = given else {
+        return Err(Failure::validation(
+            "The parameter 'TableName' is required but was not present in the request",
+        ));
+    };
+    if let Some(name) = arn::table_of(given.as_str()) {
+        return Ok(name);
+    }
+    if !(NAME_MIN..=NAME_MAX).contains(&given.as_str().len()) {
+        return Err(Failure::validation(
+            "TableName must be at least 3 characters long and at most 255 characters long",
+        ));
+    }
+    let mut constraints = Constraints::new();
+    constraints.name_pattern("tableName", Some(given));
+    constraints.finish()?;
+    Ok(given.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::borrow::Cow;
+
+    fn items(name: &str) -> Result<String, String> {
+        let text = Text(Cow::Borrowed(name));
+        of_items(Some(&text), &mut Constraints::new())
+            .map(str::to_owned)
+            .map_err(|failure| failure.text().unwrap_or_default().to_owned())
+    }
+
+    #[test]
+    fn names_and_arns_are_taken() {
+        assert_eq!(items("abc"), Ok("abc".to_owned()));
+        assert_eq!(
+            items("arn:aws:dynamodb:us-east-1:000000000000:table/readings"),
+            Ok("readings".to_owned())
+        );
+    }
+
+    #[test]
+    fn impossible_names_are_refused_first() {
+        assert_eq!(
+            items(""),
+            Err("1 validation error detected: Value '' at 'tableName' failed to satisfy constraint: Member must have length greater than or equal to 1".to_owned())
+        );
+        assert_eq!(
+            items("x!y"),
+            Err("1 validation error detected: Value 'x!y' at 'tableName' failed to satisfy constraint: Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+".to_owned())
+        );
+        let short = Text(Cow::Borrowed("ab"));
+        assert_eq!(
+            of_tables(Some(&short)).map_err(|failure| failure.text().map(str::to_owned)),
+            Err(Some(
+                "TableName must be at least 3 characters long and at most 255 characters long"
+                    .to_owned()
+            ))
+        );
+    }
+}

@@ -1,0 +1,53 @@
+//! The ARNs of tables, indexes and streams.
+
+use crate::constraints::is_name;
+
+/// The account that everything belongs to.
+const ACCOUNT: &str = "000000000000";
+
+pub(crate) fn of_table(region: &str, table: &str) -> String {
+    format!("arn:aws:dynamodb:{region}:{ACCOUNT}:table/{table}")
+}
+
+pub(crate) fn of_index(region: &str, table: &str, index: &str) -> String {
+    format!("{}/index/{index}", of_table(region, table))
+}
+
+pub(crate) fn of_stream(region: &str, table: &str, label: &str) -> String {
+    format!("{}/stream/{label}", of_table(region, table))
+}
+
+/// The table that an ARN names, of whatever region and account.
+pub(crate) fn table_of(arn: &str) -> Option<&str> {
+    let mut parts = arn.splitn(6, ':');
+    let prefix = [parts.next()?, parts.next()?, parts.next()?];
+    if prefix != ["arn", "aws", "dynamodb"] {
+        return None;
+    }
+    let name = parts.nth(2)?.strip_prefix("table/")?;
+    ((3..=255).contains(&name.len()) && is_name(name)).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_s_arn_leads_back_to_it() {
+        let arn = of_table("eu-west-1", "readings");
+        assert_eq!(
+            arn,
+            "arn:aws:dynamodb:eu-west-1:000000000000:table/readings"
+        );
+        assert_eq!(table_of(&arn), Some("readings"));
+        for other in [
+            "",
+            "readings",
+            "arn:aws:s3:::table/readings",
+            "arn:aws:dynamodb:eu-west-1:000000000000:table/ab",
+            "arn:aws:dynamodb:eu-west-1:000000000000:table/readings/index/x",
+        ] {
+            assert_eq!(table_of(other), None, "{other}");
+        }
+    }
+}

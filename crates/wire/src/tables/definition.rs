@@ -1,0 +1,450 @@
+//! Keys, indexes and throughput as requests define them, with the checks that CreateTable and
+//! UpdateTable share.
+
+use homeport_item::KeyKind;
+use homeport_item::schema::{IndexProjection, IndexSchema, KeyAttribute, KeySchema, StreamView};
+use serde::Deserialize;
+
+use super::settings::Throughput;
+use crate::constraints::Constraints;
+use crate::failure::Failure;
+use crate::input::{Element, Field, Flag, List, Long, Named, Text};
+
+const UNITS_MAX: i64 = 1_000_000_000_000;
+pub(crate) const GLOBAL_INDEXES_MAX: usize = 20;
+/// Attributes that the projections of all indexes may name together.
+const INCLUDED_MAX: usize = 100;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct AttributeDefinition<'a> {
+    #[serde(borrow)]
+    pub(crate) attribute_name: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(crate) attribute_type: Option<Text<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct KeySchemaElement<'a> {
+    #[serde(borrow)]
+    pub(crate) attribute_name: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(crate) key_type: Option<Text<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct ProjectionInput<'a> {
+    #[serde(borrow)]
+    pub(crate) projection_type: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(crate) non_key_attributes: Option<List<Text<'a>>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct ThroughputInput {
+    pub(crate) read_capacity_units: Option<Long>,
+    pub(crate) write_capacity_units: Option<Long>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct IndexInput<'a> {
+    #[serde(borrow)]
+    pub(crate) index_name: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(crate) key_schema: Option<List<Element<KeySchemaElement<'a>>>>,
+    #[serde(borrow)]
+    pub(crate) projection: Option<Field<ProjectionInput<'a>>>,
+    pub(crate) provisioned_throughput: Option<Field<ThroughputInput>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct StreamInput<'a> {
+    pub(crate) stream_enabled: Option<Flag>,
+    #[serde(borrow)]
+    pub(crate) stream_view_type: Option<Text<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct EncryptionInput<'a> {
+    #[serde(rename = "Enabled")]
+    pub(crate) enabled: Option<Flag>,
+    #[serde(rename = "SSEType", borrow)]
+    pub(crate) kind: Option<Text<'a>>,
+    #[serde(rename = "KMSMasterKeyId", borrow)]
+    pub(crate) key: Option<Text<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct OnDemandInput {
+    pub(crate) max_read_request_units: Option<Long>,
+    pub(crate) max_write_request_units: Option<Long>,
+}
+
+macro_rules! named {
+    ($($type:ty => $name:literal),* $(,)?) => {$(
+        impl Named for $type {
+            const NAME: &'static str = $name;
+        }
+    )*};
+}
+named! {
+    AttributeDefinition<'_> => "AttributeDefinition",
+    KeySchemaElement<'_> => "KeySchemaElement",
+    ProjectionInput<'_> => "Projection",
+    ThroughputInput => "ProvisionedThroughput",
+    IndexInput<'_> => "GlobalSecondaryIndex",
+    StreamInput<'_> => "StreamSpecification",
+    EncryptionInput<'_> => "SSESpecification",
+    OnDemandInput => "OnDemandThroughput",
+}
+
+/// Attribute definitions that have passed the constraints.
+#[derive(Debug)]
+pub(crate) struct Definitions<'a>(Vec<(&'a str, KeyKind)>);
+
+impl<'a> Definitions<'a> {
+    pub(crate) fn of(given: Option<&'a List<Element<AttributeDefinition<'a>>>>) -> Self {
+        let given = given.map_or(&[][..], |given| &given.0);
+        let definitions = given.iter().filter_map(|Element(definition)| {
+            let name = definition.attribute_name.as_ref()?.as_str();
+            let kind = match definition.attribute_type.as_ref()?.as_str() {
+                "S" => KeyKind::S,
+                "N" => KeyKind::N,
+                _ => KeyKind::B,
+            };
+            Some((name, kind))
+        });
+        Self(definitions.collect())
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'a str> {
+        self.0.iter().map(|(name, _)| *name)
+    }
+
+    pub(crate) fn duplicate(&self) -> Option<&'a str> {
+        let mut seen = std::collections::BTreeSet::new();
+        self.names().find(|name| !seen.insert(*name))
+    }
+
+    fn kind(&self, name: &str) -> Option<KeyKind> {
+        let found = self.0.iter().find(|(known, _)| *known == name);
+        found.map(|(_, kind)| *kind)
+    }
+
+    fn listed(&self) -> String {
+        self.names().collect::<Vec<_>>().join(", ")
+    }
+
+    /// The keys that a key schema names.
+    pub(crate) fn key(
+        &self,
+        elements: &List<Element<KeySchemaElement<'_>>>,
+        of_table: bool,
+    ) -> Result<KeySchema, Failure> {
+        let names = names_of(elements);
+        if names.iter().any(|name| self.kind(name).is_none()) {
+            if of_table && names.len() == 2 {
+                return Err(Failure::validation(
+                    "Invalid KeySchema: Some index key attribute have no definition",
+                ));
+            }
+            return Err(Failure::invalid_values(format_args!(
+                "Some index key attributes are not defined in AttributeDefinitions. Keys: [{}], AttributeDefinitions: [{}]",
+                names.join(", "),
+                self.listed()
+            )));
+        }
+        if names.len() == 2 && names[0] == names[1] {
+            if of_table && self.len() == 1 {
+                return Err(Failure::validation(
+                    "Invalid KeySchema: Some index key attribute have no definition",
+                ));
+            }
+            return Err(Failure::validation(
+                "Both the Hash Key and the Range Key element in the KeySchema have the same name",
+            ));
+        }
+        for (at, (expected, place)) in [("HASH", "first"), ("RANGE", "second")]
+            .into_iter()
+            .enumerate()
+        {
+            let given = elements
+                .0
+                .get(at)
+                .and_then(|element| element.0.key_type.as_ref());
+            if given.is_some_and(|given| given.as_str() != expected) {
+                return Err(Failure::validation(format!(
+                    "Invalid KeySchema: The {place} KeySchemaElement is not a {expected} key type"
+                )));
+            }
+        }
+        let attribute = |name: &&str| self.kind(name).map(|kind| KeyAttribute::new(*name, kind));
+        let partition = names
+            .first()
+            .and_then(attribute)
+            .ok_or_else(|| Failure::validation("Invalid KeySchema"))?;
+        Ok(KeySchema::new(partition, names.get(1).and_then(attribute)))
+    }
+}
+
+fn names_of<'a>(elements: &'a List<Element<KeySchemaElement<'_>>>) -> Vec<&'a str> {
+    let names = elements.0.iter();
+    names
+        .filter_map(|Element(element)| element.attribute_name.as_ref().map(Text::as_str))
+        .collect()
+}
+
+/// The constraints on attribute definitions.
+pub(crate) fn constrain_definitions(
+    constraints: &mut Constraints,
+    given: Option<&List<Element<AttributeDefinition<'_>>>>,
+) {
+    for (at, Element(definition)) in given.iter().flat_map(|given| given.0.iter().enumerate()) {
+        let path = format!("attributeDefinitions.{}.member", at + 1);
+        let name = definition.attribute_name.as_ref();
+        constraints.not_null(&format!("{path}.attributeName"), name);
+        constraints.text_length(&format!("{path}.attributeName"), name, 1, 255);
+        let kind = definition.attribute_type.as_ref();
+        constraints.not_null(&format!("{path}.attributeType"), kind);
+        constraints.one_of(&format!("{path}.attributeType"), kind, &["B", "N", "S"]);
+    }
+}
+
+/// The constraints on a key schema.
+pub(crate) fn constrain_key(
+    constraints: &mut Constraints,
+    path: &str,
+    given: Option<&List<Element<KeySchemaElement<'_>>>>,
+) {
+    constraints.not_null(path, given);
+    constraints.list_length(path, given, 1, 2);
+    for (at, Element(element)) in given.iter().flat_map(|given| given.0.iter().enumerate()) {
+        let path = format!("{path}.{}.member", at + 1);
+        let name = element.attribute_name.as_ref();
+        constraints.not_null(&format!("{path}.attributeName"), name);
+        constraints.text_length(&format!("{path}.attributeName"), name, 1, 255);
+        let kind = element.key_type.as_ref();
+        constraints.not_null(&format!("{path}.keyType"), kind);
+        constraints.one_of(&format!("{path}.keyType"), kind, &["HASH", "RANGE"]);
+    }
+}
+
+/// The constraints on throughput.
+pub(crate) fn constrain_throughput(
+    constraints: &mut Constraints,
+    path: &str,
+    given: Option<&Field<ThroughputInput>>,
+) {
+    let Some(Field(given)) = given else {
+        return;
+    };
+    for (name, units) in [
+        ("writeCapacityUnits", given.write_capacity_units),
+        ("readCapacityUnits", given.read_capacity_units),
+    ] {
+        let path = format!("{path}.{name}");
+        constraints.not_null(&path, units.as_ref());
+        let units = units.map(|Long(units)| crate::input::Integer(units));
+        constraints.at_least(&path, units, 1);
+    }
+}
+
+/// The constraints on an index.
+pub(crate) fn constrain_index(constraints: &mut Constraints, path: &str, given: &IndexInput<'_>) {
+    constraints.not_null(&format!("{path}.indexName"), given.index_name.as_ref());
+    constraints.index_name(&format!("{path}.indexName"), given.index_name.as_ref());
+    constrain_key(
+        constraints,
+        &format!("{path}.keySchema"),
+        given.key_schema.as_ref(),
+    );
+    constraints.not_null(&format!("{path}.projection"), given.projection.as_ref());
+    if let Some(Field(projection)) = &given.projection {
+        constraints.one_of(
+            &format!("{path}.projection.projectionType"),
+            projection.projection_type.as_ref(),
+            &["ALL", "INCLUDE", "KEYS_ONLY"],
+        );
+        constraints.list_length(
+            &format!("{path}.projection.nonKeyAttributes"),
+            projection.non_key_attributes.as_ref(),
+            1,
+            usize::MAX,
+        );
+    }
+    constrain_throughput(
+        constraints,
+        &format!("{path}.provisionedThroughput"),
+        given.provisioned_throughput.as_ref(),
+    );
+}
+
+pub(crate) fn throughput(given: &ThroughputInput) -> Throughput {
+    let units = |units: Option<Long>| units.map_or(0, |units| units.0);
+    Throughput {
+        read: units(given.read_capacity_units),
+        write: units(given.write_capacity_units),
+        ..Throughput::default()
+    }
+}
+
+pub(crate) fn check_units(throughput: Throughput, index: Option<&str>) -> Result<(), Failure> {
+    for (name, units) in [
+        ("ReadCapacityUnits", throughput.read),
+        ("WriteCapacityUnits", throughput.write),
+    ] {
+        if units > UNITS_MAX {
+            let of = index.map_or(String::new(), |index| format!(" for index {index}"));
+            return Err(Failure::validation(format!(
+                "Given value {units} for {name} is out of bounds{of}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// An index that has passed the constraints.
+pub(crate) fn index(
+    given: &IndexInput<'_>,
+    definitions: &Definitions<'_>,
+    table_key: &KeySchema,
+    local: bool,
+) -> Result<IndexSchema, Failure> {
+    let name = given.index_name.as_ref().map_or("", Text::as_str);
+    let elements = given
+        .key_schema
+        .as_ref()
+        .ok_or_else(|| Failure::validation("Invalid KeySchema"))?;
+    let key = definitions.key(elements, false)?;
+    if local {
+        if key.sort.is_none() {
+            return Err(Failure::invalid_values(format_args!(
+                "Index KeySchema does not have a range key for index: {name}"
+            )));
+        }
+        if key.partition.name != table_key.partition.name {
+            return Err(Failure::invalid_values(format_args!(
+                "Index KeySchema does not have the same leading hash key as table KeySchema for index: {name}. index hash key: {}, table hash key: {}",
+                key.partition.name, table_key.partition.name
+            )));
+        }
+    }
+    Ok(IndexSchema {
+        name: name.to_owned(),
+        key,
+        projection: projection(given.projection.as_ref())?,
+        local,
+    })
+}
+
+fn projection(given: Option<&Field<ProjectionInput<'_>>>) -> Result<IndexProjection, Failure> {
+    let kind = given.and_then(|Field(given)| given.projection_type.as_ref());
+    let names = given.and_then(|Field(given)| given.non_key_attributes.as_ref());
+    let kind = kind.map(Text::as_str);
+    let Some(kind) = kind else {
+        return Err(Failure::invalid_values("Unknown ProjectionType: null"));
+    };
+    match (kind, names) {
+        ("INCLUDE", None) => Err(Failure::invalid_values(
+            "ProjectionType is INCLUDE, but NonKeyAttributes is not specified",
+        )),
+        ("INCLUDE", Some(names)) => {
+            let names: Vec<String> = names.0.iter().map(|name| name.0.to_string()).collect();
+            let mut seen = std::collections::BTreeSet::new();
+            if let Some(twice) = names.iter().find(|name| !seen.insert(name.as_str())) {
+                return Err(Failure::invalid_values(format_args!(
+                    "Duplicate element in NonKeyAttributes: {twice}"
+                )));
+            }
+            Ok(IndexProjection::Include(names))
+        }
+        (_, Some(_)) => Err(Failure::invalid_values(format_args!(
+            "ProjectionType is {kind}, but NonKeyAttributes is specified"
+        ))),
+        ("ALL", None) => Ok(IndexProjection::All),
+        (_, None) => Ok(IndexProjection::KeysOnly),
+    }
+}
+
+/// How many attributes the projections may name together.
+pub(crate) fn check_included(indexes: &[IndexSchema]) -> Result<(), Failure> {
+    let included: usize = indexes
+        .iter()
+        .map(|index| match &index.projection {
+            IndexProjection::Include(names) => names.len(),
+            _ => 0,
+        })
+        .sum();
+    if included > INCLUDED_MAX {
+        return Err(Failure::invalid_values(format_args!(
+            "The number of attributes projected into all of the indexes exceeds the limit of {INCLUDED_MAX}"
+        )));
+    }
+    Ok(())
+}
+
+pub(crate) const STREAM_VIEWS: &[&str] =
+    &["NEW_AND_OLD_IMAGES", "OLD_IMAGE", "NEW_IMAGE", "KEYS_ONLY"];
+
+pub(crate) fn stream_view(name: &str) -> StreamView {
+    match name {
+        "NEW_IMAGE" => StreamView::NewImage,
+        "OLD_IMAGE" => StreamView::OldImage,
+        "NEW_AND_OLD_IMAGES" => StreamView::NewAndOldImages,
+        _ => StreamView::KeysOnly,
+    }
+}
+
+/// Checks how a table is to be encrypted; none is by a key of Homeport's own choosing.
+pub(crate) fn encryption(given: &EncryptionInput<'_>) -> Result<Option<String>, Failure> {
+    let enabled = given.enabled.is_some_and(|flag| flag.0);
+    if !enabled {
+        if given.kind.is_some() {
+            return Err(Failure::invalid_values(
+                "SSEType can not be specified if Enabled is false",
+            ));
+        }
+        if given.key.is_some() {
+            return Err(Failure::invalid_values(
+                "KMSMasterKeyId can not be specified if Enabled is false",
+            ));
+        }
+        return Ok(None);
+    }
+    if given
+        .kind
+        .as_ref()
+        .is_some_and(|kind| kind.as_str() == "AES256")
+    {
+        return Err(Failure::invalid_values("SSEType AES256 is not supported"));
+    }
+    let key = given
+        .key
+        .as_ref()
+        .map_or("alias/aws/dynamodb", Text::as_str);
+    Ok(Some(key.to_owned()))
+}
+
+pub(crate) const TABLE_CLASSES: [&str; 2] = ["STANDARD", "STANDARD_INFREQUENT_ACCESS"];
+
+pub(crate) fn check_table_class(given: Option<&Text<'_>>) -> Result<(), Failure> {
+    match given {
+        Some(given) if !TABLE_CLASSES.contains(&given.as_str()) => {
+            Err(Failure::validation(format!(
+                "Invalid table-class parameter provided. Please try again with a valid table-class value: [{}].",
+                TABLE_CLASSES.join(", ")
+            )))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,97 @@
+//! What DynamoDB's clients set on a table and the engine has no use for. It is kept with the table
+//! as JSON, so that it lives and goes with it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct TableSettings {
+    pub(crate) billing: Billing,
+    pub(crate) throughput: Throughput,
+    /// When the table was last set to be paid per request.
+    pub(crate) pay_per_request_at_ms: Option<i64>,
+    pub(crate) on_demand: Option<OnDemand>,
+    pub(crate) index_throughput: BTreeMap<String, Throughput>,
+    pub(crate) tags: BTreeMap<String, String>,
+    pub(crate) deletion_protection: bool,
+    pub(crate) table_class: Option<String>,
+    pub(crate) encryption: Option<Encryption>,
+    /// When the newest stream was switched on; a stream's ARN ends with it.
+    pub(crate) stream_at_ms: Option<i64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub(crate) enum Billing {
+    #[default]
+    PayPerRequest,
+    Provisioned,
+}
+
+/// Provisioned units. They are kept and told, and limit nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct Throughput {
+    pub(crate) read: i64,
+    pub(crate) write: i64,
+    pub(crate) increased_at_ms: Option<i64>,
+    pub(crate) decreased_at_ms: Option<i64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct OnDemand {
+    pub(crate) read_max: Option<i64>,
+    pub(crate) write_max: Option<i64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct Encryption {
+    pub(crate) key: String,
+}
+
+impl Billing {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::PayPerRequest => "PAY_PER_REQUEST",
+            Self::Provisioned => "PROVISIONED",
+        }
+    }
+}
+
+impl TableSettings {
+    /// Reads what is kept with a table; a table that was not made through this protocol has none.
+    pub(crate) fn read(kept: &str) -> Self {
+        if kept.is_empty() {
+            return Self::default();
+        }
+        serde_json::from_str(kept).unwrap_or_else(|error| {
+            tracing::warn!(%error, "the settings of a table cannot be read");
+            Self::default()
+        })
+    }
+
+    pub(crate) fn write(&self) -> String {
+        serde_json::to_string(self).expect("settings have string keys only")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_read_as_they_were_written() {
+        let mut settings = TableSettings {
+            billing: Billing::Provisioned,
+            deletion_protection: true,
+            ..TableSettings::default()
+        };
+        settings.tags.insert("owner".to_owned(), "me".to_owned());
+        assert_eq!(TableSettings::read(&settings.write()), settings);
+        assert_eq!(TableSettings::read(""), TableSettings::default());
+        assert_eq!(TableSettings::read("nonsense"), TableSettings::default());
+    }
+}

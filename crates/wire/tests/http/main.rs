@@ -1,0 +1,10 @@
+//! The real service with a real engine on a free port, spoken to over HTTP.
+
+mod batches;
+mod items;
+mod pages;
+mod protocol;
+mod security;
+mod server;
+mod tables;
+mod transactions;
