@@ -13,6 +13,10 @@ use clap::Parser as _;
 
 use crate::arguments::{Arguments, Command};
 
+// Items are many small allocations, which the system's allocator serves slowly and from many arenas.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     start_logging();
