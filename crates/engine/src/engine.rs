@@ -26,7 +26,7 @@ use crate::prepare;
 use crate::read::StoredPage;
 use crate::record::StoredItem;
 use crate::shared::{Shared, stopped};
-use crate::sweep::{self, Swept};
+use crate::sweep::{self, Due, Swept};
 use crate::table::TableDescription;
 use crate::{backup, check, jobs, journal, layout, tables};
 
@@ -78,6 +78,7 @@ impl Engine {
         let path = path.as_ref();
         let lock = directory::prepare(path)?;
         let store = path.join(layout::STORE_DIR);
+        directory::remove_unfinished_store(path)?;
         journal::check(&store)?;
         let storage = |error: fjall::Error| OpenError::Storage(error.to_string());
         let database = Database::builder(&store)
@@ -287,13 +288,14 @@ impl Engine {
     }
 
     /// Removes what is due now: expired items, old changes, used tokens. The engine does this by
-    /// itself unless it was told not to.
+    /// itself unless it was told not to; it may then take an hour until an expired item, which
+    /// nobody sees any more, is removed.
     ///
     /// # Errors
     /// When the store cannot be read or written.
     pub async fn sweep(&self) -> Result<Swept, StoreError> {
         let shared = Arc::clone(self.shared());
-        tokio::task::spawn_blocking(move || sweep::sweep(&shared))
+        tokio::task::spawn_blocking(move || sweep::sweep(&shared, Due::Now))
             .await
             .map_err(|_| stopped())?
     }

@@ -1,8 +1,10 @@
 //! Deciding a transaction against the state that the writes before it make.
 
 use fjall::UserValue;
-use homeport_item::Item;
-use homeport_item::expression::Projection;
+use homeport_item::binary::DecodeError;
+use homeport_item::expression::{Projection, Update, UpdateOperand};
+use homeport_item::item::{ITEM_SIZE_MAX_BYTES, ItemError, NAME_SIZE_MAX_BYTES};
+use homeport_item::{Item, Value};
 use homeport_store::{CancelReason, Returning, StoreError, TransactError};
 
 use crate::catalogue::Catalogue;
@@ -12,6 +14,8 @@ use crate::prepare::{Prepared, PreparedAction, Write};
 use crate::record::{self, Record};
 use crate::table::Table;
 use crate::tokens::{self, Repeat};
+
+const TOO_LARGE: &str = "Item size to update has exceeded the maximum allowed size";
 
 /// What a transaction came to: the attributes that its only action asked for.
 pub(crate) type Outcome = Result<Option<Item>, TransactError>;
@@ -161,24 +165,12 @@ fn decide(
             (None, returned)
         }
         Write::Update(key, update) => {
-            let before = match visible {
-                Some(record) => Some(record.to_item().map_err(unavailable)?),
-                None => None,
-            };
-            let mut item = before.clone().unwrap_or(key);
-            if let Err(refused) = apply_update(table, &update, &mut item) {
-                return Ok(Err(Refusal::Reason(CancelReason::Invalid(refused))));
+            match updated(table, action.returning, visible, key, &update)? {
+                Ok((value, returned)) => (Some(value), returned),
+                Err(refused) => {
+                    return Ok(Err(Refusal::Reason(CancelReason::Invalid(refused))));
+                }
             }
-            let value = record::encode(&item, &table.key);
-            let touched = || Projection::new(update.paths().cloned());
-            let returned = match action.returning {
-                Returning::Nothing => None,
-                Returning::AllOld => before,
-                Returning::AllNew => Some(item),
-                Returning::UpdatedOld => before.map(|item| touched().apply(&item)),
-                Returning::UpdatedNew => Some(touched().apply(&item)),
-            };
-            (Some(value), returned.filter(|item| !item.is_empty()))
         }
     };
     Ok(Ok(Decided {
@@ -193,16 +185,98 @@ fn decide(
     }))
 }
 
-fn apply_update(
+/// The stored value after an update and what the update answers with, or why it cannot be.
+fn updated(
     table: &Table,
-    update: &homeport_item::expression::Update,
-    item: &mut Item,
-) -> Result<(), String> {
+    returning: Returning,
+    visible: Option<Record<'_>>,
+    key: Item,
+    update: &Update,
+) -> Result<Result<(UserValue, Option<Item>), String>, StoreError> {
+    if returning == Returning::Nothing
+        && let Some(record) = &visible
+        && let Some(changes) = plain_changes(update)
+    {
+        let changed = set_attributes(table, record, &changes).map_err(unavailable)?;
+        return Ok(changed.map(|value| (value, None)));
+    }
+    let mut item = match visible {
+        Some(record) => record.to_item().map_err(unavailable)?,
+        None => key,
+    };
+    let before = match returning {
+        Returning::AllOld | Returning::UpdatedOld if visible.is_some() => Some(item.clone()),
+        _ => None,
+    };
+    if let Err(refused) = apply_update(table, update, &mut item) {
+        return Ok(Err(refused));
+    }
+    let value = record::encode(&item, &table.key);
+    let touched = || Projection::new(update.paths().cloned());
+    let returned = match returning {
+        Returning::Nothing => None,
+        Returning::AllOld => before,
+        Returning::AllNew => Some(item),
+        Returning::UpdatedOld => before.map(|item| touched().apply(&item)),
+        Returning::UpdatedNew => Some(touched().apply(&item)),
+    };
+    Ok(Ok((value, returned.filter(|item| !item.is_empty()))))
+}
+
+/// The attributes that an update sets, in order, where it does nothing but set whole attributes to
+/// scalar values: the common update, which needs no decoding.
+fn plain_changes(update: &Update) -> Option<Vec<(&str, &Value)>> {
+    if !(update.remove.is_empty() && update.add.is_empty() && update.delete.is_empty()) {
+        return None;
+    }
+    let mut changes = Vec::with_capacity(update.set.len());
+    for (path, operand) in &update.set {
+        let is_plain_name = path.nested().is_empty()
+            && !path.name().is_empty()
+            && path.name().len() <= NAME_SIZE_MAX_BYTES;
+        match operand {
+            UpdateOperand::Value(value) if is_plain_name && value.depth() == 0 => {
+                changes.push((path.name(), value));
+            }
+            _ => return None,
+        }
+    }
+    changes.sort_unstable_by_key(|(name, _)| *name);
+    Some(changes)
+}
+
+/// Sets attributes of a stored item, with the same checks as any update.
+fn set_attributes(
+    table: &Table,
+    record: &Record<'_>,
+    changes: &[(&str, &Value)],
+) -> Result<Result<UserValue, String>, DecodeError> {
+    let (value, size) = record::encode_changed(record, changes)?;
+    if size > ITEM_SIZE_MAX_BYTES {
+        return Ok(Err(TOO_LARGE.to_owned()));
+    }
+    for index in &table.indexes {
+        for attribute in index.schema.key.attributes() {
+            let set = changes.iter().find(|(name, _)| *name == attribute.name);
+            let checked = match set {
+                Some((name, value)) => index.check_key(name, value),
+                None => match record.attribute(&attribute.name)? {
+                    Some(value) => index.check_key(&attribute.name, &value),
+                    None => Ok(()),
+                },
+            };
+            if checked.is_err() {
+                return Ok(checked.map(|()| value));
+            }
+        }
+    }
+    Ok(Ok(value))
+}
+
+fn apply_update(table: &Table, update: &Update, item: &mut Item) -> Result<(), String> {
     update.apply(item).map_err(|error| error.to_string())?;
     item.check().map_err(|error| match error {
-        homeport_item::item::ItemError::TooLarge => {
-            "Item size to update has exceeded the maximum allowed size".to_owned()
-        }
+        ItemError::TooLarge => TOO_LARGE.to_owned(),
         other => other.to_string(),
     })?;
     table.check_index_keys(item)

@@ -1,6 +1,6 @@
 //! The keyspaces that are there besides those of tables and indexes, and how keyspaces are made.
 
-use fjall::config::{BlockSizePolicy, CompressionPolicy};
+use fjall::config::{BlockSizePolicy, CompressionPolicy, FilterPolicy};
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
 use crate::committer::CommitRecord;
@@ -70,7 +70,17 @@ pub(crate) fn leap(database: &Database) {
 
 /// Opens or makes a keyspace.
 pub(crate) fn open(database: &Database, name: &str) -> Result<Keyspace, fjall::Error> {
-    database.keyspace(name, options)
+    match name {
+        layout::EXPIRY_KEYSPACE => database.keyspace(name, expiry_options),
+        _ => database.keyspace(name, options),
+    }
+}
+
+/// Expiry entries are only ever read in order: no filters, and blocks that compress well.
+fn expiry_options() -> KeyspaceCreateOptions {
+    options()
+        .filter_policy(FilterPolicy::disabled())
+        .data_block_size_policy(BlockSizePolicy::all(16 * 1024))
 }
 
 fn options() -> KeyspaceCreateOptions {

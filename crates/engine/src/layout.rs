@@ -82,23 +82,37 @@ pub(crate) fn take_key_values(
     Ok((partition, sort))
 }
 
-/// `expires_at(8) · table(4) · item key`
+/// Expiry entries are in the order of windows of this length, and within a window in the order of
+/// the items' keys: neighbours are then items of one partition, whose keys compress to little.
+const EXPIRY_WINDOW_SECS: u64 = 3600;
+
+/// Where the window begins that something which expires then belongs to.
+pub(crate) fn expiry_window(expires_at_secs: u64) -> u64 {
+    expires_at_secs - expires_at_secs % EXPIRY_WINDOW_SECS
+}
+
+/// `window(8) · table(4) · item key without its bucket · bucket`
 pub(crate) fn expiry_key(expires_at_secs: u64, table: TableId, item_key: &[u8]) -> UserKey {
     let mut bytes = Vec::with_capacity(12 + item_key.len());
-    bytes.extend_from_slice(&expires_at_secs.to_be_bytes());
+    bytes.extend_from_slice(&expiry_window(expires_at_secs).to_be_bytes());
     bytes.extend_from_slice(&table.to_be_bytes());
-    bytes.extend_from_slice(item_key);
+    // The bucket in front would scatter items whose partition keys begin alike.
+    if let Some((bucket, key)) = item_key.split_first() {
+        bytes.extend_from_slice(key);
+        bytes.push(*bucket);
+    }
     bytes.into()
 }
 
-/// The parts of an expiry key.
-pub(crate) fn split_expiry_key(bytes: &[u8]) -> Option<(u64, TableId, &[u8])> {
-    let (expires_at, rest) = bytes.split_first_chunk::<8>()?;
-    let (table, item_key) = rest.split_first_chunk::<4>()?;
+/// The parts of an expiry key: the window, the table, the item's key.
+pub(crate) fn split_expiry_key(bytes: &[u8]) -> Option<(u64, TableId, UserKey)> {
+    let (window, rest) = bytes.split_first_chunk::<8>()?;
+    let (table, rest) = rest.split_first_chunk::<4>()?;
+    let (bucket, key) = rest.split_last()?;
     Some((
-        u64::from_be_bytes(*expires_at),
+        u64::from_be_bytes(*window),
         u32::from_be_bytes(*table),
-        item_key,
+        [&[*bucket], key].concat().into(),
     ))
 }
 
@@ -152,8 +166,11 @@ mod tests {
 
     #[test]
     fn an_expiry_key_splits_into_its_parts() {
-        let bytes = expiry_key(7, 3, b"key");
-        assert_eq!(split_expiry_key(&bytes), Some((7, 3, b"key".as_slice())));
+        let bytes = expiry_key(7207, 3, b"key");
+        assert_eq!(
+            split_expiry_key(&bytes),
+            Some((7200, 3, UserKey::from(b"key")))
+        );
         assert_eq!(split_expiry_key(b"short"), None);
     }
 }

@@ -32,6 +32,23 @@ pub(crate) fn encode_sized(item: &Item, key: &KeySchema, size: usize) -> UserVal
     out.into()
 }
 
+/// Encodes `record` with attributes set anew, which must come in ascending order of their names and
+/// not be those of the key. What is not set is copied, not decoded. Returns the size too.
+pub(crate) fn encode_changed(
+    record: &Record<'_>,
+    changes: &[(&str, &Value)],
+) -> Result<(UserValue, usize), DecodeError> {
+    let mut body = Vec::with_capacity(record.size() + 64);
+    let change = binary::encode_changed(record.body, changes, &mut body)?;
+    let size = (record.size() + change.added)
+        .checked_sub(change.removed)
+        .ok_or(DecodeError::Damaged)?;
+    let mut out = Vec::with_capacity(body.len() + 4);
+    push_size(size, &mut out);
+    out.extend_from_slice(&body);
+    Ok((out.into(), size))
+}
+
 fn push_size(size: usize, out: &mut Vec<u8>) {
     // Sizes are at most 400 KB, so three bytes of seven bits hold them.
     let mut left = size;

@@ -50,7 +50,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         since_sweep = Duration::ZERO;
         shared.room.look();
         if shared.options.background_sweep
-            && let Err(error) = sweep(shared)
+            && let Err(error) = sweep(shared, Due::WholeWindows)
             && !shared.stopping.load(Ordering::Acquire)
         {
             tracing::warn!(%error, "sweeping failed; trying again");
@@ -73,10 +73,20 @@ pub(crate) fn sync(shared: &Shared) {
     }
 }
 
+/// Which expired items a pass looks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// Those of windows that are over. The window that is running would have to be read as a whole,
+    /// again and again, for the few that have expired in it.
+    WholeWindows,
+    /// All of them.
+    Now,
+}
+
 /// One pass over everything that is due.
-pub(crate) fn sweep(shared: &Arc<Shared>) -> Result<Swept, StoreError> {
+pub(crate) fn sweep(shared: &Arc<Shared>, due: Due) -> Result<Swept, StoreError> {
     let swept = Swept {
-        expired: sweep_expired(shared)?,
+        expired: sweep_expired(shared, due)?,
         changes_trimmed: trim_changes(shared)?,
         tokens: sweep_tokens(shared)?,
     };
@@ -85,14 +95,21 @@ pub(crate) fn sweep(shared: &Arc<Shared>) -> Result<Swept, StoreError> {
     Ok(swept)
 }
 
-fn sweep_expired(shared: &Shared) -> Result<u64, StoreError> {
+fn sweep_expired(shared: &Shared, due: Due) -> Result<u64, StoreError> {
     let mut total = 0;
-    let mut from = record::oldest_expiry_secs(shared.now_secs())
-        .to_be_bytes()
-        .to_vec();
+    let oldest = record::oldest_expiry_secs(shared.now_secs());
+    let mut from = layout::expiry_window(oldest).to_be_bytes().to_vec();
     loop {
         let now_secs = u64::try_from(shared.now_secs()).unwrap_or(0);
-        let to = (now_secs + 1).to_be_bytes().to_vec();
+        let running = layout::expiry_window(now_secs);
+        let to = match due {
+            Due::WholeWindows => running,
+            Due::Now => running + 1,
+        };
+        let to = to.to_be_bytes().to_vec();
+        if from >= to {
+            return Ok(total);
+        }
         let due: Vec<UserKey> = shared
             .database
             .snapshot()
@@ -112,17 +129,17 @@ fn sweep_expired(shared: &Shared) -> Result<u64, StoreError> {
     }
 }
 
-/// Removes the items behind due expiry entries; entries that no item stands behind go alone.
+/// Removes the items behind expiry entries that have expired; entries that no item stands behind go
+/// alone.
 fn expire(committer: &mut Committer, due: &[UserKey]) -> Result<u64, StoreError> {
     let shared = Arc::clone(&committer.shared);
     committer.write(|group| {
         let catalogue = shared.catalogue.now();
         let mut expired = 0;
         for entry in due {
-            let Some((expires_at, table, item_key)) = layout::split_expiry_key(entry) else {
+            let Some((window, table, item_key)) = layout::split_expiry_key(entry) else {
                 return Err(unavailable("an expiry entry is damaged"));
             };
-            let item_key = UserKey::from(item_key);
             let table = catalogue.by_id(table);
             let stored = match table {
                 Some(table) => group.load(table, &item_key)?,
@@ -134,9 +151,13 @@ fn expire(committer: &mut Committer, due: &[UserKey]) -> Result<u64, StoreError>
                     Some(attribute) => record.expires_at(attribute).map_err(unavailable)?,
                     None => None,
                 };
-                if current == Some(expires_at) {
-                    group.expire(table, item_key, value)?;
-                    expired += 1;
+                if let Some(at) = current
+                    && layout::expiry_window(at) == window
+                {
+                    if record::is_expired(at, group.now_secs()) {
+                        group.expire(table, item_key, value)?;
+                        expired += 1;
+                    }
                     continue;
                 }
             }

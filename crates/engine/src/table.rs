@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use fjall::{Keyspace, UserKey, UserValue};
-use homeport_item::Item;
 use homeport_item::binary::DecodeError;
 use homeport_item::schema::{IndexSchema, KeyError, KeySchema, TableSchema};
+use homeport_item::{Item, Value};
 use homeport_store::StoreError;
 use serde::{Deserialize, Serialize};
 
@@ -123,15 +123,9 @@ impl Table {
     pub(crate) fn check_index_keys(&self, item: &Item) -> Result<(), String> {
         for index in &self.indexes {
             for attribute in index.schema.key.attributes() {
-                let Some(value) = item.get(&attribute.name) else {
-                    continue;
-                };
-                let checked = if attribute.name == index.schema.key.partition.name {
-                    index.schema.key.check_partition(value)
-                } else {
-                    index.schema.key.check_sort(value)
-                };
-                checked.map_err(|error| index_key_message(&index.schema.name, error))?;
+                if let Some(value) = item.get(&attribute.name) {
+                    index.check_key(&attribute.name, value)?;
+                }
             }
         }
         Ok(())
@@ -179,6 +173,16 @@ impl Table {
 }
 
 impl Index {
+    /// Checks that `value` can be that of the key attribute `name`.
+    pub(crate) fn check_key(&self, name: &str, value: &Value) -> Result<(), String> {
+        let checked = if name == self.schema.key.partition.name {
+            self.schema.key.check_partition(value)
+        } else {
+            self.schema.key.check_sort(value)
+        };
+        checked.map_err(|error| index_key_message(&self.schema.name, error))
+    }
+
     /// The entry that an item has here; `None` where it lacks a key attribute of the index.
     pub(crate) fn entry(
         &self,

@@ -50,6 +50,49 @@ pub fn encode_item<'a>(attributes: impl Iterator<Item = (&'a str, &'a Value)>, o
     }
 }
 
+/// Appends the binary form of `item` with some attributes set anew, without decoding the others.
+/// `changes` must come in ascending order of their names, each once. Returns by how much the item's
+/// size shrinks and grows, as DynamoDB counts.
+///
+/// # Errors
+/// When the bytes of `item` are damaged.
+pub fn encode_changed(
+    item: ItemRef<'_>,
+    changes: &[(&str, &Value)],
+    out: &mut Vec<u8>,
+) -> Result<SizeChange, DecodeError> {
+    out.push(FORMAT_VERSION);
+    let mut change = SizeChange::default();
+    let mut changes = changes.iter().peekable();
+    for entry in item.entries() {
+        let (name, value) = entry?;
+        let mut is_replaced = false;
+        while let Some((changed, new)) = changes.next_if(|(next, _)| next.as_bytes() <= name) {
+            is_replaced = changed.as_bytes() == name;
+            change.added += changed.len() + new.size();
+            encode_entry(changed, new, out);
+        }
+        if is_replaced {
+            change.removed += name.len() + value.to_value()?.size();
+        } else {
+            push_bytes(name, out);
+            value.push(out);
+        }
+    }
+    for (name, value) in changes {
+        change.added += name.len() + value.size();
+        encode_entry(name, value, out);
+    }
+    Ok(change)
+}
+
+/// What a change of attributes does to an item's size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SizeChange {
+    pub added: usize,
+    pub removed: usize,
+}
+
 fn encode_entry(name: &str, value: &Value, out: &mut Vec<u8>) {
     push_bytes(name.as_bytes(), out);
     encode_value(value, out);
@@ -247,11 +290,13 @@ impl<'a> Entries<'a> {
     }
 
     fn to_map(self, depth_left: usize) -> Result<Map, DecodeError> {
-        self.map(|entry| {
+        // Not collected: that would put everything into a growing vector and sort it first.
+        let mut map = Map::new();
+        for entry in self {
             let (name, value) = entry?;
-            Ok((text(name)?.to_owned(), value.decode(depth_left)?))
-        })
-        .collect()
+            map.insert(text(name)?.to_owned(), value.decode(depth_left)?);
+        }
+        Ok(map)
     }
 }
 
@@ -283,6 +328,14 @@ impl<'a> ValueRef<'a> {
             _ => return Err(DecodeError::Damaged),
         };
         Ok(Self { tag: *tag, payload })
+    }
+
+    /// Appends the value as it was read.
+    fn push(&self, out: &mut Vec<u8>) {
+        out.push(self.tag);
+        if !matches!(self.tag, TAG_FALSE | TAG_TRUE | TAG_NULL) {
+            push_bytes(self.payload, out);
+        }
     }
 
     #[must_use]
@@ -446,6 +499,21 @@ mod tests {
                 prop_assert_eq!(found.kind(), value.kind());
             }
             prop_assert!(view.get("no such name").expect("whole").is_none());
+        }
+
+        #[test]
+        fn changing_bytes_is_changing_the_item(item in any_item(), changes in any_item()) {
+            let bytes = encoded(&item);
+            let list: Vec<_> = changes.iter().collect();
+            let mut out = Vec::new();
+            let size = encode_changed(ItemRef::new(&bytes).expect("a view"), &list, &mut out)
+                .expect("whole");
+            let mut changed = item.clone();
+            for (name, value) in changes {
+                changed.insert(name, value);
+            }
+            prop_assert_eq!(item.size() + size.added - size.removed, changed.size());
+            prop_assert_eq!(out, encoded(&changed));
         }
 
         #[test]

@@ -1,6 +1,6 @@
 // A preloaded library that stands between a process and the files below DISK_DIR.
 //
-// It can fail: the DISK_AT-th operation of the kind DISK_KIND (write, sync or any) and, unless
+// It can fail: the DISK_AT-th operation of the kind DISK_KIND (write, sync, journal-sync or any) and, unless
 // DISK_ONCE is set, all later ones, in the way of DISK_DO: eio, enospc (the first write is cut short,
 // as a filling disk does it), torn (half of the write, then the process ends) or exit (the process
 // ends before the operation). DISK_TALLY names a file that gets the number of operations seen.
@@ -29,7 +29,7 @@ enum kind { KIND_WRITE, KIND_SYNC, KIND_OTHER };
 enum verdict { GO_ON, FAIL, CUT_SHORT, TEAR };
 
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-static int ready, log_fd = -1, any_kind, wanted_kind, once, fault_errno, ends, tears, filling;
+static int ready, log_fd = -1, any_kind, wanted_kind, journals_only, once, fault_errno, ends, tears, filling;
 static char root[PATH_MAX], acks[PATH_MAX], tally[PATH_MAX];
 static uint64_t fault_at, seen, syncs;
 
@@ -52,7 +52,8 @@ static void prepare(void) {
              *log = getenv("DISK_LOG");
   if (at) fault_at = strtoull(at, 0, 10);
   any_kind = !kind || !strcmp(kind, "any");
-  wanted_kind = kind && !strcmp(kind, "sync") ? KIND_SYNC : KIND_WRITE;
+  journals_only = kind && !strcmp(kind, "journal-sync");
+  wanted_kind = journals_only || (kind && !strcmp(kind, "sync")) ? KIND_SYNC : KIND_WRITE;
   once = getenv("DISK_ONCE") != 0;
   filling = how && !strcmp(how, "enospc");
   fault_errno = filling ? ENOSPC : EIO;
@@ -78,7 +79,9 @@ static int path_of(int fd, char *path) {
 static int watched(int fd) {
   char path[PATH_MAX];
   prepare();
-  return root[0] && fd != log_fd && path_of(fd, path) && below(path);
+  if (!root[0] || fd == log_fd || !path_of(fd, path) || !below(path)) return 0;
+  size_t len = strlen(path);
+  return !journals_only || (len > 4 && !strcmp(path + len - 4, ".jnl"));
 }
 
 static enum verdict judge(enum kind kind) {

@@ -16,6 +16,8 @@ pub(crate) struct FaultyDisk(PathBuf);
 pub(crate) enum Kind {
     Write,
     Sync,
+    /// Syncs of journals: what acknowledgements wait for.
+    JournalSync,
     Any,
 }
 
@@ -106,6 +108,7 @@ impl Kind {
         match self {
             Self::Write => "write",
             Self::Sync => "sync",
+            Self::JournalSync => "journal-sync",
             Self::Any => "any",
         }
     }

@@ -1,0 +1,56 @@
+//! What the operating system says about this process and its files.
+
+use std::path::Path;
+use std::time::Duration;
+
+/// The kernel counts processor time in hundredths of a second.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Processor time that this process has used.
+pub(crate) fn cpu_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name in parentheses may hold anything; fields are counted from behind it.
+    let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks: u32 = fields
+        .split_whitespace()
+        .skip(11)
+        .take(2)
+        .filter_map(|field| field.parse::<u32>().ok())
+        .sum();
+    TICK * ticks
+}
+
+/// A line of `/proc/self/status` in bytes, such as `VmRSS` or `VmHWM`.
+pub(crate) fn memory_bytes(name: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+        .and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok())
+        .map_or(0, |kib| kib * 1024)
+}
+
+/// The bytes of a directory's files: journals, and everything else.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct DiskUse {
+    pub(crate) journals: u64,
+    pub(crate) others: u64,
+}
+
+pub(crate) fn disk_use(directory: &Path) -> std::io::Result<DiskUse> {
+    let mut used = DiskUse::default();
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        if metadata.is_dir() {
+            let inner = disk_use(&entry.path())?;
+            used.journals += inner.journals;
+            used.others += inner.others;
+        } else if entry.path().extension().is_some_and(|end| end == "jnl") {
+            used.journals += metadata.len();
+        } else {
+            used.others += metadata.len();
+        }
+    }
+    Ok(used)
+}
