@@ -275,6 +275,72 @@ fn weight(prepared: &[Prepared]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::{Condvar, Mutex};
+
+    use homeport_item::schema::TableSchema;
+    use homeport_item::{Item, KeyKind};
+    use homeport_store::{Clock, Put, Store};
+
+    use crate::engine::Engine;
+    use crate::options::Options;
+
+    /// A clock that can be held: whoever asks for the time then waits.
+    #[derive(Debug, Default)]
+    struct HeldClock {
+        held: Mutex<bool>,
+        released: Condvar,
+        asked: AtomicBool,
+    }
+
+    impl Clock for HeldClock {
+        fn now_ms(&self) -> i64 {
+            let held = self.held.lock().unwrap();
+            self.asked.fetch_or(*held, Ordering::SeqCst);
+            drop(self.released.wait_while(held, |held| *held).unwrap());
+            1_800_000_000_000
+        }
+    }
+
+    async fn reached(mut state: impl FnMut() -> bool) {
+        let wait = async {
+            while !state() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let waited = tokio::time::timeout(Duration::from_secs(30), wait);
+        waited.await.expect("waited in vain");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn who_waits_behind_a_failure_is_told_that_writes_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let clock = Arc::new(HeldClock::default());
+        let options = Options {
+            clock: Arc::clone(&clock) as _,
+            background_sweep: false,
+            ..Options::default()
+        };
+        let engine = Engine::open(directory.path(), options).unwrap();
+        let schema = TableSchema::new("plain", "id", KeyKind::S);
+        engine.create_table(schema).await.unwrap();
+        let put = |id: &'static str| {
+            let engine = engine.clone();
+            let put = Put::new("plain", Item::new().with("id", id));
+            tokio::spawn(async move { engine.put(put).await })
+        };
+        *clock.held.lock().unwrap() = true;
+        let first = put("first");
+        reached(|| clock.asked.load(Ordering::SeqCst)).await;
+        let second = put("second");
+        reached(|| engine.metrics().queued_bytes >= 2 * 1024).await;
+        engine.shared().latch.close("the disk is gone");
+        *clock.held.lock().unwrap() = false;
+        clock.released.notify_all();
+        first.await.unwrap().unwrap();
+        let error = second.await.unwrap().unwrap_err();
+        assert!(error.to_string().contains("refused"), "{error}");
+    }
 
     #[test]
     fn a_commit_record_round_trips() {

@@ -289,6 +289,26 @@ mod tests {
     }
 
     #[test]
+    fn damage_counts_where_a_later_commit_knew_the_lost_one_on_disk() {
+        let known = |records: &[(u64, u64)], last_commit| {
+            let later = records.iter().map(|(commit, synced_commit)| CommitRecord {
+                commit: *commit,
+                synced_commit: *synced_commit,
+                next_change: 0,
+            });
+            is_known_synced(later, last_commit)
+        };
+        assert!(!known(&[], Some(3)));
+        assert!(known(&[(5, 4)], Some(3)));
+        assert!(!known(&[(5, 3)], Some(3)));
+        assert!(known(&[(5, 3), (6, 3), (7, 6)], Some(3)));
+        // Without a whole commit before it, the first that follows tells what is missing.
+        assert!(known(&[(2, 1)], None));
+        assert!(!known(&[(2, 0)], None));
+        assert!(known(&[(2, 0), (9, 5)], None));
+    }
+
+    #[test]
     fn journals_that_the_store_wrote_are_read_to_their_end() {
         let bytes = written_by_the_store();
         let scanned = scan(&bytes, None);

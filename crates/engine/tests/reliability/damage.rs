@@ -297,20 +297,19 @@ fn relaxed_durability_opens_without_its_damaged_unsynced_end() {
     let synced = records.iter().map(|(_, synced)| *synced).max().unwrap();
     let oldest = newest + 1 - TRANSACTIONS;
     println!("commits {oldest} to {newest}, known to be on disk: {synced}");
-    let mut seen_both = (false, false);
+    let mut opened = 0;
     for commit in oldest..=newest {
         let copy = written.copy();
         let kept = commit - oldest;
         copy.flip(written.group(kept as usize).start + 40, 3);
         if commit <= synced {
-            seen_both.0 = true;
             copy.expect_refused(&format!("commit {commit}"));
         } else if kept > 0 {
-            seen_both.1 = true;
+            opened += 1;
             copy.expect_first(kept, &format!("commit {commit}"));
         }
     }
-    assert!(seen_both.1, "every commit was known to be on disk");
+    assert!(opened > 0, "every commit was known to be on disk");
 }
 
 #[test]

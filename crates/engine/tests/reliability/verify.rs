@@ -86,6 +86,8 @@ pub(crate) async fn check(engine: &Engine, acknowledged: &[u64]) {
     }
     assert_eq!(found, expected, "half a transaction");
 
+    let report = engine.check().await.unwrap();
+    assert_eq!(report.descriptions, Vec::<String>::new());
     for table in [PAIRS, MIRRORS, BRIEF] {
         check_indexes(engine, table).await;
     }
