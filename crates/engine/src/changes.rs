@@ -42,7 +42,7 @@ pub struct ChangePage {
     pub changes: Vec<Change>,
     /// The sequence to ask for next: behind the last change of this page.
     pub next: u64,
-    /// The oldest sequence that is still kept, when the page was asked to start before it: changes
+    /// Where the log of this table begins, when the page was asked to start before it and changes
     /// in between are gone.
     pub trimmed_to: Option<u64>,
 }

@@ -304,19 +304,18 @@ impl Engine {
         let shared = self.shared();
         let table = shared.catalogue.table(table)?;
         let limit = limit.min(CHANGES_PAGE_MAX);
-        let whole = layout::change_key(table.id(), 0)..=layout::change_key(table.id(), u64::MAX);
         let snapshot = shared.database.snapshot();
-        let oldest = match snapshot
-            .range(&shared.keyspaces.changes, whole.clone())
-            .next()
-        {
-            Some(guard) => Some(sequence_of(&guard.key().map_err(unavailable)?)?),
-            None => None,
-        };
-        let range = layout::change_key(table.id(), from)..=*whole.end();
+        let trimmed = snapshot
+            .get(&shared.keyspaces.meta, layout::trimmed_key(table.id()))
+            .map_err(unavailable)?
+            .map(|last| sequence_of(&last))
+            .transpose()?;
+        let range = layout::change_key(table.id(), from)..=layout::change_key(table.id(), u64::MAX);
         let mut page = ChangePage {
             next: from,
-            trimmed_to: oldest.filter(|oldest| from > 0 && *oldest > from),
+            trimmed_to: trimmed
+                .filter(|last| from > 0 && from <= *last)
+                .map(|last| last + 1),
             ..ChangePage::default()
         };
         for guard in snapshot.range(&shared.keyspaces.changes, range).take(limit) {

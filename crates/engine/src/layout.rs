@@ -21,6 +21,13 @@ pub(crate) const TOKENS_KEYSPACE: &str = "tokens";
 /// Key of the commit record that every group of writes carries.
 pub(crate) const COMMIT_KEY: &[u8] = b"homeport.commit";
 
+/// Start of the keys, one a table, of the last change that was trimmed.
+const TRIMMED_PREFIX: &[u8] = b"homeport.trimmed/";
+
+pub(crate) fn trimmed_key(table: TableId) -> Vec<u8> {
+    [TRIMMED_PREFIX, &table.to_be_bytes()].concat()
+}
+
 /// Identifies a table for as long as it lives; never used twice.
 pub(crate) type TableId = u32;
 

@@ -10,7 +10,7 @@ use homeport_item::Value;
 use homeport_item::binary::DecodeError;
 use homeport_item::expression::{Condition, KeyCondition, Projection, SortCondition};
 use homeport_item::key;
-use homeport_item::schema::{KeyError, KeySchema};
+use homeport_item::schema::{IndexProjection, KeyError, KeySchema};
 use homeport_store::{
     BATCH_GET_MAX, BatchGet, BatchGetAnswer, Get, PAGE_SIZE_MAX_BYTES, Page, Query, Scan, Segment,
     StoreError, TRANSACTION_ACTIONS_MAX, TableKeys,
@@ -219,7 +219,13 @@ impl Shared {
                 return Ok(page);
             };
             let (key, value) = guard.into_inner().map_err(unavailable)?;
-            let looked = walk.look(&key, &value, now_secs).map_err(unavailable)?;
+            let mut looked = walk.look(&key, &value, now_secs).map_err(unavailable)?;
+            if !looked.expired && walk.may_hide_expiry() {
+                let item_key = walk.item_key(&key, &value).map_err(unavailable)?;
+                let item = self.get_at(&snapshot, walk.source.table(), item_key)?;
+                looked.expired = item.is_none();
+                looked.matches &= item.is_some();
+            }
             page_bytes += looked.size;
             if !looked.expired {
                 page.scanned += 1;
@@ -457,6 +463,17 @@ impl Walk<'_> {
             expired,
             matches,
         })
+    }
+
+    /// Whether entries may not tell yet when their items expire: a time to live has just been set,
+    /// and the entries of an index that does not carry it are still being written anew.
+    fn may_hide_expiry(&self) -> bool {
+        match &self.source {
+            Source::Table(_) => false,
+            Source::Index(table, index) => {
+                table.record.expiry_job.is_some() && index.schema.projection != IndexProjection::All
+            }
+        }
     }
 
     /// The key of the item that an entry belongs to.

@@ -221,6 +221,11 @@ fn trim_table(shared: &Shared, table: TableId, cutoff_ms: i64) -> Result<u64, St
             let shared = Arc::clone(&committer.shared);
             committer.write(|group| {
                 let count = old.len() as u64;
+                // With the last of them, a late reader can be told that it is late.
+                if let Some(last) = old.last() {
+                    let key = layout::trimmed_key(table);
+                    group.insert(&shared.keyspaces.meta, key.into(), last.clone());
+                }
                 for key in old {
                     group.remove(&shared.keyspaces.changes, key);
                 }

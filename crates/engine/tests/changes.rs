@@ -179,4 +179,30 @@ async fn old_changes_are_trimmed_and_a_late_reader_is_told() {
     let page = engine.changes("things", first + 1, 10).expect("a page");
     assert_eq!(page.changes.len(), 1);
     assert_eq!(page.trimmed_to, Some(page.changes[0].sequence));
+    let page = engine.changes("things", page.next, 10).expect("a page");
+    assert_eq!(page.trimmed_to, None);
+}
+
+#[tokio::test]
+async fn other_tables_changes_are_not_taken_for_trimmed_ones() {
+    let (engine, _clock, _directory) = engine(Some(StreamView::KeysOnly)).await;
+    let other = TableSchema::new("others", "id", KeyKind::S).with_stream(StreamView::KeysOnly);
+    engine.create_table(other).await.expect("a table");
+    engine
+        .put(Put::new("things", thing("a", 1)))
+        .await
+        .expect("a put");
+    let next = engine.changes("things", 0, 10).expect("a page").next;
+    for number in 0..5 {
+        engine
+            .put(Put::new("others", thing("a", number)))
+            .await
+            .expect("a put");
+    }
+    engine
+        .put(Put::new("things", thing("b", 1)))
+        .await
+        .expect("a put");
+    let page = engine.changes("things", next, 10).expect("a page");
+    assert_eq!((page.changes.len(), page.trimmed_to), (1, None));
 }
