@@ -82,6 +82,9 @@ struct Contents {
 #[derive(Debug, Serialize, Deserialize)]
 struct TableContents {
     schema: TableSchema,
+    /// What a protocol keeps with the table.
+    #[serde(default)]
+    settings: String,
     files: Vec<DataFile>,
 }
 
@@ -141,6 +144,7 @@ fn write_backup(shared: &Shared, path: &Path) -> Result<BackupSummary, BackupErr
         summary.items += files.iter().map(|file| file.item_count).sum::<u64>();
         contents.tables.push(TableContents {
             schema: table.schema().clone(),
+            settings: table.record.settings.clone(),
             files,
         });
     }
@@ -315,7 +319,9 @@ async fn restore_into(
             stream: None,
             ..table.schema.clone()
         };
-        engine.create_table(schema).await?;
+        engine
+            .create_table_with(schema, table.settings.clone())
+            .await?;
     }
     let items = restore_items(&engine, backup, contents).await?;
     for table in &contents.tables {

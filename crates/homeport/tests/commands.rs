@@ -30,7 +30,10 @@ fn path(path: &Path) -> &str {
 async fn fill(directory: &Path) {
     let engine = Engine::open(directory, Options::default()).expect("opens");
     let table = TableSchema::new("things", "id", KeyKind::S).with_stream(StreamView::NewImage);
-    engine.create_table(table).await.expect("a table");
+    engine
+        .create_table_with(table, "{\"tags\":1}".to_owned())
+        .await
+        .expect("a table");
     for number in 0..50 {
         let item = Item::new()
             .with("id", format!("thing-{number}"))
@@ -106,6 +109,8 @@ async fn a_backup_restores_into_an_equal_directory() {
         item.expect("a read").expect("an item").get("n"),
         Some(&7.into())
     );
+    let settings = engine.describe_table("things").expect("a table").settings;
+    assert_eq!(settings, "{\"tags\":1}");
     assert_eq!(
         engine
             .describe_table("things")
