@@ -1,0 +1,3 @@
+"""Why an answer differs, by the name of the case."""
+
+JUDGEMENTS = {}
