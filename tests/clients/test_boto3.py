@@ -105,7 +105,7 @@ def test_update_table_changes_billing_throughput_stream_encryption_and_class(dyn
     assert description["StreamSpecification"]["StreamViewType"] == "NEW_IMAGE"
     assert description["SSEDescription"]["SSEType"] == "KMS"
     assert description["TableClassSummary"]["TableClass"] == "STANDARD_INFREQUENT_ACCESS"
-    with refused("ValidationException"):
+    with refused("ValidationException", "At least one of"):
         dynamodb.update_table(TableName=table)
 
 
@@ -159,6 +159,10 @@ def test_get_item_projects_and_answers_nothing_for_a_missing_item(dynamodb, fill
     )
     assert plain(answer["Item"]) == {"amount": 30, "kind": "odd"}
     assert "Item" not in dynamodb.get_item(TableName=filled, Key=key(99))
+    with refused("ValidationException", "Empty attribute name for key #s"):
+        dynamodb.get_item(
+            TableName=filled, Key=key(3), ProjectionExpression="#s", ExpressionAttributeNames={"#s": ""}
+        )
     with refused("ValidationException", "The provided key element does not match the schema"):
         dynamodb.get_item(TableName=filled, Key=values({"id": "a"}))
 
@@ -240,8 +244,10 @@ def test_batch_write_item_puts_and_deletes(dynamodb, filled):
     requests = [{"PutRequest": {"Item": key(9)}}, {"DeleteRequest": {"Key": key(0)}}]
     assert dynamodb.batch_write_item(RequestItems={filled: requests})["UnprocessedItems"] == {}
     assert times(dynamodb.scan(TableName=filled)) == [1, 2, 3, 4, 9]
-    with refused("ValidationException"):
+    with refused("ValidationException", "less than or equal to 25"):
         dynamodb.batch_write_item(RequestItems={filled: [{"PutRequest": {"Item": key(at)}} for at in range(26)]})
+    with refused("ValidationException", "The provided key element does not match the schema"):
+        dynamodb.batch_write_item(RequestItems={filled: [{"PutRequest": {"Item": values({"id": "a"})}}]})
 
 
 def test_transact_get_items_keeps_the_order_of_the_request(dynamodb, filled):
