@@ -3,8 +3,9 @@
     python compare_errors.py --ours http://127.0.0.1:8000 --theirs http://127.0.0.1:8001 \
         --name "dynoxide 3.2.0" --report ../../../docs/dynamodb-errors.md
 
-Both must be empty but for tables of other names. A difference needs a line in `judgements.py`; without one the report says
-"open" and the script ends with an error.
+Tables named ttt, hhh and new are deleted on both. dynoxide needs a larger stack (RUST_MIN_STACK=67108864) for the longest
+condition. A difference needs a line in `judgements.py`; without one the report says "open" and the script ends with an
+error.
 """
 
 import argparse
@@ -107,6 +108,7 @@ def write(report, their_name, agreeing, differing):
     line("`bad_requests.py` under the names used here, the judgements in `judgements.py`.")
     line()
     line(f"{len(agreeing)} agree, {len(differing)} differ.")
+    line("A judgement says what it rests on; none rests on the real service itself, except where an answer of it is quoted.")
     line()
     line("## Where they differ")
     line("| case | operation | Homeport | the other | judgement |")
