@@ -3,6 +3,7 @@
 //! Only what a contributor or the continuous integration runs lives here. No product code depends on it, and it depends on
 //! none of the product's crates, so that it still builds when they do not.
 
+mod clients;
 mod process;
 mod steps;
 mod test;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::steps::Steps;
-use crate::{process, tidy, tools};
+use crate::{clients, process, tidy, tools};
 
 /// Runs the steps from the quickest to the slowest, so that a slip shows early.
 pub(crate) fn run(root: &Path, nextest_args: &[String]) -> anyhow::Result<()> {
@@ -46,6 +46,7 @@ pub(crate) fn run(root: &Path, nextest_args: &[String]) -> anyhow::Result<()> {
             "sensors",
         ])
     });
+    steps.step("clients", || clients::run(root));
     steps.step("tests", || {
         process::run(
             process::cargo(root)

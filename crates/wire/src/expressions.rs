@@ -72,10 +72,17 @@ pub(crate) fn placeholders(names: Names<'_>, values: Values<'_>) -> Result<Place
     if values.is_some_and(|values| values.0.is_empty()) {
         return Err(empty("ExpressionAttributeValues"));
     }
-    let names = names.into_iter().flat_map(|names| &names.0);
+    let names = names.map_or(&[][..], |names| &names.0);
+    if let Some((key, _)) = names.iter().find(|(_, name)| name.as_str().is_empty()) {
+        return Err(Failure::validation(format!(
+            "ExpressionAttributeNames contains invalid value: Empty attribute name for key {key}"
+        )));
+    }
     let values = values.map_or(&[][..], |values| &values.0);
     let placeholders = Placeholders::new(
-        names.map(|(key, name)| (key.to_string(), name.as_str().to_owned())),
+        names
+            .iter()
+            .map(|(key, name)| (key.to_string(), name.as_str().to_owned())),
         values.iter().map(|(key, value)| {
             // A bad value is reported once all keys are known to be placeholders.
             let value = value.0.clone().unwrap_or(Value::Null);

@@ -12,6 +12,20 @@ const DYNAMODB: &str = "com.amazonaws.dynamodb.v20120810#";
 const SERVICE: &str = "com.amazon.coral.service#";
 const VALIDATE: &str = "com.amazon.coral.validate#";
 
+const VALIDATION: &str = "ValidationException";
+
+/// How a text begins that tells how much is wrong.
+const ONE_COUNTED: &str = "1 validation error detected: ";
+
+/// Beginnings of texts that no operation counts: those that are found while a request is read, and the size of an item.
+const NEVER_COUNTED: [&str; 5] = [
+    "Supplied AttributeValue",
+    "ExpressionAttributeNames contains invalid key",
+    "ExpressionAttributeValues contains invalid key",
+    "Item size has exceeded",
+    "Can not use both",
+];
+
 /// An error as it goes to the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
@@ -38,7 +52,20 @@ impl Failure {
     }
 
     pub(crate) fn validation(text: impl Into<String>) -> Self {
-        Self::new(VALIDATE, "ValidationException", text)
+        Self::new(VALIDATE, VALIDATION, text)
+    }
+
+    /// PutItem, UpdateItem and DeleteItem count what is wrong with their values and expressions, where the other operations
+    /// only count broken constraints.
+    pub(crate) fn counted(mut self) -> Self {
+        if self.kind == VALIDATION
+            && let Some(text) = &mut self.text
+            && !text.starts_with(|first: char| first.is_ascii_digit())
+            && !NEVER_COUNTED.iter().any(|start| text.starts_with(start))
+        {
+            text.insert_str(0, ONE_COUNTED);
+        }
+        self
     }
 
     /// The usual beginning of what is wrong with a value.

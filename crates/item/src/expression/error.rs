@@ -91,7 +91,7 @@ pub enum Problem {
     },
     /// DynamoDB words this one differently for the actions of an update.
     #[error(
-        "Incorrect operand type for operator or function; operator: {action}, operand type: {found}"
+        "Incorrect operand type for operator or function; operator: {action}, operand type: {found}, typeSet: ALLOWED_FOR_{action}_OPERAND"
     )]
     ActionType {
         action: &'static str,

@@ -13,12 +13,21 @@ pub(crate) use containers::{Element, Field, List, Mapping, Named};
 pub(crate) use scalars::{Flag, Integer, Long, Text};
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::failure::Failure;
 
 /// Reads a request.
 pub(crate) fn read<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, Failure> {
-    serde_json::from_slice(body).map_err(|error| failure(&error))
+    // Left to itself, serde would read a list as the fields in their order, and name our types in its errors.
+    match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'[' | b'"' | b'0'..=b'9' | b'-' | b't' | b'f' | b'n')
+            if serde_json::from_slice::<IgnoredAny>(body).is_ok() =>
+        {
+            Err(Failure::serialization(Some("Unexpected field type")))
+        }
+        _ => serde_json::from_slice(body).map_err(|error| failure(&error)),
+    }
 }
 
 fn failure(error: &serde_json::Error) -> Failure {
@@ -75,6 +84,10 @@ mod tests {
         for (body, text) in [
             ("nonsense", "-"),
             ("{", "-"),
+            ("[]", "Unexpected field type"),
+            (r#" "x""#, "Unexpected field type"),
+            ("5", "Unexpected field type"),
+            ("[", "-"),
             (
                 r#"{"Text":true}"#,
                 "TRUE_VALUE cannot be converted to String",

@@ -1,6 +1,7 @@
 //! BatchWriteItem: several independent puts and deletes.
 
 use bytes::Bytes;
+use homeport_item::schema::KeyError;
 use homeport_item::{Item, json};
 use homeport_store::{Action, BATCH_WRITE_MAX, Delete, Put, StoreError, WriteError};
 use serde::Deserialize;
@@ -68,6 +69,7 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
     let wanted = Wanted::of(input.return_consumed_capacity.as_ref());
     let metrics = writing::wants_metrics(input.return_item_collection_metrics.as_ref());
     let writes = check(input)?;
+    check_keys(service, &writes)?;
     let actions = writes.iter().map(|write| write.action.clone()).collect();
     let outcomes = service
         .engine()
@@ -106,6 +108,23 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
         return Err(StoreError::Throttled.into());
     }
     answer(&unprocessed, &consumed, &collections, wanted)
+}
+
+/// An item without its key is told in other words here than in PutItem.
+fn check_keys(service: &Service, writes: &[NamedWrite]) -> Result<(), Failure> {
+    for write in writes {
+        if let Action::Put(put) = &write.action {
+            let view = service.engine().table(&put.table)?;
+            let key = &view.schema().key;
+            let mut names = std::iter::once(&key.partition).chain(&key.sort);
+            if names.any(|attribute| put.item.get(&attribute.name).is_none()) {
+                return Err(Failure::validation(
+                    KeyError::DoesNotMatchSchema.to_string(),
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn entry<'a, 'b, T: Default>(list: &'b mut Vec<(&'a str, T)>, name: &'a str) -> &'b mut T {

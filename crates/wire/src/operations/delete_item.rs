@@ -61,6 +61,10 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
 }
 
 fn check(input: Input<'_>) -> Result<Delete, Failure> {
+    check_in_order(input).map_err(Failure::counted)
+}
+
+fn check_in_order(input: Input<'_>) -> Result<Delete, Failure> {
     let mut constraints = Constraints::new();
     let table = table_name::of_items(input.table_name.as_ref(), &mut constraints)?.to_owned();
     constraints.not_null("key", input.key.as_ref());
@@ -123,11 +127,11 @@ mod tests {
             ),
             (
                 r#"{"TableName":"abc","Key":{"a":{"N":"x"}}}"#,
-                "The parameter cannot be converted to a numeric value: x",
+                "1 validation error detected: The parameter cannot be converted to a numeric value: x",
             ),
             (
                 r#"{"TableName":"abc","Key":{},"ReturnValues":"UPDATED_NEW"}"#,
-                "ReturnValues can only be ALL_OLD or NONE",
+                "1 validation error detected: ReturnValues can only be ALL_OLD or NONE",
             ),
         ] {
             let input = input::read(body.as_bytes()).expect("well-formed");

@@ -61,6 +61,10 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
 }
 
 fn check(input: Input<'_>) -> Result<Put, Failure> {
+    check_in_order(input).map_err(Failure::counted)
+}
+
+fn check_in_order(input: Input<'_>) -> Result<Put, Failure> {
     let mut constraints = Constraints::new();
     let table = table_name::of_items(input.table_name.as_ref(), &mut constraints)?.to_owned();
     constraints.not_null("item", input.item.as_ref());
@@ -143,7 +147,7 @@ mod tests {
             ),
             (
                 r##"{"TableName":"abc","Item":{"a":{}},"ExpressionAttributeNames":{"#a":"b"}}"##,
-                "ExpressionAttributeNames can only be specified when using expressions",
+                "1 validation error detected: ExpressionAttributeNames can only be specified when using expressions",
             ),
             (
                 r#"{"TableName":"abc","Item":{"a":{}},"ReturnValues":"ALL_NEW"}"#,
@@ -151,23 +155,23 @@ mod tests {
             ),
             (
                 r#"{"TableName":"abc","Item":{},"ReturnValues":"ALL_NEW"}"#,
-                "ReturnValues can only be ALL_OLD or NONE",
+                "1 validation error detected: ReturnValues can only be ALL_OLD or NONE",
             ),
             (
                 r#"{"TableName":"abc","Item":{},"ConditionExpression":"","ExpressionAttributeValues":{}}"#,
-                "ExpressionAttributeValues must not be empty",
+                "1 validation error detected: ExpressionAttributeValues must not be empty",
             ),
             (
                 r#"{"TableName":"abc","Item":{},"ConditionExpression":""}"#,
-                "Invalid ConditionExpression: The expression can not be empty;",
+                "1 validation error detected: Invalid ConditionExpression: The expression can not be empty;",
             ),
             (
                 r##"{"TableName":"abc","Item":{},"ConditionExpression":"attribute_exists(a)","ExpressionAttributeNames":{"#x":"b"}}"##,
-                "Value provided in ExpressionAttributeNames unused in expressions: keys: {#x}",
+                "1 validation error detected: Value provided in ExpressionAttributeNames unused in expressions: keys: {#x}",
             ),
             (
                 r#"{"TableName":"abc","Item":{},"Expected":{}}"#,
-                "The parameter Expected is not supported; use expressions instead",
+                "1 validation error detected: The parameter Expected is not supported; use expressions instead",
             ),
         ] {
             assert_eq!(refused(body), text, "{body}");

@@ -67,6 +67,10 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
 }
 
 fn check(input: Input<'_>) -> Result<Update, Failure> {
+    check_in_order(input).map_err(Failure::counted)
+}
+
+fn check_in_order(input: Input<'_>) -> Result<Update, Failure> {
     let mut constraints = Constraints::new();
     let table = table_name::of_items(input.table_name.as_ref(), &mut constraints)?.to_owned();
     constraints.not_null("key", input.key.as_ref());
@@ -140,11 +144,11 @@ mod tests {
         for (body, text) in [
             (
                 r#"{"TableName":"abc","Key":{},"ExpressionAttributeValues":{":a":{"S":"x"}}}"#,
-                "ExpressionAttributeValues can only be specified when using expressions: UpdateExpression and ConditionExpression are null",
+                "1 validation error detected: ExpressionAttributeValues can only be specified when using expressions: UpdateExpression and ConditionExpression are null",
             ),
             (
                 r#"{"TableName":"abc","Key":{},"UpdateExpression":"SET a = :b"}"#,
-                "Invalid UpdateExpression: An expression attribute value used in expression is not defined; attribute value: :b",
+                "1 validation error detected: Invalid UpdateExpression: An expression attribute value used in expression is not defined; attribute value: :b",
             ),
             (
                 r#"{"TableName":"abc","Key":{},"UpdateExpression":"SET a = :b","AttributeUpdates":{}}"#,
@@ -152,7 +156,7 @@ mod tests {
             ),
             (
                 r#"{"TableName":"abc","Key":{},"UpdateExpression":"REMOVE a","ExpressionAttributeValues":{":a":{"S":"x"}}}"#,
-                "Value provided in ExpressionAttributeValues unused in expressions: keys: {:a}",
+                "1 validation error detected: Value provided in ExpressionAttributeValues unused in expressions: keys: {:a}",
             ),
         ] {
             let input = input::read(body.as_bytes()).expect("well-formed");

@@ -151,22 +151,22 @@ fn operands_must_have_types_that_the_operator_takes() {
     check(
         "set b = list_append(:a, a), c = if_not_exists(a) add a.b :a",
         r#"{"S":"a"}"#,
-        "operator: ADD, operand type: STRING",
+        "operator: ADD, operand type: STRING, typeSet: ALLOWED_FOR_ADD_OPERAND",
     );
     check(
         "delete a.b :a",
         r#"{"N":"1"}"#,
-        "operator: DELETE, operand type: NUMBER",
+        "operator: DELETE, operand type: NUMBER, typeSet: ALLOWED_FOR_DELETE_OPERAND",
     );
     check(
         "add a.b :a",
         r#"{"BOOL":true}"#,
-        "operator: ADD, operand type: BOOLEAN",
+        "operator: ADD, operand type: BOOLEAN, typeSet: ALLOWED_FOR_ADD_OPERAND",
     );
     check(
         "add a.b :a",
         r#"{"L":[]}"#,
-        "operator: ADD, operand type: LIST",
+        "operator: ADD, operand type: LIST, typeSet: ALLOWED_FOR_ADD_OPERAND",
     );
     check(
         "set a = list_append(:a, a)",
@@ -199,7 +199,7 @@ fn trees_built_in_code_are_checked_alike() {
     );
     assert_eq!(
         message(Update::new().add("a", "x")),
-        Err("Invalid UpdateExpression: Incorrect operand type for operator or function; operator: ADD, operand type: STRING".into())
+        Err("Invalid UpdateExpression: Incorrect operand type for operator or function; operator: ADD, operand type: STRING, typeSet: ALLOWED_FOR_ADD_OPERAND".into())
     );
     let sum = UpdateOperand::from(a()).plus(1);
     assert_eq!(message(Update::new().set("b", sum.clone())), Ok(()));
