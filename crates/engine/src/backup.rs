@@ -110,16 +110,20 @@ pub(crate) fn backup(shared: &Shared, path: &Path) -> Result<BackupSummary, Back
         let _ = std::fs::remove_file(&unfinished);
         return written;
     }
-    std::fs::rename(&unfinished, path).map_err(io(path))?;
-    if let Some(parent) = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-    {
-        File::open(parent)
-            .and_then(|directory| directory.sync_all())
-            .map_err(io(parent))?;
-    }
+    rename_durably(&unfinished, path)?;
     written
+}
+
+/// Gives something that is whole on disk its name, which survives a power cut from then on.
+fn rename_durably(unfinished: &Path, path: &Path) -> Result<(), BackupError> {
+    std::fs::rename(unfinished, path).map_err(io(path))?;
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    File::open(parent)
+        .and_then(|directory| directory.sync_all())
+        .map_err(io(parent))
 }
 
 fn write_backup(shared: &Shared, path: &Path) -> Result<BackupSummary, BackupError> {
@@ -302,7 +306,7 @@ pub async fn restore(
         let _ = std::fs::remove_dir_all(&unfinished);
         return restored;
     }
-    std::fs::rename(&unfinished, path).map_err(io(path))?;
+    rename_durably(&unfinished, path)?;
     restored
 }
 

@@ -54,7 +54,12 @@ fn make(path: &Path) -> anyhow::Result<Secret> {
         let mut file = options.open(&unfinished)?;
         writeln!(file, "{text}")?;
         file.sync_all()?;
-        fs::rename(&unfinished, path)
+        fs::rename(&unfinished, path)?;
+        // IMPORTANT: keys made with a secret are durable, so the secret's name must be as well.
+        match path.parent() {
+            Some(directory) => fs::File::open(directory)?.sync_all(),
+            None => Ok(()),
+        }
     };
     write().with_context(|| format!("writing {}", path.display()))?;
     Ok(Secret { text, is_new: true })

@@ -30,16 +30,30 @@ pub fn install_recorder() -> Result<PrometheusHandle, BuildError> {
 }
 
 pub(crate) fn request(method: &Method, route: &str, status: StatusCode, took: Duration) {
-    let method = method.as_str().to_owned();
+    let method = known_method(method);
     let route = route.to_owned();
     counter!(
         "homeport_http_requests_total",
-        "method" => method.clone(),
+        "method" => method,
         "route" => route.clone(),
         "status" => status.as_u16().to_string()
     )
     .increment(1);
     histogram!(REQUEST_SECONDS, "method" => method, "route" => route).record(took);
+}
+
+/// Clients may send any word for a method: every one of them as a label would grow without end.
+fn known_method(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
 }
 
 pub(crate) fn reading(outcome: &IngestOutcome) {
@@ -63,4 +77,16 @@ pub(crate) fn render(handle: &PrometheusHandle, gauges: &dyn Gauges, keys_cached
     gauge!("homeport_api_keys_cached").set(keys_cached as f64);
     handle.run_upkeep();
     handle.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn made_up_methods_share_one_label() {
+        assert_eq!(known_method(&Method::PATCH), "PATCH");
+        let made_up = Method::from_bytes(b"FOO123").expect("a word");
+        assert_eq!(known_method(&made_up), "other");
+    }
 }
