@@ -28,6 +28,8 @@ pub(crate) enum Role {
     Write,
     /// One writer that, when a write fails, checks what a caller then must see.
     MeetFault,
+    /// Reads everything in every way, and says whether anything was noticed.
+    ReadAll,
     /// Holds the directory open until it is killed.
     Hold,
 }
@@ -192,6 +194,13 @@ fn acts_as_the_child_of_another_test() {
     match role.as_str() {
         "Write" => runtime.block_on(write(&directory, acknowledged)),
         "MeetFault" => runtime.block_on(meet_fault(&directory, acknowledged)),
+        "ReadAll" => runtime.block_on(async {
+            let read = match Engine::open(&directory, verify::options()) {
+                Ok(engine) => verify::read_all(&engine).await.is_ok(),
+                Err(_) => false,
+            };
+            println!("outcome: {}", if read { "whole" } else { "noticed" });
+        }),
         "Hold" => hold(&directory, acknowledged),
         "Check" => {
             let path = PathBuf::from(std::env::var(ACKNOWLEDGED).unwrap());

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use homeport_engine::{Durability, Engine, OpenError, Options};
 use homeport_store::Store;
 
+use crate::child::{Plan, Role};
 use crate::dice::{self, Dice};
 use crate::verify;
 use crate::workload;
@@ -344,32 +345,23 @@ fn damaged_table_files_never_give_wrong_data() {
             "round {round}: bit {bit} of byte {at} in {}",
             damaged.display()
         );
-        let Ok(engine) = Engine::open(&copy, verify::options()) else {
+        // In a process of its own: the key-value store panics over some damage in its lists of
+        // files, and ends the process that opens it. That serves nothing wrong either.
+        let told = room.path().join("told");
+        let output = Plan::new(Role::ReadAll, &copy, &told).run();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        for line in errors.lines().filter(|line| line.contains("panicked at")) {
+            assert!(
+                !line.contains("crates/"),
+                "round {round}: we panicked: {errors}"
+            );
+        }
+        if String::from_utf8_lossy(&output.stdout).contains("outcome: whole") {
+            assert!(output.status.success(), "round {round}: {errors}");
+            let engine = Engine::open(&copy, verify::options()).unwrap();
+            verify::runtime().block_on(expect_first(&engine, 40, &format!("round {round}")));
+        } else {
             noticed += 1;
-            continue;
-        };
-        let read = verify::runtime().block_on(async {
-            for table in engine.table_names() {
-                let schema = engine.describe_table(&table).unwrap().schema;
-                let sources = schema.indexes.iter().map(|index| Some(index.name.clone()));
-                for index in sources.chain([None]) {
-                    let mut scan = homeport_store::Scan::new(&table);
-                    scan.index = index;
-                    engine.scan(scan).await?;
-                }
-                if schema.stream.is_some() {
-                    engine.changes(&table, 0, 1000)?;
-                }
-            }
-            // Looks items up one by one, which reads blocks that a scan does not.
-            engine.check().await?;
-            Ok::<_, homeport_store::StoreError>(())
-        });
-        match read {
-            Err(_) => noticed += 1,
-            Ok(()) => {
-                verify::runtime().block_on(expect_first(&engine, 40, &format!("round {round}")));
-            }
         }
     }
     assert!(noticed > 0, "no damage was ever noticed");

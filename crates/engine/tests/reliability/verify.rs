@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use homeport_engine::{Durability, Engine, ManualClock, Options};
 use homeport_item::schema::{IndexSchema, TableSchema};
 use homeport_item::{Item, Value};
-use homeport_store::{Scan, Store};
+use homeport_store::{Scan, Store, StoreError};
 
 use crate::workload::{self, BRIEF, MARKS, MIRRORS, PAIRS, SECOND_MIRROR};
 
@@ -94,6 +94,25 @@ pub(crate) async fn check(engine: &Engine, acknowledged: &[u64]) {
     for table in [PAIRS, BRIEF] {
         check_change_log(engine, table).await;
     }
+}
+
+/// Reads every table, index and change log, and looks items up one by one, which reads blocks that
+/// a scan does not.
+pub(crate) async fn read_all(engine: &Engine) -> Result<(), StoreError> {
+    for table in engine.table_names() {
+        let schema = engine.describe_table(&table).unwrap().schema;
+        let sources = schema.indexes.iter().map(|index| Some(index.name.clone()));
+        for index in sources.chain([None]) {
+            let mut scan = Scan::new(&table);
+            scan.index = index;
+            engine.scan(scan).await?;
+        }
+        if schema.stream.is_some() {
+            engine.changes(&table, 0, 1000)?;
+        }
+    }
+    engine.check().await?;
+    Ok(())
 }
 
 /// All items of a table or index.
