@@ -54,8 +54,8 @@ pub(crate) async fn ingest_until_killed(directory: &Path) -> anyhow::Result<()> 
         tokio::time::sleep(REPORT_EVERY).await;
         let mut out = std::io::stdout().lock();
         let (now, max) = (
-            process::memory_bytes("VmRSS"),
-            process::memory_bytes("VmHWM"),
+            process::memory_bytes(process::SELF, "VmRSS"),
+            process::memory_bytes(process::SELF, "VmHWM"),
         );
         writeln!(out, "{} {now} {max}", progress.total())?;
         out.flush()?;

@@ -1,10 +1,13 @@
-//! Measures the engine beside the key-value store that it stands on, which is its limit, and
-//! beside SQLite, and prints one table: `cargo xtask bench`.
+//! Measures and prints tables: `cargo xtask bench`. The engine beside the key-value store that it
+//! stands on, which is its limit, and beside SQLite; DynamoDB's protocol beside other servers of it;
+//! readings over HTTP beside a route that only parses them.
 
 mod child;
 mod contestant;
 mod engine_side;
 mod group_commit;
+mod ingest;
+mod load;
 mod machine;
 mod measure;
 mod process;
@@ -13,6 +16,7 @@ mod rows;
 mod sqlite_side;
 mod stream;
 mod table;
+mod wire;
 mod workload;
 
 use std::path::{Path, PathBuf};
@@ -29,11 +33,14 @@ use crate::sqlite_side::SqliteSide;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Parser)]
-#[command(about = "Measures the engine beside the raw key-value store and SQLite")]
+#[command(about = "Measures Homeport beside its limits and its peers")]
 struct CommandLine {
     /// A tenth of everything
     #[arg(long)]
     quick: bool,
+    /// Only this part; all of them by default
+    #[arg(long, value_enum)]
+    part: Option<Part>,
     /// Only the rows whose name contains this text, and no crash
     #[arg(long)]
     only: Option<String>,
@@ -53,6 +60,18 @@ enum Role {
     Ingest,
     /// Start such a process, kill it, and look at what is left
     Crash,
+    /// Serve the route that only parses readings
+    BareRoute,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// The engine, beside the raw key-value store and SQLite
+    Engine,
+    /// DynamoDB's protocol, beside dynoxide and DynamoDB Local
+    Wire,
+    /// Readings over HTTP, beside a route that only parses and the engine alone
+    Http,
 }
 
 /// Readings that the killed process has stored, each with a marker.
@@ -63,7 +82,7 @@ fn main() -> anyhow::Result<()> {
     let arguments = CommandLine::parse();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
-        .enable_time()
+        .enable_all()
         .build()?;
     let kept;
     let directory = match &arguments.directory {
@@ -84,16 +103,42 @@ fn main() -> anyhow::Result<()> {
             table::print_crash(&crash);
             Ok(())
         }
-        Role::Table => runtime.block_on(print_table(&arguments, &directory, divisor)),
+        Role::BareRoute => runtime.block_on(ingest::bare::serve()),
+        Role::Table => print_parts(&arguments, &runtime, &directory, divisor),
     }
 }
 
-async fn print_table(
+fn print_parts(
     arguments: &CommandLine,
+    runtime: &tokio::runtime::Runtime,
     directory: &Path,
     divisor: u64,
 ) -> anyhow::Result<()> {
     let speed = machine::sync_speed(directory, SYNCS)?;
+    table::print_machine(&speed);
+    let is_wanted = |part| arguments.part.is_none_or(|wanted| wanted == part);
+    let only = arguments.only.as_deref();
+    let times = wire::Times::new(arguments.quick);
+    if is_wanted(Part::Engine) {
+        println!();
+        runtime.block_on(print_engine(arguments, directory, divisor))?;
+    }
+    if is_wanted(Part::Wire) {
+        println!();
+        wire::run(directory, times, only)?;
+    }
+    if is_wanted(Part::Http) {
+        println!();
+        ingest::run(runtime, directory, times, only)?;
+    }
+    Ok(())
+}
+
+async fn print_engine(
+    arguments: &CommandLine,
+    directory: &Path,
+    divisor: u64,
+) -> anyhow::Result<()> {
     let sizes = if arguments.quick {
         Sizes::quick()
     } else {
@@ -107,7 +152,9 @@ async fn print_table(
         SqliteSide::open(&directory.join("sqlite"))?,
     );
     let rows = arena.measure().await;
-    table::print_machine(&speed);
+    println!("## The engine");
+    println!();
+    table::print_durability();
     println!();
     table::print_rows(&rows);
     if arguments.only.is_some() {

@@ -106,9 +106,9 @@ async fn settle() {
     const WAIT_MAX: Duration = Duration::from_secs(20);
     let started = Instant::now();
     while started.elapsed() < WAIT_MAX {
-        let before = process::cpu_time();
+        let before = process::cpu_time(process::SELF);
         tokio::time::sleep(QUIET).await;
-        if process::cpu_time() - before <= Duration::from_millis(10) {
+        if process::cpu_time(process::SELF) - before <= Duration::from_millis(10) {
             return;
         }
     }

@@ -1,4 +1,4 @@
-//! What the operating system says about this process and its files.
+//! What the operating system says about processes and their files.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,9 +6,12 @@ use std::time::Duration;
 /// The kernel counts processor time in hundredths of a second.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Processor time that this process has used.
-pub(crate) fn cpu_time() -> Duration {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+/// This process, where others are named by their id.
+pub(crate) const SELF: &str = "self";
+
+/// Processor time that a process has used.
+pub(crate) fn cpu_time(process: &str) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // The name in parentheses may hold anything; fields are counted from behind it.
     let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let ticks: u32 = fields
@@ -20,9 +23,9 @@ pub(crate) fn cpu_time() -> Duration {
     TICK * ticks
 }
 
-/// A line of `/proc/self/status` in bytes, such as `VmRSS` or `VmHWM`.
-pub(crate) fn memory_bytes(name: &str) -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+/// A line of a process's status in bytes, such as `VmRSS` or `VmHWM`.
+pub(crate) fn memory_bytes(process: &str, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     status
         .lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))

@@ -60,7 +60,7 @@ pub(crate) fn print_rows(rows: &[Row]) {
     }
 }
 
-fn latency(measured: &Measured) -> String {
+pub(crate) fn latency(measured: &Measured) -> String {
     format!(
         "{} / {}",
         measured.latency(50).as_micros(),
@@ -68,7 +68,7 @@ fn latency(measured: &Measured) -> String {
     )
 }
 
-fn spread(measured: &Measured) -> String {
+pub(crate) fn spread(measured: &Measured) -> String {
     let (low, high) = measured.spread_percent();
     format!("{low:+.0} … {high:+.0}")
 }
@@ -80,6 +80,9 @@ pub(crate) fn print_machine(speed: &SyncSpeed) {
         speed.p99.as_micros(),
         speed.per_second
     );
+}
+
+pub(crate) fn print_durability() {
     println!(
         "Durability: engine answers after fdatasync of its group (Durability::Sync); raw store likewise (PersistMode::SyncData per group); SQLite WAL with synchronous=FULL, one transaction per group."
     );
@@ -111,13 +114,12 @@ pub(crate) fn print_crash(crash: &Crash) {
     }
 }
 
-fn megabytes(bytes: u64) -> f64 {
+pub(crate) fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
 pub(crate) fn print_goals(rows: &[Row], crash: &Crash) {
-    println!("| goal | measured | |");
-    println!("| --- | --: | --- |");
+    print_goal_head();
     for row in rows {
         if let Goal::PercentOfRaw(percent) = row.goal {
             let least = f64::from(percent) / 100.0;
@@ -145,16 +147,21 @@ pub(crate) fn print_goals(rows: &[Row], crash: &Crash) {
     at_most("start after kill -9, s", secs(crash.open_and_get), 3.0);
 }
 
+pub(crate) fn print_goal_head() {
+    println!("| goal | measured | |");
+    println!("| --- | --: | --- |");
+}
+
 fn secs(duration: Duration) -> f64 {
     duration.as_secs_f64()
 }
 
-fn at_least(name: &str, measured: f64, least: f64) {
+pub(crate) fn at_least(name: &str, measured: f64, least: f64) {
     let off = (measured / least - 1.0) * 100.0;
     print_goal(name, measured, off, measured >= least);
 }
 
-fn at_most(name: &str, measured: f64, most: f64) {
+pub(crate) fn at_most(name: &str, measured: f64, most: f64) {
     let off = (1.0 - measured / most) * 100.0;
     print_goal(name, measured, off, measured < most);
 }

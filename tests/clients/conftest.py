@@ -5,29 +5,38 @@ import json
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 import threading
+import urllib.request
 
 import boto3
 import botocore.config
 import pytest
 
+CLIENTS = pathlib.Path(__file__).parents[2] / "clients"
+sys.path.insert(0, str(CLIENTS / "python" / "src"))
+
 ACCESS_KEY_ID = "AKIAHOMEPORTTESTS"
 SECRET_ACCESS_KEY = "a secret that only the tests know"
 REGION = "us-east-1"
+ADMIN_TOKEN = "admin-token-of-the-tests"
 START_SECS_MAX = 60
 STOP_SECS_MAX = 60
 COMMAND_SECS_MAX = 60
 
 
 class Server:
-    """One server process with its own data directory; its address is read from what it prints."""
+    """One server process with its own data directory; its addresses are read from what it prints."""
 
-    def __init__(self, data_dir, access_key_id=None, secret_access_key=None):
+    def __init__(self, data_dir, access_key_id=None, secret_access_key=None, http_port=0, options=()):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("HOMEPORT_")}
         command = [os.environ["HOMEPORT_BIN"], "serve", "--data-dir", str(data_dir)]
-        command += ["--http-listen", "127.0.0.1:0", "--dynamodb-listen", "127.0.0.1:0"]
+        command += ["--http-listen", f"127.0.0.1:{http_port}", "--dynamodb-listen", "127.0.0.1:0", *options]
+        environment["HOMEPORT_ADMIN_TOKEN"] = ADMIN_TOKEN
+        # A failing test prints what its server logged: what went wrong, and not every request.
+        environment["HOMEPORT_LOG"] = "warn"
         if access_key_id is not None:
             command += ["--dynamodb-access-key-id", access_key_id]
             environment["HOMEPORT_DYNAMODB_SECRET_ACCESS_KEY"] = secret_access_key
@@ -36,18 +45,58 @@ class Server:
         watchdog = threading.Timer(START_SECS_MAX, self.process.kill)
         watchdog.start()
         try:
-            self.endpoint = self._read_address()
+            self.endpoint = self._read_address("DynamoDB's protocol")
+            self.url = self._read_address("listening")
+            self.http = self.url
+            self.admin_token = ADMIN_TOKEN
         finally:
             watchdog.cancel()
         # Whatever it prints later must not fill the pipe.
         threading.Thread(target=self.process.stdout.read, daemon=True).start()
 
-    def _read_address(self):
+    def _read_address(self, what):
         for line in self.process.stdout:
-            found = re.search(r"DynamoDB's protocol on (http://\S+)", line)
+            found = re.search(rf"{what} on (http://\S+)", line)
             if found:
                 return found.group(1)
         raise RuntimeError(f"the server ended with {self.process.wait()} before it listened")
+
+    def as_operator(self, method, path, body=None):
+        """The JSON that an operator gets for a request over HTTP."""
+        request = urllib.request.Request(
+            self.url + path,
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"Bearer {ADMIN_TOKEN}"},
+        )
+        with urllib.request.urlopen(request, timeout=COMMAND_SECS_MAX) as response:
+            return json.load(response)
+
+    def make_key(self):
+        return self.as_operator("POST", "/v1/api-keys", {"description": "tests"})["api_key"]
+
+    def readings(self, hardware_id):
+        """All readings of a sensor, page by page, the oldest first."""
+        readings, cursor = [], ""
+        while True:
+            path = f"/v1/sensors/devices/{hardware_id}/readings?order=asc&limit=1000{cursor}"
+            page = self.as_operator("GET", path)
+            readings += page["readings"]
+            if "next_cursor" not in page:
+                return readings
+            cursor = f"&cursor={page['next_cursor']}"
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(timeout=STOP_SECS_MAX)
+
+    def call(self, method, path, body=None, key=None):
+        """Calls the HTTP interface as the device with this key, or as the operator; the answer."""
+        headers = {"X-API-Key": key} if key else {"Authorization": f"Bearer {self.admin_token}"}
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.http + path, data=data, headers=headers, method=method)
+        with urllib.request.urlopen(request, timeout=COMMAND_SECS_MAX) as answer:
+            return json.load(answer)
 
     def stop(self):
         self.process.terminate()
@@ -108,6 +157,19 @@ class CommandLine:
         outcome = self.run(*arguments)
         assert outcome.code == 0, outcome.error
         return outcome.json() if outcome.output.strip() else None
+
+
+def free_port():
+    """A port that a server can keep over restarts. It lies below those that the system gives to outgoing connections."""
+    for port in range(20_000 + os.getpid() % 10_000, 32_000):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+    raise RuntimeError("no port is free")
 
 
 @pytest.fixture(scope="session")

@@ -1,25 +1,21 @@
-//! The clients that people have: boto3 and the AWS command line against a server process (`tests/clients`).
+//! The clients that people have, against a server process (`tests/clients`).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
 
-use crate::process;
+use crate::{process, target};
 
 /// Where the programs of a virtual environment are.
 const PROGRAMS: &str = if cfg!(windows) { "Scripts" } else { "bin" };
 
 /// Builds the server and runs the Python tests against it.
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
-    let tests = root.join("tests").join("clients");
-    let target = target_directory(root)?;
-    let python = ensure_environment(
-        &target.join("clients-venv"),
-        &tests.join("requirements.txt"),
-    )?;
+    let build = target::directory(root)?;
+    let python = ensure_python(root)?;
     process::run(process::cargo(root).args(["build", "--locked", "--package", "homeport"]))?;
-    let server = target
+    let server = build
         .join("debug")
         .join(format!("homeport{}", std::env::consts::EXE_SUFFIX));
     process::run(
@@ -32,22 +28,13 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     )
 }
 
-/// The build directory as cargo sees it: a setting of the person who builds may have moved it.
-fn target_directory(root: &Path) -> anyhow::Result<PathBuf> {
-    let metadata = process::capture(process::cargo(root).args([
-        "metadata",
-        "--locked",
-        "--no-deps",
-        "--format-version=1",
-    ]))?;
-    target_directory_in(&metadata).context("cargo metadata names no target directory")
-}
-
-/// The value of `target_directory`, a string that is escaped only on Windows.
-fn target_directory_in(metadata: &str) -> Option<PathBuf> {
-    let (_, rest) = metadata.split_once("\"target_directory\":\"")?;
-    let (directory, _) = rest.split_once('"')?;
-    Some(PathBuf::from(directory.replace(r"\\", r"\")))
+/// The Python that has what `tests/clients/requirements.txt` lists.
+pub(crate) fn ensure_python(root: &Path) -> anyhow::Result<PathBuf> {
+    let requirements = root.join("tests").join("clients").join("requirements.txt");
+    ensure_environment(
+        &target::directory(root)?.join("clients-venv"),
+        &requirements,
+    )
 }
 
 /// Makes the virtual environment unless the one that is there was made from the same requirements; its Python.
@@ -82,19 +69,4 @@ fn ensure_environment(environment: &Path, requirements: &Path) -> anyhow::Result
     // IMPORTANT: written last, so that an installation that was cut off is made again.
     std::fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
     Ok(python)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_target_directory_is_found_in_cargos_metadata() {
-        let metadata = r#"{"packages":[],"target_directory":"/some/place","version":1}"#;
-        assert_eq!(
-            target_directory_in(metadata),
-            Some(PathBuf::from("/some/place"))
-        );
-        assert_eq!(target_directory_in("{}"), None);
-    }
 }

@@ -4,13 +4,15 @@
 //! none of the product's crates, so that it still builds when they do not.
 
 mod clients;
+mod peers;
 mod process;
 mod steps;
+mod target;
 mod test;
 mod tidy;
 mod tools;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -33,7 +35,15 @@ enum Command {
     },
     /// Check the rules of this project that no other tool knows
     Tidy,
-    /// Build the benchmark with optimisations and run it
+    /// Send mutated and random requests to a server and see that it stands
+    Hostile {
+        #[arg(long, default_value_t = 10)]
+        minutes: u32,
+        /// Repeats the requests of an earlier run
+        #[arg(long)]
+        seed: Option<u64>,
+    },
+    /// Build the benchmark and the server with optimisations and run it
     Bench {
         /// Handed to the benchmark
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -57,19 +67,54 @@ fn run() -> anyhow::Result<()> {
     match CommandLine::parse().command {
         Command::Test { nextest_args } => test::run(&root, &nextest_args),
         Command::Tidy => tidy::run(&root),
-        Command::Bench { bench_args } => process::run(
-            process::cargo(&root)
-                .args([
-                    "run",
-                    "--release",
-                    "--locked",
-                    "--package",
-                    "homeport-bench",
-                    "--",
-                ])
-                .args(bench_args),
-        ),
+        Command::Bench { bench_args } => bench(&root, &bench_args),
+        Command::Hostile { minutes, seed } => hostile(&root, minutes, seed),
     }
+}
+
+/// The benchmark and the server that it starts are built together, so that it measures this very tree.
+fn bench(root: &Path, bench_args: &[String]) -> anyhow::Result<()> {
+    let dynoxide = peers::ensure_dynoxide(root)?;
+    process::run(process::cargo(root).args([
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "homeport",
+        "--package",
+        "homeport-bench",
+    ]))?;
+    let program = target::directory(root)?
+        .join("release")
+        .join(format!("homeport-bench{}", std::env::consts::EXE_SUFFIX));
+    process::run(
+        std::process::Command::new(program)
+            .current_dir(root)
+            .env(peers::DYNOXIDE_VARIABLE, dynoxide)
+            .args(bench_args),
+    )
+}
+
+/// The test of the same name, for as long as wanted and with optimisations.
+fn hostile(root: &Path, minutes: u32, seed: Option<u64>) -> anyhow::Result<()> {
+    let mut command = process::cargo(root);
+    command
+        .env("HOMEPORT_HOSTILE_MINUTES", minutes.to_string())
+        .args([
+            "test",
+            "--release",
+            "--locked",
+            "--package",
+            "homeport",
+            "--test",
+            "hostile",
+            "--",
+            "--nocapture",
+        ]);
+    if let Some(seed) = seed {
+        command.env("HOMEPORT_HOSTILE_SEED", seed.to_string());
+    }
+    process::run(&mut command)
 }
 
 /// The directory of the workspace. It is asked for at run time: two checkouts may share one target directory, and a path

@@ -3,7 +3,26 @@
 use std::path::{Path, PathBuf};
 
 use crate::steps::Steps;
-use crate::{clients, process, tidy, tools};
+use crate::{clients, peers, process, tidy, tools};
+
+/// Tells the tests of the systems which store to use, other than the engine.
+const STORE_VARIABLE: &str = "HOMEPORT_TEST_STORE";
+/// Each with its tests: our own protocol has no streams yet, how long changes are kept is the engine's affair, and moto takes many
+/// minutes for what the others do in seconds, so that it gets the first system only.
+const OTHER_STORES: [(&str, &str); 3] = [
+    (
+        "wire",
+        "package(homeport-systems) & kind(test) - binary(/^reactions/)",
+    ),
+    (
+        "dynoxide",
+        "package(homeport-systems) & kind(test) - binary(reactions_retention)",
+    ),
+    (
+        "moto",
+        "package(homeport-systems) & (binary(sensors) | binary(api_keys))",
+    ),
+];
 
 /// Runs the steps from the quickest to the slowest, so that a slip shows early.
 pub(crate) fn run(root: &Path, nextest_args: &[String]) -> anyhow::Result<()> {
@@ -47,15 +66,37 @@ pub(crate) fn run(root: &Path, nextest_args: &[String]) -> anyhow::Result<()> {
         ])
     });
     steps.step("clients", || clients::run(root));
-    steps.step("tests", || {
-        process::run(
-            process::cargo(root)
-                .args(["nextest", "run", "--workspace", "--locked"])
-                .args(nextest_args),
-        )
-    });
+    steps.step("tests", || run_tests(root, nextest_args));
 
     steps.finish()
+}
+
+/// All tests, and those of the systems again on every store that the AWS SDK can reach here.
+fn run_tests(root: &Path, nextest_args: &[String]) -> anyhow::Result<()> {
+    let dynoxide = peers::ensure_dynoxide(root)?;
+    let moto = peers::Moto::start(root)?;
+    let nextest = || {
+        let mut command = process::cargo(root);
+        command
+            .env(peers::DYNOXIDE_VARIABLE, &dynoxide)
+            .env(peers::MOTO_VARIABLE, &moto.url)
+            .args(["nextest", "run", "--workspace", "--locked"]);
+        command
+    };
+    process::run(nextest().args(nextest_args))?;
+    // Who asks for certain tests wants those and no others.
+    if !nextest_args.is_empty() {
+        return Ok(());
+    }
+    for (store, tests) in OTHER_STORES {
+        println!("\n-- the systems on {store}");
+        process::run(
+            nextest()
+                .env(STORE_VARIABLE, store)
+                .args(["--filterset", tests]),
+        )?;
+    }
+    Ok(())
 }
 
 /// Licences, bans and sources by `deny.toml`; known vulnerabilities only with a database at hand, since the tests must

@@ -12,13 +12,7 @@ const BY_EXPIRY: u8 = 0b0001;
 const HAS_OLD: u8 = 0b0010;
 const HAS_NEW: u8 = 0b0100;
 
-/// What happened to an item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChangeKind {
-    Insert,
-    Modify,
-    Remove,
-}
+pub use homeport_store::ChangeKind;
 
 /// One change of one item.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +28,19 @@ pub struct Change {
     pub old: Option<Item>,
     /// The item after, where the table's stream keeps it.
     pub new: Option<Item>,
+}
+
+impl From<Change> for homeport_store::Change {
+    fn from(change: Change) -> Self {
+        Self {
+            at_ms: change.at_ms,
+            kind: change.kind,
+            by_expiry: change.by_expiry,
+            key: change.key,
+            old: change.old,
+            new: change.new,
+        }
+    }
 }
 
 /// A page of changes and where to read on.

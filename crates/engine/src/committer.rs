@@ -43,8 +43,11 @@ pub(crate) struct Committer {
     next_change: u64,
 }
 
+/// The sequence number of the first change: 0 stands for the oldest that is kept.
+const FIRST_CHANGE: u64 = 1;
+
 /// What every group says about itself; see `docs/engine-format.md`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CommitRecord {
     /// This group's number; groups count up by one.
     pub(crate) commit: u64,
@@ -55,6 +58,13 @@ pub(crate) struct CommitRecord {
 }
 
 impl CommitRecord {
+    /// What stands before the first group.
+    pub(crate) const NONE: Self = Self {
+        commit: 0,
+        synced_commit: 0,
+        next_change: FIRST_CHANGE,
+    };
+
     pub(crate) fn encode(self) -> [u8; 24] {
         let mut bytes = [0; 24];
         bytes[..8].copy_from_slice(&self.commit.to_be_bytes());
@@ -82,7 +92,7 @@ impl CommitRecord {
         Some(Self {
             commit: number(0),
             synced_commit: number(8),
-            next_change: number(16),
+            next_change: number(16).max(FIRST_CHANGE),
         })
     }
 }

@@ -93,7 +93,7 @@ impl Engine {
         let last = match keyspaces.meta.get(layout::COMMIT_KEY).map_err(storage)? {
             Some(bytes) => CommitRecord::decode(&bytes)
                 .ok_or_else(|| OpenError::DamagedCatalogue("the commit record".to_owned()))?,
-            None => CommitRecord::default(),
+            None => CommitRecord::NONE,
         };
         let last = last.next();
         keyspaces.land(&database, last).map_err(storage)?;
@@ -334,6 +334,18 @@ impl Engine {
             page.next = page.next.max(record.map_or(0, |record| record.next_change));
         }
         Ok(page)
+    }
+
+    /// Whether changes of a table are gone from the log.
+    pub(crate) fn has_trimmed(&self, table: &str) -> Result<bool, StoreError> {
+        let shared = self.shared();
+        let key = layout::trimmed_key(shared.catalogue.table(table)?.id());
+        shared.keyspaces.meta.contains_key(key).map_err(unavailable)
+    }
+
+    /// The sequence number that the next change of any table gets.
+    pub(crate) fn next_change(&self) -> u64 {
+        *self.shared().last_change.borrow()
     }
 
     /// Waits until the log has grown past `from`, a sequence number that [`Engine::changes`]

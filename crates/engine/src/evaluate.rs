@@ -13,7 +13,7 @@ use crate::error::unavailable;
 use crate::group::{Group, Mutation};
 use crate::prepare::{Prepared, PreparedAction, Write};
 use crate::record::{self, Record};
-use crate::table::Table;
+use crate::table::{KeyFrom, Table};
 use crate::tokens::{self, Repeat};
 
 const TOO_LARGE: &str = "Item size to update has exceeded the maximum allowed size";
@@ -303,9 +303,9 @@ fn set_attributes(
         for attribute in index.schema.key.attributes() {
             let set = changes.iter().find(|(name, _)| *name == attribute.name);
             let checked = match set {
-                Some((name, value)) => index.check_key(name, value),
+                Some((name, value)) => index.check_key(name, value, KeyFrom::Update),
                 None => match record.attribute(&attribute.name)? {
-                    Some(value) => index.check_key(&attribute.name, &value),
+                    Some(value) => index.check_key(&attribute.name, &value, KeyFrom::Update),
                     None => Ok(()),
                 },
             };
@@ -323,7 +323,7 @@ fn apply_update(table: &Table, update: &Update, item: &mut Item) -> Result<(), S
         ItemError::TooLarge => TOO_LARGE.to_owned(),
         other => other.to_string(),
     })?;
-    table.check_index_keys(item)
+    table.check_index_keys(item, KeyFrom::Update)
 }
 
 /// Whether the outcome or the upkeep of the table depends on what is stored now. A plain put into

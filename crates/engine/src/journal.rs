@@ -49,6 +49,11 @@ pub(crate) fn check(store: &Path) -> Result<(), OpenError> {
             offset: offset as u64,
         };
         let rest = &bytes[offset..];
+        // A torn write leaves no whole batch. One that is whole and cannot follow the batch before
+        // it means that either's sequence number has rotted, and both were acknowledged.
+        if batch(rest).is_some() {
+            return Err(damaged());
+        }
         let later = later_commits(rest).chain(
             journals[at + 1..]
                 .iter()

@@ -16,6 +16,7 @@ mod engine;
 mod error;
 mod evaluate;
 mod extent;
+mod feed;
 mod group;
 mod jobs;
 mod journal;

@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::catalogue::Catalogue;
 use crate::record;
-use crate::table::Table;
+use crate::table::{KeyFrom, Table};
 
 /// A client token may not be longer than this.
 const TOKEN_LEN_MAX: usize = 36;
@@ -151,7 +151,7 @@ fn prepare_action(
             let key = table.key_of(&put.item)?;
             put.item.check().map_err(invalid)?;
             table
-                .check_index_keys(&put.item)
+                .check_index_keys(&put.item, KeyFrom::Put)
                 .map_err(StoreError::Invalid)?;
             if !matches!(put.returning, Returning::Nothing | Returning::AllOld) {
                 return Err(StoreError::Invalid(

@@ -123,11 +123,11 @@ impl Table {
 
     /// Checks what holds for an item of this table beyond its own keys: the attributes that its
     /// indexes are keyed by, where present, must be usable as such.
-    pub(crate) fn check_index_keys(&self, item: &Item) -> Result<(), String> {
+    pub(crate) fn check_index_keys(&self, item: &Item, from: KeyFrom) -> Result<(), String> {
         for index in &self.indexes {
             for attribute in index.schema.key.attributes() {
                 if let Some(value) = item.get(&attribute.name) {
-                    index.check_key(&attribute.name, value)?;
+                    index.check_key(&attribute.name, value, from)?;
                 }
             }
         }
@@ -177,13 +177,13 @@ impl Table {
 
 impl Index {
     /// Checks that `value` can be that of the key attribute `name`.
-    pub(crate) fn check_key(&self, name: &str, value: &Value) -> Result<(), String> {
+    pub(crate) fn check_key(&self, name: &str, value: &Value, from: KeyFrom) -> Result<(), String> {
         let checked = if name == self.schema.key.partition.name {
             self.schema.key.check_partition(value)
         } else {
             self.schema.key.check_sort(value)
         };
-        checked.map_err(|error| index_key_message(&self.schema.name, error))
+        checked.map_err(|error| index_key_message(&self.schema.name, error, from))
     }
 
     /// The entry that an item has here; `None` where it lacks a key attribute of the index.
@@ -246,7 +246,14 @@ pub(crate) fn invalid(error: KeyError) -> StoreError {
     StoreError::Invalid(error.to_string())
 }
 
-fn index_key_message(index: &str, error: KeyError) -> String {
+/// What brought the key of an index: DynamoDB words its refusal differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyFrom {
+    Put,
+    Update,
+}
+
+fn index_key_message(index: &str, error: KeyError, from: KeyFrom) -> String {
     match error {
         KeyError::WrongKind {
             name,
@@ -254,6 +261,9 @@ fn index_key_message(index: &str, error: KeyError) -> String {
             actual,
         } => format!(
             "One or more parameter values were invalid: Type mismatch for Index Key {name} Expected: {expected} Actual: {actual} IndexName: {index}"
+        ),
+        KeyError::Empty { kind, .. } if from == KeyFrom::Update => format!(
+            "One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value that is not supported. The AttributeValue for a key attribute cannot contain an empty {kind} value."
         ),
         KeyError::Empty { name, kind } => format!(
             "One or more parameter values are not valid. A value specified for a secondary index key is not supported. The AttributeValue for a key attribute cannot contain an empty {kind} value. IndexName: {index}, IndexKey: {name}"

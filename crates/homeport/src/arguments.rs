@@ -1,15 +1,11 @@
-//! The command line. Every setting can also come from the environment.
+//! The commands. Settings are declared in `config`; here is only what a command itself is asked.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use homeport_engine::{Durability, Options};
-use homeport_server::RateLimit;
-use homeport_wire::{Config, Credential};
+use clap::{Args, Parser, Subcommand};
+use homeport_systems::ids::UuidV4;
 
-const MEBIBYTE: u64 = 1024 * 1024;
-const SECS_PER_DAY: i64 = 24 * 60 * 60;
+use crate::config::{Everything, Flags, OnDirectory, OnKeys, OnStore, Url};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -24,218 +20,207 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Open the data directory and serve until stopped
-    Serve(ServeSettings),
+    /// Open the store and serve until stopped
+    Serve(Flags<Everything>),
     /// Verify a data directory that is not being served
-    Check(DataSettings),
+    Check(Flags<OnDirectory>),
     /// Write all tables of a data directory that is not being served to a file
-    Backup(BackupSettings),
+    Backup(BackupArguments),
     /// Make a new data directory from a backup
-    Restore(RestoreSettings),
+    Restore(RestoreArguments),
+    /// Make, list and revoke the API keys of devices
+    #[command(subcommand)]
+    Keys(KeysCommand),
+    /// Show the tables that Homeport keeps, as a listing or for other tools, and make them
+    #[command(subcommand)]
+    Tables(TablesCommand),
+    /// Show settings
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Run a fleet of devices against a server and check that nothing gets lost
+    Simulate(crate::simulate::SimulateSettings),
+    /// Work on the chargers of a data directory that is not being served
+    #[command(subcommand)]
+    Chargers(ChargersCommand),
+    /// Look after the devices of push in a store that is not being served, or in Amazon DynamoDB
+    #[command(subcommand)]
+    Push(PushCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PushCommand {
+    /// Delete devices that have been inactive for long
+    Cleanup(CleanupArguments),
+    /// Answer the runbook's questions: what is in the table, and why a user gets nothing
+    Check(PushCheckArguments),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct DataSettings {
-    /// Where the data is kept
-    #[arg(
-        long,
-        env = "HOMEPORT_DATA_DIR",
-        default_value = "data",
-        value_name = "DIR"
-    )]
-    pub(crate) data_dir: PathBuf,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ServeSettings {
+pub(crate) struct CleanupArguments {
     #[command(flatten)]
-    pub(crate) data: DataSettings,
+    pub(crate) flags: Flags<OnStore>,
 
-    /// When a write is acknowledged
-    #[arg(long, env = "HOMEPORT_DURABILITY", default_value = "sync")]
-    pub(crate) durability: DurabilitySetting,
+    /// Inactive for longer than this
+    #[arg(long, value_name = "DAYS", default_value_t = homeport_systems::push::CLEANUP_AGE_DAYS_DEFAULT)]
+    pub(crate) older_than_days: u32,
 
-    /// Where devices and people are served over HTTP
-    #[arg(
-        long,
-        env = "HOMEPORT_HTTP_LISTEN",
-        default_value = "127.0.0.1:8080",
-        value_name = "ADDRESS"
-    )]
-    pub(crate) http_listen: SocketAddr,
-
-    /// The token of operators; made on the first start unless given
-    #[arg(
-        long,
-        env = "HOMEPORT_ADMIN_TOKEN",
-        hide_env_values = true,
-        value_name = "TOKEN"
-    )]
-    pub(crate) admin_token: Option<String>,
-
-    /// What is hashed with every API key; made on the first start unless given
-    #[arg(
-        long,
-        env = "API_KEY_PEPPER",
-        hide_env_values = true,
-        value_name = "SECRET"
-    )]
-    pub(crate) api_key_pepper: Option<String>,
-
-    /// How long readings are kept, in days; 0 keeps them for ever
-    #[arg(long, env = "HOMEPORT_READING_RETENTION_DAYS", default_value_t = 90, value_name = "DAYS",
-          value_parser = clap::value_parser!(u32).range(0..=36_500))]
-    pub(crate) reading_retention_days: u32,
-
-    /// Requests a second that one API key may make
-    #[arg(long, env = "HOMEPORT_RATE_PER_SECOND", default_value_t = 1000, value_name = "REQUESTS",
-          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) rate_per_second: u32,
-
-    /// Memory for data read from disk, in MiB
-    #[arg(long, env = "HOMEPORT_CACHE_MIB", default_value_t = 64, value_name = "MIB",
-          value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
-    pub(crate) cache_mib: u64,
-
-    #[command(flatten)]
-    pub(crate) dynamodb: DynamodbSettings,
+    /// Count them, and delete nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct DynamodbSettings {
-    /// Where DynamoDB's protocol is served; without an access key only on this machine
-    #[arg(
-        long,
-        env = "HOMEPORT_DYNAMODB_LISTEN",
-        default_value = "127.0.0.1:8000",
-        value_name = "ADDRESS"
-    )]
-    pub(crate) dynamodb_listen: SocketAddr,
+pub(crate) struct PushCheckArguments {
+    #[command(flatten)]
+    pub(crate) flags: Flags<OnStore>,
 
-    /// The region in ARNs
-    #[arg(
-        long,
-        env = "HOMEPORT_DYNAMODB_REGION",
-        default_value = "us-east-1",
-        value_name = "REGION"
-    )]
-    pub(crate) dynamodb_region: String,
-
-    /// The access key id that requests must be signed with
-    #[arg(
-        long,
-        env = "HOMEPORT_DYNAMODB_ACCESS_KEY_ID",
-        value_name = "ID",
-        requires = "dynamodb_secret_access_key"
-    )]
-    pub(crate) dynamodb_access_key_id: Option<String>,
-
-    /// Its secret; better given in the environment than on the command line
-    #[arg(
-        long,
-        env = "HOMEPORT_DYNAMODB_SECRET_ACCESS_KEY",
-        value_name = "SECRET",
-        hide_env_values = true,
-        requires = "dynamodb_access_key_id"
-    )]
-    dynamodb_secret_access_key: Option<Secret>,
-
-    /// Connections that are served at one time
-    #[arg(
-        long,
-        env = "HOMEPORT_DYNAMODB_CONNECTIONS",
-        default_value_t = 1024,
-        value_name = "COUNT"
-    )]
-    pub(crate) dynamodb_connections: usize,
-}
-
-/// A text that no log and no message shows.
-#[derive(Clone)]
-struct Secret(String);
-
-impl std::str::FromStr for Secret {
-    type Err = std::convert::Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(Self(text.to_owned()))
-    }
-}
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("(secret)")
-    }
+    /// Show each device of this user, and whether a notification would go there
+    #[arg(long, value_name = "ID")]
+    pub(crate) user: Option<homeport_systems::push::UserId>,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct BackupSettings {
+pub(crate) struct BackupArguments {
     #[command(flatten)]
-    pub(crate) data: DataSettings,
+    pub(crate) flags: Flags<OnDirectory>,
 
     /// The file to write; it must not exist
     pub(crate) file: PathBuf,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct RestoreSettings {
+pub(crate) struct RestoreArguments {
     #[command(flatten)]
-    pub(crate) data: DataSettings,
+    pub(crate) flags: Flags<OnDirectory>,
 
     /// The backup to read; the data directory must not exist
     pub(crate) file: PathBuf,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DurabilitySetting {
-    /// When it is on disk: it survives a power cut
-    Sync,
-    /// When the operating system has it, which writes it to disk every 50 ms: a power cut may take
-    /// the last moments with it
-    Relaxed,
+#[derive(Debug, Subcommand)]
+pub(crate) enum ChargersCommand {
+    /// Bring data over from the tables that came before; goes on where it was cut off
+    Migrate(MigrateArguments),
+    /// Count daily statistics again from the events
+    Rebuild(RebuildArguments),
 }
 
-impl DynamodbSettings {
-    pub(crate) fn config(&self) -> Config {
-        let id = self.dynamodb_access_key_id.as_ref();
-        let secret = self.dynamodb_secret_access_key.as_ref();
-        Config {
-            region: self.dynamodb_region.clone(),
-            credentials: id
-                .zip(secret)
-                .map(|(id, secret)| Credential::new(id, &secret.0))
-                .into_iter()
-                .collect(),
-            connections_max: self.dynamodb_connections.max(1),
-            ..Config::default()
-        }
-    }
+#[derive(Debug, Args)]
+pub(crate) struct MigrateArguments {
+    #[command(flatten)]
+    pub(crate) flags: Flags<OnDirectory>,
+
+    /// Say what would be done, and write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Look at everything again, also if an earlier run came to its end
+    #[arg(long)]
+    pub(crate) restart: bool,
+
+    /// Delete this table, which nothing uses any more, once everything is verified
+    #[arg(long, value_name = "TABLE", value_parser = clap::builder::PossibleValuesParser::new(homeport_systems::chargers::migration::ORPHANS))]
+    pub(crate) delete_table: Vec<String>,
 }
 
-impl ServeSettings {
-    pub(crate) fn reading_retention_secs(&self) -> Option<i64> {
-        match self.reading_retention_days {
-            0 => None,
-            days => Some(i64::from(days) * SECS_PER_DAY),
-        }
-    }
+#[derive(Debug, Args)]
+pub(crate) struct RebuildArguments {
+    #[command(flatten)]
+    pub(crate) flags: Flags<OnDirectory>,
 
-    pub(crate) fn rate_limit(&self) -> RateLimit {
-        let per_second = f64::from(self.rate_per_second);
-        RateLimit {
-            per_second,
-            burst: per_second * 2.0,
-        }
-    }
+    /// The charger, by its SC-ID or UUID; all of them unless given
+    #[arg(long, value_name = "ID")]
+    pub(crate) device: Option<homeport_systems::chargers::DeviceName>,
 
-    pub(crate) fn engine_options(&self) -> Options {
-        Options {
-            durability: match self.durability {
-                DurabilitySetting::Sync => Durability::Sync,
-                DurabilitySetting::Relaxed => Durability::Relaxed,
-            },
-            cache_bytes: self.cache_mib * MEBIBYTE,
-            ..Options::default()
-        }
-    }
+    /// The first day, in Mountain Time
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    pub(crate) from: homeport_systems::chargers::MountainDay,
+
+    /// The last day
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    pub(crate) to: homeport_systems::chargers::MountainDay,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeysCommand {
+    /// Make a key and print it, this once
+    Create(CreateArguments),
+    /// List keys, the newest first
+    List(ListArguments),
+    /// Revoke a key: it stays in the list and opens nothing any more
+    Revoke(RevokeArguments),
+}
+
+/// Where the keys are.
+#[derive(Debug, Args)]
+pub(crate) struct KeysPlace {
+    #[command(flatten)]
+    pub(crate) flags: Flags<OnKeys>,
+
+    /// Ask the server at this address instead of opening the store; it needs the admin token
+    #[arg(long, value_name = "URL", help_heading = "Where")]
+    pub(crate) url: Option<Url>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CreateArguments {
+    #[command(flatten)]
+    pub(crate) place: KeysPlace,
+
+    /// What the key is for, in words
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) description: Option<String>,
+
+    /// The system whose devices use it; sensors unless said otherwise
+    #[arg(long, value_name = "NAME")]
+    pub(crate) system: Option<String>,
+
+    /// A device, thing or group that it may write for; may be repeated; any unless given
+    #[arg(long = "scope", value_name = "SCOPE")]
+    pub(crate) scopes: Vec<String>,
+
+    /// Print JSON, as the HTTP interface answers it
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    #[command(flatten)]
+    pub(crate) place: KeysPlace,
+
+    /// Print JSON, as the HTTP interface answers it
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RevokeArguments {
+    #[command(flatten)]
+    pub(crate) place: KeysPlace,
+
+    /// The key's id
+    pub(crate) key_id: UuidV4,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TablesCommand {
+    /// List every table with its keys, indexes and expiry
+    Describe(Flags<OnStore>),
+    /// Print Terraform resources for the tables and for the rights that Homeport needs
+    Terraform(Flags<OnStore>),
+    /// Print the same as a CloudFormation template
+    Cloudformation(Flags<OnStore>),
+    /// Make the tables that are missing in the chosen store
+    Create(Flags<OnStore>),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print the effective settings, each with where it came from; secrets are left out
+    Print(Flags<Everything>),
+    /// Print a configuration file with every setting and its default
+    Template,
+    /// Print the reference of all settings in Markdown
+    Reference,
 }

@@ -1,60 +1,138 @@
-//! The HTTP interface put together from the systems and the engine.
+//! The HTTP interface put together from the systems and the store.
 
 use std::sync::Arc;
 
 use homeport_engine::Engine;
-use homeport_server::{AdminToken, AppState, Gauges, Health, RateLimiter};
-use homeport_store::{Clock, Store, SystemClock};
+use homeport_server::{
+    AdminToken, AppState, Gauges, Health, RateLimit, RateLimiter, UserAlgorithm, UserKeys,
+    UserTokenSettings, UserTokens,
+};
+use homeport_store::{Clock, SystemClock};
 use homeport_systems::api_keys::{ApiKeys, Pepper};
-use homeport_systems::sensors::{Sensors, Settings};
+use homeport_systems::chargers::Chargers;
+use homeport_systems::push::{self, Push};
+use homeport_systems::records::{self, Records};
+use homeport_systems::schema::TableNames;
+use homeport_systems::sensors::{self, Sensors};
 
-use crate::arguments::ServeSettings;
-use crate::secrets::Secret;
+use crate::backend::Backend;
+use crate::config::{JwtAlgorithm, Settings};
+use crate::secrets::{self, Secret};
+
+const SECS_PER_DAY: i64 = 24 * 60 * 60;
 
 /// Builds what the handlers work with, on tables that are there afterwards.
 pub(crate) async fn state(
-    engine: &Engine,
-    settings: &ServeSettings,
+    backend: &Backend,
+    settings: &Settings,
     pepper: Secret,
     admin_token: &Secret,
 ) -> anyhow::Result<AppState> {
-    let tables = [
-        homeport_systems::sensors::schema::tables(),
-        homeport_systems::api_keys::schema::tables(),
-    ]
-    .concat();
-    engine.ensure_tables(&tables).await?;
-    let store: Arc<dyn Store> = Arc::new(engine.clone());
+    let store = &backend.store;
+    let names = table_names(settings);
+    store
+        .ensure_tables(&homeport_systems::schema::tables(&names))
+        .await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let sensor_settings = Settings {
-        retention_secs: settings.reading_retention_secs(),
-        ..Settings::default()
-    };
-    let view = Arc::new(EngineView(engine.clone()));
+    let view = Arc::new(EngineView(backend.engine.clone()));
     Ok(AppState {
-        sensors: Sensors::new(Arc::clone(&store), Arc::clone(&clock), sensor_settings),
+        chargers: Chargers::new(Arc::clone(store), Arc::clone(&clock)),
+        sensors: Sensors::new(
+            Arc::clone(store),
+            Arc::clone(&clock),
+            sensor_settings(settings)?,
+        ),
+        records: Records::new(
+            Arc::clone(store),
+            Arc::clone(&clock),
+            records::Settings {
+                table: names.records,
+                ..records::Settings::default()
+            },
+        ),
         api_keys: Arc::new(ApiKeys::new(
-            store,
+            Arc::clone(store),
             Arc::clone(&clock),
             Pepper::new(pepper.text),
         )),
+        push: Push::new(
+            Arc::clone(store),
+            Arc::clone(&clock),
+            push_settings(settings)?,
+        ),
+        user_tokens: Arc::new(UserTokens::new(user_tokens(settings)?, Arc::clone(&clock))),
         admin_token: AdminToken::new(&admin_token.text),
-        rate_limiter: Arc::new(RateLimiter::new(settings.rate_limit(), clock)),
+        rate_limiter: Arc::new(RateLimiter::new(rate_limit(settings)?, clock)),
         health: Arc::clone(&view) as _,
         metrics: homeport_server::install_recorder()?,
         gauges: view,
     })
 }
 
-/// The engine as health checks and metrics see it.
-struct EngineView(Engine);
+/// The tables whose names can be set.
+pub(crate) fn table_names(settings: &Settings) -> TableNames {
+    TableNames {
+        records: settings.records.table.clone(),
+        device_tokens: settings.push.table.clone(),
+    }
+}
+
+pub(crate) fn push_settings(settings: &Settings) -> anyhow::Result<push::Settings> {
+    let push = &settings.push;
+    Ok(push::Settings {
+        table: push.table.clone(),
+        outbox_max: push.outbox_max.count(),
+        rate_per_second: push.rate_per_second.count(),
+        receipt_delay_secs: i64::try_from(push.receipt_delay_secs.get())?,
+    })
+}
+
+fn user_tokens(settings: &Settings) -> anyhow::Result<UserTokenSettings> {
+    let users = &settings.users;
+    let keys = match (&users.jwks_file, &users.jwks_url) {
+        (Some(file), _) => UserKeys::JwksFile(file.clone()),
+        (None, Some(url)) => UserKeys::JwksUrl(url.to_string()),
+        (None, None) => UserKeys::Secret(secrets::user_jwt_secret(settings)?.text),
+    };
+    let algorithm = match users.jwt_algorithm {
+        JwtAlgorithm::Hs256 => UserAlgorithm::Hs256,
+        JwtAlgorithm::Rs256 => UserAlgorithm::Rs256,
+        JwtAlgorithm::Es256 => UserAlgorithm::Es256,
+    };
+    Ok(UserTokenSettings {
+        issuer: users.jwt_issuer.clone(),
+        audience: users.jwt_audience.clone(),
+        leeway_secs: i64::try_from(users.jwt_leeway_secs.get())?,
+        ..UserTokenSettings::new(algorithm, keys)
+    })
+}
+
+fn sensor_settings(settings: &Settings) -> anyhow::Result<sensors::Settings> {
+    let days = i64::try_from(settings.sensors.reading_retention_days.get())?;
+    Ok(sensors::Settings {
+        retention_secs: (days > 0).then_some(days * SECS_PER_DAY),
+        last_seen_every_secs: i64::try_from(settings.sensors.last_seen_every_secs.get())?,
+    })
+}
+
+fn rate_limit(settings: &Settings) -> anyhow::Result<RateLimit> {
+    let per_second = f64::from(u32::try_from(settings.api_keys.rate_per_second.get())?);
+    Ok(RateLimit {
+        per_second,
+        burst: per_second * 2.0,
+    })
+}
+
+/// The engine, if there is one, as health checks and metrics see it.
+struct EngineView(Option<Engine>);
 
 impl Health for EngineView {
     fn problem(&self) -> Option<String> {
-        if self.0.write_failure().is_some() {
+        let engine = self.0.as_ref()?;
+        if engine.write_failure().is_some() {
             return Some("writing to the data directory failed; a restart is needed".to_owned());
         }
-        self.0
+        engine
             .is_disk_short()
             .then(|| "the disk is nearly full".to_owned())
     }
@@ -62,7 +140,10 @@ impl Health for EngineView {
 
 impl Gauges for EngineView {
     fn read(&self) -> Vec<(&'static str, f64)> {
-        let metrics = self.0.metrics();
+        let Some(engine) = &self.0 else {
+            return Vec::new();
+        };
+        let metrics = engine.metrics();
         vec![
             ("homeport_commits", metrics.commits as f64),
             ("homeport_commit_bytes", metrics.commit_bytes as f64),

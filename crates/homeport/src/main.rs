@@ -1,26 +1,36 @@
 //! The binary: command line, start-up and shutdown. Composition only; what Homeport does lives in
 //! the crates below.
 
+mod address;
 mod arguments;
+mod backend;
+mod background;
+mod chargers;
+mod config;
 mod http;
+mod keys;
+mod logs;
 mod maintenance;
+mod push;
 mod secrets;
 mod serve;
+mod simulate;
+mod tables;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::arguments::{Arguments, Command};
+use crate::arguments::{Arguments, Command, ConfigCommand, TablesCommand};
+use crate::config::{Flags, Settings};
 
 // Items are many small allocations, which the system's allocator serves slowly and from many arenas.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    start_logging();
-    match run(arguments) {
+    match run(Arguments::parse()) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("homeport: {error:#}");
@@ -35,20 +45,57 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         .build()?;
     runtime.block_on(async {
         match arguments.command {
-            Command::Serve(settings) => serve::serve(settings).await,
-            Command::Check(settings) => maintenance::check(settings).await,
-            Command::Backup(settings) => maintenance::backup(settings).await,
-            Command::Restore(settings) => maintenance::restore(settings).await,
+            Command::Serve(flags) => serve::serve(begin(&flags)?).await,
+            Command::Check(flags) => maintenance::check(begin(&flags)?).await,
+            Command::Backup(asked) => maintenance::backup(begin(&asked.flags)?, &asked.file).await,
+            Command::Restore(asked) => {
+                maintenance::restore(begin(&asked.flags)?, &asked.file).await
+            }
+            Command::Keys(command) => keys::run(command).await,
+            Command::Tables(command) => show_or_create_tables(command).await,
+            Command::Config(command) => show_settings(command),
+            Command::Simulate(settings) => simulate::simulate(settings).await,
+            Command::Chargers(command) => chargers::run(command).await,
+            Command::Push(command) => push::run(command).await,
         }
     })
 }
 
-/// Logs go to standard error; `HOMEPORT_LOG` says how much (`info` unless set).
-fn start_logging() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("HOMEPORT_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info,fjall=warn,lsm_tree=warn"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .init();
+/// Reads the settings and begins to log as they say.
+fn begin<O>(flags: &Flags<O>) -> anyhow::Result<Settings> {
+    let settings = config::load(flags)?;
+    logs::start(&settings.logs)?;
+    Ok(settings)
+}
+
+async fn show_or_create_tables(command: TablesCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        TablesCommand::Describe(flags) => print(&tables::describe(&config::load(&flags)?)),
+        TablesCommand::Terraform(flags) => print(&tables::terraform(&config::load(&flags)?)?),
+        TablesCommand::Cloudformation(flags) => {
+            print(&tables::cloudformation(&config::load(&flags)?)?)
+        }
+        TablesCommand::Create(flags) => tables::create(begin(&flags)?).await,
+    }
+}
+
+fn show_settings(command: ConfigCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        ConfigCommand::Print(flags) => {
+            let values = config::values(&flags)?;
+            // Settings that cannot be are no settings to show.
+            Settings::read(&values)?;
+            print(&config::effective(&values))
+        }
+        ConfigCommand::Template => print(&config::template()),
+        ConfigCommand::Reference => print(&config::reference()),
+    }
+}
+
+/// Prints a document, also into a pipe whose reader has gone.
+fn print(text: &str) -> anyhow::Result<ExitCode> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(ExitCode::SUCCESS),
+    }
 }

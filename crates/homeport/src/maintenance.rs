@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use homeport_engine::{Engine, Options};
 
-use crate::arguments::{BackupSettings, DataSettings, RestoreSettings};
+use crate::backend;
+use crate::config::{Settings, StoreKind};
 
-pub(crate) async fn check(settings: DataSettings) -> anyhow::Result<ExitCode> {
-    let engine = open_existing(&settings.data_dir)?;
+pub(crate) async fn check(settings: Settings) -> anyhow::Result<ExitCode> {
+    let engine = open_existing(&settings)?;
     let report = engine.check().await?;
     println!(
         "{} tables, {} items, {} index entries, {} expiry entries, {} changes: {}",
@@ -34,21 +35,22 @@ pub(crate) async fn check(settings: DataSettings) -> anyhow::Result<ExitCode> {
     })
 }
 
-pub(crate) async fn backup(settings: BackupSettings) -> anyhow::Result<ExitCode> {
-    let engine = open_existing(&settings.data.data_dir)?;
-    let summary = engine.backup(&settings.file).await?;
+pub(crate) async fn backup(settings: Settings, file: &Path) -> anyhow::Result<ExitCode> {
+    let engine = open_existing(&settings)?;
+    let summary = engine.backup(file).await?;
     println!(
         "{} items of {} tables are in {}",
         summary.items,
         summary.tables,
-        settings.file.display()
+        file.display()
     );
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) async fn restore(settings: RestoreSettings) -> anyhow::Result<ExitCode> {
-    let data_dir = settings.data.data_dir;
-    let summary = homeport_engine::restore(&settings.file, &data_dir, Options::default()).await?;
+pub(crate) async fn restore(settings: Settings, file: &Path) -> anyhow::Result<ExitCode> {
+    must_be_embedded(&settings)?;
+    let data_dir = settings.data.dir;
+    let summary = homeport_engine::restore(file, &data_dir, Options::default()).await?;
     println!(
         "{} items of {} tables are in {}",
         summary.items,
@@ -59,13 +61,18 @@ pub(crate) async fn restore(settings: RestoreSettings) -> anyhow::Result<ExitCod
 }
 
 /// Opens a directory that must be there: these commands never make one.
-fn open_existing(data_dir: &Path) -> anyhow::Result<Engine> {
-    if !data_dir.is_dir() {
-        bail!("there is no data directory at {}", data_dir.display());
+pub(crate) fn open_existing(settings: &Settings) -> anyhow::Result<Engine> {
+    must_be_embedded(settings)?;
+    let data_dir = &settings.data.dir;
+    backend::must_exist(data_dir)?;
+    Engine::open(data_dir, backend::brief_options())
+        .with_context(|| format!("opening {}", data_dir.display()))
+}
+
+/// Amazon DynamoDB checks itself and has backups of its own.
+fn must_be_embedded(settings: &Settings) -> anyhow::Result<()> {
+    if settings.store.kind != StoreKind::Embedded {
+        bail!("this command works on the embedded store only, but store.kind is another");
     }
-    let options = Options {
-        background_sweep: false,
-        ..Options::default()
-    };
-    Engine::open(data_dir, options).with_context(|| format!("opening {}", data_dir.display()))
+    Ok(())
 }

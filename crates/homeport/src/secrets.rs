@@ -7,9 +7,14 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
+use crate::config::{self, Settings};
+
 /// Shorter secrets can be guessed.
 const LEN_MIN: usize = 16;
+/// HS256 asks for a key as long as its hash.
+const HS256_LEN_MIN: usize = 32;
 const RANDOM_BYTES: usize = 32;
+const ADMIN_TOKEN_FILE: &str = "admin-token";
 
 /// A secret and whether it was made just now.
 pub(crate) struct Secret {
@@ -17,9 +22,45 @@ pub(crate) struct Secret {
     pub(crate) is_new: bool,
 }
 
+/// What is hashed with every API key.
+pub(crate) fn pepper(settings: &Settings) -> anyhow::Result<Secret> {
+    load(
+        settings.api_keys.pepper.as_ref(),
+        &settings.data.dir,
+        "api-key-pepper",
+    )
+}
+
+/// The token of operators.
+pub(crate) fn admin_token(settings: &Settings) -> anyhow::Result<Secret> {
+    load(
+        settings.admin.token.as_ref(),
+        &settings.data.dir,
+        ADMIN_TOKEN_FILE,
+    )
+}
+
+/// What the tokens of app users are signed with, when that is a secret.
+pub(crate) fn user_jwt_secret(settings: &Settings) -> anyhow::Result<Secret> {
+    let given = settings.users.jwt_secret.as_ref();
+    let secret = load(given, &settings.data.dir, "user-jwt-secret")?;
+    if secret.text.len() < HS256_LEN_MIN {
+        bail!("the secret for HS256 is shorter than {HS256_LEN_MIN} characters");
+    }
+    Ok(secret)
+}
+
+/// The token of operators if there is one; none is made.
+pub(crate) fn known_admin_token(settings: &Settings) -> anyhow::Result<Option<Secret>> {
+    let is_known =
+        settings.admin.token.is_some() || settings.data.dir.join(ADMIN_TOKEN_FILE).exists();
+    is_known.then(|| admin_token(settings)).transpose()
+}
+
 /// The secret that was given, or the one in `file` of the data directory, made if there is none.
-pub(crate) fn load(given: Option<String>, data_dir: &Path, file: &str) -> anyhow::Result<Secret> {
-    if let Some(text) = given {
+fn load(given: Option<&config::Secret>, data_dir: &Path, file: &str) -> anyhow::Result<Secret> {
+    if let Some(given) = given {
+        let text = given.reveal().to_owned();
         if text.len() < LEN_MIN {
             bail!("the secret given for {file} is shorter than {LEN_MIN} characters");
         }
@@ -68,6 +109,11 @@ fn make(path: &Path) -> anyhow::Result<Secret> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::SettingValue as _;
+
+    fn secret(text: &str) -> config::Secret {
+        config::Secret::parse(Some(text)).expect("a secret")
+    }
 
     #[test]
     fn a_secret_is_made_once_and_kept_to_its_owner() {
@@ -88,10 +134,11 @@ mod tests {
     #[test]
     fn a_given_secret_wins_unless_it_can_be_guessed() {
         let directory = tempfile::tempdir().expect("a directory");
-        let given = load(Some("x".repeat(16)), directory.path(), "token").expect("a secret");
+        let long = secret(&"x".repeat(16));
+        let given = load(Some(&long), directory.path(), "token").expect("a secret");
         assert_eq!(given.text, "x".repeat(16));
         assert!(!directory.path().join("token").exists());
-        assert!(load(Some("short".to_owned()), directory.path(), "token").is_err());
+        assert!(load(Some(&secret("short")), directory.path(), "token").is_err());
     }
 
     #[test]

@@ -1,36 +1,39 @@
 //! `homeport serve`: open the store, listen, and stop cleanly when told to.
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use homeport_engine::{Durability, Engine};
+use homeport_engine::Engine;
+use homeport_server::Limits;
+use homeport_wire::{Config, Credential};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 
-use crate::arguments::ServeSettings;
-use crate::{http, secrets};
+use crate::backend::Backend;
+use crate::background::Background;
+use crate::config::{DurabilityWord, Dynamodb, Settings};
+use crate::{address, http, secrets};
 
-/// How long requests under way may take to finish when the server stops.
-const FINISH_WITHIN: Duration = Duration::from_secs(10);
-
-pub(crate) async fn serve(settings: ServeSettings) -> anyhow::Result<ExitCode> {
+pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     // Listened for from the start, so that being stopped while opening is clean too.
     let stop = StopSignals::listen()?;
-    let options = settings.engine_options();
-    let relaxed = options.durability == Durability::Relaxed;
-    let data_dir = settings.data.data_dir.clone();
-    let engine = {
-        let path = data_dir.clone();
-        tokio::task::spawn_blocking(move || Engine::open(path, options)).await??
-    };
-    let pepper = secrets::load(settings.api_key_pepper.clone(), &data_dir, "api-key-pepper")?;
-    let admin_token = secrets::load(settings.admin_token.clone(), &data_dir, "admin-token")?;
-    let state = http::state(&engine, &settings, pepper, &admin_token).await?;
-    println!(
-        "data directory {}: {} tables",
-        data_dir.display(),
-        engine.table_names().len()
-    );
-    if relaxed {
+    let backend = Backend::open(&settings).await?;
+    let data_dir = &settings.data.dir;
+    address::forget(data_dir)?;
+    let pepper = secrets::pepper(&settings)?;
+    let admin_token = secrets::admin_token(&settings)?;
+    let state = http::state(&backend, &settings, pepper, &admin_token).await?;
+    match &backend.engine {
+        Some(engine) => println!(
+            "data directory {}: {} tables",
+            data_dir.display(),
+            engine.table_names().len()
+        ),
+        None => println!("tables in Amazon DynamoDB"),
+    }
+    if backend.engine.is_some() && settings.store.durability == DurabilityWord::Relaxed {
         println!(
             "WARNING: durability is relaxed: a power cut may lose writes of the last 50 ms that were acknowledged"
         );
@@ -38,37 +41,77 @@ pub(crate) async fn serve(settings: ServeSettings) -> anyhow::Result<ExitCode> {
     if admin_token.is_new {
         println!("admin token (shown this once): {}", admin_token.text);
     }
-    let listener = tokio::net::TcpListener::bind(settings.http_listen)
-        .await
-        .with_context(|| format!("listening on {}", settings.http_listen))?;
-    let config = settings.dynamodb.config();
-    config.check_address(settings.dynamodb.dynamodb_listen)?;
-    let dynamodb = tokio::net::TcpListener::bind(settings.dynamodb.dynamodb_listen)
-        .await
-        .with_context(|| format!("listening on {}", settings.dynamodb.dynamodb_listen))?;
-    println!("DynamoDB's protocol on http://{}", dynamodb.local_addr()?);
-    println!("listening on http://{}", listener.local_addr()?);
+    let listener = bind(settings.http.listen).await?;
     let (stopping, stopped) = tokio::sync::watch::channel(false);
-    let service = homeport_wire::service(engine.clone(), config);
-    let dynamodb = tokio::spawn(service.serve(dynamodb, until(stopped.clone())));
-    let server = tokio::spawn(
-        axum::serve(listener, homeport_server::router(state))
-            .with_graceful_shutdown(until(stopped))
-            .into_future(),
-    );
+    let dynamodb = match &backend.engine {
+        Some(engine) => {
+            Some(serve_dynamodb(engine, &settings.dynamodb, until(stopped.clone())).await?)
+        }
+        None => None,
+    };
+    let listening = listener.local_addr()?;
+    let limits = Limits {
+        connections_max: settings.http.connections.count(),
+        idle_timeout: Duration::from_secs(settings.http.idle_timeout_secs.get()),
+    };
+    let background = Background::start(&backend, &state, &settings, || {
+        Box::pin(until(stopped.clone()))
+    });
+    let router = homeport_server::router(state);
+    let server = tokio::spawn(homeport_server::serve(
+        listener,
+        limits,
+        router,
+        until(stopped),
+    ));
+    address::write(data_dir, listening)?;
+    println!("listening on http://{listening}");
     let signal = stop.wait().await;
     println!("{signal}: finishing what was accepted");
+    // Commands are not to ask a server that is going.
+    address::forget(data_dir)?;
     let _ = stopping.send(true);
-    if tokio::time::timeout(FINISH_WITHIN, server).await.is_err() {
-        println!("some connections did not end in time");
+    // Each gives its connections a bounded time.
+    server.await.context("ending HTTP's connections")?;
+    if let Some(dynamodb) = dynamodb {
+        dynamodb.await.context("ending DynamoDB's connections")?;
     }
-    // It gives its own connections as long.
-    dynamodb.await.context("ending DynamoDB's connections")?;
-    tokio::task::spawn_blocking(move || drop(engine))
-        .await
-        .context("closing the store")?;
+    background.end().await?;
+    backend.close().await?;
     println!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address)
+        .await
+        .with_context(|| format!("listening on {address}"))
+}
+
+/// Serves DynamoDB's protocol, which only the embedded store needs.
+async fn serve_dynamodb(
+    engine: &Engine,
+    settings: &Dynamodb,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> anyhow::Result<JoinHandle<()>> {
+    let id = settings.access_key_id.as_ref();
+    let secret = settings.secret_access_key.as_ref();
+    let config = Config {
+        region: settings.region.clone(),
+        credentials: id
+            .zip(secret)
+            .map(|(id, secret)| Credential::new(id, secret.reveal()))
+            .into_iter()
+            .collect(),
+        connections_max: settings.connections.count(),
+        idle_timeout: Duration::from_secs(settings.idle_timeout_secs.get()),
+        ..Config::default()
+    };
+    config.check_address(settings.listen)?;
+    let listener = bind(settings.listen).await?;
+    println!("DynamoDB's protocol on http://{}", listener.local_addr()?);
+    let service = homeport_wire::service(engine.clone(), config);
+    Ok(tokio::spawn(service.serve(listener, stop)))
 }
 
 async fn until(mut stopped: tokio::sync::watch::Receiver<bool>) {

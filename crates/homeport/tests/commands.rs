@@ -1,31 +1,14 @@
 //! The binary as a person meets it: started, stopped, checked, backed up and restored.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+mod support;
+
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
 
 use homeport_engine::{Engine, Options};
 use homeport_item::schema::{StreamView, TableSchema};
 use homeport_item::{Item, KeyKind};
 use homeport_store::{Get, Put, Store};
-
-fn homeport(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_homeport"));
-    command.args(arguments);
-    command
-}
-
-fn run(arguments: &[&str]) -> Output {
-    homeport(arguments).output().expect("the binary runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn path(path: &Path) -> &str {
-    path.to_str().expect("a UTF-8 path")
-}
+use support::{Server, path, run, text};
 
 async fn fill(directory: &Path) {
     let engine = Engine::open(directory, Options::default()).expect("opens");
@@ -48,36 +31,8 @@ fn serve_starts_and_stops_on_signals() {
     for signal in ["-TERM", "-INT"] {
         let directory = tempfile::tempdir().expect("a directory");
         let data = directory.path().join("data");
-        let mut server = homeport(&[
-            "serve",
-            "--data-dir",
-            path(&data),
-            "--http-listen",
-            "127.0.0.1:0",
-            "--dynamodb-listen",
-            "127.0.0.1:0",
-        ])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the server starts");
-        let mut output = BufReader::new(server.stdout.take().expect("its output"));
-        let mut line = String::new();
-        while !line.contains("listening") {
-            line.clear();
-            assert_ne!(
-                output.read_line(&mut line).expect("a line"),
-                0,
-                "ended early"
-            );
-        }
-        let id = server.id().to_string();
-        let sent = Command::new("kill").args([signal, &id]).status();
-        assert!(sent.expect("kill runs").success());
-        let mut rest = String::new();
-        output.read_to_string(&mut rest).expect("the rest");
-        let status = server.wait().expect("it ends");
-        assert!(status.success(), "{signal}: {status}");
+        let server = Server::start(&data, &[]);
+        let (rest, _) = server.stop(signal);
         assert!(rest.contains("stopped"), "{signal}: {rest}");
     }
 }
@@ -192,4 +147,91 @@ fn a_missing_directory_is_not_made_by_check() {
     assert!(!checked.status.success());
     assert!(text(&checked.stderr).contains("there is no data directory"));
     assert!(!missing.exists());
+}
+
+/// Old tables of the chargers with one device, its marks and a day, and the two that nobody uses.
+async fn fill_old_chargers(directory: &Path) {
+    use homeport_systems::chargers::migration::{OLD_DAILY, OLD_DEVICES, OLD_EVENTS, ORPHANS};
+    let engine = Engine::open(directory, Options::default()).expect("opens");
+    let mut tables = homeport_systems::chargers::migration::old_tables();
+    tables.extend(ORPHANS.map(|name| TableSchema::new(name, "id", KeyKind::S)));
+    engine.ensure_tables(&tables).await.expect("tables");
+    let uuid = "b319d001-6b08-4d88-b4ca-4d2d98a6d43c";
+    let event = |timestamp: i64| {
+        let item = Item::new()
+            .with("device_id", uuid)
+            .with("timestamp", timestamp);
+        Put::new(OLD_EVENTS, item.with("event_type", "telemetry"))
+    };
+    for timestamp in [0, -1, 1_708_425_600_000, 1_708_426_500_000] {
+        engine.put(event(timestamp)).await.expect("a put");
+    }
+    let device = Item::new()
+        .with("device_id", "SC-C014EA63")
+        .with("wireless_device_id", uuid);
+    engine
+        .put(Put::new(OLD_DEVICES, device))
+        .await
+        .expect("a put");
+    let day = Item::new()
+        .with("device_id", uuid)
+        .with("date", "2024-02-20");
+    engine.put(Put::new(OLD_DAILY, day)).await.expect("a put");
+}
+
+fn table_names(directory: &Path) -> Vec<String> {
+    let engine = Engine::open(directory, Options::default()).expect("opens");
+    engine.table_names()
+}
+
+#[tokio::test]
+async fn chargers_are_brought_over_from_the_old_tables() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let data = directory.path();
+    fill_old_chargers(data).await;
+    let orphan = "sidewalk-v1-device_config";
+    let before = table_names(data);
+    let migrate = |more: &[&str]| {
+        let arguments = [&["chargers", "migrate", "--data-dir", path(data)], more].concat();
+        run(&arguments)
+    };
+    let dry = migrate(&["--dry-run", "--delete-table", orphan]);
+    assert!(dry.status.success(), "{}", text(&dry.stderr));
+    assert!(
+        text(&dry.stdout).contains("1 devices, 2 events, 2 states, 1 days"),
+        "{}",
+        text(&dry.stdout)
+    );
+    assert!(text(&dry.stdout).contains("nothing was written"));
+    assert_eq!(table_names(data), before);
+    let done = migrate(&[]);
+    assert!(done.status.success(), "{}", text(&done.stdout));
+    assert!(
+        text(&done.stdout).contains("0 refused, 6 verified, 0 missing"),
+        "{}",
+        text(&done.stdout)
+    );
+    assert!(
+        table_names(data).contains(&orphan.to_owned()),
+        "only when asked for by name"
+    );
+    let again = migrate(&["--delete-table", orphan]);
+    assert!(text(&again.stdout).contains("deleted the table sidewalk-v1-device_config"));
+    let after = table_names(data);
+    assert!(!after.contains(&orphan.to_owned()));
+    assert!(after.contains(&"sidewalk-v1-device_events_dedupe_v2".to_owned()));
+    let other = migrate(&["--delete-table", "evse-events"]);
+    assert!(!other.status.success());
+    let rebuilt = run(&[
+        "chargers",
+        "rebuild",
+        "--data-dir",
+        path(data),
+        "--from",
+        "2024-02-01",
+        "--to",
+        "2024-02-29",
+    ]);
+    assert!(rebuilt.status.success(), "{}", text(&rebuilt.stderr));
+    assert_eq!(text(&rebuilt.stdout), "1 days counted\n");
 }

@@ -16,7 +16,7 @@ use crate::item::{Item, Map};
 use crate::key;
 use crate::number::Number;
 use crate::set::Set;
-use crate::value::{DEPTH_MAX, Value, ValueKind};
+use crate::value::{READ_DEPTH_MAX, Value, ValueKind};
 
 /// The version that this code writes.
 pub const FORMAT_VERSION: u8 = 1;
@@ -323,7 +323,7 @@ impl<'a> ItemRef<'a> {
     /// # Errors
     /// When the bytes are damaged.
     pub fn to_item(&self) -> Result<Item, DecodeError> {
-        self.entries.to_map(DEPTH_MAX).map(Item::from)
+        self.entries.to_map(READ_DEPTH_MAX).map(Item::from)
     }
 }
 
@@ -505,7 +505,7 @@ impl<'a> ValueRef<'a> {
     /// # Errors
     /// When the bytes are damaged.
     pub fn to_value(&self) -> Result<Value, DecodeError> {
-        self.decode(DEPTH_MAX)
+        self.decode(READ_DEPTH_MAX)
     }
 
     fn decode(&self, depth_left: usize) -> Result<Value, DecodeError> {

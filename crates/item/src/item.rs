@@ -21,7 +21,9 @@ pub struct Item(Map);
 pub enum ItemError {
     #[error("Item size has exceeded the maximum allowed size")]
     TooLarge,
-    #[error("Nesting Levels have exceeded supported limits")]
+    #[error(
+        "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit"
+    )]
     TooDeep,
     #[error("Empty attribute name")]
     EmptyName,
@@ -159,7 +161,7 @@ mod tests {
             let value = (0..levels).fold(Value::Null, |inner, _| Value::L(vec![inner]));
             Item::new().with("a", value).check()
         };
-        assert_eq!(nest(32), Ok(()));
-        assert_eq!(nest(33), Err(ItemError::TooDeep));
+        assert_eq!(nest(31), Ok(()));
+        assert_eq!(nest(32), Err(ItemError::TooDeep));
     }
 }

@@ -11,7 +11,7 @@ use crate::binary::{Content, DecodeError, ValueRef, number_of, text_of};
 use crate::item::{Item, Map};
 use crate::number::Number;
 use crate::set::Set;
-use crate::value::{DEPTH_MAX, Value, ValueKind};
+use crate::value::{READ_DEPTH_MAX, Value, ValueKind};
 
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -243,7 +243,7 @@ fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
 /// # Errors
 /// When the bytes are damaged; what was appended is to be thrown away then.
 pub fn write_value_ref(value: ValueRef<'_>, out: &mut Vec<u8>) -> Result<(), DecodeError> {
-    write_ref(value, DEPTH_MAX, out)
+    write_ref(value, READ_DEPTH_MAX, out)
 }
 
 fn write_ref(value: ValueRef<'_>, depth_left: usize, out: &mut Vec<u8>) -> Result<(), DecodeError> {

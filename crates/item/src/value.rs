@@ -4,8 +4,10 @@ use crate::item::Map;
 use crate::number::{Number, NumberError};
 use crate::set::{Set, SetError};
 
-/// How deep lists and maps may nest.
-pub const DEPTH_MAX: usize = 32;
+/// How many lists and maps may stand around a value, which is then at the 32nd level.
+pub const DEPTH_MAX: usize = 31;
+/// How deep a stored value is followed; one more, so that nothing that was ever stored is lost.
+pub(crate) const READ_DEPTH_MAX: usize = 32;
 /// What a list or map counts for in an item's size beside its elements.
 const CONTAINER_OVERHEAD_BYTES: usize = 3;
 /// What each element of a list or map counts for beside its own size.

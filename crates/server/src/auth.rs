@@ -1,4 +1,5 @@
-//! Who is asking: a device with its key, or an operator with the admin token.
+//! Who is asking: a device with its key, an operator with the admin token, or an app's user with a
+//! JWT.
 
 use std::sync::Arc;
 
@@ -6,6 +7,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use homeport_systems::api_keys::ApiKey;
+use homeport_systems::push::UserId;
 
 use crate::problem::Problem;
 use crate::state::AppState;
@@ -18,8 +20,98 @@ pub(crate) struct Device(pub(crate) Arc<ApiKey>);
 /// An operator.
 pub(crate) struct Admin;
 
-/// Either: reading is for devices and for operators.
-pub(crate) struct Reader;
+/// Either: reading is for devices and for operators. A device shows its key.
+pub(crate) struct Reader(pub(crate) Option<Arc<ApiKey>>);
+
+/// An app's user, or an operator, who may act for any user.
+pub(crate) enum UserOrAdmin {
+    User(UserId),
+    Admin,
+}
+
+/// Whoever may look at notifications: operators, keys, and users at their own.
+pub(crate) enum Sender {
+    Key(Device),
+    Other(UserOrAdmin),
+}
+
+impl UserOrAdmin {
+    /// The user that is meant. There is no anonymous one.
+    pub(crate) fn user(&self, asked: Option<&str>) -> Result<UserId, Problem> {
+        let asked: Option<UserId> = asked.map(str::parse).transpose()?;
+        match (self, asked) {
+            (Self::User(user), None) => Ok(user.clone()),
+            (Self::User(user), Some(asked)) if *user == asked => Ok(asked),
+            (Self::User(_), Some(_)) => Err(not_yours()),
+            (Self::Admin, Some(asked)) => Ok(asked),
+            (Self::Admin, None) => Err(Problem::invalid("operators name the user in ?userId=")),
+        }
+    }
+}
+
+impl Sender {
+    /// Refuses those who may not send to a user: users themselves, and keys of other scopes.
+    pub(crate) fn check_may_send(&self, system: &str, user: &UserId) -> Result<(), Problem> {
+        match self {
+            Self::Key(key) => key.check_scope(system, user.as_str()),
+            Self::Other(UserOrAdmin::Admin) => Ok(()),
+            Self::Other(UserOrAdmin::User(_)) => Err(Problem::new(
+                StatusCode::FORBIDDEN,
+                "OPERATORS_ONLY",
+                "notifications are sent by operators",
+            )),
+        }
+    }
+
+    /// Refuses those who may not see what a user was sent.
+    pub(crate) fn check_may_read(&self, system: &str, user: &UserId) -> Result<(), Problem> {
+        match self {
+            Self::Key(key) => key.check_scope(system, user.as_str()),
+            Self::Other(caller) => caller.user(Some(user.as_str())).map(|_| ()),
+        }
+    }
+}
+
+fn not_yours() -> Problem {
+    Problem::new(
+        StatusCode::FORBIDDEN,
+        "NOT_YOURS",
+        "this belongs to another user",
+    )
+}
+
+impl FromRequestParts<AppState> for UserOrAdmin {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+        let sent = text(&parts.headers, header::AUTHORIZATION.as_str())
+            .and_then(|value| value.strip_prefix("Bearer "))
+            .map(str::trim)
+            .ok_or_else(|| {
+                unauthorized(
+                    "TOKEN_MISSING",
+                    "send a user's JWT or the admin token as Authorization: Bearer",
+                )
+            })?;
+        if state.admin_token.is(sent) {
+            return Ok(Self::Admin);
+        }
+        Ok(Self::User(state.user_tokens.verify(sent).await?))
+    }
+}
+
+impl FromRequestParts<AppState> for Sender {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+        if has_key(parts) {
+            let device = Device::from_request_parts(parts, state).await?;
+            return Ok(Self::Key(device));
+        }
+        let caller = UserOrAdmin::from_request_parts(parts, state).await?;
+        Ok(Self::Other(caller))
+    }
+}
 
 impl Device {
     /// Refuses what the key may not write for.
@@ -32,6 +124,20 @@ impl Device {
             "OUT_OF_SCOPE",
             format!("the key may not write for {subject}"),
         ))
+    }
+}
+
+impl Reader {
+    /// Refuses the key of another system's device.
+    pub(crate) fn check_system(&self, system: &str) -> Result<(), Problem> {
+        match &self.0 {
+            Some(key) if key.system != system => Err(Problem::new(
+                StatusCode::FORBIDDEN,
+                "OUT_OF_SCOPE",
+                format!("the key is for {}", key.system),
+            )),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -85,13 +191,18 @@ impl FromRequestParts<AppState> for Reader {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
-        if parts.headers.contains_key(KEY_HEADER) {
-            Device::from_request_parts(parts, state).await?;
-        } else {
-            Admin::from_request_parts(parts, state).await?;
+        if has_key(parts) {
+            let Device(key) = Device::from_request_parts(parts, state).await?;
+            return Ok(Self(Some(key)));
         }
-        Ok(Self)
+        Admin::from_request_parts(parts, state).await?;
+        Ok(Self(None))
     }
+}
+
+/// Whether the caller comes as a device.
+pub(crate) fn has_key(parts: &Parts) -> bool {
+    parts.headers.contains_key(KEY_HEADER)
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

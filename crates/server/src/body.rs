@@ -5,6 +5,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use serde::de::DeserializeOwned;
 
+use crate::object::Object;
 use crate::problem::Problem;
 
 /// Bodies may not be larger.
@@ -13,7 +14,7 @@ pub(crate) const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// The bytes of a body that is within the limit.
 pub(crate) struct Body(pub(crate) Bytes);
 
-/// A body read as JSON.
+/// A body that is a JSON object.
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
 impl<S: Send + Sync> FromRequest<S> for Body {
@@ -40,7 +41,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let Body(bytes) = Body::from_request(request, state).await?;
         serde_json::from_slice(&bytes)
-            .map(Self)
+            .map(|Object(body)| Self(body))
             .map_err(|error| Problem::invalid(format!("the body is not as expected: {error}")))
     }
 }

@@ -4,15 +4,26 @@
 
 mod auth;
 mod body;
+mod expo;
+mod forms;
+mod jwt;
 mod limits;
+mod listen;
 mod measure;
+mod object;
+mod outbound;
 mod problem;
 mod request_id;
 mod routes;
 mod state;
 mod url;
+mod whole;
 
+pub use expo::Expo;
+pub use jwt::{UserAlgorithm, UserKeys, UserTokenSettings, UserTokens};
 pub use limits::{RateLimit, RateLimiter};
+pub use listen::{Limits, serve};
 pub use measure::{Gauges, install_recorder};
+pub use routes::api_keys::{ApiKeyBody, ApiKeyList, CreateApiKey, CreatedApiKey, RevokedApiKey};
 pub use routes::{openapi, router};
 pub use state::{AdminToken, AppState, Health};

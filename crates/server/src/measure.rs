@@ -43,7 +43,7 @@ pub(crate) fn request(method: &Method, route: &str, status: StatusCode, took: Du
 }
 
 /// Clients may send any word for a method: every one of them as a label would grow without end.
-fn known_method(method: &Method) -> &'static str {
+pub(crate) fn known_method(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::HEAD => "HEAD",
@@ -68,6 +68,10 @@ pub(crate) fn reading(outcome: &IngestOutcome) {
 
 pub(crate) fn reading_rejected() {
     counter!("homeport_readings_total", "outcome" => "rejected").increment(1);
+}
+
+pub(crate) fn charger_event(outcome: &'static str) {
+    counter!("homeport_charger_events_total", "outcome" => outcome).increment(1);
 }
 
 pub(crate) fn render(handle: &PrometheusHandle, gauges: &dyn Gauges, keys_cached: usize) -> String {

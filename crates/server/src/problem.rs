@@ -1,16 +1,25 @@
-//! Errors as clients see them: RFC 9457 problems. This is the one place where errors become HTTP.
+//! Errors as clients see them: RFC 9457 problems, and for the record store its document's envelope.
+//! This is the one place where errors become HTTP.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use homeport_store::StoreError;
 use homeport_systems::api_keys::ApiKeyError;
+use homeport_systems::chargers::{self, ChargersError};
 use homeport_systems::cursor::CursorError;
+use homeport_systems::push::PushError;
+use homeport_systems::records::RecordsError;
 use homeport_systems::sensors::{InvalidField, SensorsError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::jwt::UserTokenError;
+
 /// When to come back after the store could not be reached.
 const RETRY_AFTER_SECS: u64 = 1;
+
+/// When to come back after the outbox was full: by then some of it has gone out.
+const OUTBOX_RETRY_AFTER_SECS: u64 = 10;
 
 /// A problem, before it knows the id of its request.
 #[derive(Debug, Clone)]
@@ -44,6 +53,22 @@ pub(crate) struct ProblemBody {
     request_id: String,
 }
 
+/// An error of the record store as it is sent.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RecordsError)]
+pub(crate) struct ErrorEnvelope {
+    #[schema(example = "ERROR")]
+    status: &'static str,
+    /// What happened, for people
+    #[serde(rename = "errorMessage")]
+    #[schema(example = "Encoded id is not valid.")]
+    error_message: String,
+    /// What happened, for programs; never changes
+    #[serde(rename = "errorCode")]
+    #[schema(example = "FORMAT_INVALID")]
+    error_code: &'static str,
+}
+
 impl Problem {
     pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         Self {
@@ -64,7 +89,7 @@ impl Problem {
     }
 
     /// What only the log may know is left out of the answer.
-    fn internal(error: &dyn std::fmt::Display) -> Self {
+    pub(crate) fn internal(error: &dyn std::fmt::Display) -> Self {
         tracing::error!(%error, "a request failed inside");
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -87,12 +112,31 @@ impl Problem {
             header::CONTENT_TYPE,
             HeaderValue::from_static("application/problem+json"),
         );
-        if let Some(secs) = self.retry_after_secs {
-            response
-                .headers_mut()
-                .insert(header::RETRY_AFTER, HeaderValue::from(secs));
-        }
+        set_retry_after(&mut response, self.retry_after_secs);
         response
+    }
+
+    /// The same in the record store's own form, with its document's codes where it has one.
+    pub(crate) fn into_envelope(self) -> Response {
+        let body = ErrorEnvelope {
+            status: "ERROR",
+            error_message: self.detail,
+            error_code: match self.code {
+                "INVALID_REQUEST" => "FORMAT_INVALID",
+                "NOT_FOUND" => "ERROR_NOTFOUND",
+                code => code,
+            },
+        };
+        let mut response = (self.status, axum::Json(body)).into_response();
+        set_retry_after(&mut response, self.retry_after_secs);
+        response
+    }
+}
+
+fn set_retry_after(response: &mut Response, secs: Option<u64>) {
+    if let Some(secs) = secs {
+        let headers = response.headers_mut();
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(secs));
     }
 }
 
@@ -149,6 +193,26 @@ impl From<SensorsError> for Problem {
     }
 }
 
+impl From<chargers::InvalidField> for Problem {
+    fn from(error: chargers::InvalidField) -> Self {
+        Self::invalid(error.to_string())
+    }
+}
+
+impl From<ChargersError> for Problem {
+    fn from(error: ChargersError) -> Self {
+        match error {
+            ChargersError::DeviceMissing(_) => {
+                Self::new(StatusCode::NOT_FOUND, "DEVICE_NOT_FOUND", error.to_string())
+            }
+            ChargersError::Invalid(error) => error.into(),
+            ChargersError::Cursor(error) => error.into(),
+            ChargersError::Malformed { .. } => Self::internal(&error),
+            ChargersError::Store(error) => error.into(),
+        }
+    }
+}
+
 impl From<ApiKeyError> for Problem {
     fn from(error: ApiKeyError) -> Self {
         match error {
@@ -159,6 +223,75 @@ impl From<ApiKeyError> for Problem {
             ApiKeyError::Cursor(error) => error.into(),
             ApiKeyError::Malformed(_) => Self::internal(&error),
             ApiKeyError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<RecordsError> for Problem {
+    fn from(error: RecordsError) -> Self {
+        let missing = || Self::new(StatusCode::NOT_FOUND, "ERROR_NOTFOUND", error.to_string());
+        match error {
+            RecordsError::Invalid(error) => error.into(),
+            RecordsError::EncodedId => {
+                Self::new(StatusCode::BAD_REQUEST, "FORMAT_INVALID", error.to_string())
+            }
+            RecordsError::TagMissing(_)
+            | RecordsError::GroupMissing
+            | RecordsError::DeviceMissing
+            | RecordsError::JournalMissing => missing(),
+            RecordsError::TagExists(_) => Self::new(
+                StatusCode::CONFLICT,
+                "DUPLICATE_RESOURCE",
+                error.to_string(),
+            ),
+            RecordsError::TagExhausted(_) => {
+                Self::new(StatusCode::CONFLICT, "IDS_EXHAUSTED", error.to_string())
+            }
+            RecordsError::TimeOccupied => Self::new(
+                StatusCode::CONFLICT,
+                "TIMESTAMP_OCCUPIED",
+                error.to_string(),
+            ),
+            RecordsError::Cursor(error) => error.into(),
+            RecordsError::Malformed(_) => Self::internal(&error),
+            RecordsError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<UserTokenError> for Problem {
+    fn from(error: UserTokenError) -> Self {
+        match error {
+            UserTokenError::Invalid(_) => {
+                Self::new(StatusCode::UNAUTHORIZED, "TOKEN_INVALID", error.to_string())
+            }
+            UserTokenError::KeysUnavailable(_) => {
+                tracing::warn!(%error, "a user's token could not be checked");
+                Self::new(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "KEYS_UNAVAILABLE",
+                    "tokens of users cannot be checked now; try again",
+                )
+                .retry_after(RETRY_AFTER_SECS)
+            }
+        }
+    }
+}
+
+impl From<PushError> for Problem {
+    fn from(error: PushError) -> Self {
+        let with = |status, code| Self::new(status, code, error.to_string());
+        match error {
+            PushError::Invalid(error) => error.into(),
+            PushError::DeviceMissing => with(StatusCode::NOT_FOUND, "DEVICE_NOT_FOUND"),
+            PushError::NotificationMissing => with(StatusCode::NOT_FOUND, "NOTIFICATION_NOT_FOUND"),
+            PushError::TooManyDevices => with(StatusCode::CONFLICT, "TOO_MANY_DEVICES"),
+            PushError::KeyReused => with(StatusCode::CONFLICT, "IDEMPOTENCY_KEY_REUSED"),
+            PushError::OutboxFull => with(StatusCode::SERVICE_UNAVAILABLE, "OUTBOX_FULL")
+                .retry_after(OUTBOX_RETRY_AFTER_SECS),
+            PushError::Cursor(error) => error.into(),
+            PushError::Malformed(_) => Self::internal(&error),
+            PushError::Store(error) => error.into(),
         }
     }
 }

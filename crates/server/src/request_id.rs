@@ -1,15 +1,17 @@
 //! The outermost layer: gives every request an id, writes it into problems, and logs what happened.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::extract::{MatchedPath, Request};
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::header::ALLOW;
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use tracing::Instrument as _;
 
 use crate::measure;
 use crate::problem::Problem;
+use crate::routes::answers_in_envelope;
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 const LEN_MAX: usize = 64;
@@ -23,19 +25,61 @@ pub(crate) async fn layer(request: Request, next: Next) -> Response {
         .get::<MatchedPath>()
         .map_or("unmatched", |path| path.as_str())
         .to_owned();
+    let in_envelope = answers_in_envelope(request.uri().path());
     let span = tracing::info_span!("request", request_id = %id, %method, %route);
     let mut response = next.run(request).instrument(span).await;
-    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
-        response = problem.into_sent(&id);
-    } else if is_bare_error(&response) {
+    let problem = match response.extensions_mut().remove::<Problem>() {
+        Some(problem) => Some(problem),
         // A layer below refused without a word: say it in the same form as everything else.
-        response = bare_problem(response.status()).into_sent(&id);
+        None => is_bare_error(&response).then(|| bare_problem(response.status())),
+    };
+    if let Some(problem) = problem {
+        let allow = response.headers_mut().remove(ALLOW);
+        response = if in_envelope {
+            problem.into_envelope()
+        } else {
+            problem.into_sent(&id)
+        };
+        // A 405 has to say which methods would do.
+        if let Some(allow) = allow {
+            response.headers_mut().insert(ALLOW, allow);
+        }
     }
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(HEADER, value);
     }
-    measure::request(&method, &route, response.status(), started.elapsed());
+    let took = started.elapsed();
+    measure::request(&method, &route, response.status(), took);
+    log(&id, &method, &route, response.status(), took);
     response
+}
+
+/// One line for a finished request: at `info` when it was refused or failed, else at `debug`, since
+/// devices make thousands of good ones a second. The path is left out: the route says as much and
+/// has nothing of the client's in it.
+fn log(id: &str, method: &Method, route: &str, status: StatusCode, took: Duration) {
+    let method = measure::known_method(method);
+    let status = status.as_u16();
+    let duration_ms = took.as_secs_f64() * 1000.0;
+    if status >= 400 {
+        tracing::info!(
+            request_id = id,
+            method,
+            route,
+            status,
+            duration_ms,
+            "finished"
+        );
+    } else {
+        tracing::debug!(
+            request_id = id,
+            method,
+            route,
+            status,
+            duration_ms,
+            "finished"
+        );
+    }
 }
 
 /// The client's own id, when it is one that can go into a log, else a new one.

@@ -3,10 +3,14 @@
 use std::sync::Arc;
 
 use homeport_systems::api_keys::ApiKeys;
+use homeport_systems::chargers::Chargers;
+use homeport_systems::push::Push;
+use homeport_systems::records::Records;
 use homeport_systems::sensors::Sensors;
 use metrics_exporter_prometheus::PrometheusHandle;
 use subtle::ConstantTimeEq as _;
 
+use crate::jwt::UserTokens;
 use crate::limits::RateLimiter;
 use crate::measure::Gauges;
 
@@ -14,8 +18,12 @@ use crate::measure::Gauges;
 #[derive(Clone)]
 pub struct AppState {
     pub sensors: Sensors,
+    pub chargers: Chargers,
+    pub records: Records,
+    pub push: Push,
     pub api_keys: Arc<ApiKeys>,
     pub admin_token: AdminToken,
+    pub user_tokens: Arc<UserTokens>,
     pub rate_limiter: Arc<RateLimiter>,
     pub health: Arc<dyn Health>,
     pub metrics: PrometheusHandle,

@@ -44,17 +44,21 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for UrlQuery<T> {
 }
 
 /// Reads a time: milliseconds since the epoch, or RFC 3339.
-pub(crate) fn time(name: &str, text: &str) -> Result<EpochMillis, Problem> {
+pub(crate) fn parse_time(text: &str) -> Option<EpochMillis> {
     if let Ok(millis) = text.parse() {
-        return Ok(EpochMillis(millis));
+        return Some(EpochMillis(millis));
     }
-    text.parse::<jiff::Timestamp>()
-        .map(|timestamp| EpochMillis(timestamp.as_millisecond()))
-        .map_err(|_| {
-            Problem::invalid(format!(
-                "{name} must be milliseconds since 1970 or a time as 2024-01-15T10:30:00Z"
-            ))
-        })
+    let timestamp = text.parse::<jiff::Timestamp>().ok()?;
+    Some(EpochMillis(timestamp.as_millisecond()))
+}
+
+/// Reads a time of an address.
+pub(crate) fn time(name: &str, text: &str) -> Result<EpochMillis, Problem> {
+    parse_time(text).ok_or_else(|| {
+        Problem::invalid(format!(
+            "{name} must be milliseconds since 1970 or a time as 2024-01-15T10:30:00Z"
+        ))
+    })
 }
 
 pub(crate) fn limit(limit: Option<usize>, max: usize) -> Result<usize, Problem> {

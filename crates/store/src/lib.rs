@@ -2,6 +2,7 @@
 //! answers and errors they get. Backends implement [`Store`]; nothing here knows any of them.
 
 mod answer;
+mod changes;
 mod clock;
 #[cfg(feature = "contract")]
 pub mod contract;
@@ -11,6 +12,7 @@ pub mod model;
 mod request;
 
 pub use answer::{BatchGetAnswer, BatchWriteAnswer, Page};
+pub use changes::{Change, ChangeFeed, ChangeKind, ChangePage, Position};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{CancelReason, StoreError, TransactError, WriteError};
 pub use request::{

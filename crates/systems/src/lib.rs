@@ -3,8 +3,13 @@
 //! and no AWS.
 
 pub mod api_keys;
+pub mod chargers;
 pub mod cursor;
 pub mod ids;
+pub mod push;
+pub mod reactions;
+pub mod records;
+pub mod schema;
 pub mod sensors;
 pub mod time;
 

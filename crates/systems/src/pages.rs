@@ -2,7 +2,7 @@
 
 use homeport_item::Item;
 use homeport_item::schema::TableSchema;
-use homeport_store::{Query, Store, StoreError};
+use homeport_store::{Query, Scan, Store, StoreError};
 
 use crate::cursor::Cursor;
 
@@ -42,6 +42,31 @@ pub(crate) async fn read_page(
     } else {
         None
     };
+    Ok(ItemPage { items, next })
+}
+
+/// Reads up to `limit` items of a scan, likewise.
+pub(crate) async fn scan_page(
+    store: &dyn Store,
+    schema: &TableSchema,
+    mut scan: Scan,
+    list: &str,
+    limit: usize,
+) -> Result<ItemPage, StoreError> {
+    let mut items = Vec::with_capacity(limit.min(128) + 1);
+    loop {
+        let wanted = limit + 1 - items.len();
+        let page = store.scan(scan.clone().limit(wanted)).await?;
+        items.extend(page.items);
+        scan.start = page.next;
+        if items.len() > limit || scan.start.is_none() {
+            break;
+        }
+    }
+    let has_more = items.len() > limit;
+    items.truncate(limit);
+    let last = items.last().filter(|_| has_more);
+    let next = last.map(|last| Cursor::new(list, key_of(schema, scan.index.as_deref(), last)));
     Ok(ItemPage { items, next })
 }
 

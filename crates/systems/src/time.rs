@@ -19,6 +19,11 @@ pub struct EpochSeconds(pub i64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UtcSecond(EpochSeconds);
 
+/// A millisecond of UTC that is written `YYYY-MM-DDTHH:MM:SS.mmmZ`, as JavaScript's `toISOString`
+/// does; texts of this form sort by time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UtcMillis(EpochMillis);
+
 /// The text is not a time of the expected form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected a time as YYYY-MM-DDTHH:MM:SSZ")]
@@ -38,13 +43,18 @@ impl EpochSeconds {
     }
 }
 
+/// 0001-01-01T00:00:00Z
+const FIRST_WRITTEN_SECS: i64 = -62_135_596_800;
+/// 9999-12-30T00:00:00Z: zones need the last hours of that year to themselves.
+const LAST_WRITTEN_SECS: i64 = 253_402_128_000;
+
 impl UtcSecond {
-    /// The second at `seconds`; times outside of years 1 to 9999 are moved to the nearest end.
+    /// The second at `seconds`; times that cannot be written are moved to the nearest that can.
     #[must_use]
     pub fn new(seconds: EpochSeconds) -> Self {
-        const FIRST: i64 = -62_135_596_800;
-        const LAST: i64 = 253_402_300_799;
-        Self(EpochSeconds(seconds.0.clamp(FIRST, LAST)))
+        Self(EpochSeconds(
+            seconds.0.clamp(FIRST_WRITTEN_SECS, LAST_WRITTEN_SECS),
+        ))
     }
 
     #[must_use]
@@ -57,6 +67,29 @@ impl fmt::Display for UtcSecond {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let timestamp = Timestamp::from_second(self.0.0).map_err(|_| fmt::Error)?;
         write!(formatter, "{}", timestamp.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    }
+}
+
+impl UtcMillis {
+    /// The millisecond at `millis`; times that cannot be written are moved to the nearest that can.
+    #[must_use]
+    pub fn new(millis: EpochMillis) -> Self {
+        Self(EpochMillis(
+            millis
+                .0
+                .clamp(FIRST_WRITTEN_SECS * 1000, LAST_WRITTEN_SECS * 1000),
+        ))
+    }
+}
+
+impl fmt::Display for UtcMillis {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let timestamp = Timestamp::from_millisecond(self.0.0).map_err(|_| fmt::Error)?;
+        write!(
+            formatter,
+            "{}",
+            timestamp.strftime("%Y-%m-%dT%H:%M:%S.%3fZ")
+        )
     }
 }
 
@@ -84,6 +117,23 @@ mod tests {
         let second = UtcSecond::new(EpochMillis(1_705_328_520_999).seconds());
         assert_eq!(second.to_string(), "2024-01-15T14:22:00Z");
         assert_eq!("2024-01-15T14:22:00Z".parse(), Ok(second));
+    }
+
+    #[test]
+    fn seconds_that_cannot_be_written_are_moved() {
+        let text = |seconds| UtcSecond::new(EpochSeconds(seconds)).to_string();
+        assert_eq!(text(i64::MAX), "9999-12-30T00:00:00Z");
+        assert_eq!(text(i64::MIN), "0001-01-01T00:00:00Z");
+    }
+
+    #[test]
+    fn a_millisecond_is_written_as_apps_write_it() {
+        let text = |millis| UtcMillis::new(EpochMillis(millis)).to_string();
+        assert_eq!(text(1_705_328_520_007), "2024-01-15T14:22:00.007Z");
+        assert_eq!(text(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(text(i64::MAX), "9999-12-30T00:00:00.000Z");
+        assert_eq!(text(i64::MIN), "0001-01-01T00:00:00.000Z");
+        assert!(text(999) < text(1000));
     }
 
     #[test]

@@ -86,7 +86,9 @@ async fn a_revoked_key_opens_nothing_from_then_on() {
     let (key, raw) = keys.create(NewApiKey::default()).await.expect("a key");
     assert!(keys.verify(raw.reveal()).await.expect("verifies").is_some());
     let revoked = keys.revoke(key.key_id).await.expect("revokes");
-    assert!(!revoked.is_active);
+    assert!(revoked.was_active && !revoked.key.is_active);
+    let again = keys.revoke(key.key_id).await.expect("revokes");
+    assert!(!again.was_active && !again.key.is_active);
     assert_eq!(keys.verify(raw.reveal()).await, Ok(None));
     let item = stored(&fixture, key.key_id).await;
     assert_eq!(item.get("is_active"), Some(&Value::Bool(false)));

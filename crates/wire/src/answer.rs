@@ -7,9 +7,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use http_body_util::Full;
 use hyper::header::{
-    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+    ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
 };
-use hyper::{Response, StatusCode};
+use hyper::{Response, StatusCode, Version};
 
 use crate::request_id;
 
@@ -72,6 +72,17 @@ pub(crate) fn answer(
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     response
+}
+
+/// Says that the connection ends with this answer, as it does when a body was not read: a client
+/// that is not told would send its next request into a closed connection.
+pub(crate) fn closing(mut answer: HttpAnswer, version: Version) -> HttpAnswer {
+    // HTTP/2 ends the stream alone, and forbids the header.
+    if version < Version::HTTP_2 {
+        let close = HeaderValue::from_static("close");
+        answer.headers_mut().insert(CONNECTION, close);
+    }
+    answer
 }
 
 fn compress(body: &[u8]) -> Option<Vec<u8>> {

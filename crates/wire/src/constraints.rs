@@ -72,6 +72,23 @@ impl Constraints {
         }
     }
 
+    /// What a write returns, whose violation names neither the member nor all of its values right:
+    /// that is how DynamoDB words it.
+    pub(crate) fn return_values(&mut self, value: Option<&Text<'_>>) {
+        if value.is_some_and(|value| !RETURN_VALUES.contains(&value.as_str())) {
+            self.unnamed(
+                "Failed to satisfy constraint: Member must satisfy enum value set: [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]",
+            );
+        }
+    }
+
+    /// A violation that DynamoDB words in its own way.
+    pub(crate) fn unnamed(&mut self, text: &str) {
+        if self.0.len() < REPORTED_MAX {
+            self.0.push(text.to_owned());
+        }
+    }
+
     pub(crate) fn at_least(&mut self, path: &str, value: Option<Integer>, least: i64) {
         if let Some(Integer(value)) = value
             && value < least
@@ -118,6 +135,23 @@ impl Constraints {
         if let Some(List(elements)) = value {
             let shown = if elements.is_empty() { "[]" } else { "[...]" };
             self.length(path, shown, elements.len(), least, most);
+        }
+    }
+
+    /// A list whose elements a violation shows.
+    pub(crate) fn shown_list_length<T: std::fmt::Display>(
+        &mut self,
+        path: &str,
+        value: Option<&List<T>>,
+        least: usize,
+        most: usize,
+    ) {
+        if let Some(List(elements)) = value
+            && !(least..=most).contains(&elements.len())
+        {
+            let shown: Vec<String> = elements.iter().map(T::to_string).collect();
+            let shown = format!("[{}]", shown.join(", "));
+            self.length(path, &shown, elements.len(), least, most);
         }
     }
 

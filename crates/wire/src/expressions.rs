@@ -3,7 +3,9 @@
 
 use homeport_item::Value;
 use homeport_item::expression::{Condition, Path, Placeholders, Projection};
+use homeport_item::item::ItemError;
 use homeport_item::schema::{KeySchema, TableSchema};
+use homeport_item::value::DEPTH_MAX;
 
 use crate::failure::Failure;
 use crate::input::{Attribute, Mapping, Text};
@@ -89,9 +91,14 @@ pub(crate) fn placeholders(names: Names<'_>, values: Values<'_>) -> Result<Place
             (key.to_string(), value)
         }),
     )?;
-    let problem = values
-        .iter()
-        .find_map(|(key, value)| Some((key, value.0.as_ref().err()?)));
+    let problem = values.iter().find_map(|(key, value)| {
+        let problem = match &value.0 {
+            Err(text) => text.clone(),
+            Ok(value) if value.depth() > DEPTH_MAX => ItemError::TooDeep.to_string(),
+            Ok(_) => return None,
+        };
+        Some((key, problem))
+    });
     match problem {
         None => Ok(placeholders),
         Some((key, text)) => Err(Failure::validation(format!(

@@ -18,12 +18,11 @@ const VALIDATION: &str = "ValidationException";
 const ONE_COUNTED: &str = "1 validation error detected: ";
 
 /// Beginnings of texts that no operation counts: those that are found while a request is read, and the size of an item.
-const NEVER_COUNTED: [&str; 5] = [
+const NEVER_COUNTED: [&str; 4] = [
     "Supplied AttributeValue",
     "ExpressionAttributeNames contains invalid key",
     "ExpressionAttributeValues contains invalid key",
     "Item size has exceeded",
-    "Can not use both",
 ];
 
 /// An error as it goes to the client.
@@ -37,6 +36,25 @@ pub(crate) struct Failure {
     capital: bool,
     /// Further members of the body, each preceded by a comma.
     members: Vec<u8>,
+}
+
+/// Leaves out the details that operations which count do not give.
+fn shorten(text: &mut String) {
+    for ending_before in [
+        ": ConditionExpression is null",
+        ": UpdateExpression and ConditionExpression are null",
+        " expression size: ",
+    ] {
+        if let Some(at) = text.find(ending_before) {
+            text.truncate(at);
+        }
+    }
+    let value = text
+        .strip_prefix("ExpressionAttributeValues contains invalid value: ")
+        .and_then(|rest| rest.rsplit_once(" for key "));
+    if let Some((reason, _)) = value {
+        *text = reason.to_owned();
+    }
 }
 
 impl Failure {
@@ -56,10 +74,15 @@ impl Failure {
     }
 
     /// PutItem, UpdateItem and DeleteItem count what is wrong with their values and expressions, where the other operations
-    /// only count broken constraints.
+    /// only count broken constraints. They also leave out some of the details that the others give.
     pub(crate) fn counted(mut self) -> Self {
-        if self.kind == VALIDATION
-            && let Some(text) = &mut self.text
+        if self.kind != VALIDATION {
+            return self;
+        }
+        if let Some(text) = &mut self.text {
+            shorten(text);
+        }
+        if let Some(text) = &mut self.text
             && !text.starts_with(|first: char| first.is_ascii_digit())
             && !NEVER_COUNTED.iter().any(|start| text.starts_with(start))
         {
@@ -208,7 +231,18 @@ impl Failure {
     }
 }
 
+/// How the refusal of an empty key begins.
+const KEY_NOT_VALID: &str = "One or more parameter values are not valid.";
+
 const CONDITION_FAILED: &str = "The conditional request failed";
+
+/// An empty key is refused for the whole request, where other faults of an action cancel it.
+fn unusable_key(reasons: &[CancelReason]) -> Option<&str> {
+    reasons.iter().find_map(|reason| match reason {
+        CancelReason::Invalid(text) if text.starts_with(KEY_NOT_VALID) => Some(text.as_str()),
+        _ => None,
+    })
+}
 
 fn code(reason: &CancelReason) -> &'static str {
     match reason {
@@ -271,7 +305,10 @@ impl From<WriteError> for Failure {
 impl From<TransactError> for Failure {
     fn from(error: TransactError) -> Self {
         match error {
-            TransactError::Cancelled(reasons) => Self::cancelled(&reasons),
+            TransactError::Cancelled(reasons) => match unusable_key(&reasons) {
+                Some(text) => Self::validation(text),
+                None => Self::cancelled(&reasons),
+            },
             TransactError::TokenMismatch => Self {
                 capital: true,
                 ..Self::new(

@@ -13,6 +13,7 @@ mod constraints;
 mod expressions;
 mod failure;
 mod input;
+pub mod listen;
 mod operations;
 mod output;
 mod request_id;

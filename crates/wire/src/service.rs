@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use homeport_engine::Engine;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request};
 
@@ -67,14 +67,24 @@ impl Service {
             return plain(200, text.as_bytes());
         }
         if head.method != Method::POST {
-            return plain(404, NOT_FOUND_BODY);
+            let answer = plain(404, NOT_FOUND_BODY);
+            return if body.is_end_stream() {
+                answer
+            } else {
+                answer::closing(answer, head.version)
+            };
         }
         let timeout = self.config().body_timeout;
         let body = match self.inner.bodies.read(body, timeout).await {
             Ok(body) => body,
-            Err(BodyError::TooLarge) => return plain(413, b""),
-            Err(BodyError::TooSlow) => return plain(408, b""),
-            Err(BodyError::Broken) => return plain(400, b""),
+            Err(error) => {
+                let status = match error {
+                    BodyError::TooLarge => 413,
+                    BodyError::TooSlow => 408,
+                    BodyError::Broken => 400,
+                };
+                return answer::closing(plain(status, b""), head.version);
+            }
         };
         let Some(content_type) = content_type(&head.headers, body.bytes.is_empty()) else {
             return plain(404, NOT_FOUND_BODY);

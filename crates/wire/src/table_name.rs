@@ -39,7 +39,11 @@ pub(crate) fn check_items_name<'a>(path: &str, given: &'a str) -> Result<&'a str
         )))
     };
     if given.is_empty() {
-        return refused("Member must have length greater than or equal to 1");
+        // The one check that names the member as the request spells it, without its value.
+        let spelled = path.replacen("tableName", "TableName", 1);
+        return Err(Failure::validation(format!(
+            "1 validation error detected: Value at '{spelled}' failed to satisfy constraint: Member must have length greater than or equal to 1"
+        )));
     }
     if given.len() > NAME_MAX {
         return refused("Member must have length less than or equal to 255");
@@ -74,6 +78,17 @@ pub(crate) fn of_tables<'a>(given: Option<&'a Text<'_>>) -> Result<&'a str, Fail
     Ok(given.as_str())
 }
 
+/// The name of a table that is to be made.
+pub(crate) fn of_new_table<'a>(given: Option<&'a Text<'_>>) -> Result<&'a str, Failure> {
+    let within = |given: &&Text<'_>| (NAME_MIN..=NAME_MAX).contains(&given.as_str().len());
+    if given.filter(|given| !within(given)).is_some() {
+        let mut constraints = Constraints::new();
+        constraints.index_name("tableName", given);
+        constraints.finish()?;
+    }
+    of_tables(given)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,7 +114,7 @@ mod tests {
     fn impossible_names_are_refused_first() {
         assert_eq!(
             items(""),
-            Err("1 validation error detected: Value '' at 'tableName' failed to satisfy constraint: Member must have length greater than or equal to 1".to_owned())
+            Err("1 validation error detected: Value at 'TableName' failed to satisfy constraint: Member must have length greater than or equal to 1".to_owned())
         );
         assert_eq!(
             items("x!y"),
@@ -112,6 +127,10 @@ mod tests {
                 "TableName must be at least 3 characters long and at most 255 characters long"
                     .to_owned()
             ))
+        );
+        assert_eq!(
+            of_new_table(Some(&short)).map_err(|failure| failure.text().map(str::to_owned)),
+            Err(Some("1 validation error detected: Value 'ab' at 'tableName' failed to satisfy constraint: Member must have length greater than or equal to 3".to_owned()))
         );
     }
 }

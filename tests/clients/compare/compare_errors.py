@@ -108,7 +108,7 @@ def write(report, their_name, agreeing, differing):
     line("`bad_requests.py` under the names used here, the judgements in `judgements.py`.")
     line()
     line(f"{len(agreeing)} agree, {len(differing)} differ.")
-    line("A judgement says what it rests on; none rests on the real service itself, except where an answer of it is quoted.")
+    line("A judgement says what it rests on.")
     line()
     line("## Where they differ")
     line("| case | operation | Homeport | the other | judgement |")

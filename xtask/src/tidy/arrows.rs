@@ -58,7 +58,7 @@ const OWNED: [Owned; 2] = [
         owner: "homeport-engine",
     },
     Owned {
-        matches: |name| name.starts_with("aws-sdk-"),
+        matches: |name| name.starts_with("aws-"),
         owner: "homeport-remote",
     },
 ];

@@ -5,63 +5,76 @@ use std::collections::BTreeSet;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use homeport_systems::api_keys::{ApiKey, NewApiKey, PAGE_MAX};
+use homeport_systems::api_keys::{ApiKey, ApiKeyPage, NewApiKey, PAGE_MAX, RawKey, Revoked};
 use homeport_systems::ids::UuidV4;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::auth::Admin;
 use crate::body::JsonBody;
+use crate::forms::{self, KeyPath};
 use crate::problem::{Problem, ProblemBody};
 use crate::state::AppState;
 use crate::url::{self, PathPart, UrlQuery};
 
 /// What a new key is to be.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct CreateApiKey {
+pub struct CreateApiKey {
     /// What it is for, in words
-    #[schema(max_length = 256, min_length = 1)]
-    description: Option<String>,
+    #[schema(schema_with = forms::key_description, required = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
     /// The system whose devices use it; `sensors` unless said otherwise
-    #[schema(example = "sensors")]
-    system: Option<String>,
+    #[schema(schema_with = forms::key_system, required = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
     /// What it may write for; any device of its system when empty
     #[serde(default)]
-    #[schema(max_items = 100)]
-    scopes: BTreeSet<String>,
+    #[schema(schema_with = forms::key_scopes, required = false)]
+    pub scopes: BTreeSet<String>,
 }
 
 /// A key, without its secret.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ApiKeyBody {
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct ApiKeyBody {
     #[schema(format = Uuid)]
-    key_id: String,
-    created_at: String,
+    pub key_id: String,
+    pub created_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    last_used_at: Option<String>,
-    is_active: bool,
+    pub last_used_at: Option<String>,
+    pub is_active: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<String>,
-    system: String,
-    scopes: BTreeSet<String>,
+    pub description: Option<String>,
+    pub system: String,
+    pub scopes: BTreeSet<String>,
 }
 
 /// A key that was just made, with its secret.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct CreatedApiKey {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct CreatedApiKey {
     /// The secret; it is not shown again
-    api_key: String,
+    pub api_key: String,
     #[serde(flatten)]
-    key: ApiKeyBody,
+    pub key: ApiKeyBody,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ApiKeyList {
-    keys: Vec<ApiKeyBody>,
+/// A key that was just revoked.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct RevokedApiKey {
+    /// Whether it was active until now
+    pub was_active: bool,
+    #[serde(flatten)]
+    pub key: ApiKeyBody,
+}
+
+/// A page of keys, the newest first.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct ApiKeyList {
+    pub keys: Vec<ApiKeyBody>,
     /// Absent on the last page
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<String>,
+    pub next_cursor: Option<String>,
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -72,6 +85,53 @@ pub(super) struct ListQuery {
     limit: Option<usize>,
     /// Where the page before ended
     cursor: Option<String>,
+}
+
+impl std::fmt::Debug for CreatedApiKey {
+    /// Leaves the secret out.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("CreatedApiKey")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+impl From<CreateApiKey> for NewApiKey {
+    fn from(body: CreateApiKey) -> Self {
+        Self {
+            description: body.description,
+            system: body.system,
+            scopes: body.scopes,
+        }
+    }
+}
+
+impl From<(ApiKey, RawKey)> for CreatedApiKey {
+    fn from((key, raw): (ApiKey, RawKey)) -> Self {
+        Self {
+            api_key: raw.reveal().to_owned(),
+            key: ApiKeyBody::from(&key),
+        }
+    }
+}
+
+impl From<&ApiKeyPage> for ApiKeyList {
+    fn from(page: &ApiKeyPage) -> Self {
+        Self {
+            keys: page.keys.iter().map(ApiKeyBody::from).collect(),
+            next_cursor: page.next.as_ref().map(|cursor| cursor.encode()),
+        }
+    }
+}
+
+impl From<&Revoked> for RevokedApiKey {
+    fn from(revoked: &Revoked) -> Self {
+        Self {
+            was_active: revoked.was_active,
+            key: ApiKeyBody::from(&revoked.key),
+        }
+    }
 }
 
 impl From<&ApiKey> for ApiKeyBody {
@@ -101,17 +161,8 @@ pub(super) async fn create_api_key(
     State(state): State<AppState>,
     JsonBody(body): JsonBody<CreateApiKey>,
 ) -> Result<(StatusCode, Json<CreatedApiKey>), Problem> {
-    let new = NewApiKey {
-        description: body.description,
-        system: body.system,
-        scopes: body.scopes,
-    };
-    let (key, raw) = state.api_keys.create(new).await?;
-    let created = CreatedApiKey {
-        api_key: raw.reveal().to_owned(),
-        key: ApiKeyBody::from(&key),
-    };
-    Ok((StatusCode::CREATED, Json(created)))
+    let created = state.api_keys.create(body.into()).await?;
+    Ok((StatusCode::CREATED, Json(created.into())))
 }
 
 /// List API keys, the newest first
@@ -130,16 +181,13 @@ pub(super) async fn list_api_keys(
     let limit = url::limit(query.limit, PAGE_MAX)?;
     let cursor = url::cursor(query.cursor.as_deref())?;
     let page = state.api_keys.list(limit, cursor).await?;
-    Ok(Json(ApiKeyList {
-        keys: page.keys.iter().map(ApiKeyBody::from).collect(),
-        next_cursor: page.next.map(|cursor| cursor.encode()),
-    }))
+    Ok(Json(ApiKeyList::from(&page)))
 }
 
 /// Revoke an API key
 #[utoipa::path(delete, path = "/v1/api-keys/{key_id}", tag = "api keys", security(("admin_token" = [])),
-    params(("key_id" = String, Path, format = Uuid, description = "The key's id")), responses(
-    (status = 200, description = "The key, revoked", body = ApiKeyBody),
+    params(KeyPath), responses(
+    (status = 200, description = "The key, revoked", body = RevokedApiKey),
     (status = 400, description = "The id is none", body = ProblemBody, content_type = "application/problem+json"),
     (status = 401, description = "No operator", body = ProblemBody, content_type = "application/problem+json"),
     (status = 404, description = "There is no such key", body = ProblemBody, content_type = "application/problem+json"),
@@ -149,7 +197,7 @@ pub(super) async fn revoke_api_key(
     _: Admin,
     State(state): State<AppState>,
     PathPart(key_id): PathPart<UuidV4>,
-) -> Result<Json<ApiKeyBody>, Problem> {
-    let key = state.api_keys.revoke(key_id).await?;
-    Ok(Json(ApiKeyBody::from(&key)))
+) -> Result<Json<RevokedApiKey>, Problem> {
+    let revoked = state.api_keys.revoke(key_id).await?;
+    Ok(Json(RevokedApiKey::from(&revoked)))
 }

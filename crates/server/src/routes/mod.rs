@@ -1,8 +1,11 @@
 //! All routes, in one list.
 
-mod api_keys;
+pub(crate) mod api_keys;
+mod chargers;
 mod docs;
 mod health;
+mod push;
+mod records;
 mod sensors;
 
 use std::time::Duration;
@@ -14,15 +17,19 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::cors::{Any, CorsLayer};
 use tower_http::timeout::TimeoutLayer;
-use utoipa::OpenApi;
+use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{OpenApi, Ref, ResponseBuilder};
+use utoipa::{OpenApi as _, ToSchema as _};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::body::BODY_BYTES_MAX;
-use crate::problem::ProblemBody;
+use crate::problem::{ErrorEnvelope, ProblemBody};
 use crate::request_id;
 use crate::state::AppState;
+
+pub(crate) use records::answers_in_envelope;
 
 /// No request takes longer.
 const REQUEST_SECS_MAX: u64 = 30;
@@ -30,15 +37,18 @@ const REQUEST_SECS_MAX: u64 = 30;
 pub(crate) const DEVICE_KEY: &str = "device_key";
 /// Name of the security scheme of operators.
 pub(crate) const ADMIN_TOKEN: &str = "admin_token";
+/// Name of the security scheme of app users.
+pub(crate) const USER_TOKEN: &str = "user_token";
 
-#[derive(OpenApi)]
+#[derive(utoipa::OpenApi)]
 #[openapi(
     info(
         title = "Homeport",
-        description = "A device-data backend. Errors are RFC 9457 problems with a stable `code`.",
+        description = "A device-data backend. Errors are RFC 9457 problems with a stable `code`; the \
+            record store answers in an envelope of its own.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
     ),
-    components(schemas(ProblemBody)),
+    components(schemas(ProblemBody, ErrorEnvelope, sensors::data::ReadingBody<'static>, chargers::ingest::EventBody<'static>)),
     modifiers(&Security)
 )]
 struct Document;
@@ -52,6 +62,11 @@ impl utoipa::Modify for Security {
         components.add_security_scheme(DEVICE_KEY, key);
         let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
         components.add_security_scheme(ADMIN_TOKEN, SecurityScheme::Http(bearer));
+        let jwt = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .bearer_format("JWT")
+            .build();
+        components.add_security_scheme(USER_TOKEN, SecurityScheme::Http(jwt));
     }
 }
 
@@ -66,6 +81,21 @@ fn documented() -> OpenApiRouter<AppState> {
         ))
         .routes(routes!(sensors::readings::get_latest_reading))
         .routes(routes!(sensors::readings::list_readings))
+        .routes(routes!(chargers::fleet::list_chargers))
+        .routes(routes!(
+            chargers::ingest::ingest_events,
+            chargers::events::list_fleet_events
+        ))
+        .routes(routes!(chargers::fleet::get_charger))
+        .routes(routes!(chargers::events::list_events))
+        .routes(routes!(
+            chargers::state::get_state,
+            chargers::state::patch_state
+        ))
+        .routes(routes!(chargers::daily::list_daily))
+        .routes(routes!(chargers::daily::rebuild_daily))
+        .merge(push::documented())
+        .merge(records::documented())
         .routes(routes!(api_keys::create_api_key, api_keys::list_api_keys))
         .routes(routes!(api_keys::revoke_api_key))
         .routes(routes!(health::get_health))
@@ -75,13 +105,55 @@ fn documented() -> OpenApiRouter<AppState> {
 
 /// The OpenAPI document of all routes.
 #[must_use]
-pub fn openapi() -> utoipa::openapi::OpenApi {
-    documented().into_openapi()
+pub fn openapi() -> OpenApi {
+    with_common_answers(documented().into_openapi())
+}
+
+/// Adds the answers that any operation can have, so that no route has to list them.
+fn with_common_answers(mut document: OpenApi) -> OpenApi {
+    let problem = |description: &str| {
+        let schema = Ref::from_schema_name(ProblemBody::name());
+        let content = ContentBuilder::new().schema(Some(schema)).build();
+        ResponseBuilder::new()
+            .description(description)
+            .content("application/problem+json", content)
+            .build()
+    };
+    for path in document.paths.paths.values_mut() {
+        let operations = [
+            &mut path.get,
+            &mut path.put,
+            &mut path.post,
+            &mut path.patch,
+            &mut path.delete,
+        ];
+        for operation in operations.into_iter().flatten() {
+            let mut add = |status: StatusCode, description: &str| {
+                let answers = &mut operation.responses.responses;
+                answers
+                    .entry(status.as_str().to_owned())
+                    .or_insert_with(|| problem(description).into());
+            };
+            add(StatusCode::REQUEST_TIMEOUT, "It took too long");
+            add(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "Something went wrong on the server",
+            );
+            if operation.request_body.is_some() {
+                let answers = &mut operation.responses.responses;
+                answers
+                    .entry(StatusCode::PAYLOAD_TOO_LARGE.as_str().to_owned())
+                    .or_insert_with(|| problem("The body is too large").into());
+            }
+        }
+    }
+    document
 }
 
 /// The whole HTTP interface.
 pub fn router(state: AppState) -> Router {
     let (router, document) = documented().split_for_parts();
+    let document = with_common_answers(document);
     let cors = CorsLayer::new()
         .allow_origin(Any)
         .allow_methods(Any)

@@ -70,6 +70,7 @@ async fn a_key_is_made_shown_once_listed_and_revoked() {
     );
     let revoked = server.as_admin("DELETE", &path, Value::Null).await;
     assert_eq!(revoked.body["is_active"], false);
+    assert_eq!(revoked.body["was_active"], true);
     let refused = server.as_device(&key, "GET", DEVICES, Value::Null).await;
     assert_eq!(refused.problem(), (401, "KEY_INVALID"));
     assert_eq!(
@@ -177,6 +178,75 @@ async fn a_requests_id_is_kept_when_it_can_be_logged() {
             .send("GET", "/healthz", &[("x-request-id", bad)], None)
             .await;
         assert_ne!(made.header("x-request-id"), Some(bad));
+    }
+}
+
+#[tokio::test]
+async fn an_array_is_not_taken_for_an_object() {
+    let server = Server::start().await;
+    let made = server
+        .as_admin("POST", "/v1/api-keys", json!(["greenhouse", null, []]))
+        .await;
+    assert_eq!(made.problem(), (400, "INVALID_REQUEST"));
+    let key = server.key().await;
+    let mut body = registration("AA:BB:CC:DD:EE:FF");
+    body["capabilities"] = json!([["bme280"], {}]);
+    let registered = server
+        .as_device(&key, "POST", "/v1/sensors/register", body)
+        .await;
+    assert_eq!(registered.problem(), (400, "INVALID_REQUEST"));
+    let reading = json!([
+        "b",
+        "AA:BB:CC:DD:EE:FF",
+        "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+        "1",
+        crate::support::NOW_MS,
+        {},
+        {}
+    ]);
+    let path = "/v1/sensors/data";
+    let whole = server
+        .as_device(&key, "POST", path, json!([[reading.clone()]]))
+        .await;
+    assert_eq!(whole.problem(), (400, "INVALID_REQUEST"));
+    let one = server
+        .as_device(&key, "POST", path, json!({"readings": [reading]}))
+        .await;
+    assert_eq!(one.body["results"][0]["code"], "INVALID_READING", "{one:?}");
+}
+
+#[tokio::test]
+async fn a_method_that_will_not_do_is_answered_with_those_that_would() {
+    let server = Server::start().await;
+    let answer = server
+        .send("PUT", "/v1/sensors/devices/AA:BB:CC:DD:EE:FF", &[], None)
+        .await;
+    assert_eq!(answer.problem(), (405, "METHOD_NOT_ALLOWED"));
+    let mut allowed: Vec<&str> = answer
+        .header("allow")
+        .expect("methods")
+        .split(',')
+        .collect();
+    allowed.sort_unstable();
+    assert_eq!(allowed, ["GET", "HEAD", "PATCH"]);
+}
+
+#[tokio::test]
+async fn every_operation_documents_what_any_request_can_meet() {
+    let server = Server::start().await;
+    let document = server.send("GET", "/openapi.json", &[], None).await;
+    let paths = document.body["paths"].as_object().expect("paths");
+    for (path, operations) in paths {
+        for (method, operation) in operations.as_object().expect("operations") {
+            let answers = operation["responses"].as_object().expect("answers");
+            let has_body = operation.get("requestBody").is_some();
+            for (status, is_needed) in [("408", true), ("500", true), ("413", has_body)] {
+                assert!(
+                    !is_needed || answers.contains_key(status),
+                    "{method} {path} {status}"
+                );
+            }
+        }
     }
 }
 

@@ -4,13 +4,22 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use homeport_engine::{Engine, Options};
-use homeport_server::{AdminToken, AppState, Gauges, Health, RateLimit, RateLimiter};
+use homeport_server::{
+    AdminToken, AppState, Gauges, Health, RateLimit, RateLimiter, UserAlgorithm, UserKeys,
+    UserTokenSettings, UserTokens,
+};
 use homeport_store::{Clock, ManualClock, Store};
 use homeport_systems::api_keys::{ApiKeys, NewApiKey, Pepper};
+use homeport_systems::chargers::Chargers;
+use homeport_systems::push::{self, Push};
+use homeport_systems::records::{self, Records};
+use homeport_systems::schema::TableNames;
 use homeport_systems::sensors::{Sensors, Settings};
 use serde_json::Value;
 
 pub(crate) const ADMIN: &str = "admin-token-of-the-tests";
+/// What users' tokens are signed with.
+pub(crate) const USER_SECRET: &str = "a secret of users that only the tests know";
 /// 2027-01-15T08:00:00Z
 pub(crate) const NOW_MS: i64 = 1_800_000_000_000;
 
@@ -50,6 +59,12 @@ impl Server {
     }
 
     pub(crate) async fn start_with(limit: RateLimit) -> Self {
+        let secret = UserKeys::Secret(USER_SECRET.to_owned());
+        let users = UserTokenSettings::new(UserAlgorithm::Hs256, secret);
+        Self::start_with_users(limit, users).await
+    }
+
+    pub(crate) async fn start_with_users(limit: RateLimit, users: UserTokenSettings) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let clock = Arc::new(ManualClock::at_ms(NOW_MS));
         let options = Options {
@@ -58,18 +73,23 @@ impl Server {
             ..Options::default()
         };
         let engine = Engine::open(directory.path(), options).expect("opens");
-        let tables = [
-            homeport_systems::sensors::schema::tables(),
-            homeport_systems::api_keys::schema::tables(),
-        ]
-        .concat();
+        let tables = homeport_systems::schema::tables(&TableNames::default());
         engine.ensure_tables(&tables).await.expect("tables");
         let store: Arc<dyn Store> = Arc::new(engine.clone());
         let time: Arc<dyn Clock> = Arc::clone(&clock) as _;
         let pepper = Pepper::new("pepper".to_owned());
         let api_keys = Arc::new(ApiKeys::new(Arc::clone(&store), Arc::clone(&time), pepper));
         let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+        let record_settings = records::Settings::default();
         let state = AppState {
+            chargers: Chargers::new(Arc::clone(&store), Arc::clone(&time)),
+            records: Records::new(Arc::clone(&store), Arc::clone(&time), record_settings),
+            push: Push::new(
+                Arc::clone(&store),
+                Arc::clone(&time),
+                push::Settings::default(),
+            ),
+            user_tokens: Arc::new(UserTokens::new(users, Arc::clone(&time))),
             sensors: Sensors::new(store, Arc::clone(&time), Settings::default()),
             api_keys: Arc::clone(&api_keys),
             admin_token: AdminToken::new(ADMIN),
@@ -97,7 +117,13 @@ impl Server {
     }
 
     pub(crate) async fn key_for<const N: usize>(&self, scopes: [&str; N]) -> String {
+        self.key_of("sensors", scopes).await
+    }
+
+    /// A key of a system with scopes.
+    pub(crate) async fn key_of<const N: usize>(&self, system: &str, scopes: [&str; N]) -> String {
         let new = NewApiKey {
+            system: Some(system.to_owned()),
             scopes: scopes
                 .map(str::to_owned)
                 .into_iter()

@@ -238,7 +238,8 @@ macro_rules! contract_group {
             $(
                 #[test]
                 fn $case() {
-                    $crate::contract::run($make(), $crate::contract::$group::$case);
+                    let name = concat!(stringify!($group), "::", stringify!($case));
+                    $crate::contract::run(name, $make(), $crate::contract::$group::$case);
                 }
             )+
         }

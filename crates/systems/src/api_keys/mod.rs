@@ -67,6 +67,15 @@ pub struct ApiKeyPage {
     pub next: Option<Cursor>,
 }
 
+/// A key that was revoked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revoked {
+    /// As it is now.
+    pub key: ApiKey,
+    /// Whether it was active until now.
+    pub was_active: bool,
+}
+
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ApiKeyError {
     #[error("{0}")]
@@ -220,7 +229,7 @@ impl ApiKeys {
     ///
     /// # Errors
     /// When there is no such key or the store fails.
-    pub async fn revoke(&self, key_id: UuidV4) -> Result<ApiKey, ApiKeyError> {
+    pub async fn revoke(&self, key_id: UuidV4) -> Result<Revoked, ApiKeyError> {
         let key = Item::new().with(schema::KEY_ID, key_id.to_string());
         let request = UpdateRequest::new(
             schema::API_KEYS,
@@ -228,8 +237,8 @@ impl ApiKeys {
             Update::new().set(schema::IS_ACTIVE, false),
         )
         .when(Condition::exists(schema::KEY_ID))
-        .returning(Returning::AllNew);
-        let revoked = match self.store.update(request).await {
+        .returning(Returning::AllOld);
+        let before = match self.store.update(request).await {
             Ok(Some(item)) => ApiKey::from_item(&item)?,
             Ok(None) | Err(WriteError::ConditionFailed { .. }) => {
                 return Err(ApiKeyError::Missing(key_id));
@@ -239,7 +248,13 @@ impl ApiKeys {
         // IMPORTANT: only after the store has it, so that a verification under way cannot put the
         // old state back for longer than a cached key lives.
         self.cache.revoke(key_id, self.now());
-        Ok(revoked)
+        Ok(Revoked {
+            was_active: before.is_active,
+            key: ApiKey {
+                is_active: false,
+                ..before
+            },
+        })
     }
 
     /// The active key behind a text that a device sent; `None` when there is none.

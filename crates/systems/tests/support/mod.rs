@@ -1,10 +1,16 @@
 //! What the tests of all systems share: a fresh store and a clock that is moved by hand.
+//!
+//! The store is the embedded engine, unless `HOMEPORT_TEST_STORE` names another: `cargo xtask test`
+//! runs all of these tests again on each.
+
+// Each suite is a program of its own and uses its part of this.
+#![allow(dead_code)]
 
 use std::sync::Arc;
 
-use homeport_engine::{Engine, Options};
 use homeport_item::schema::TableSchema;
-use homeport_store::{ManualClock, Store};
+use homeport_store::{ChangeFeed, ManualClock, Store};
+use homeport_test_backends::{Backend, Kind};
 
 /// 2027-01-15T08:00:00Z
 pub(crate) const NOW_MS: i64 = 1_800_000_000_000;
@@ -12,22 +18,49 @@ pub(crate) const NOW_MS: i64 = 1_800_000_000_000;
 pub(crate) struct Fixture {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<ManualClock>,
-    _directory: tempfile::TempDir,
+    backend: Backend,
+}
+
+impl Fixture {
+    pub(crate) fn feed(&self) -> Arc<dyn ChangeFeed> {
+        self.backend.feed()
+    }
+
+    /// What another process finds.
+    pub(crate) async fn reopen(self) -> Self {
+        let Self {
+            store,
+            clock,
+            backend,
+        } = self;
+        drop(store);
+        let backend = backend.reopen(Arc::clone(&clock) as _).await;
+        Self {
+            store: backend.store(),
+            clock,
+            backend,
+        }
+    }
 }
 
 pub(crate) async fn fixture(tables: &[TableSchema]) -> Fixture {
-    let directory = tempfile::tempdir().expect("a directory");
     let clock = Arc::new(ManualClock::at_ms(NOW_MS));
-    let options = Options {
-        clock: Arc::clone(&clock) as _,
-        background_sweep: false,
-        ..Options::default()
-    };
-    let engine = Engine::open(directory.path(), options).expect("opens");
-    engine.ensure_tables(tables).await.expect("tables");
+    let backend = Backend::start(kind(), Arc::clone(&clock) as _).await;
+    let store = backend.store();
+    store.ensure_tables(tables).await.expect("tables");
     Fixture {
-        store: Arc::new(engine),
+        store,
         clock,
-        _directory: directory,
+        backend,
+    }
+}
+
+fn kind() -> Kind {
+    match std::env::var("HOMEPORT_TEST_STORE").as_deref() {
+        Err(_) => Kind::Engine,
+        Ok("wire") => Kind::Wire,
+        Ok("dynoxide") => Kind::Dynoxide,
+        Ok("moto") => Kind::Moto,
+        Ok(other) => panic!("there is no store {other:?} for tests"),
     }
 }

@@ -127,11 +127,11 @@ fn string_set(members: List<Text<'_>>) -> Result<Value, String> {
         .into_iter()
         .map(|member| member.0.into_owned())
         .collect();
-    let listed = || members.join(", ");
     if has_duplicates(&members) {
+        let listed = quoted(members.iter().map(String::as_str));
         return Err(invalid(format_args!(
             "Input collection [{}] contains duplicates.",
-            listed()
+            listed.join(", ")
         )));
     }
     Set::new(members).map(Value::Ss).map_err(invalid)
@@ -146,9 +146,7 @@ fn number_set(members: List<Text<'_>>) -> Result<Value, String> {
         .iter()
         .map(|member| number(member.as_str()))
         .collect::<Result<Vec<_>, _>>()?;
-    Set::new(members)
-        .map(Value::Ns)
-        .map_err(|_| "Input collection contains duplicates".to_owned())
+    Set::new(members).map(Value::Ns).map_err(invalid)
 }
 
 fn binary_set(members: List<Bytes>) -> Result<Value, String> {
@@ -157,16 +155,17 @@ fn binary_set(members: List<Bytes>) -> Result<Value, String> {
     }
     let members: Vec<Vec<u8>> = members.0.into_iter().map(|member| member.0).collect();
     if has_duplicates(&members) {
-        let listed: Vec<String> = members
-            .iter()
-            .map(|member| STANDARD.encode(member))
-            .collect();
+        let listed = quoted(members.iter().map(|member| STANDARD.encode(member)));
         return Err(invalid(format_args!(
             "Input collection [{}]of type BS contains duplicates.",
-            listed.join(", ")
+            listed.join(",")
         )));
     }
     Set::new(members).map(Value::Bs).map_err(invalid)
+}
+
+fn quoted(members: impl Iterator<Item = impl fmt::Display>) -> Vec<String> {
+    members.map(|member| format!("\"{member}\"")).collect()
 }
 
 fn has_duplicates<T: Ord>(members: &[T]) -> bool {
@@ -306,9 +305,9 @@ mod tests {
             (r#"{"SS":[]}"#, format!("{prefix}An string set  may not be empty")),
             (r#"{"NS":[]}"#, format!("{prefix}An number set  may not be empty")),
             (r#"{"BS":[]}"#, format!("{prefix}Binary sets should not be empty")),
-            (r#"{"SS":["a","a"]}"#, format!("{prefix}Input collection [a, a] contains duplicates.")),
-            (r#"{"NS":["1","1.0"]}"#, "Input collection contains duplicates".to_owned()),
-            (r#"{"BS":["YQ==","YQ=="]}"#, format!("{prefix}Input collection [YQ==, YQ==]of type BS contains duplicates.")),
+            (r#"{"SS":["a","a"]}"#, format!("{prefix}Input collection [\"a\", \"a\"] contains duplicates.")),
+            (r#"{"NS":["1","1.0"]}"#, format!("{prefix}Input collection contains duplicates.")),
+            (r#"{"BS":["YQ==","YQ=="]}"#, format!("{prefix}Input collection [\"YQ==\",\"YQ==\"]of type BS contains duplicates.")),
             (r#"{"M":{"a":{"L":[{"S":"x"},{"N":"y"}]}}}"#, "The parameter cannot be converted to a numeric value: y".to_owned()),
         ] {
             let attribute: Attribute = serde_json::from_str(json).expect("well-formed");

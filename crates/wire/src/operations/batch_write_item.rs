@@ -110,14 +110,15 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
     answer(&unprocessed, &consumed, &collections, wanted)
 }
 
-/// An item without its key is told in other words here than in PutItem.
+/// An item without its key, or with one of another type, is told in other words here than in PutItem.
 fn check_keys(service: &Service, writes: &[NamedWrite]) -> Result<(), Failure> {
     for write in writes {
         if let Action::Put(put) = &write.action {
             let view = service.engine().table(&put.table)?;
-            let key = &view.schema().key;
-            let mut names = std::iter::once(&key.partition).chain(&key.sort);
-            if names.any(|attribute| put.item.get(&attribute.name).is_none()) {
+            if matches!(
+                view.schema().key.values(&put.item),
+                Err(KeyError::Missing(_) | KeyError::WrongKind { .. })
+            ) {
                 return Err(Failure::validation(
                     KeyError::DoesNotMatchSchema.to_string(),
                 ));

@@ -65,7 +65,7 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
 }
 
 fn check(input: &Input<'_>, now_ms: i64) -> Result<(TableSchema, TableSettings), Failure> {
-    let name = table_name::of_tables(input.table_name.as_ref())?;
+    let name = table_name::of_new_table(input.table_name.as_ref())?;
     constrain(input)?;
     let mut settings = billing(input, now_ms)?;
     let definitions = Definitions::of(input.attribute_definitions.as_ref());
@@ -345,10 +345,10 @@ mod tests {
     fn bad_requests_are_refused() {
         for (body, text) in [
             ("{}".to_owned(), "The parameter 'TableName' is required but was not present in the request"),
-            (r#"{"TableName":"ab"}"#.to_owned(), "TableName must be at least 3 characters long and at most 255 characters long"),
+            (r#"{"TableName":"ab"}"#.to_owned(), "1 validation error detected: Value 'ab' at 'tableName' failed to satisfy constraint: Member must have length greater than or equal to 3"),
             (r#"{"TableName":"abc"}"#.to_owned(), "2 validation errors detected: Value null at 'attributeDefinitions' failed to satisfy constraint: Member must not be null; Value null at 'keySchema' failed to satisfy constraint: Member must not be null"),
             (r#"{"TableName":"abc","AttributeDefinitions":[],"KeySchema":[{"AttributeName":"a","KeyType":"HASH"}]}"#.to_owned(), "One or more parameter values were invalid: ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED"),
-            (r#"{"TableName":"abc","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[],"KeySchema":[{"AttributeName":"a","KeyType":"HASH"}]}"#.to_owned(), "One or more parameter values were invalid: Some index key attributes are not defined in AttributeDefinitions. Keys: [a], AttributeDefinitions: []"),
+            (r#"{"TableName":"abc","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[],"KeySchema":[{"AttributeName":"a","KeyType":"HASH"}]}"#.to_owned(), "Invalid KeySchema: Some index key attribute have no definition"),
             (r#"{"TableName":"abc","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"a","AttributeType":"S"}],"KeySchema":[{"AttributeName":"a","KeyType":"RANGE"}]}"#.to_owned(), "Invalid KeySchema: The first KeySchemaElement is not a HASH key type"),
             (with(r#","ProvisionedThroughput":{"ReadCapacityUnits":1,"WriteCapacityUnits":1}"#), "One or more parameter values were invalid: Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST"),
             (with(r#","ProvisionedThroughput":{"ReadCapacityUnits":0}"#), "2 validation errors detected: Value null at 'provisionedThroughput.writeCapacityUnits' failed to satisfy constraint: Member must not be null; Value '0' at 'provisionedThroughput.readCapacityUnits' failed to satisfy constraint: Member must have value greater than or equal to 1"),

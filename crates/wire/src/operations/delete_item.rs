@@ -7,9 +7,7 @@ use serde::de::IgnoredAny;
 
 use super::writing;
 use crate::capacity::Wanted;
-use crate::constraints::{
-    Constraints, RETURN_CAPACITY, RETURN_METRICS, RETURN_ON_FAILURE, RETURN_VALUES,
-};
+use crate::constraints::Constraints;
 use crate::expressions;
 use crate::failure::Failure;
 use crate::input::{self, Attribute, Attributes, Mapping, Text};
@@ -68,21 +66,12 @@ fn check_in_order(input: Input<'_>) -> Result<Delete, Failure> {
     let mut constraints = Constraints::new();
     let table = table_name::of_items(input.table_name.as_ref(), &mut constraints)?.to_owned();
     constraints.not_null("key", input.key.as_ref());
-    constraints.one_of(
-        "returnConsumedCapacity",
+    writing::constrain_answer(
+        &mut constraints,
         input.return_consumed_capacity.as_ref(),
-        RETURN_CAPACITY,
-    );
-    constraints.one_of(
-        "returnItemCollectionMetrics",
+        input.return_values.as_ref(),
         input.return_item_collection_metrics.as_ref(),
-        RETURN_METRICS,
-    );
-    constraints.one_of("returnValues", input.return_values.as_ref(), RETURN_VALUES);
-    constraints.one_of(
-        "returnValuesOnConditionCheckFailure",
         input.return_values_on_condition_check_failure.as_ref(),
-        RETURN_ON_FAILURE,
     );
     constraints.finish()?;
     expressions::check_parameters(

@@ -7,9 +7,7 @@ use serde::de::IgnoredAny;
 
 use super::writing;
 use crate::capacity::Wanted;
-use crate::constraints::{
-    Constraints, RETURN_CAPACITY, RETURN_METRICS, RETURN_ON_FAILURE, RETURN_VALUES,
-};
+use crate::constraints::Constraints;
 use crate::expressions;
 use crate::failure::Failure;
 use crate::input::{self, Attribute, Attributes, Mapping, Text};
@@ -68,21 +66,12 @@ fn check_in_order(input: Input<'_>) -> Result<Put, Failure> {
     let mut constraints = Constraints::new();
     let table = table_name::of_items(input.table_name.as_ref(), &mut constraints)?.to_owned();
     constraints.not_null("item", input.item.as_ref());
-    constraints.one_of(
-        "returnConsumedCapacity",
+    writing::constrain_answer(
+        &mut constraints,
         input.return_consumed_capacity.as_ref(),
-        RETURN_CAPACITY,
-    );
-    constraints.one_of(
-        "returnItemCollectionMetrics",
+        input.return_values.as_ref(),
         input.return_item_collection_metrics.as_ref(),
-        RETURN_METRICS,
-    );
-    constraints.one_of("returnValues", input.return_values.as_ref(), RETURN_VALUES);
-    constraints.one_of(
-        "returnValuesOnConditionCheckFailure",
         input.return_values_on_condition_check_failure.as_ref(),
-        RETURN_ON_FAILURE,
     );
     constraints.finish()?;
     expressions::check_parameters(
@@ -135,15 +124,15 @@ mod tests {
             ),
             (
                 r#"{"TableName":"","ReturnValues":"X"}"#,
-                "1 validation error detected: Value '' at 'tableName' failed to satisfy constraint: Member must have length greater than or equal to 1",
+                "1 validation error detected: Value at 'TableName' failed to satisfy constraint: Member must have length greater than or equal to 1",
             ),
             (
                 r#"{"TableName":"abc","Item":{"a":{}},"ReturnValues":"X"}"#,
-                "1 validation error detected: Value 'X' at 'returnValues' failed to satisfy constraint: Member must satisfy enum value set: [ALL_NEW, UPDATED_OLD, ALL_OLD, NONE, UPDATED_NEW]",
+                "1 validation error detected: Failed to satisfy constraint: Member must satisfy enum value set: [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]",
             ),
             (
                 r#"{"TableName":"abc","Item":{"a":{}},"ConditionExpression":"a","Expected":{}}"#,
-                "Can not use both expression and non-expression parameters in the same request: Non-expression parameters: {Expected} Expression parameters: {ConditionExpression}",
+                "1 validation error detected: Can not use both expression and non-expression parameters in the same request: Non-expression parameters: {Expected} Expression parameters: {ConditionExpression}",
             ),
             (
                 r##"{"TableName":"abc","Item":{"a":{}},"ExpressionAttributeNames":{"#a":"b"}}"##,

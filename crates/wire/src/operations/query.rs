@@ -132,7 +132,12 @@ fn check_start(keys: &KeySchema, condition: &KeyCondition, start: &Item) -> Resu
 fn check(input: Input<'_>) -> Result<Checked, Failure> {
     let mut constraints = Constraints::new();
     let table = table_name::of_items(input.table_name.as_ref(), &mut constraints)?.to_owned();
-    constraints.at_least("limit", input.limit, 1);
+    if input.limit.is_some_and(|Integer(limit)| limit < 1) {
+        // Named as the request spells it and without its value, unlike in a scan.
+        constraints.unnamed(
+            "Value at 'Limit' failed to satisfy constraint: Member must have value greater than or equal to 1",
+        );
+    }
     constraints.one_of(
         "returnConsumedCapacity",
         input.return_consumed_capacity.as_ref(),
@@ -207,7 +212,7 @@ mod tests {
         for (body, text) in [
             (
                 r#"{"TableName":"abc","Limit":0,"Select":"X","IndexName":"a!"}"#,
-                "4 validation errors detected: Value '0' at 'limit' failed to satisfy constraint: Member must have value greater than or equal to 1; Value 'X' at 'select' failed to satisfy constraint: Member must satisfy enum value set: [SPECIFIC_ATTRIBUTES, COUNT, ALL_ATTRIBUTES, ALL_PROJECTED_ATTRIBUTES]; Value 'a!' at 'indexName' failed to satisfy constraint: Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+; Value 'a!' at 'indexName' failed to satisfy constraint: Member must have length greater than or equal to 3",
+                "4 validation errors detected: Value at 'Limit' failed to satisfy constraint: Member must have value greater than or equal to 1; Value 'X' at 'select' failed to satisfy constraint: Member must satisfy enum value set: [SPECIFIC_ATTRIBUTES, COUNT, ALL_ATTRIBUTES, ALL_PROJECTED_ATTRIBUTES]; Value 'a!' at 'indexName' failed to satisfy constraint: Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+; Value 'a!' at 'indexName' failed to satisfy constraint: Member must have length greater than or equal to 3",
             ),
             (
                 r#"{"TableName":"abc"}"#,

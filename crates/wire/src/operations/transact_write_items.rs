@@ -315,10 +315,18 @@ fn action(item: TransactWriteItem<'_>) -> Result<Action, Failure> {
     let mut present = fields
         .into_iter()
         .filter_map(|(kind, field)| Some((kind, field?.0)));
-    let (Some((kind, given)), None) = (present.next(), present.next()) else {
-        return Err(Failure::validation(
-            "TransactItems can only contain one of Check, Put, Update or Delete",
-        ));
+    let (kind, given) = match (present.next(), present.next()) {
+        (Some(only), None) => only,
+        (None, _) => {
+            return Err(Failure::validation(
+                "Invalid Request: TransactWriteRequest should contain Delete or Put or Update request",
+            ));
+        }
+        (Some(_), Some(_)) => {
+            return Err(Failure::validation(
+                "TransactItems can only contain one of Check, Put, Update or Delete",
+            ));
+        }
     };
     let table = table_name::of_items(given.table_name.as_ref(), &mut Constraints::new())?;
     let table = table.to_owned();
@@ -405,7 +413,7 @@ mod tests {
             ),
             (
                 r#"{"TransactItems":[{}]}"#,
-                "TransactItems can only contain one of Check, Put, Update or Delete",
+                "Invalid Request: TransactWriteRequest should contain Delete or Put or Update request",
             ),
             (
                 r#"{"TransactItems":[{"Put":{"TableName":"abc","Item":{}},"Delete":{"TableName":"abc","Key":{}}}]}"#,

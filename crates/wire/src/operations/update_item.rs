@@ -8,9 +8,7 @@ use serde::de::IgnoredAny;
 
 use super::writing;
 use crate::capacity::Wanted;
-use crate::constraints::{
-    Constraints, RETURN_CAPACITY, RETURN_METRICS, RETURN_ON_FAILURE, RETURN_VALUES,
-};
+use crate::constraints::{Constraints, RETURN_VALUES};
 use crate::expressions;
 use crate::failure::Failure;
 use crate::input::{self, Attribute, Attributes, Mapping, Text};
@@ -73,22 +71,21 @@ fn check(input: Input<'_>) -> Result<Update, Failure> {
 fn check_in_order(input: Input<'_>) -> Result<Update, Failure> {
     let mut constraints = Constraints::new();
     let table = table_name::of_items(input.table_name.as_ref(), &mut constraints)?.to_owned();
+    // An unknown choice of what to return ends the checks of this operation alone.
+    if let Some(given) = &input.return_values
+        && !RETURN_VALUES.contains(&given.as_str())
+    {
+        let mut first = Constraints::new();
+        first.return_values(Some(given));
+        first.finish()?;
+    }
     constraints.not_null("key", input.key.as_ref());
-    constraints.one_of(
-        "returnConsumedCapacity",
+    writing::constrain_answer(
+        &mut constraints,
         input.return_consumed_capacity.as_ref(),
-        RETURN_CAPACITY,
-    );
-    constraints.one_of(
-        "returnItemCollectionMetrics",
+        input.return_values.as_ref(),
         input.return_item_collection_metrics.as_ref(),
-        RETURN_METRICS,
-    );
-    constraints.one_of("returnValues", input.return_values.as_ref(), RETURN_VALUES);
-    constraints.one_of(
-        "returnValuesOnConditionCheckFailure",
         input.return_values_on_condition_check_failure.as_ref(),
-        RETURN_ON_FAILURE,
     );
     constraints.finish()?;
     expressions::check_parameters(
@@ -144,7 +141,7 @@ mod tests {
         for (body, text) in [
             (
                 r#"{"TableName":"abc","Key":{},"ExpressionAttributeValues":{":a":{"S":"x"}}}"#,
-                "1 validation error detected: ExpressionAttributeValues can only be specified when using expressions: UpdateExpression and ConditionExpression are null",
+                "1 validation error detected: ExpressionAttributeValues can only be specified when using expressions",
             ),
             (
                 r#"{"TableName":"abc","Key":{},"UpdateExpression":"SET a = :b"}"#,
@@ -152,7 +149,7 @@ mod tests {
             ),
             (
                 r#"{"TableName":"abc","Key":{},"UpdateExpression":"SET a = :b","AttributeUpdates":{}}"#,
-                "Can not use both expression and non-expression parameters in the same request: Non-expression parameters: {AttributeUpdates} Expression parameters: {UpdateExpression}",
+                "1 validation error detected: Can not use both expression and non-expression parameters in the same request: Non-expression parameters: {AttributeUpdates} Expression parameters: {UpdateExpression}",
             ),
             (
                 r#"{"TableName":"abc","Key":{},"UpdateExpression":"REMOVE a","ExpressionAttributeValues":{":a":{"S":"x"}}}"#,

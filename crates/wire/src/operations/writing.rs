@@ -5,6 +5,7 @@ use homeport_item::{Item, json};
 use homeport_store::Returning;
 
 use crate::capacity::{Consumed, Split, Wanted};
+use crate::constraints::{Constraints, RETURN_CAPACITY, RETURN_METRICS, RETURN_ON_FAILURE};
 use crate::failure::Failure;
 use crate::input::{Attributes, Text};
 use crate::output::Object;
@@ -17,6 +18,24 @@ pub(crate) fn attributes(given: Option<Attributes>) -> Result<Item, Failure> {
         Some(Attributes(Err(text))) => Err(Failure::validation(text)),
         None => Ok(Item::new()),
     }
+}
+
+/// The constraints on what a write shall answer, in the order in which they are reported.
+pub(crate) fn constrain_answer(
+    constraints: &mut Constraints,
+    capacity: Option<&Text<'_>>,
+    values: Option<&Text<'_>>,
+    metrics: Option<&Text<'_>>,
+    on_failure: Option<&Text<'_>>,
+) {
+    constraints.one_of("returnConsumedCapacity", capacity, RETURN_CAPACITY);
+    constraints.return_values(values);
+    constraints.one_of("returnItemCollectionMetrics", metrics, RETURN_METRICS);
+    constraints.one_of(
+        "returnValuesOnConditionCheckFailure",
+        on_failure,
+        RETURN_ON_FAILURE,
+    );
 }
 
 /// Whether the item is wanted when its condition fails.

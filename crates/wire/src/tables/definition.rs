@@ -86,6 +86,20 @@ pub(crate) struct OnDemandInput {
     pub(crate) max_write_request_units: Option<Long>,
 }
 
+/// As DynamoDB shows it in a message.
+impl std::fmt::Display for Element<KeySchemaElement<'_>> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shown =
+            |text: Option<&Text<'_>>| text.map_or("null".to_owned(), |text| text.0.to_string());
+        write!(
+            formatter,
+            "KeySchemaElement(attributeName={}, keyType={})",
+            shown(self.0.attribute_name.as_ref()),
+            shown(self.0.key_type.as_ref())
+        )
+    }
+}
+
 macro_rules! named {
     ($($type:ty => $name:literal),* $(,)?) => {$(
         impl Named for $type {
@@ -153,7 +167,7 @@ impl<'a> Definitions<'a> {
     ) -> Result<KeySchema, Failure> {
         let names = names_of(elements);
         if names.iter().any(|name| self.kind(name).is_none()) {
-            if of_table && names.len() == 2 {
+            if of_table && (names.len() == 2 || self.0.is_empty()) {
                 return Err(Failure::validation(
                     "Invalid KeySchema: Some index key attribute have no definition",
                 ));
@@ -227,7 +241,7 @@ pub(crate) fn constrain_key(
     given: Option<&List<Element<KeySchemaElement<'_>>>>,
 ) {
     constraints.not_null(path, given);
-    constraints.list_length(path, given, 1, 2);
+    constraints.shown_list_length(path, given, 1, 2);
     for (at, Element(element)) in given.iter().flat_map(|given| given.0.iter().enumerate()) {
         let path = format!("{path}.{}.member", at + 1);
         let name = element.attribute_name.as_ref();

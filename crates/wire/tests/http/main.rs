@@ -2,6 +2,7 @@
 
 mod batches;
 mod items;
+mod observed;
 mod pages;
 mod protocol;
 mod security;

@@ -8,6 +8,8 @@ use hyper::Request;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use crate::server::Server;
 
@@ -100,4 +102,30 @@ async fn a_body_over_the_limit_is_refused() {
     let request = server.request("ListTables").body(Bytes::from(body).into());
     let response = server.send(request.expect("a request")).await;
     assert_eq!(response.status(), 413);
+}
+
+#[tokio::test]
+async fn an_answer_without_the_body_read_says_that_the_connection_ends() {
+    let server = Server::start().await;
+    let over_the_limit = 16 * 1024 * 1024 + 1;
+    for (method, announced, status, closes) in [
+        ("POST", over_the_limit, "413", true),
+        ("PUT", over_the_limit, "404", true),
+        ("PUT", 0, "404", false),
+    ] {
+        let mut stream = TcpStream::connect(&server.address).await.expect("connects");
+        let head = format!("{method} / HTTP/1.1\r\nHost: h\r\nContent-Length: {announced}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.expect("sent");
+        let mut answer = Vec::new();
+        while !answer.windows(4).any(|four| four == b"\r\n\r\n") {
+            assert_ne!(stream.read_buf(&mut answer).await.expect("an answer"), 0);
+        }
+        let answer = String::from_utf8(answer).expect("text");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")),
+            "{answer}"
+        );
+        let says_so = answer.contains("\r\nconnection: close\r\n");
+        assert_eq!(says_so, closes, "{method} {announced}: {answer}");
+    }
 }

@@ -16,7 +16,9 @@ use utoipa::ToSchema;
 
 use crate::auth::Device;
 use crate::body::Body;
+use crate::forms;
 use crate::measure;
+use crate::object::Object;
 use crate::problem::{Problem, ProblemBody};
 use crate::state::AppState;
 
@@ -33,7 +35,7 @@ struct Request<'a> {
 #[schema(as = Readings)]
 #[allow(dead_code, reason = "describes the body in the OpenAPI document")]
 pub(in crate::routes) struct ReadingsBody {
-    #[schema(min_items = 1, max_items = 100)]
+    #[schema(schema_with = forms::readings)]
     readings: Vec<ReadingBody<'static>>,
 }
 
@@ -41,18 +43,17 @@ pub(in crate::routes) struct ReadingsBody {
 #[derive(Deserialize, ToSchema)]
 #[schema(as = NewReading)]
 pub(in crate::routes) struct ReadingBody<'a> {
-    /// Identifies this reading, for ever
     #[serde(borrow)]
-    #[schema(min_length = 1, max_length = 256, value_type = String)]
+    #[schema(schema_with = forms::batch_id)]
     batch_id: Cow<'a, str>,
     #[serde(borrow)]
-    #[schema(example = "AA:BB:CC:DD:EE:FF", value_type = String)]
+    #[schema(schema_with = forms::hardware_id)]
     hardware_id: Cow<'a, str>,
     #[serde(borrow)]
-    #[schema(example = "7c9e6679-7425-40de-944b-e07fc1f90ae7", value_type = String, format = Uuid)]
+    #[schema(schema_with = forms::uuid_v4)]
     boot_id: Cow<'a, str>,
     #[serde(borrow)]
-    #[schema(example = "1.0.16", value_type = String)]
+    #[schema(schema_with = forms::firmware_version)]
     firmware_version: Cow<'a, str>,
     #[schema(example = 1_704_067_800_000_i64)]
     timestamp_ms: i64,
@@ -121,7 +122,7 @@ pub(in crate::routes) async fn ingest_readings(
     State(state): State<AppState>,
     Body(body): Body,
 ) -> Result<Json<IngestAnswer>, Problem> {
-    let request: Request<'_> = serde_json::from_slice(&body)
+    let Object(request): Object<Request<'_>> = serde_json::from_slice(&body)
         .map_err(|error| Problem::invalid(format!("the body is not as expected: {error}")))?;
     if request.readings.is_empty() || request.readings.len() > READINGS_PER_REQUEST_MAX {
         return Err(Problem::invalid(format!(
@@ -163,7 +164,7 @@ fn parse(device: &Device, raw: &RawValue) -> Result<Reading, Refused> {
         code,
         reason,
     };
-    let body: ReadingBody<'_> = serde_json::from_str(raw.get())
+    let Object(body): Object<ReadingBody<'_>> = serde_json::from_str(raw.get())
         .map_err(|error| refuse("INVALID_READING", error.to_string()))?;
     let reading = body
         .parse()

@@ -9,6 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::register::CapabilitiesBody;
 use crate::auth::{Admin, Reader};
 use crate::body::JsonBody;
+use crate::forms::{self, DevicePath};
 use crate::problem::{Problem, ProblemBody};
 use crate::state::AppState;
 use crate::url::{self, PathPart, UrlQuery};
@@ -55,9 +56,8 @@ pub(in crate::routes) struct ListQuery {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::routes) struct PatchDevice {
-    /// Null removes the name
     #[serde(default, deserialize_with = "super::present")]
-    #[schema(value_type = Option<String>, example = "greenhouse-sensor-01")]
+    #[schema(schema_with = forms::friendly_name_change)]
     friendly_name: Option<Option<String>>,
 }
 
@@ -102,7 +102,7 @@ pub(in crate::routes) async fn list_devices(
 /// One device
 #[utoipa::path(get, path = "/v1/sensors/devices/{hardware_id}", tag = "sensors",
     security(("admin_token" = []), ("device_key" = [])),
-    params(("hardware_id" = String, Path, description = "The MAC address")), responses(
+    params(DevicePath), responses(
     (status = 200, description = "The device", body = DeviceBody),
     (status = 400, description = "The id is none", body = ProblemBody, content_type = "application/problem+json"),
     (status = 401, description = "Neither operator nor device", body = ProblemBody, content_type = "application/problem+json"),
@@ -122,7 +122,7 @@ pub(in crate::routes) async fn get_device(
 /// Rename a device
 #[utoipa::path(patch, path = "/v1/sensors/devices/{hardware_id}", tag = "sensors",
     security(("admin_token" = [])), request_body = PatchDevice,
-    params(("hardware_id" = String, Path, description = "The MAC address")), responses(
+    params(DevicePath), responses(
     (status = 200, description = "The device as it is now", body = DeviceBody),
     (status = 400, description = "Something is not as it should be", body = ProblemBody, content_type = "application/problem+json"),
     (status = 401, description = "No operator", body = ProblemBody, content_type = "application/problem+json"),

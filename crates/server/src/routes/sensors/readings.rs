@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::auth::Reader;
+use crate::forms::{self, DevicePath};
 use crate::problem::{Problem, ProblemBody};
 use crate::state::AppState;
 use crate::url::{self, PathPart, UrlQuery};
@@ -41,9 +42,11 @@ pub(in crate::routes) struct ReadingList {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(in crate::routes) struct RangeQuery {
-    /// The oldest time wanted: milliseconds since 1970, or RFC 3339
+    /// The oldest time wanted
+    #[param(schema_with = forms::time, required = false)]
     from: Option<String>,
     /// The newest time wanted
+    #[param(schema_with = forms::time, required = false)]
     to: Option<String>,
     /// `desc`, the newest first, unless `asc` is asked for
     #[param(inline)]
@@ -88,7 +91,7 @@ impl From<&Reading> for ReadingBody {
 /// The newest reading of a device
 #[utoipa::path(get, path = "/v1/sensors/devices/{hardware_id}/latest", tag = "sensors",
     security(("admin_token" = []), ("device_key" = [])),
-    params(("hardware_id" = String, Path, description = "The MAC address")), responses(
+    params(DevicePath), responses(
     (status = 200, description = "The reading", body = ReadingBody),
     (status = 400, description = "The id is none", body = ProblemBody, content_type = "application/problem+json"),
     (status = 401, description = "Neither operator nor device", body = ProblemBody, content_type = "application/problem+json"),
@@ -108,7 +111,7 @@ pub(in crate::routes) async fn get_latest_reading(
 /// Readings of a device in a range of time, both ends included
 #[utoipa::path(get, path = "/v1/sensors/devices/{hardware_id}/readings", tag = "sensors",
     security(("admin_token" = []), ("device_key" = [])),
-    params(("hardware_id" = String, Path, description = "The MAC address"), RangeQuery), responses(
+    params(DevicePath, RangeQuery), responses(
     (status = 200, description = "A page of readings", body = ReadingList),
     (status = 400, description = "The range, the limit or the cursor is not right", body = ProblemBody, content_type = "application/problem+json"),
     (status = 401, description = "Neither operator nor device", body = ProblemBody, content_type = "application/problem+json"),

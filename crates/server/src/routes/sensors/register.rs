@@ -10,25 +10,24 @@ use utoipa::ToSchema;
 
 use crate::auth::Device;
 use crate::body::JsonBody;
+use crate::forms;
+use crate::object;
 use crate::problem::{Problem, ProblemBody};
 use crate::state::AppState;
 
 /// What a device says about itself.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(in crate::routes) struct RegisterDevice {
-    #[schema(
-        example = "AA:BB:CC:DD:EE:FF",
-        pattern = "^[0-9A-F]{2}(:[0-9A-F]{2}){5}$"
-    )]
+    #[schema(schema_with = forms::hardware_id)]
     hardware_id: String,
-    #[schema(example = "7c9e6679-7425-40de-944b-e07fc1f90ae7", format = Uuid)]
+    #[schema(schema_with = forms::uuid_v4)]
     boot_id: String,
-    #[schema(example = "1.0.16", min_length = 1, max_length = 64)]
+    #[schema(schema_with = forms::firmware_version)]
     firmware_version: String,
-    /// Absent keeps the name, null removes it
     #[serde(default, deserialize_with = "super::present")]
-    #[schema(value_type = Option<String>, example = "greenhouse-sensor-01")]
+    #[schema(schema_with = forms::friendly_name_change, required = false)]
     friendly_name: Option<Option<String>>,
+    #[serde(deserialize_with = "object::deserialize")]
     capabilities: CapabilitiesBody,
 }
 
@@ -36,10 +35,10 @@ pub(in crate::routes) struct RegisterDevice {
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(in crate::routes) struct CapabilitiesBody {
     #[serde(default)]
-    #[schema(example = json!(["bme280", "ds18b20", "soil_moisture"]))]
+    #[schema(schema_with = forms::sensor_names, required = false)]
     pub(super) sensors: Vec<String>,
     #[serde(default)]
-    #[schema(example = json!({"tft_display": true}))]
+    #[schema(schema_with = forms::features, required = false)]
     pub(super) features: BTreeMap<String, bool>,
 }
 

@@ -1,0 +1,134 @@
+//! Sending requests over many connections for a while and keeping the time.
+//!
+//! One thread serves all connections: on few cores more of them would only take time from the
+//! server. Its own share of a core is reported with each row, so that it shows when it is the limit.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+
+use super::connection::Connection;
+use super::template::Template;
+use crate::measure::Round;
+use crate::process;
+use crate::workload::mix;
+
+/// One answer in this many is looked into; of all others only the status.
+const LOOK_EVERY: usize = 64;
+const ERROR_SHOWN_BYTES: usize = 500;
+
+/// What one connection sends: its templates in turn, each time with another number.
+pub(crate) struct Caller {
+    pub(crate) templates: Vec<Template>,
+    pub(crate) numbers: Numbers,
+}
+
+/// Where the numbers of requests come from.
+#[derive(Debug, Clone)]
+pub(crate) enum Numbers {
+    /// Each is used once, over all connections; a request takes `step` of them.
+    Next { counter: Arc<AtomicU64>, step: u64 },
+    /// Any below a limit.
+    Random { seed: u64, below: u64 },
+}
+
+/// What is done for how long, and what a good answer is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) duration: Duration,
+    /// What one request counts for in the rate.
+    pub(crate) weight: usize,
+    /// Whether a body is what was asked for.
+    pub(crate) is_good: fn(&[u8]) -> bool,
+}
+
+/// A round, and what the load generator itself used of one core.
+pub(crate) struct Driven {
+    pub(crate) round: Round,
+    pub(crate) client_cpu_percent: f64,
+}
+
+/// Runs all callers side by side. Every answer must have the status 200.
+pub(crate) fn drive(
+    address: SocketAddr,
+    callers: Vec<Caller>,
+    plan: Plan,
+) -> anyhow::Result<Driven> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let mut connections = Vec::with_capacity(callers.len());
+        for caller in callers {
+            connections.push((Connection::open(address).await?, caller));
+        }
+        let cpu_before = process::cpu_time(process::SELF);
+        let started = Instant::now();
+        let tasks: Vec<_> = connections
+            .into_iter()
+            .map(|(connection, caller)| tokio::spawn(call(connection, caller, plan, started)))
+            .collect();
+        let mut latencies = Vec::new();
+        for task in tasks {
+            latencies.extend(task.await.context("a caller panicked")??);
+        }
+        let secs = started.elapsed().as_secs_f64();
+        let cpu = process::cpu_time(process::SELF) - cpu_before;
+        Ok(Driven {
+            round: Round {
+                rate: (latencies.len() * plan.weight) as f64 / secs,
+                latencies,
+            },
+            client_cpu_percent: cpu.as_secs_f64() / secs * 100.0,
+        })
+    })
+}
+
+async fn call(
+    mut connection: Connection,
+    mut caller: Caller,
+    plan: Plan,
+    started: Instant,
+) -> anyhow::Result<Vec<Duration>> {
+    let mut latencies = Vec::new();
+    let count = caller.templates.len();
+    while started.elapsed() < plan.duration {
+        let at = latencies.len();
+        let number = caller.numbers.next();
+        let request = caller.templates[at % count].fill(number);
+        let sent = Instant::now();
+        let answer = connection.exchange(request).await?;
+        latencies.push(sent.elapsed());
+        if answer.status != 200 || at % LOOK_EVERY == 0 && !(plan.is_good)(answer.body) {
+            let shown = &answer.body[..answer.body.len().min(ERROR_SHOWN_BYTES)];
+            bail!(
+                "status {}: {}",
+                answer.status,
+                String::from_utf8_lossy(shown)
+            );
+        }
+    }
+    Ok(latencies)
+}
+
+impl Numbers {
+    pub(crate) fn next(&mut self) -> u64 {
+        match self {
+            Self::Next { counter, step } => counter.fetch_add(*step, Ordering::Relaxed),
+            Self::Random { seed, below } => {
+                *seed = mix(*seed);
+                *seed % *below
+            }
+        }
+    }
+}
+
+/// Whether `needle` stands in `bytes`.
+pub(crate) fn contains(bytes: &[u8], needle: &str) -> bool {
+    bytes
+        .windows(needle.len())
+        .any(|window| window == needle.as_bytes())
+}

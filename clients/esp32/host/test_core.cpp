@@ -1,0 +1,389 @@
+// The portable core, tested on the host. Ends with 1 at the first claim that does not hold.
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <random>
+#include <set>
+
+#include "crc32.h"
+#include "delivery.h"
+#include "json.h"
+#include "queue.h"
+#include "retry.h"
+
+using namespace homeport;
+
+#define CHECK(claim)                                                                                                              \
+    do {                                                                                                                          \
+        if (!(claim)) {                                                                                                           \
+            fprintf(stderr, "%s:%d: %s: does not hold: %s\n", __FILE__, __LINE__, __func__, #claim);                              \
+            exit(1);                                                                                                              \
+        }                                                                                                                         \
+    } while (false)
+
+// Files in memory. After `bytes_left` more bytes or `steps_left` more changes the power is cut: a write stops in the middle and
+// every later call fails.
+class MemoryStorage : public Storage {
+public:
+    std::map<std::string, std::string> files;
+    size_t bytes_left = SIZE_MAX;
+    size_t steps_left = SIZE_MAX;
+    size_t bytes_written = 0;
+    size_t steps = 0;
+    bool is_off = false;
+
+    size_t size(const char *name) override {
+        auto file = files.find(name);
+        return is_off || file == files.end() ? 0 : file->second.size();
+    }
+
+    bool read(const char *name, size_t offset, uint8_t *into, size_t length) override {
+        auto file = files.find(name);
+        if (is_off || file == files.end() || offset > file->second.size() || length > file->second.size() - offset) {
+            return false;
+        }
+        std::copy_n(file->second.data() + offset, length, into);
+        return true;
+    }
+
+    bool append(const char *name, const uint8_t *bytes, size_t length) override {
+        if (!step()) {
+            return false;
+        }
+        size_t count = std::min(length, bytes_left);
+        files[name].append(reinterpret_cast<const char *>(bytes), count);
+        bytes_left -= bytes_left == SIZE_MAX ? 0 : count;
+        bytes_written += count;
+        is_off = is_off || count < length;
+        return count == length;
+    }
+
+    bool replace(const char *from, const char *to) override {
+        if (!step() || files.count(from) == 0) {
+            return false;
+        }
+        files[to] = files[from];
+        files.erase(from);
+        return true;
+    }
+
+    bool remove(const char *name) override {
+        if (!step()) {
+            return false;
+        }
+        files.erase(name);
+        return true;
+    }
+
+    void power_up() {
+        is_off = false;
+        bytes_left = steps_left = SIZE_MAX;
+    }
+
+private:
+    bool step() {
+        if (is_off || steps_left == 0) {
+            is_off = true;
+            return false;
+        }
+        steps_left -= steps_left == SIZE_MAX ? 0 : 1;
+        steps += 1;
+        return true;
+    }
+};
+
+static std::vector<std::string> ids_of(Queue &queue) {
+    std::vector<std::string> ids;
+    for (const QueuedReading &reading : queue.oldest(1000000, SIZE_MAX)) {
+        ids.push_back(reading.batch_id);
+        CHECK(reading.body == "{\"of\":\"" + reading.batch_id + "\"}");
+    }
+    return ids;
+}
+
+static bool push(Queue &queue, const std::string &id) { return queue.push(id, "{\"of\":\"" + id + "\"}"); }
+
+static uint32_t sequence_of(Queue &queue, size_t at) { return queue.oldest(at + 1, SIZE_MAX)[at].sequence; }
+
+using Ids = std::vector<std::string>;
+
+static void checksum_is_the_common_one() {
+    CHECK(crc32(0, reinterpret_cast<const uint8_t *>("123456789"), 9) == 0xCBF43926u);
+}
+
+static void readings_come_out_in_order_and_stay_over_a_restart() {
+    MemoryStorage storage;
+    Queue queue(storage);
+    CHECK(queue.open());
+    CHECK(push(queue, "a") && push(queue, "b") && push(queue, "c"));
+    CHECK(queue.settle({sequence_of(queue, 1)}));
+    CHECK((ids_of(queue) == Ids{"a", "c"}));
+    Queue again(storage);
+    CHECK(again.open());
+    CHECK((ids_of(again) == Ids{"a", "c"}));
+    CHECK(again.oldest(1, SIZE_MAX).size() == 1);
+    CHECK(again.oldest(9, 1).size() == 1);
+}
+
+// The log as it was after each step, cut at every byte: what was whole is there, and the queue goes on working.
+static void a_log_cut_at_any_byte_keeps_every_whole_record() {
+    MemoryStorage storage;
+    Queue queue(storage);
+    CHECK(queue.open());
+    std::vector<std::pair<size_t, Ids>> states = {{0, {}}};
+    auto note = [&] { states.push_back({storage.size("/queue.log"), ids_of(queue)}); };
+    for (int number = 0; number < 12; ++number) {
+        CHECK(push(queue, "reading-" + std::to_string(number)));
+        note();
+        if (number % 4 == 3) {
+            CHECK(queue.settle({sequence_of(queue, 0), sequence_of(queue, 2)}));
+            note();
+        }
+    }
+    std::string log = storage.files["/queue.log"];
+    CHECK(states.back().first == log.size());
+    for (size_t length = 0; length <= log.size(); ++length) {
+        Ids expected;
+        for (const auto &state : states) {
+            if (state.first <= length) {
+                expected = state.second;
+            }
+        }
+        MemoryStorage cut;
+        cut.files["/queue.log"] = log.substr(0, length);
+        Queue survivor(cut);
+        CHECK(survivor.open());
+        CHECK(ids_of(survivor) == expected);
+        CHECK(push(survivor, "new"));
+        expected.push_back("new");
+        Queue again(cut);
+        CHECK(again.open());
+        CHECK(ids_of(again) == expected);
+    }
+}
+
+// A byte that changed in flash takes at most the record that it is in.
+static void a_damaged_byte_costs_one_record() {
+    MemoryStorage storage;
+    Queue queue(storage);
+    CHECK(queue.open());
+    for (int number = 0; number < 5; ++number) {
+        CHECK(push(queue, "reading-" + std::to_string(number)));
+    }
+    std::string log = storage.files["/queue.log"];
+    for (size_t at = 0; at < log.size(); ++at) {
+        MemoryStorage damaged;
+        damaged.files["/queue.log"] = log;
+        damaged.files["/queue.log"][at] ^= 0x40;
+        Queue survivor(damaged);
+        CHECK(survivor.open());
+        CHECK(ids_of(survivor).size() == 4);
+    }
+}
+
+// The reading comes back, which costs a request; a reading that has never been sent must not go with it.
+static void a_damaged_settlement_takes_no_other_reading_along() {
+    MemoryStorage storage;
+    {
+        Queue queue(storage);
+        CHECK(queue.open() && push(queue, "old"));
+        CHECK(queue.settle({sequence_of(queue, 0)}));
+    }
+    size_t settled_end = storage.files["/queue.log"].size();
+    {
+        Queue queue(storage);
+        CHECK(queue.open() && push(queue, "new"));
+    }
+    storage.files["/queue.log"][settled_end - 1] ^= 0x40;
+    Queue queue(storage);
+    CHECK(queue.open());
+    CHECK((ids_of(queue) == Ids{"old", "new"}));
+    CHECK(queue.settle({sequence_of(queue, 0)}));
+    CHECK((ids_of(queue) == Ids{"new"}));
+}
+
+// A long random life, cut off at random: whatever was acknowledged by the queue holds after the restart.
+static void a_power_cut_anywhere_loses_nothing_that_was_kept() {
+    std::mt19937 chance(7);
+    size_t cuts_in_rewriting = 0;
+    for (int life = 0; life < 500; ++life) {
+        MemoryStorage storage;
+        std::set<std::string> kept;     // pushed with success and not settled
+        std::set<std::string> uncertain; // pushed or settled without success
+        int number = 0;
+        for (int boot = 0; boot < 4; ++boot) {
+            storage.power_up();
+            Queue queue(storage);
+            CHECK(queue.open());
+            std::set<std::string> found;
+            for (const std::string &id : ids_of(queue)) {
+                CHECK(found.insert(id).second);
+                CHECK(kept.count(id) + uncertain.count(id) > 0);
+            }
+            for (const std::string &id : kept) {
+                CHECK(found.count(id) == 1 || uncertain.count(id) == 1);
+            }
+            kept = found;
+            uncertain.clear();
+            if (chance() % 2 == 0) {
+                storage.bytes_left = chance() % 12000;
+            } else {
+                storage.steps_left = chance() % 120;
+            }
+            while (!storage.is_off && number < (boot + 1) * 150) {
+                if (chance() % 3 != 0 || queue.length() < 3) {
+                    std::string id = std::to_string(number++) + std::string(chance() % 60, 'x');
+                    (push(queue, id) ? kept : uncertain).insert(id);
+                } else {
+                    std::vector<QueuedReading> some = queue.oldest(1 + chance() % 8, SIZE_MAX);
+                    std::vector<uint32_t> sequences;
+                    for (const QueuedReading &reading : some) {
+                        sequences.push_back(reading.sequence);
+                    }
+                    bool is_settled = !storage.is_off && queue.settle(sequences);
+                    for (const QueuedReading &reading : some) {
+                        kept.erase(reading.batch_id);
+                        if (!is_settled) {
+                            uncertain.insert(reading.batch_id);
+                        }
+                    }
+                }
+            }
+            cuts_in_rewriting += storage.files.count("/queue.new");
+        }
+    }
+    CHECK(cuts_in_rewriting > 10);
+}
+
+static void a_full_queue_drops_the_oldest_and_counts_them() {
+    MemoryStorage storage;
+    QueueLimits limits;
+    limits.readings_max = 3;
+    Queue queue(storage, limits);
+    CHECK(queue.open());
+    for (const char *id : {"a", "b", "c", "d", "e"}) {
+        CHECK(push(queue, id));
+    }
+    CHECK((ids_of(queue) == Ids{"c", "d", "e"}));
+    CHECK(queue.dropped() == 2);
+
+    MemoryStorage small;
+    limits.readings_max = 100000;
+    limits.bytes_max = 2000;
+    Queue bounded(small, limits);
+    CHECK(bounded.open());
+    size_t largest = 0;
+    for (int number = 0; number < 5000; ++number) {
+        CHECK(push(bounded, std::to_string(number)));
+        largest = std::max(largest, small.files["/queue.log"].size());
+    }
+    CHECK(ids_of(bounded).back() == "4999");
+    CHECK(bounded.length() > 20);
+    CHECK(largest < 10000);
+    CHECK(!bounded.push("too-large", std::string(3000, 'x')));
+}
+
+static void what_is_wrong_is_not_sent_and_the_rest_is() {
+    Identity identity{"AA:BB:CC:DD:EE:FF", "7c9e6679-7425-40de-944b-e07fc1f90ae7", "1.0\"\\\n"};
+    std::string json = reading_json(identity, {1, 2}, {{"a", 22.5}, {"b", NAN}, {"c", -0.25}}, {{"x", true}, {"y", false}});
+    CHECK(json == "{\"batch_id\":\"AA:BB:CC:DD:EE:FF_7c9e6679-7425-40de-944b-e07fc1f90ae7_1_2\","
+                  "\"hardware_id\":\"AA:BB:CC:DD:EE:FF\",\"boot_id\":\"7c9e6679-7425-40de-944b-e07fc1f90ae7\","
+                  "\"firmware_version\":\"1.0\\\"\\\\\\u000a\",\"timestamp_ms\":2,\"sensors\":{\"a\":22.5,\"c\":-0.25},"
+                  "\"sensor_status\":{\"x\":\"ok\",\"y\":\"error\"}}");
+}
+
+static void an_answer_is_believed_only_when_it_is_whole() {
+    std::string text = " {\"new\":[{\"a\":[1.5e3,true,null]}], \"acknowledged_batch_ids\" : [\"a\\u0041\"],"
+                       "\"duplicate_batch_ids\":[\"b\"],\"results\":[{\"batch_id\":\"a\",\"status\":\"stored\"},"
+                       "{\"batch_id\":null,\"status\":\"rejected\",\"code\":\"X\"},"
+                       "{\"batch_id\":\"c\",\"status\":\"rejected\",\"code\":\"INVALID\",\"reason\":\"\\\"no\\\"\"}]} ";
+    Answer answer;
+    CHECK(parse_answer(text, answer));
+    CHECK((answer.delivered == Ids{"aA", "b"}));
+    CHECK(answer.rejected.size() == 1 && answer.rejected[0].batch_id == "c" && answer.rejected[0].code == "INVALID");
+    for (size_t length = 0; length < text.size() - 1; ++length) {
+        CHECK(!parse_answer(text.substr(0, length), answer));
+        CHECK(answer.delivered.empty());
+    }
+    std::string deep = "{\"acknowledged_batch_ids\":[],\"duplicate_batch_ids\":[],\"x\":" + std::string(100000, '[');
+    for (const std::string &bad : {std::string("<html>"), std::string("{}"), std::string("[]"), text + "x", deep,
+                                   std::string("{\"acknowledged_batch_ids\":[1],\"duplicate_batch_ids\":[]}")}) {
+        CHECK(!parse_answer(bad, answer));
+    }
+    std::mt19937 chance(3);
+    for (int round = 0; round < 20000; ++round) {
+        std::string noise = text;
+        for (int change = 0; change < 3; ++change) {
+            noise[chance() % noise.size()] = static_cast<char>(chance());
+        }
+        parse_answer(noise, answer); // must end, within the text
+    }
+}
+
+static void either_list_and_a_rejection_settle_and_silence_does_not() {
+    MemoryStorage storage;
+    Queue queue(storage);
+    CHECK(queue.open());
+    for (const char *id : {"a", "b", "c", "d"}) {
+        CHECK(push(queue, id));
+    }
+    Ids dead;
+    auto dead_letter = [&](const QueuedReading &reading, const std::string &code) { dead.push_back(reading.batch_id + code); };
+    Response given;
+    Response got;
+    auto post = [&](const std::string &) { return given; };
+    for (int status : {0, -11, 408, 429, 500, 503}) {
+        given.status = status;
+        CHECK(deliver(queue, 10, SIZE_MAX, post, dead_letter, got) == Outcome::Again);
+    }
+    given.status = 401;
+    CHECK(deliver(queue, 10, SIZE_MAX, post, dead_letter, got) == Outcome::Refused);
+    given.status = 200;
+    given.body = "{\"acknowledged_batch_ids\":[\"a\"";
+    CHECK(deliver(queue, 10, SIZE_MAX, post, dead_letter, got) == Outcome::Again);
+    CHECK(queue.length() == 4);
+    given.body = "{\"acknowledged_batch_ids\":[\"a\",\"zzz\"],\"duplicate_batch_ids\":[\"c\"],"
+                 "\"results\":[{\"batch_id\":\"d\",\"status\":\"rejected\",\"code\":\"X\"}]}";
+    CHECK(deliver(queue, 10, SIZE_MAX, post, dead_letter, got) == Outcome::Delivered);
+    CHECK((ids_of(queue) == Ids{"b"}));
+    CHECK((dead == Ids{"dX"}));
+    CHECK(deliver(queue, 10, SIZE_MAX, post, dead_letter, got) == Outcome::Again);
+}
+
+static void waits_grow_to_a_limit_and_begin_anew_after_a_success() {
+    std::mt19937 numbers(1);
+    auto chance = [&] { return static_cast<uint32_t>(numbers()); };
+    RetryPolicy policy;
+    uint32_t first = policy.failed_ms(chance(), 0);
+    CHECK(first >= 500 && first <= 1000);
+    uint32_t last = 0;
+    for (int round = 0; round < 100; ++round) {
+        last = policy.failed_ms(chance(), 0);
+        CHECK(last <= 300000);
+    }
+    CHECK(last >= 150000);
+    policy.succeeded();
+    CHECK(policy.failed_ms(chance(), 0) <= 1000);
+    policy.succeeded();
+    uint32_t asked = policy.failed_ms(chance(), 7);
+    CHECK(asked >= 7500 && asked <= 8000);
+    CHECK(policy.failed_ms(chance(), UINT32_MAX) <= 303000);
+}
+
+int main() {
+    checksum_is_the_common_one();
+    readings_come_out_in_order_and_stay_over_a_restart();
+    a_log_cut_at_any_byte_keeps_every_whole_record();
+    a_damaged_byte_costs_one_record();
+    a_damaged_settlement_takes_no_other_reading_along();
+    a_power_cut_anywhere_loses_nothing_that_was_kept();
+    a_full_queue_drops_the_oldest_and_counts_them();
+    what_is_wrong_is_not_sent_and_the_rest_is();
+    an_answer_is_believed_only_when_it_is_whole();
+    either_list_and_a_rejection_settle_and_silence_does_not();
+    waits_grow_to_a_limit_and_begin_anew_after_a_success();
+    puts("all claims hold");
+    return 0;
+}

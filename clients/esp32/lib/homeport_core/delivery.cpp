@@ -1,0 +1,41 @@
+#include "delivery.h"
+
+#include <algorithm>
+
+namespace homeport {
+
+Outcome deliver(Queue &queue, size_t count, size_t bytes_max, const Post &post, const DeadLetter &dead_letter, Response &response) {
+    std::vector<QueuedReading> readings = queue.oldest(std::min(count, READINGS_PER_REQUEST_MAX), bytes_max);
+    if (readings.empty()) {
+        return Outcome::Empty;
+    }
+    std::vector<std::string> bodies;
+    for (const QueuedReading &reading : readings) {
+        bodies.push_back(reading.body);
+    }
+    response = post(request_json(bodies));
+    if (response.status < 200 || response.status > 299) {
+        return is_temporary(response.status) ? Outcome::Again : Outcome::Refused;
+    }
+    Answer answer;
+    if (!parse_answer(response.body, answer)) {
+        return Outcome::Again;
+    }
+    std::vector<uint32_t> settled;
+    for (const QueuedReading &reading : readings) {
+        bool is_delivered = std::find(answer.delivered.begin(), answer.delivered.end(), reading.batch_id) != answer.delivered.end();
+        auto rejected = std::find_if(answer.rejected.begin(), answer.rejected.end(),
+                                     [&](const Rejected &result) { return result.batch_id == reading.batch_id; });
+        if (is_delivered) {
+            settled.push_back(reading.sequence);
+        } else if (rejected != answer.rejected.end()) {
+            dead_letter(reading, rejected->code);
+            settled.push_back(reading.sequence);
+        }
+    }
+    // If settling fails in flash, the readings are sent once more after a restart, and the server knows them.
+    queue.settle(settled);
+    return settled.empty() ? Outcome::Again : Outcome::Delivered;
+}
+
+} // namespace homeport

@@ -1,0 +1,256 @@
+#include "queue.h"
+
+#include <algorithm>
+
+#include "crc32.h"
+
+namespace homeport {
+
+namespace {
+
+const char *const LOG = "/queue.log";
+const char *const NEW_LOG = "/queue.new";
+const uint8_t MAGIC = 0xA7;
+const uint8_t TYPE_READING = 1;
+const uint8_t TYPE_SETTLED = 2;
+const size_t HEADER_BYTES = 10;
+// A reading has at most 64 values and a settled record at most as many sequences as a queue has readings.
+const size_t PAYLOAD_BYTES_MAX = 64 * 1024;
+// A log that wastes less is not worth rewriting.
+const size_t WASTE_BYTES_MIN = 4 * 1024;
+
+void put_u16(std::string &out, uint16_t value) {
+    out.push_back(static_cast<char>(value & 0xFF));
+    out.push_back(static_cast<char>(value >> 8));
+}
+
+void put_u32(std::string &out, uint32_t value) {
+    for (int shift = 0; shift < 32; shift += 8) {
+        out.push_back(static_cast<char>((value >> shift) & 0xFF));
+    }
+}
+
+uint32_t get_u32(const uint8_t *bytes) {
+    return static_cast<uint32_t>(bytes[0]) | static_cast<uint32_t>(bytes[1]) << 8 | static_cast<uint32_t>(bytes[2]) << 16 |
+           static_cast<uint32_t>(bytes[3]) << 24;
+}
+
+uint16_t get_u16(const uint8_t *bytes) { return static_cast<uint16_t>(bytes[0] | bytes[1] << 8); }
+
+std::string make_record(uint8_t type, const std::string &payload) {
+    std::string record;
+    record.reserve(HEADER_BYTES + payload.size());
+    record.push_back(static_cast<char>(MAGIC));
+    record.push_back(static_cast<char>(type));
+    put_u32(record, static_cast<uint32_t>(payload.size()));
+    uint32_t crc = crc32(0, reinterpret_cast<const uint8_t *>(record.data()) + 1, 5);
+    crc = crc32(crc, reinterpret_cast<const uint8_t *>(payload.data()), payload.size());
+    put_u32(record, crc);
+    record += payload;
+    return record;
+}
+
+// Reads the payload of the record at `offset`; false when there is no whole one.
+bool read_record(Storage &storage, const char *name, size_t size, size_t offset, uint8_t &type, std::vector<uint8_t> &payload) {
+    uint8_t header[HEADER_BYTES];
+    if (size - offset < HEADER_BYTES || !storage.read(name, offset, header, HEADER_BYTES) || header[0] != MAGIC) {
+        return false;
+    }
+    type = header[1];
+    size_t length = get_u32(header + 2);
+    if ((type != TYPE_READING && type != TYPE_SETTLED) || length > PAYLOAD_BYTES_MAX || length > size - offset - HEADER_BYTES) {
+        return false;
+    }
+    payload.resize(length);
+    if (length > 0 && !storage.read(name, offset + HEADER_BYTES, payload.data(), length)) {
+        return false;
+    }
+    return crc32(crc32(0, header + 1, 5), payload.data(), length) == get_u32(header + 6);
+}
+
+} // namespace
+
+Queue::Queue(Storage &storage, QueueLimits limits) : storage_(storage), limits_(limits) {}
+
+bool Queue::open() {
+    entries_.clear();
+    dropped_ = 0;
+    live_bytes_ = 0;
+    next_sequence_ = 1;
+    // A rewriting that was cut off: the old log is still the right one.
+    if (!storage_.remove(NEW_LOG)) {
+        return false;
+    }
+    log_bytes_ = storage_.size(LOG);
+    size_t offset = 0;
+    bool is_clean = true;
+    std::vector<uint8_t> payload;
+    while (offset < log_bytes_) {
+        uint8_t type = 0;
+        if (!read_record(storage_, LOG, log_bytes_, offset, type, payload)) {
+            is_clean = false;
+            offset += 1;
+            continue;
+        }
+        size_t length = HEADER_BYTES + payload.size();
+        if (type == TYPE_READING && payload.size() >= 6) {
+            uint32_t sequence = get_u32(payload.data());
+            entries_.push_back(Entry{sequence, static_cast<uint32_t>(offset), static_cast<uint32_t>(length)});
+            live_bytes_ += length;
+            next_sequence_ = std::max(next_sequence_, sequence + 1);
+        } else if (type == TYPE_SETTLED) {
+            std::vector<uint32_t> sequences;
+            for (size_t at = 0; at + 4 <= payload.size(); at += 4) {
+                sequences.push_back(get_u32(payload.data() + at));
+            }
+            forget(sequences);
+        }
+        offset += length;
+    }
+    return is_clean ? compact_if_worthwhile() : compact();
+}
+
+bool Queue::push(const std::string &batch_id, const std::string &body) {
+    std::string payload;
+    put_u32(payload, next_sequence_);
+    put_u16(payload, static_cast<uint16_t>(batch_id.size()));
+    payload += batch_id;
+    payload += body;
+    size_t length = HEADER_BYTES + payload.size();
+    if (batch_id.size() > 256 || payload.size() > PAYLOAD_BYTES_MAX || length > limits_.bytes_max) {
+        return false;
+    }
+    std::vector<uint32_t> too_many;
+    size_t bytes = live_bytes_ + length;
+    for (size_t at = 0; at < entries_.size(); ++at) {
+        bool has_room = entries_.size() - at < limits_.readings_max && bytes <= limits_.bytes_max;
+        if (has_room) {
+            break;
+        }
+        too_many.push_back(entries_[at].sequence);
+        bytes -= entries_[at].length;
+    }
+    if (!too_many.empty()) {
+        if (!settle(too_many)) {
+            return false;
+        }
+        dropped_ += too_many.size();
+    }
+    size_t offset = log_bytes_;
+    if (!append_record(TYPE_READING, payload)) {
+        // A part of it may be in the log, or even all of it: the sequence is used up, and appending goes on behind it.
+        next_sequence_ += 1;
+        return false;
+    }
+    entries_.push_back(Entry{next_sequence_, static_cast<uint32_t>(offset), static_cast<uint32_t>(length)});
+    live_bytes_ += length;
+    next_sequence_ += 1;
+    return true;
+}
+
+std::vector<QueuedReading> Queue::oldest(size_t count, size_t bytes_max) {
+    std::vector<QueuedReading> readings;
+    std::vector<uint32_t> unreadable;
+    size_t bytes = 0;
+    for (const Entry &entry : entries_) {
+        if (readings.size() >= count) {
+            break;
+        }
+        QueuedReading reading;
+        if (!load(entry, reading)) {
+            unreadable.push_back(entry.sequence);
+            continue;
+        }
+        bytes += reading.body.size();
+        if (!readings.empty() && bytes > bytes_max) {
+            break;
+        }
+        readings.push_back(reading);
+    }
+    // Flash that went bad under a reading must not stop the others for ever.
+    if (!unreadable.empty()) {
+        settle(unreadable);
+        dropped_ += unreadable.size();
+    }
+    return readings;
+}
+
+bool Queue::settle(const std::vector<uint32_t> &sequences) {
+    if (sequences.empty()) {
+        return true;
+    }
+    std::string payload;
+    for (uint32_t sequence : sequences) {
+        put_u32(payload, sequence);
+    }
+    bool is_written = append_record(TYPE_SETTLED, payload);
+    forget(sequences);
+    return is_written && compact_if_worthwhile();
+}
+
+bool Queue::append_record(uint8_t type, const std::string &payload) {
+    std::string record = make_record(type, payload);
+    bool is_written = storage_.append(LOG, reinterpret_cast<const uint8_t *>(record.data()), record.size());
+    // Asked for, not added up: a write that failed may have left a part of itself.
+    log_bytes_ = storage_.size(LOG);
+    return is_written;
+}
+
+bool Queue::compact_if_worthwhile() {
+    size_t waste = log_bytes_ - std::min(log_bytes_, live_bytes_);
+    return waste < std::max(WASTE_BYTES_MIN, live_bytes_ / 2) || compact();
+}
+
+// Writes what is live to a new log, which then takes the place of the old one.
+bool Queue::compact() {
+    if (!storage_.remove(NEW_LOG)) {
+        return false;
+    }
+    std::deque<Entry> moved;
+    size_t offset = 0;
+    for (const Entry &entry : entries_) {
+        std::vector<uint8_t> record(entry.length);
+        if (!storage_.read(LOG, entry.offset, record.data(), record.size()) ||
+            !storage_.append(NEW_LOG, record.data(), record.size())) {
+            return false;
+        }
+        moved.push_back(Entry{entry.sequence, static_cast<uint32_t>(offset), entry.length});
+        offset += entry.length;
+    }
+    if (!(entries_.empty() ? storage_.remove(LOG) : storage_.replace(NEW_LOG, LOG))) {
+        return false;
+    }
+    entries_.swap(moved);
+    log_bytes_ = offset;
+    return true;
+}
+
+void Queue::forget(const std::vector<uint32_t> &sequences) {
+    auto is_settled = [&](const Entry &entry) {
+        bool is = std::find(sequences.begin(), sequences.end(), entry.sequence) != sequences.end();
+        if (is) {
+            live_bytes_ -= entry.length;
+        }
+        return is;
+    };
+    entries_.erase(std::remove_if(entries_.begin(), entries_.end(), is_settled), entries_.end());
+}
+
+bool Queue::load(const Entry &entry, QueuedReading &reading) {
+    uint8_t type = 0;
+    std::vector<uint8_t> payload;
+    if (!read_record(storage_, LOG, log_bytes_, entry.offset, type, payload) || payload.size() < 6) {
+        return false;
+    }
+    size_t id_length = get_u16(payload.data() + 4);
+    if (id_length > payload.size() - 6) {
+        return false;
+    }
+    const char *text = reinterpret_cast<const char *>(payload.data()) + 6;
+    reading.sequence = entry.sequence;
+    reading.batch_id.assign(text, id_length);
+    reading.body.assign(text + id_length, payload.size() - 6 - id_length);
+    return true;
+}
+
+} // namespace homeport

@@ -1,0 +1,75 @@
+// Readings in flash until the server has them: an append-only log with a checksum on every record.
+//
+// A record is MAGIC, type, length (4 bytes), CRC-32 of type, length and payload (4 bytes), payload; numbers are little-endian.
+//   type 1, a reading:  sequence (4), length of the id (2), id, JSON body
+//   type 2, settled:    sequences (4 each): these readings need no more sending
+// Whatever is not a whole record with a right checksum is passed over, byte by byte, so that neither a write that was cut off
+// nor a damaged one takes its neighbours along.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "storage.h"
+
+namespace homeport {
+
+struct QueueLimits {
+    // Readings that are kept; each costs 16 bytes of memory.
+    size_t readings_max = 2000;
+    // Bytes of readings that are kept. Flash for two and a half times as much is needed, for the log and its rewriting.
+    size_t bytes_max = 256 * 1024;
+};
+
+struct QueuedReading {
+    uint32_t sequence;
+    std::string batch_id;
+    std::string body;
+};
+
+class Queue {
+public:
+    Queue(Storage &storage, QueueLimits limits = QueueLimits());
+
+    // Reads the log; false when flash cannot be read or written.
+    bool open();
+
+    // Keeps a reading; it is in flash when this returns true. When there is no room, the oldest readings go: `dropped` counts
+    // them.
+    bool push(const std::string &batch_id, const std::string &body);
+
+    // Up to `count` readings with up to `bytes_max` bytes of bodies (but one in any case), the oldest first.
+    std::vector<QueuedReading> oldest(size_t count, size_t bytes_max);
+
+    // Forgets readings, in any order. When this returns false they may come back after a restart.
+    bool settle(const std::vector<uint32_t> &sequences);
+
+    size_t length() const { return entries_.size(); }
+    // Readings that had to go for newer ones since `open`.
+    size_t dropped() const { return dropped_; }
+
+private:
+    struct Entry {
+        uint32_t sequence;
+        uint32_t offset; // of the record
+        uint32_t length; // of the whole record
+    };
+
+    bool append_record(uint8_t type, const std::string &payload);
+    bool compact();
+    bool compact_if_worthwhile();
+    void forget(const std::vector<uint32_t> &sequences);
+    bool load(const Entry &entry, QueuedReading &reading);
+
+    Storage &storage_;
+    QueueLimits limits_;
+    std::deque<Entry> entries_;
+    uint32_t next_sequence_ = 1;
+    size_t log_bytes_ = 0;
+    size_t live_bytes_ = 0;
+    size_t dropped_ = 0;
+};
+
+} // namespace homeport

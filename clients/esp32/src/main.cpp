@@ -1,0 +1,209 @@
+// A sensor that keeps its readings in flash until Homeport has them. What does not need the hardware is in lib/homeport_core.
+
+#include <Arduino.h>
+#include <HTTPClient.h>
+#include <LittleFS.h>
+#include <WiFi.h>
+#include <WiFiClientSecure.h>
+#include <esp_mac.h>
+#include <esp_random.h>
+#include <sys/time.h>
+
+#include "config.h"
+#include "delivery.h"
+#include "json.h"
+#include "littlefs_storage.h"
+#include "queue.h"
+#include "retry.h"
+
+using namespace homeport;
+
+static const char *const FIRMWARE_VERSION = "1.0.0";
+static const char *const DEAD_LETTERS = "/rejected.log";
+static const char *const OLD_DEAD_LETTERS = "/rejected.old";
+static const size_t DEAD_LETTERS_BYTES_MAX = 32 * 1024;
+static const int MOISTURE_PIN = 34;
+static const uint32_t SAMPLE_EVERY_MS = 5000;
+static const uint32_t WINDOW_MS = 300000;
+static const uint32_t HTTP_TIMEOUT_MS = 20000;
+// A request must fit into memory beside TLS.
+static const size_t REQUEST_READINGS = 20;
+static const size_t REQUEST_BYTES_MAX = 8 * 1024;
+// 2024-01-01: a clock that shows less has not been set.
+static const int64_t CLOCK_SET_AFTER_MS = 1704067200000LL;
+
+static LittleFsStorage storage;
+static Queue queue(storage);
+static RetryPolicy retry;
+static Identity identity;
+static WiFiClientSecure tls;
+static bool is_registered = false;
+static uint32_t attempt_at_ms = 0;
+
+// The averages of one window. A value that never was a number stays out of the reading.
+struct Average {
+    double sum = 0;
+    uint32_t count = 0;
+
+    void add(double value) {
+        if (isfinite(value)) {
+            sum += value;
+            count += 1;
+        }
+    }
+    double mean() const { return count == 0 ? NAN : sum / count; }
+};
+
+static Average chip_temperature;
+static Average moisture;
+static int64_t window_start_ms = 0;
+static uint32_t sample_at_ms = 0;
+
+static int64_t now_ms() {
+    timeval now;
+    gettimeofday(&now, nullptr);
+    return static_cast<int64_t>(now.tv_sec) * 1000 + now.tv_usec / 1000;
+}
+
+// Millis overflow after 49 days; the difference does not.
+static bool is_due(uint32_t at_ms) { return static_cast<int32_t>(millis() - at_ms) >= 0; }
+
+static std::string mac_address() {
+    uint8_t mac[6];
+    esp_read_mac(mac, ESP_MAC_WIFI_STA);
+    char text[18];
+    snprintf(text, sizeof text, "%02X:%02X:%02X:%02X:%02X:%02X", mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
+    return text;
+}
+
+// A UUID of version 4. It is drawn after the radio is on, which is where the chip's randomness comes from.
+static std::string random_uuid() {
+    uint8_t bytes[16];
+    esp_fill_random(bytes, sizeof bytes);
+    bytes[6] = (bytes[6] & 0x0F) | 0x40;
+    bytes[8] = (bytes[8] & 0x3F) | 0x80;
+    std::string text;
+    for (int at = 0; at < 16; ++at) {
+        char digits[4];
+        snprintf(digits, sizeof digits, at == 4 || at == 6 || at == 8 || at == 10 ? "-%02x" : "%02x", bytes[at]);
+        text += digits;
+    }
+    return text;
+}
+
+static Response post(const char *path, const std::string &body) {
+    Response response;
+    HTTPClient http;
+    http.setTimeout(HTTP_TIMEOUT_MS);
+    http.setConnectTimeout(HTTP_TIMEOUT_MS);
+    if (!http.begin(tls, String(HOMEPORT_URL) + path)) {
+        return response;
+    }
+    const char *wanted[] = {"Retry-After"};
+    http.collectHeaders(wanted, 1);
+    http.addHeader("Content-Type", "application/json");
+    http.addHeader("X-API-Key", HOMEPORT_API_KEY);
+    response.status = http.POST(reinterpret_cast<uint8_t *>(const_cast<char *>(body.data())), body.size());
+    if (response.status > 0) {
+        response.retry_after_secs = http.header("Retry-After").toInt();
+        response.body = http.getString().c_str();
+    }
+    http.end();
+    return response;
+}
+
+// Kept for whoever looks after the device; the older half goes when the file is full.
+static void keep_dead_letter(const QueuedReading &reading, const std::string &code) {
+    if (storage.size(DEAD_LETTERS) > DEAD_LETTERS_BYTES_MAX) {
+        storage.replace(DEAD_LETTERS, OLD_DEAD_LETTERS);
+    }
+    std::string line = code + " " + reading.body + "\n";
+    storage.append(DEAD_LETTERS, reinterpret_cast<const uint8_t *>(line.data()), line.size());
+    Serial.printf("rejected: %s\n", line.c_str());
+}
+
+static void sample() {
+    if (!is_due(sample_at_ms)) {
+        return;
+    }
+    sample_at_ms = millis() + SAMPLE_EVERY_MS;
+    chip_temperature.add(temperatureRead());
+    moisture.add(100.0 * (4095 - analogRead(MOISTURE_PIN)) / 4095);
+}
+
+// Ends a window and puts its averages into the queue. Before the clock is set there are no windows: a reading without a time
+// would be worth nothing.
+static void end_window() {
+    int64_t now = now_ms();
+    if (now < CLOCK_SET_AFTER_MS) {
+        return;
+    }
+    if (window_start_ms == 0 || now < window_start_ms) {
+        window_start_ms = now;
+        chip_temperature = moisture = Average();
+        return;
+    }
+    if (now - window_start_ms < WINDOW_MS) {
+        return;
+    }
+    Window window{window_start_ms, now};
+    std::string body = reading_json(identity, window,
+                                    {{"chip_temp_c", chip_temperature.mean()}, {"soil_moisture_pct", moisture.mean()}},
+                                    {{"chip", chip_temperature.count > 0}, {"soil_moisture", moisture.count > 0}});
+    if (!queue.push(batch_id(identity, window), body)) {
+        // The window goes on and is tried again with the next sample.
+        Serial.println("flash takes no reading");
+        return;
+    }
+    window_start_ms = now;
+    chip_temperature = moisture = Average();
+}
+
+static void deliver_oldest() {
+    if (WiFi.status() != WL_CONNECTED || now_ms() < CLOCK_SET_AFTER_MS || !is_due(attempt_at_ms)) {
+        return;
+    }
+    Response response;
+    Outcome outcome = Outcome::Again;
+    if (!is_registered) {
+        response = post("/v1/sensors/register", registration_json(identity, {"chip", "soil_moisture"}));
+        is_registered = response.status == 200;
+    }
+    if (is_registered) {
+        auto send = [](const std::string &body) { return post("/v1/sensors/data", body); };
+        outcome = deliver(queue, REQUEST_READINGS, REQUEST_BYTES_MAX, send, keep_dead_letter, response);
+    }
+    if (outcome == Outcome::Empty || outcome == Outcome::Delivered) {
+        retry.succeeded();
+        attempt_at_ms = millis() + (outcome == Outcome::Empty ? SAMPLE_EVERY_MS : 0);
+        return;
+    }
+    uint32_t wait_ms = retry.failed_ms(esp_random(), response.retry_after_secs);
+    Serial.printf("no success (%d), next attempt in %u ms, %u readings wait\n", response.status, wait_ms,
+                  static_cast<unsigned>(queue.length()));
+    attempt_at_ms = millis() + wait_ms;
+}
+
+void setup() {
+    Serial.begin(115200);
+    // Formats only what is no file system: a queue that is there is never thrown away.
+    if (!LittleFS.begin(true) || !queue.open()) {
+        Serial.println("flash cannot be used; restarting");
+        delay(10000);
+        ESP.restart();
+    }
+    WiFi.mode(WIFI_STA);
+    WiFi.setAutoReconnect(true);
+    WiFi.begin(WIFI_SSID, WIFI_PASSWORD);
+    tls.setCACert(HOMEPORT_CA_CERTIFICATE);
+    configTime(0, 0, "pool.ntp.org", "time.nist.gov");
+    identity = Identity{mac_address(), random_uuid(), FIRMWARE_VERSION};
+    Serial.printf("%s, %u readings wait\n", identity.hardware_id.c_str(), static_cast<unsigned>(queue.length()));
+}
+
+void loop() {
+    sample();
+    end_window();
+    deliver_oldest();
+    delay(10);
+}

@@ -1,0 +1,22 @@
+"""Sends sensor readings to Homeport and loses none of them. Needs nothing but Python's standard library."""
+
+from .buffer import Buffer, BufferFull, DeadLetter, WhenFull
+from .client import Client, Refused, Unavailable
+from .reading import Capabilities, Device, Reading
+from .retry import RetryPolicy
+from .sender import Sender
+
+__all__ = [
+    "Buffer",
+    "BufferFull",
+    "Capabilities",
+    "Client",
+    "DeadLetter",
+    "Device",
+    "Reading",
+    "Refused",
+    "RetryPolicy",
+    "Sender",
+    "Unavailable",
+    "WhenFull",
+]

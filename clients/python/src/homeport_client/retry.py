@@ -1,0 +1,30 @@
+"""How long to wait before trying again."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from typing import Optional
+
+# A server that asks for more is asked again all the same.
+RETRY_AFTER_SECS_MAX = 300.0
+
+
+@dataclasses.dataclass
+class RetryPolicy:
+    """Doubles with every failure in a row, with jitter, so that devices that failed together do not come back together."""
+
+    first_secs: float = 1.0
+    longest_secs: float = 300.0
+    random: random.Random = dataclasses.field(default_factory=random.Random)
+    _failures: int = 0
+
+    def succeeded(self) -> None:
+        self._failures = 0
+
+    def failed(self, retry_after_secs: Optional[float] = None) -> float:
+        """The wait in seconds; never shorter than what the server asked for."""
+        longest = min(self.first_secs * 2.0 ** min(self._failures, 30), self.longest_secs)
+        self._failures += 1
+        wait = longest * self.random.uniform(0.5, 1.0)
+        return wait + min(max(retry_after_secs or 0.0, 0.0), RETRY_AFTER_SECS_MAX)

@@ -1,0 +1,77 @@
+//! Where the server of a data directory can be reached, kept in the directory while it runs, so that
+//! commands find it.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+
+use anyhow::Context as _;
+
+use crate::config::Url;
+
+const FILE: &str = "address";
+
+/// Writes the address that the server listens on.
+pub(crate) fn write(data_dir: &Path, listening: SocketAddr) -> anyhow::Result<()> {
+    let path = data_dir.join(FILE);
+    let unfinished = data_dir.join("address.new");
+    fs::write(&unfinished, format!("http://{}\n", reachable(listening)))
+        .and_then(|()| fs::rename(&unfinished, &path))
+        .with_context(|| format!("writing {}", path.display()))
+}
+
+/// Removes what a server left that was killed.
+///
+/// IMPORTANT: called with the directory's lock held and before anything else: a command that finds
+/// the directory locked sends the admin token to the address, which must not be an old one where
+/// somebody else listens now.
+pub(crate) fn forget(data_dir: &Path) -> anyhow::Result<()> {
+    let path = data_dir.join(FILE);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("removing {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The address of the server of a directory, if one wrote it.
+pub(crate) fn read(data_dir: &Path) -> Option<Url> {
+    let text = fs::read_to_string(data_dir.join(FILE)).ok()?;
+    text.trim().parse().ok()
+}
+
+/// Every address of this machine is listened on: this machine reaches it by its own.
+fn reachable(listening: SocketAddr) -> SocketAddr {
+    let ip = match listening.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listening.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_read_back_until_it_is_forgotten() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let read = || read(directory.path()).map(|url| url.to_string());
+        assert_eq!(read(), None);
+        for (listening, expected) in [
+            ("0.0.0.0:81", "http://127.0.0.1:81"),
+            ("[::]:82", "http://[::1]:82"),
+            ("10.0.0.7:83", "http://10.0.0.7:83"),
+        ] {
+            let listening = listening.parse().expect("an address");
+            write(directory.path(), listening).expect("written");
+            assert_eq!(read().as_deref(), Some(expected));
+        }
+        forget(directory.path()).expect("removed");
+        forget(directory.path()).expect("nothing there");
+        assert_eq!(read(), None);
+    }
+}

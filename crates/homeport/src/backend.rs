@@ -1,0 +1,111 @@
+//! Opening the store that the settings choose.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use homeport_engine::{Durability, Engine, Options};
+use homeport_remote::{Remote, TableOptions};
+use homeport_store::{ChangeFeed, Store, SystemClock};
+
+use crate::config::{DurabilityWord, Settings, StoreKind, StoreSettings};
+
+const MEBIBYTE: u64 = 1024 * 1024;
+
+/// A store that is open.
+pub(crate) struct Backend {
+    pub(crate) store: Arc<dyn Store>,
+    /// What happened to its items, where that can be followed.
+    pub(crate) feed: Option<Arc<dyn ChangeFeed>>,
+    /// The embedded engine, when that is the store.
+    pub(crate) engine: Option<Engine>,
+}
+
+impl Backend {
+    /// Opens the chosen store to serve it.
+    pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Self> {
+        match settings.store.kind {
+            StoreKind::Embedded => {
+                let path = settings.data.dir.clone();
+                let options = engine_options(&settings.store);
+                let open = move || Engine::open(path, options);
+                Ok(Self::embedded(tokio::task::spawn_blocking(open).await??))
+            }
+            StoreKind::Dynamodb => {
+                let remote = open_remote(&settings.store).await?;
+                let backend = Self {
+                    store: Arc::clone(&remote) as _,
+                    feed: Some(remote),
+                    engine: None,
+                };
+                // Secrets are kept on this machine whatever the store is.
+                std::fs::create_dir_all(&settings.data.dir)
+                    .with_context(|| format!("making {}", settings.data.dir.display()))?;
+                Ok(backend)
+            }
+        }
+    }
+
+    pub(crate) fn embedded(engine: Engine) -> Self {
+        Self {
+            store: Arc::new(engine.clone()),
+            feed: Some(Arc::new(engine.clone())),
+            engine: Some(engine),
+        }
+    }
+
+    /// Closes the store: what is still held is let go.
+    pub(crate) async fn close(self) -> anyhow::Result<()> {
+        tokio::task::spawn_blocking(move || drop(self))
+            .await
+            .context("closing the store")
+    }
+}
+
+/// Options for work on a directory that is done in a moment.
+pub(crate) fn brief_options() -> Options {
+    Options {
+        background_sweep: false,
+        ..Options::default()
+    }
+}
+
+/// Refuses a directory that is not there: only serving and restoring make one.
+pub(crate) fn must_exist(data_dir: &Path) -> anyhow::Result<()> {
+    if !data_dir.is_dir() {
+        bail!("there is no data directory at {}", data_dir.display());
+    }
+    Ok(())
+}
+
+fn engine_options(settings: &StoreSettings) -> Options {
+    Options {
+        durability: match settings.durability {
+            DurabilityWord::Sync => Durability::Sync,
+            DurabilityWord::Relaxed => Durability::Relaxed,
+        },
+        cache_bytes: settings.cache_mib.get() * MEBIBYTE,
+        ..Options::default()
+    }
+}
+
+/// Opens Amazon DynamoDB. This is the only place that does.
+async fn open_remote(settings: &StoreSettings) -> anyhow::Result<Arc<Remote>> {
+    let settings = homeport_remote::Settings {
+        endpoint_url: settings.endpoint_url.as_ref().map(ToString::to_string),
+        region: settings.region.clone(),
+        // Who asks is for AWS's own settings to say: environment, profile or machine.
+        access_key: None,
+        tables: TableOptions {
+            point_in_time_recovery: settings.point_in_time_recovery,
+            kms_key_id: settings.kms_key_id.clone(),
+            stream: None,
+            tags: settings.tags.0.iter().cloned().collect(),
+            deletion_protection: settings.deletion_protection,
+        },
+    };
+    let remote = Remote::connect(settings, Arc::new(SystemClock))
+        .await
+        .context("reaching Amazon DynamoDB")?;
+    Ok(Arc::new(remote))
+}

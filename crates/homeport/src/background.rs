@@ -1,0 +1,75 @@
+//! Work that goes on beside requests: the record store's, push's, and reactions on changes.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use homeport_server::{AppState, Expo};
+use homeport_store::SystemClock;
+use homeport_systems::chargers::DailyReaction;
+use homeport_systems::push::Worker;
+use homeport_systems::reactions::{Reaction, Reactions};
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::backend::Backend;
+use crate::config::Settings;
+
+/// Ends when everything is to stop.
+type BoxFuture = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// All of it, as long as it runs.
+pub(crate) struct Background {
+    records: JoinHandle<()>,
+    push: JoinHandle<()>,
+    // Dropped while they run: whoever follows next goes on from their positions.
+    reactions: JoinSet<()>,
+}
+
+impl Background {
+    /// Starts everything that the store allows. `stop` ends what has to come to an end by itself.
+    pub(crate) fn start(
+        backend: &Backend,
+        state: &AppState,
+        settings: &Settings,
+        stop: impl Fn() -> BoxFuture,
+    ) -> Self {
+        let records = state.records.clone();
+        let expo = Expo::new(
+            settings.push.expo_url.to_string(),
+            (settings.push.expo_access_token.as_ref()).map(|token| token.reveal().to_owned()),
+        );
+        let push = Worker::new(state.push.clone(), Arc::new(expo));
+        let mut reactions = JoinSet::new();
+        if let Some(feed) = &backend.feed {
+            let following = Reactions::new(
+                Arc::clone(&backend.store),
+                Arc::clone(feed),
+                Arc::new(SystemClock),
+            );
+            for reaction in all_reactions(state) {
+                let following = following.clone();
+                reactions.spawn(async move { following.follow(reaction).await });
+            }
+        }
+        Self {
+            records: {
+                let stop = stop();
+                tokio::spawn(async move { records.run_until(stop).await })
+            },
+            push: tokio::spawn(push.run_until(stop())),
+            reactions,
+        }
+    }
+
+    /// Waits for what ends by itself and ends the rest.
+    pub(crate) async fn end(mut self) -> anyhow::Result<()> {
+        self.reactions.shutdown().await;
+        self.records
+            .await
+            .context("ending the record store's background work")?;
+        self.push.await.context("ending push's worker")
+    }
+}
+
+fn all_reactions(state: &AppState) -> Vec<Arc<dyn Reaction>> {
+    vec![Arc::new(DailyReaction::new(state.chargers.clone()))]
+}

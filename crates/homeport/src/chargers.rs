@@ -1,0 +1,121 @@
+//! `homeport chargers`: migration and rebuilding, on a data directory that nobody serves.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use homeport_engine::Engine;
+use homeport_store::{Clock as _, Store, SystemClock};
+use homeport_systems::chargers::migration::{Migration, Stage};
+use homeport_systems::chargers::{Chargers, schema};
+use homeport_systems::time::EpochMillis;
+
+use crate::arguments::{ChargersCommand, MigrateArguments, RebuildArguments};
+use crate::maintenance::open_existing;
+
+/// Days that are counted between two lines of progress.
+const REBUILD_DAYS_AT_ONCE: usize = 10_000;
+/// Steps between two lines of progress.
+const STEPS_PER_LINE: usize = 100;
+
+pub(crate) async fn run(command: ChargersCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        ChargersCommand::Migrate(asked) => migrate(asked).await,
+        ChargersCommand::Rebuild(asked) => rebuild(asked).await,
+    }
+}
+
+async fn migrate(asked: MigrateArguments) -> anyhow::Result<ExitCode> {
+    let engine = open_existing(&crate::begin(&asked.flags)?)?;
+    let store: Arc<dyn Store> = Arc::new(engine.clone());
+    let now = EpochMillis(SystemClock.now_ms());
+    let mut migration = Migration::start(store, now, asked.dry_run).await?;
+    if asked.restart {
+        migration.restart();
+    }
+    let stage = migration.progress().stage;
+    if stage != Stage::Devices {
+        println!("going on at: {}", stage.name());
+    }
+    let mut steps: usize = 0;
+    while migration.step().await? {
+        steps += 1;
+        if steps.is_multiple_of(STEPS_PER_LINE) {
+            println!("{}", summary(&migration));
+        }
+    }
+    println!("{}", summary(&migration));
+    for description in migration.descriptions() {
+        println!("- {description}");
+    }
+    if asked.dry_run {
+        for table in &asked.delete_table {
+            println!("would delete the table {table}");
+        }
+        println!("dry run: nothing was written");
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !migration.is_complete() {
+        println!("NOT complete: see above; no table was deleted");
+        return Ok(ExitCode::FAILURE);
+    }
+    println!("complete: every old item was read back from the new tables");
+    for table in &asked.delete_table {
+        delete(&engine, table).await?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn summary(migration: &Migration) -> String {
+    let progress = migration.progress();
+    let counts = progress.counts;
+    format!(
+        "{}: {} devices, {} events, {} states, {} days; {} refused, {} verified, {} missing",
+        progress.stage.name(),
+        counts.devices,
+        counts.events,
+        counts.states,
+        counts.daily,
+        counts.refused,
+        counts.verified,
+        counts.missing
+    )
+}
+
+async fn delete(engine: &Engine, table: &str) -> anyhow::Result<()> {
+    if !engine.table_names().iter().any(|name| name == table) {
+        println!("there is no table {table}");
+        return Ok(());
+    }
+    engine
+        .delete_table(table)
+        .await
+        .with_context(|| format!("deleting {table}"))?;
+    println!("deleted the table {table}");
+    Ok(())
+}
+
+async fn rebuild(asked: RebuildArguments) -> anyhow::Result<ExitCode> {
+    let engine = open_existing(&crate::begin(&asked.flags)?)?;
+    engine.ensure_tables(&schema::tables()).await?;
+    let chargers = Chargers::new(Arc::new(engine), Arc::new(SystemClock));
+    let device = asked.device.as_ref().map(|device| device.sc_id());
+    let (mut days, mut cursor) = (0, None);
+    loop {
+        let rebuilt = chargers
+            .rebuild(
+                device.as_ref(),
+                asked.from,
+                asked.to,
+                REBUILD_DAYS_AT_ONCE,
+                cursor,
+            )
+            .await?;
+        days += rebuilt.days;
+        println!("{days} days counted");
+        cursor = rebuilt.next;
+        if cursor.is_none() {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Every setting there is, declared once. `docs/configuration.md` is printed from this file.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use crate::config::layers::{ConfigError, Values};
+use crate::config::setting::{Concern, concern};
+use crate::config::value::{Secret, Tags, Url, Whole, words};
+
+concern! {
+    /// Where things are kept on this machine.
+    Data ["data"] {
+        /// Where the data and the server's secrets are kept
+        dir: PathBuf = Some("data"), flag "data-dir" DIR;
+    }
+}
+
+concern! {
+    /// The store behind all systems: in the data directory, or Amazon DynamoDB.
+    Store ["store"] {
+        /// Which store is used
+        kind: StoreKind = Some("embedded"), flag "store" STORE;
+        /// Embedded store: when a write is acknowledged
+        durability: DurabilityWord = Some("sync"), flag "durability" DURABILITY;
+        /// Embedded store: memory for data read from disk, in MiB
+        cache_mib: Whole<1, 1_048_576> = Some("64"), flag "cache-mib" MIB;
+        /// Amazon DynamoDB: the address to ask instead of AWS's own
+        endpoint_url: Option<Url> = None, flag "store-endpoint-url" URL;
+        /// Amazon DynamoDB: the region; unless given, the one that AWS's own settings name
+        region: Option<String> = None, flag "store-region" REGION;
+        /// Amazon DynamoDB: whether tables are made with point-in-time recovery
+        point_in_time_recovery: bool = Some("true"), flag "store-point-in-time-recovery" BOOLEAN;
+        /// Amazon DynamoDB: the KMS key that tables are encrypted with; unless given, a key that AWS owns
+        kms_key_id: Option<String> = None, flag "store-kms-key-id" KEY;
+        /// Amazon DynamoDB: whether tables are made so that they cannot be deleted until this is switched off
+        deletion_protection: bool = Some("false"), flag "store-deletion-protection" BOOLEAN;
+        /// Amazon DynamoDB: tags of the tables, written name=value,name=value
+        tags: Tags = None, flag "store-tags" TAGS;
+    }
+}
+
+concern! {
+    /// The HTTP interface for devices and people.
+    Http ["http"] {
+        /// Where devices and people are served over HTTP
+        listen: SocketAddr = Some("127.0.0.1:8080"), flag "http-listen" ADDRESS;
+        /// Connections that are served at one time; more wait to be accepted
+        connections: Whole<1, 1_000_000> = Some("4096"), flag "http-connections" COUNT;
+        /// How long a connection may be silent, and how long the headers of a request may take, in seconds
+        idle_timeout_secs: Whole<1, 86_400> = Some("120"), flag "http-idle-timeout-secs" SECONDS;
+    }
+}
+
+concern! {
+    /// Operators, who manage keys and devices.
+    Admin ["admin"] {
+        /// The token of operators; made on the first start unless given
+        token: Option<Secret> = None, flag "admin-token" TOKEN;
+    }
+}
+
+concern! {
+    /// The keys that devices prove themselves with.
+    ApiKeys ["api_keys"] {
+        /// What is hashed with every API key; made on the first start unless given
+        pepper: Option<Secret> = None, flag "api-key-pepper" SECRET, variable "API_KEY_PEPPER";
+        /// Requests a second that one API key may make
+        rate_per_second: Whole<1, 1_000_000> = Some("1000"), flag "rate-per-second" REQUESTS;
+    }
+}
+
+concern! {
+    /// Sensors and their readings.
+    Sensors ["sensors"] {
+        /// How long readings are kept, in days; 0 keeps them for ever
+        reading_retention_days: Whole<0, 36_500> = Some("90"), flag "reading-retention-days" DAYS;
+        /// How often data moves a device's time of last activity, at most, in seconds
+        last_seen_every_secs: Whole<0, 86_400> = Some("60"), flag "last-seen-every-secs" SECONDS;
+    }
+}
+
+concern! {
+    /// The record store.
+    Records ["records"] {
+        /// The record store's table
+        table: String = Some("awsh-recordstore-dev"), flag "records-table" TABLE;
+    }
+}
+
+concern! {
+    /// Push: devices of app users and notifications to them.
+    Push ["push"] {
+        /// The table of device tokens
+        table: String = Some("photoeditor-dev-device-tokens"), flag "push-table" TABLE;
+        /// Where Expo's push service is
+        expo_url: Url = Some("https://exp.host"), flag "push-expo-url" URL;
+        /// The access token for Expo's push service, where the Expo project asks for one
+        expo_access_token: Option<Secret> = None, flag "push-expo-access-token" TOKEN;
+        /// Notifications that may be accepted and not finished at one time; more are refused
+        outbox_max: Whole<1, 100_000_000> = Some("100000"), flag "push-outbox-max" COUNT;
+        /// Messages that are sent to Expo within any second, at most; Expo takes fewer than 600 of a project
+        rate_per_second: Whole<1, 599> = Some("500"), flag "push-rate-per-second" MESSAGES;
+        /// How long after sending a receipt is asked for, in seconds
+        receipt_delay_secs: Whole<1, 86_400> = Some("900"), flag "push-receipt-delay-secs" SECONDS;
+    }
+}
+
+concern! {
+    /// App users, who prove themselves with a JWT.
+    Users ["users"] {
+        /// What signs their tokens; a token that names another algorithm is refused
+        jwt_algorithm: JwtAlgorithm = Some("HS256"), flag "user-jwt-algorithm" ALGORITHM;
+        /// HS256: the secret, at least 32 characters; made on the first start unless given
+        jwt_secret: Option<Secret> = None, flag "user-jwt-secret" SECRET;
+        /// RS256 and ES256: a file with the public keys, as a JWKS
+        jwks_file: Option<PathBuf> = None, flag "user-jwks-file" FILE;
+        /// RS256 and ES256: an address with the public keys, as a JWKS
+        jwks_url: Option<Url> = None, flag "user-jwks-url" URL;
+        /// The iss that tokens must have; any unless given
+        jwt_issuer: Option<String> = None, flag "user-jwt-issuer" ISSUER;
+        /// The aud that tokens must have; any unless given
+        jwt_audience: Option<String> = None, flag "user-jwt-audience" AUDIENCE;
+        /// How far the clocks of server and issuer may be apart, in seconds
+        jwt_leeway_secs: Whole<0, 300> = Some("30"), flag "user-jwt-leeway-secs" SECONDS;
+    }
+}
+
+concern! {
+    /// DynamoDB's own protocol, served over the embedded store.
+    Dynamodb ["dynamodb"] {
+        /// Where DynamoDB's protocol is served; without an access key only on this machine
+        listen: SocketAddr = Some("127.0.0.1:8000"), flag "dynamodb-listen" ADDRESS;
+        /// The region in ARNs
+        region: String = Some("us-east-1"), flag "dynamodb-region" REGION;
+        /// The access key id that requests must be signed with
+        access_key_id: Option<String> = None, flag "dynamodb-access-key-id" ID;
+        /// Its secret; better given in the environment than on the command line
+        secret_access_key: Option<Secret> = None, flag "dynamodb-secret-access-key" SECRET;
+        /// Connections that are served at one time; more wait to be accepted
+        connections: Whole<1, 1_000_000> = Some("1024"), flag "dynamodb-connections" COUNT;
+        /// How long a connection may be silent, and how long the headers of a request may take, in seconds
+        idle_timeout_secs: Whole<1, 86_400> = Some("120"), flag "dynamodb-idle-timeout-secs" SECONDS;
+    }
+}
+
+concern! {
+    /// What is written to standard error.
+    Logs ["logs"] {
+        /// How much is logged: a level, or levels by module, like info,homeport_server=debug
+        filter: String = Some("info,fjall=warn,lsm_tree=warn"), flag "log" FILTER;
+        /// How a line looks
+        format: LogFormat = Some("pretty"), flag "log-format" FORMAT;
+    }
+}
+
+words! {
+    /// Which store is used.
+    StoreKind {
+        /// In the data directory
+        Embedded = "embedded",
+        /// Amazon DynamoDB
+        Dynamodb = "dynamodb",
+    }
+}
+
+words! {
+    /// When a write is acknowledged.
+    DurabilityWord {
+        /// When it is on disk: it survives a power cut
+        Sync = "sync",
+        /// When the operating system has it, which writes it to disk every 50 ms: a power cut may take the last moments with it
+        Relaxed = "relaxed",
+    }
+}
+
+words! {
+    /// What signs the tokens of app users.
+    JwtAlgorithm {
+        /// A secret that issuer and server share
+        Hs256 = "HS256",
+        /// RSA keys of the issuer
+        Rs256 = "RS256",
+        /// Keys of the issuer on the curve P-256
+        Es256 = "ES256",
+    }
+}
+
+words! {
+    /// How a line of the log looks.
+    LogFormat {
+        /// For people
+        Pretty = "pretty",
+        /// One JSON object a line, for programs
+        Json = "json",
+    }
+}
+
+/// Lists the concerns once, for the struct of all settings and for those who go through them.
+macro_rules! all {
+    ($($field:ident: $concern:ident,)+) => {
+        /// The effective configuration.
+        #[derive(Debug, Clone)]
+        pub(crate) struct Settings {
+            $(pub(crate) $field: $concern,)+
+        }
+
+        /// All concerns, in the order in which documents show them.
+        pub(crate) const CONCERNS: &[&Concern] = &[$(&$concern::CONCERN),+];
+
+        impl Settings {
+            /// Turns the layers' texts into values.
+            ///
+            /// # Errors
+            /// The first value that cannot be, with the place where it was given.
+            pub(crate) fn read(values: &Values) -> Result<Self, ConfigError> {
+                let settings = Self { $($field: $concern::read(values)?,)+ };
+                settings.check()?;
+                Ok(settings)
+            }
+        }
+    };
+}
+
+all! {
+    data: Data,
+    store: Store,
+    http: Http,
+    admin: Admin,
+    api_keys: ApiKeys,
+    sensors: Sensors,
+    push: Push,
+    users: Users,
+    records: Records,
+    dynamodb: Dynamodb,
+    logs: Logs,
+}
+
+impl Settings {
+    /// Checks what no single setting can tell.
+    fn check(&self) -> Result<(), ConfigError> {
+        let both = [
+            self.dynamodb.access_key_id.is_some(),
+            self.dynamodb.secret_access_key.is_some(),
+        ];
+        if both[0] != both[1] {
+            return Err(ConfigError::Together(
+                "dynamodb.access_key_id and dynamodb.secret_access_key must be given together",
+            ));
+        }
+        let users = &self.users;
+        let key_sets =
+            usize::from(users.jwks_file.is_some()) + usize::from(users.jwks_url.is_some());
+        match users.jwt_algorithm {
+            JwtAlgorithm::Hs256 if key_sets > 0 => {
+                return Err(ConfigError::Together(
+                    "users.jwks_file and users.jwks_url are for users.jwt_algorithm RS256 or ES256",
+                ));
+            }
+            JwtAlgorithm::Rs256 | JwtAlgorithm::Es256
+                if key_sets != 1 || users.jwt_secret.is_some() =>
+            {
+                return Err(ConfigError::Together(
+                    "users.jwt_algorithm RS256 or ES256 needs one of users.jwks_file and users.jwks_url, and no users.jwt_secret",
+                ));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,211 @@
+//! Asking for everything back, and comparing it with what the devices know.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use tokio::sync::Mutex;
+use tokio::task::JoinSet;
+
+use super::Run;
+use super::device::{Ledger, Standing};
+use super::dice::Dice;
+use super::fleet::{Found, Page};
+use super::patient;
+use super::tally::Verdict;
+
+/// Devices that are read at one time; more would only wait for connections.
+const READERS: usize = 16;
+/// Between two looks at statistics that are behind.
+const COUNT_PAUSE: Duration = Duration::from_millis(200);
+
+pub(super) async fn all(run: &Arc<Run>, ledgers: Vec<Ledger>) -> anyhow::Result<Verdict> {
+    let queue = Arc::new(Mutex::new(ledgers));
+    let mut readers = JoinSet::new();
+    for _ in 0..READERS {
+        let (run, queue) = (Arc::clone(run), Arc::clone(&queue));
+        readers.spawn(async move {
+            let mut total = Verdict::default();
+            loop {
+                let Some(ledger) = queue.lock().await.pop() else {
+                    return anyhow::Ok(total);
+                };
+                total.add(device(&run, &ledger).await?);
+                run.tally.devices_read.add(1);
+            }
+        });
+    }
+    let mut total = Verdict::default();
+    while let Some(read) = readers.join_next().await {
+        total.add(read.context("a reader's task ended early")??);
+    }
+    Ok(total)
+}
+
+async fn device(run: &Run, ledger: &Ledger) -> anyhow::Result<Verdict> {
+    let mut seen = vec![0_u32; ledger.standings.len()];
+    let mut altered = 0;
+    let mut cursor = None;
+    loop {
+        let page = page(run, ledger.device, cursor.as_deref()).await?;
+        for found in page.found {
+            let window = match found {
+                Found::Intact(window) => window,
+                Found::Altered(window) => {
+                    altered += 1;
+                    window
+                }
+                Found::Foreign => continue,
+            };
+            run.tally.read_back.add(1);
+            if let Some(count) = seen.get_mut(window as usize) {
+                *count += 1;
+            }
+        }
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    let there = seen.iter().map(|count| u64::from(*count)).sum();
+    let uncounted = u64::from(!is_counted(run, ledger.device, there).await?);
+    Ok(Verdict {
+        altered,
+        uncounted,
+        ..compare(ledger, &seen, run.fleet.keeps_repeats())
+    })
+}
+
+/// What it means that the messages were seen so often. Where repeats are kept, a message may be
+/// there as often as it was sent.
+fn compare(ledger: &Ledger, seen: &[u32], keeps_repeats: bool) -> Verdict {
+    let mut verdict = Verdict::default();
+    let known = ledger.standings.iter().zip(&ledger.sent);
+    for ((standing, sent), count) in known.zip(seen) {
+        match (standing, count) {
+            (Standing::Confirmed, 0) => verdict.missing += 1,
+            (_, 2..) if keeps_repeats && count <= sent => {
+                verdict.stored_again += u64::from(*count) - 1;
+            }
+            (_, 2..) => verdict.repeated += 1,
+            (Standing::Open, 1) => verdict.unconfirmed += 1,
+            _ => {}
+        }
+        if *standing == Standing::Open {
+            verdict.unanswered += 1;
+        }
+    }
+    verdict
+}
+
+async fn page(run: &Run, device: u32, cursor: Option<&str>) -> anyhow::Result<Page> {
+    let mut dice = Dice::new([run.plan.seed, u64::from(device), 2]);
+    let credential = run.keys.for_reading(device);
+    let call = || run.fleet.page(device, cursor);
+    let answer = patient::ask(&run.client, credential, &run.plan, &mut dice, call).await;
+    let answer = answer.with_context(|| format!("reading device {device}"))?;
+    Ok(run.fleet.read_page(device, &answer)?)
+}
+
+/// Waits for the server to count what is there: it does so after it has answered.
+async fn is_counted(run: &Run, device: u32, there: u64) -> anyhow::Result<bool> {
+    if run.fleet.statistics(device).is_none() {
+        return Ok(true);
+    }
+    let deadline = Instant::now() + run.plan.patience;
+    let mut dice = Dice::new([run.plan.seed, u64::from(device), 8]);
+    let credential = run.keys.for_reading(device);
+    let call = || run.fleet.statistics(device).expect("as above");
+    loop {
+        let answer = patient::ask(&run.client, credential, &run.plan, &mut dice, call).await;
+        let answer = answer.with_context(|| format!("reading what device {device} counts"))?;
+        if run.fleet.counted(&answer)? == there {
+            return Ok(true);
+        }
+        if Instant::now() >= deadline {
+            return Ok(false);
+        }
+        tokio::time::sleep(COUNT_PAUSE).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ledger(standing: Standing, sent: u32) -> Ledger {
+        Ledger {
+            device: 0,
+            standings: vec![standing],
+            sent: vec![sent],
+        }
+    }
+
+    #[test]
+    fn where_repeats_are_kept_a_message_is_there_as_often_as_it_was_sent() {
+        let compare = |sent, seen| compare(&ledger(Standing::Confirmed, sent), &[seen], true);
+        assert_eq!(compare(3, 1), Verdict::default());
+        assert_eq!((compare(3, 3).stored_again, compare(3, 3).repeated), (2, 0));
+        assert_eq!((compare(2, 3).stored_again, compare(2, 3).repeated), (0, 1));
+        assert_eq!(compare(2, 0).missing, 1);
+    }
+
+    #[test]
+    fn what_is_confirmed_must_be_seen_once_and_nothing_twice() {
+        use Standing::{Confirmed, Expired, Open, Overwritten, Rejected};
+        for (standing, count, expected) in [
+            (Confirmed, 1, Verdict::default()),
+            (
+                Confirmed,
+                0,
+                Verdict {
+                    missing: 1,
+                    ..Verdict::default()
+                },
+            ),
+            (
+                Confirmed,
+                2,
+                Verdict {
+                    repeated: 1,
+                    ..Verdict::default()
+                },
+            ),
+            (
+                Open,
+                0,
+                Verdict {
+                    unanswered: 1,
+                    ..Verdict::default()
+                },
+            ),
+            (
+                Open,
+                1,
+                Verdict {
+                    unanswered: 1,
+                    unconfirmed: 1,
+                    ..Verdict::default()
+                },
+            ),
+            (
+                Open,
+                3,
+                Verdict {
+                    unanswered: 1,
+                    repeated: 1,
+                    ..Verdict::default()
+                },
+            ),
+            (Expired, 0, Verdict::default()),
+            (Rejected, 0, Verdict::default()),
+            (Overwritten, 1, Verdict::default()),
+        ] {
+            assert_eq!(
+                compare(&ledger(standing, count), &[count], false),
+                expected,
+                "{standing:?} {count}"
+            );
+        }
+    }
+}

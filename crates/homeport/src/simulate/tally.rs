@@ -1,0 +1,157 @@
+//! What happened in a run, counted as it happens, and what that means in the end.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::Plan;
+
+#[derive(Debug, Default)]
+pub(super) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(super) fn add(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub(super) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Counts of messages, except where another thing is named.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) made: Counter,
+    /// Each as often as it was in a request.
+    pub(super) sent: Counter,
+    pub(super) acknowledged: Counter,
+    pub(super) duplicates: Counter,
+    pub(super) expired: Counter,
+    pub(super) rejected: Counter,
+    pub(super) overwritten: Counter,
+    /// Requests whose answer the device did not see.
+    pub(super) disconnects: Counter,
+    /// Requests that had to be made again.
+    pub(super) retries: Counter,
+    pub(super) read_back: Counter,
+    /// Devices whose messages were read back.
+    pub(super) devices_read: Counter,
+}
+
+/// What reading back showed.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// Confirmed and not there.
+    pub(super) missing: u64,
+    /// There more than once.
+    pub(super) repeated: u64,
+    /// There again because it was sent again, where the server cannot know that.
+    pub(super) stored_again: u64,
+    /// Devices whose messages the server's statistics do not add up to.
+    pub(super) uncounted: u64,
+    /// There, but not as it was sent.
+    pub(super) altered: u64,
+    /// Never answered, though the device tried until its patience ended.
+    pub(super) unanswered: u64,
+    /// Not answered and there all the same, which is allowed.
+    pub(super) unconfirmed: u64,
+}
+
+impl Verdict {
+    pub(super) fn is_good(&self) -> bool {
+        let Self {
+            missing,
+            repeated,
+            altered,
+            unanswered,
+            uncounted,
+            ..
+        } = self;
+        [missing, repeated, altered, unanswered, uncounted]
+            .iter()
+            .all(|count| **count == 0)
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.missing += other.missing;
+        self.repeated += other.repeated;
+        self.stored_again += other.stored_again;
+        self.uncounted += other.uncounted;
+        self.altered += other.altered;
+        self.unanswered += other.unanswered;
+        self.unconfirmed += other.unconfirmed;
+    }
+}
+
+impl Tally {
+    /// Messages that need no more sending.
+    pub(super) fn settled(&self) -> u64 {
+        self.acknowledged.get()
+            + self.duplicates.get()
+            + self.expired.get()
+            + self.rejected.get()
+            + self.overwritten.get()
+    }
+
+    pub(super) fn summary<'a>(&'a self, plan: &'a Plan, verdict: &'a Verdict) -> Summary<'a> {
+        Summary {
+            tally: self,
+            plan,
+            verdict,
+        }
+    }
+}
+
+pub(super) struct Summary<'a> {
+    tally: &'a Tally,
+    plan: &'a Plan,
+    verdict: &'a Verdict,
+}
+
+impl fmt::Display for Summary<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            tally,
+            plan,
+            verdict,
+        } = self;
+        let lines = [
+            ("devices", u64::from(plan.devices)),
+            ("made", tally.made.get()),
+            ("sent", tally.sent.get()),
+            ("acknowledged", tally.acknowledged.get()),
+            ("duplicates", tally.duplicates.get()),
+            ("expired", tally.expired.get()),
+            ("rejected", tally.rejected.get()),
+            ("overwritten", tally.overwritten.get()),
+            ("unanswered", verdict.unanswered),
+            ("disconnects", tally.disconnects.get()),
+            ("retries", tally.retries.get()),
+            ("read back", tally.read_back.get()),
+            ("unconfirmed", verdict.unconfirmed),
+            ("missing", verdict.missing),
+            ("repeated", verdict.repeated),
+            ("stored again", verdict.stored_again),
+            ("altered", verdict.altered),
+            ("uncounted", verdict.uncounted),
+        ];
+        for (name, count) in lines {
+            writeln!(formatter, "{name:<13}{count:>12}")?;
+        }
+        formatter.write_str(match () {
+            () if verdict.missing + verdict.repeated + verdict.altered > 0 => {
+                "FAILED: something that was acknowledged is not there exactly once as it was sent"
+            }
+            () if verdict.unanswered > 0 => {
+                "FAILED: everything that was acknowledged is there exactly once, but not everything was answered"
+            }
+            () if verdict.uncounted > 0 => {
+                "FAILED: everything that was acknowledged is there exactly once, but the statistics do not have all of it"
+            }
+            () if verdict.stored_again > 0 => {
+                "everything that was acknowledged is there; what was sent again after a lost answer is there again"
+            }
+            () => "everything that was acknowledged is there exactly once",
+        })
+    }
+}

@@ -1,0 +1,271 @@
+//! The tables and the rights on them in Terraform's language.
+
+use std::fmt::Write as _;
+
+use homeport_item::schema::{IndexSchema, TableSchema};
+use homeport_systems::schema::System;
+
+use crate::config::StoreSettings;
+
+use super::rights::{self, Grant, Part};
+use super::shape;
+
+pub(super) fn render(systems: &[System], settings: &StoreSettings) -> String {
+    let mut text = head(settings);
+    let tables = || systems.iter().flat_map(|system| &system.tables);
+    for table in tables() {
+        text.push('\n');
+        resource(&mut text, &table.schema);
+    }
+    text.push_str("\ndata \"aws_iam_policy_document\" \"homeport\" {\n");
+    for grant in rights::grants(systems) {
+        statement(&mut text, &grant);
+    }
+    let all: Vec<_> = tables()
+        .map(|table| format!("{}.arn", reference(&table.schema)))
+        .collect();
+    text.push_str("  statement {\n    sid = \"LookAtTables\"\n");
+    list(&mut text, "    ", "actions", &rights::LOOK.map(quoted));
+    list(&mut text, "    ", "resources", &all);
+    text.push_str("  }\n\n");
+    text.push_str("  dynamic \"statement\" {\n");
+    text.push_str("    for_each = var.kms_key_arn == null ? [] : [var.kms_key_arn]\n");
+    text.push_str("    content {\n      sid = \"UseKey\"\n");
+    list(&mut text, "      ", "actions", &rights::USE_KEY.map(quoted));
+    text.push_str("      resources = [statement.value]\n      condition {\n");
+    text.push_str("        test     = \"StringLike\"\n        variable = \"kms:ViaService\"\n");
+    text.push_str("        values   = [\"dynamodb.*.amazonaws.com\"]\n      }\n    }\n  }\n}\n");
+    text.push_str(TAIL);
+    text
+}
+
+const TAIL: &str = r#"
+resource "aws_iam_policy" "homeport" {
+  name_prefix = "homeport-"
+  description = "What Homeport does with its tables."
+  policy      = data.aws_iam_policy_document.homeport.json
+  tags        = var.tags
+}
+
+output "policy_arn" {
+  description = "To be attached to the role that Homeport runs as."
+  value       = aws_iam_policy.homeport.arn
+}
+"#;
+
+fn head(settings: &StoreSettings) -> String {
+    let key = settings
+        .kms_key_id
+        .as_deref()
+        .map_or_else(|| "null".to_owned(), quoted);
+    let mut tags = String::from("{");
+    for (at, (name, value)) in settings.tags.0.iter().enumerate() {
+        let separator = if at == 0 { " " } else { ", " };
+        let _ = write!(tags, "{separator}{} = {}", quoted(name), quoted(value));
+    }
+    tags.push_str(if tags.len() > 1 { " }" } else { "}" });
+    let variables = [
+        (
+            "kms_key_arn",
+            "string",
+            key,
+            "The ARN of the KMS key that the tables are encrypted with; a key that AWS owns when null.",
+        ),
+        (
+            "point_in_time_recovery",
+            "bool",
+            settings.point_in_time_recovery.to_string(),
+            "Whether tables can be restored to any second of the last 35 days.",
+        ),
+        (
+            "deletion_protection",
+            "bool",
+            settings.deletion_protection.to_string(),
+            "Whether tables are protected from being deleted.",
+        ),
+        (
+            "tags",
+            "map(string)",
+            tags,
+            "Tags of the tables and of the policy.",
+        ),
+    ];
+    let mut text = String::from(
+        "# Homeport's tables and the rights that it needs on them, as `homeport tables terraform` prints them.\n\n\
+         terraform {\n  required_providers {\n    aws = {\n      source  = \"hashicorp/aws\"\n      version = \">= 5.0\"\n    }\n  }\n}\n",
+    );
+    for (name, kind, default, description) in variables {
+        let _ = write!(
+            text,
+            "\nvariable \"{name}\" {{\n  type        = {kind}\n  default     = {default}\n  description = {}\n}}\n",
+            quoted(description)
+        );
+    }
+    text
+}
+
+fn reference(table: &TableSchema) -> String {
+    format!("aws_dynamodb_table.{}", shape::snake(&table.name))
+}
+
+fn resource(text: &mut String, table: &TableSchema) {
+    let _ = writeln!(
+        text,
+        "resource \"aws_dynamodb_table\" \"{}\" {{",
+        shape::snake(&table.name)
+    );
+    let mut settings = vec![
+        ("name", quoted(&table.name)),
+        ("billing_mode", quoted("PAY_PER_REQUEST")),
+        ("hash_key", quoted(&table.key.partition.name)),
+    ];
+    if let Some(sort) = &table.key.sort {
+        settings.push(("range_key", quoted(&sort.name)));
+    }
+    settings.push((
+        "deletion_protection_enabled",
+        "var.deletion_protection".to_owned(),
+    ));
+    if let Some(view) = table.stream {
+        settings.push(("stream_enabled", "true".to_owned()));
+        settings.push(("stream_view_type", quoted(shape::stream_view(view))));
+    }
+    settings.push(("tags", "var.tags".to_owned()));
+    assign(text, "  ", &settings);
+    for attribute in shape::key_attributes(table) {
+        let kind = quoted(shape::kind(attribute.kind));
+        block(
+            text,
+            "attribute",
+            &[("name", quoted(&attribute.name)), ("type", kind)],
+        );
+    }
+    for index in &table.indexes {
+        describe_index(text, index);
+    }
+    if let Some(attribute) = &table.ttl_attribute {
+        block(
+            text,
+            "ttl",
+            &[
+                ("attribute_name", quoted(attribute)),
+                ("enabled", "true".to_owned()),
+            ],
+        );
+    }
+    let recovery = "var.point_in_time_recovery".to_owned();
+    block(text, "point_in_time_recovery", &[("enabled", recovery)]);
+    block(
+        text,
+        "server_side_encryption",
+        &[
+            ("enabled", "var.kms_key_arn != null".to_owned()),
+            ("kms_key_arn", "var.kms_key_arn".to_owned()),
+        ],
+    );
+    // A plan that would replace a table must not take the data with it.
+    block(text, "lifecycle", &[("prevent_destroy", "true".to_owned())]);
+    text.push_str("}\n");
+}
+
+fn describe_index(text: &mut String, index: &IndexSchema) {
+    let (projection, names) = shape::projection(index);
+    let mut settings = vec![("name", quoted(&index.name))];
+    // A local index has its table's partition key, which Terraform does not want repeated.
+    if !index.local {
+        settings.push(("hash_key", quoted(&index.key.partition.name)));
+    }
+    if let Some(sort) = &index.key.sort {
+        settings.push(("range_key", quoted(&sort.name)));
+    }
+    settings.push(("projection_type", quoted(projection)));
+    if !names.is_empty() {
+        let names: Vec<_> = names.iter().map(|name| quoted(name)).collect();
+        settings.push(("non_key_attributes", format!("[{}]", names.join(", "))));
+    }
+    let kind = if index.local {
+        "local_secondary_index"
+    } else {
+        "global_secondary_index"
+    };
+    block(text, kind, &settings);
+}
+
+fn statement(text: &mut String, grant: &Grant<'_>) {
+    let table = &grant.table.schema;
+    let name = shape::camel(&table.name);
+    let reference = reference(table);
+    let (sid, resources) = match &grant.on {
+        Part::Table => (name, vec![format!("{reference}.arn")]),
+        Part::Indexes(indexes) => {
+            let of_index = |index: &&str| format!("\"${{{reference}.arn}}/index/{index}\"");
+            let resources = indexes.iter().map(of_index).collect();
+            (format!("{name}Indexes"), resources)
+        }
+        Part::Streams => {
+            let streams = format!("\"${{{reference}.arn}}/stream/*\"");
+            (format!("{name}Streams"), vec![streams])
+        }
+    };
+    let _ = writeln!(text, "  statement {{\n    sid = {}", quoted(&sid));
+    let actions: Vec<_> = grant.actions.iter().map(|action| quoted(action)).collect();
+    list(text, "    ", "actions", &actions);
+    list(text, "    ", "resources", &resources);
+    text.push_str("  }\n\n");
+}
+
+fn block(text: &mut String, name: &str, settings: &[(&str, String)]) {
+    let _ = writeln!(text, "\n  {name} {{");
+    assign(text, "    ", settings);
+    text.push_str("  }\n");
+}
+
+/// Assignments with their signs below each other, as Terraform's own formatter has it.
+fn assign(text: &mut String, indent: &str, settings: &[(&str, String)]) {
+    let width = settings.iter().map(|(name, _)| name.len()).max();
+    let width = width.unwrap_or_default();
+    for (name, value) in settings {
+        let _ = writeln!(text, "{indent}{name:width$} = {value}");
+    }
+}
+
+fn list(text: &mut String, indent: &str, name: &str, values: &[String]) {
+    let _ = writeln!(text, "{indent}{name} = [");
+    for value in values {
+        let _ = writeln!(text, "{indent}  {value},");
+    }
+    let _ = writeln!(text, "{indent}]");
+}
+
+/// A text in quotes, in which nothing is taken for a template.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for char in text.chars() {
+        match char {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            char => quoted.push(char),
+        }
+    }
+    quoted.push('"');
+    quoted.replace("${", "$${").replace("%{", "%%{")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_a_table_can_have_is_in_the_text() {
+        let rendered = render(&shape::sample::systems(), &shape::sample::settings());
+        assert_eq!(rendered, include_str!("expected/sample.tf"));
+    }
+
+    #[test]
+    fn a_text_is_never_taken_for_a_template() {
+        assert_eq!(quoted("a\"b\\c${d}%{e}\n"), r#""a\"b\\c$${d}%%{e}\n""#);
+    }
+}

@@ -1,0 +1,740 @@
+# Homeport's tables and the rights that it needs on them, as `homeport tables terraform` prints them.
+
+terraform {
+  required_providers {
+    aws = {
+      source  = "hashicorp/aws"
+      version = ">= 5.0"
+    }
+  }
+}
+
+variable "kms_key_arn" {
+  type        = string
+  default     = null
+  description = "The ARN of the KMS key that the tables are encrypted with; a key that AWS owns when null."
+}
+
+variable "point_in_time_recovery" {
+  type        = bool
+  default     = true
+  description = "Whether tables can be restored to any second of the last 35 days."
+}
+
+variable "deletion_protection" {
+  type        = bool
+  default     = false
+  description = "Whether tables are protected from being deleted."
+}
+
+variable "tags" {
+  type        = map(string)
+  default     = {}
+  description = "Tags of the tables and of the policy."
+}
+
+resource "aws_dynamodb_table" "devices" {
+  name                        = "devices"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "hardware_id"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "hardware_id"
+    type = "S"
+  }
+
+  attribute {
+    name = "gsi1pk"
+    type = "S"
+  }
+
+  attribute {
+    name = "gsi1sk"
+    type = "S"
+  }
+
+  global_secondary_index {
+    name            = "gsi1"
+    hash_key        = "gsi1pk"
+    range_key       = "gsi1sk"
+    projection_type = "ALL"
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
+resource "aws_dynamodb_table" "device_readings" {
+  name                        = "device_readings"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "hardware_id"
+  range_key                   = "ts_batch"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "hardware_id"
+    type = "S"
+  }
+
+  attribute {
+    name = "ts_batch"
+    type = "S"
+  }
+
+  ttl {
+    attribute_name = "expiration_time"
+    enabled        = true
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
+resource "aws_dynamodb_table" "processed_batches" {
+  name                        = "processed_batches"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "batch_id"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "batch_id"
+    type = "S"
+  }
+
+  ttl {
+    attribute_name = "expiration_time"
+    enabled        = true
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
+resource "aws_dynamodb_table" "evse_events" {
+  name                        = "evse-events"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "device_id"
+  range_key                   = "timestamp_mt"
+  deletion_protection_enabled = var.deletion_protection
+  stream_enabled              = true
+  stream_view_type            = "NEW_IMAGE"
+  tags                        = var.tags
+
+  attribute {
+    name = "device_id"
+    type = "S"
+  }
+
+  attribute {
+    name = "timestamp_mt"
+    type = "S"
+  }
+
+  attribute {
+    name = "event_type"
+    type = "S"
+  }
+
+  global_secondary_index {
+    name            = "event-type-index"
+    hash_key        = "event_type"
+    range_key       = "timestamp_mt"
+    projection_type = "ALL"
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
+resource "aws_dynamodb_table" "evse_device_state" {
+  name                        = "evse-device-state"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "device_id"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "device_id"
+    type = "S"
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
+resource "aws_dynamodb_table" "evse_devices" {
+  name                        = "evse-devices"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "device_id"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "device_id"
+    type = "S"
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
+resource "aws_dynamodb_table" "evse_daily_stats" {
+  name                        = "evse-daily-stats"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "device_id"
+  range_key                   = "date"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "device_id"
+    type = "S"
+  }
+
+  attribute {
+    name = "date"
+    type = "S"
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
+resource "aws_dynamodb_table" "photoeditor_dev_device_tokens" {
+  name                        = "photoeditor-dev-device-tokens"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "userId"
+  range_key                   = "deviceId"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "userId"
+    type = "S"
+  }
+
+  attribute {
+    name = "deviceId"
+    type = "S"
+  }
+
+  ttl {
+    attribute_name = "expiresAt"
+    enabled        = true
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
+resource "aws_dynamodb_table" "homeport_notifications" {
+  name                        = "homeport-notifications"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "pk"
+  range_key                   = "sk"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "pk"
+    type = "S"
+  }
+
+  attribute {
+    name = "sk"
+    type = "S"
+  }
+
+  attribute {
+    name = "work"
+    type = "S"
+  }
+
+  attribute {
+    name = "due_at_ms"
+    type = "N"
+  }
+
+  global_secondary_index {
+    name            = "work"
+    hash_key        = "work"
+    range_key       = "due_at_ms"
+    projection_type = "ALL"
+  }
+
+  ttl {
+    attribute_name = "forget_at"
+    enabled        = true
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
+resource "aws_dynamodb_table" "awsh_recordstore_dev" {
+  name                        = "awsh-recordstore-dev"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "PK"
+  range_key                   = "SK"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "PK"
+    type = "S"
+  }
+
+  attribute {
+    name = "SK"
+    type = "S"
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
+resource "aws_dynamodb_table" "homeport_reactions" {
+  name                        = "homeport-reactions"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "reaction"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "reaction"
+    type = "S"
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
+resource "aws_dynamodb_table" "api_keys" {
+  name                        = "api_keys"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "key_id"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "key_id"
+    type = "S"
+  }
+
+  attribute {
+    name = "api_key_hash"
+    type = "S"
+  }
+
+  attribute {
+    name = "gsi1pk"
+    type = "S"
+  }
+
+  attribute {
+    name = "gsi1sk"
+    type = "S"
+  }
+
+  global_secondary_index {
+    name            = "api_key_hash_index"
+    hash_key        = "api_key_hash"
+    projection_type = "ALL"
+  }
+
+  global_secondary_index {
+    name            = "gsi1"
+    hash_key        = "gsi1pk"
+    range_key       = "gsi1sk"
+    projection_type = "ALL"
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
+data "aws_iam_policy_document" "homeport" {
+  statement {
+    sid = "Devices"
+    actions = [
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+      "dynamodb:UpdateItem",
+    ]
+    resources = [
+      aws_dynamodb_table.devices.arn,
+    ]
+  }
+
+  statement {
+    sid = "DevicesIndexes"
+    actions = [
+      "dynamodb:Query",
+    ]
+    resources = [
+      "${aws_dynamodb_table.devices.arn}/index/gsi1",
+    ]
+  }
+
+  statement {
+    sid = "DeviceReadings"
+    actions = [
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+    ]
+    resources = [
+      aws_dynamodb_table.device_readings.arn,
+    ]
+  }
+
+  statement {
+    sid = "ProcessedBatches"
+    actions = [
+      "dynamodb:PutItem",
+    ]
+    resources = [
+      aws_dynamodb_table.processed_batches.arn,
+    ]
+  }
+
+  statement {
+    sid = "EvseEvents"
+    actions = [
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+    ]
+    resources = [
+      aws_dynamodb_table.evse_events.arn,
+    ]
+  }
+
+  statement {
+    sid = "EvseEventsIndexes"
+    actions = [
+      "dynamodb:Query",
+    ]
+    resources = [
+      "${aws_dynamodb_table.evse_events.arn}/index/event-type-index",
+    ]
+  }
+
+  statement {
+    sid = "EvseEventsStreams"
+    actions = [
+      "dynamodb:DescribeStream",
+      "dynamodb:GetRecords",
+      "dynamodb:GetShardIterator",
+    ]
+    resources = [
+      "${aws_dynamodb_table.evse_events.arn}/stream/*",
+    ]
+  }
+
+  statement {
+    sid = "EvseDeviceState"
+    actions = [
+      "dynamodb:BatchGetItem",
+      "dynamodb:GetItem",
+      "dynamodb:Scan",
+      "dynamodb:UpdateItem",
+    ]
+    resources = [
+      aws_dynamodb_table.evse_device_state.arn,
+    ]
+  }
+
+  statement {
+    sid = "EvseDevices"
+    actions = [
+      "dynamodb:BatchGetItem",
+      "dynamodb:ConditionCheckItem",
+      "dynamodb:GetItem",
+      "dynamodb:Scan",
+      "dynamodb:UpdateItem",
+    ]
+    resources = [
+      aws_dynamodb_table.evse_devices.arn,
+    ]
+  }
+
+  statement {
+    sid = "EvseDailyStats"
+    actions = [
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+    ]
+    resources = [
+      aws_dynamodb_table.evse_daily_stats.arn,
+    ]
+  }
+
+  statement {
+    sid = "PhotoeditorDevDeviceTokens"
+    actions = [
+      "dynamodb:BatchGetItem",
+      "dynamodb:DeleteItem",
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+      "dynamodb:Scan",
+      "dynamodb:UpdateItem",
+    ]
+    resources = [
+      aws_dynamodb_table.photoeditor_dev_device_tokens.arn,
+    ]
+  }
+
+  statement {
+    sid = "HomeportNotifications"
+    actions = [
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+      "dynamodb:UpdateItem",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_notifications.arn,
+    ]
+  }
+
+  statement {
+    sid = "HomeportNotificationsIndexes"
+    actions = [
+      "dynamodb:Query",
+    ]
+    resources = [
+      "${aws_dynamodb_table.homeport_notifications.arn}/index/work",
+    ]
+  }
+
+  statement {
+    sid = "AwshRecordstoreDev"
+    actions = [
+      "dynamodb:BatchGetItem",
+      "dynamodb:BatchWriteItem",
+      "dynamodb:ConditionCheckItem",
+      "dynamodb:DeleteItem",
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+      "dynamodb:UpdateItem",
+    ]
+    resources = [
+      aws_dynamodb_table.awsh_recordstore_dev.arn,
+    ]
+  }
+
+  statement {
+    sid = "HomeportReactions"
+    actions = [
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_reactions.arn,
+    ]
+  }
+
+  statement {
+    sid = "ApiKeys"
+    actions = [
+      "dynamodb:PutItem",
+      "dynamodb:UpdateItem",
+    ]
+    resources = [
+      aws_dynamodb_table.api_keys.arn,
+    ]
+  }
+
+  statement {
+    sid = "ApiKeysIndexes"
+    actions = [
+      "dynamodb:Query",
+    ]
+    resources = [
+      "${aws_dynamodb_table.api_keys.arn}/index/api_key_hash_index",
+      "${aws_dynamodb_table.api_keys.arn}/index/gsi1",
+    ]
+  }
+
+  statement {
+    sid = "LookAtTables"
+    actions = [
+      "dynamodb:DescribeContinuousBackups",
+      "dynamodb:DescribeTable",
+      "dynamodb:DescribeTimeToLive",
+      "dynamodb:ListTagsOfResource",
+    ]
+    resources = [
+      aws_dynamodb_table.devices.arn,
+      aws_dynamodb_table.device_readings.arn,
+      aws_dynamodb_table.processed_batches.arn,
+      aws_dynamodb_table.evse_events.arn,
+      aws_dynamodb_table.evse_device_state.arn,
+      aws_dynamodb_table.evse_devices.arn,
+      aws_dynamodb_table.evse_daily_stats.arn,
+      aws_dynamodb_table.photoeditor_dev_device_tokens.arn,
+      aws_dynamodb_table.homeport_notifications.arn,
+      aws_dynamodb_table.awsh_recordstore_dev.arn,
+      aws_dynamodb_table.homeport_reactions.arn,
+      aws_dynamodb_table.api_keys.arn,
+    ]
+  }
+
+  dynamic "statement" {
+    for_each = var.kms_key_arn == null ? [] : [var.kms_key_arn]
+    content {
+      sid = "UseKey"
+      actions = [
+        "kms:CreateGrant",
+        "kms:Decrypt",
+        "kms:DescribeKey",
+        "kms:Encrypt",
+        "kms:GenerateDataKey*",
+        "kms:ReEncrypt*",
+      ]
+      resources = [statement.value]
+      condition {
+        test     = "StringLike"
+        variable = "kms:ViaService"
+        values   = ["dynamodb.*.amazonaws.com"]
+      }
+    }
+  }
+}
+
+resource "aws_iam_policy" "homeport" {
+  name_prefix = "homeport-"
+  description = "What Homeport does with its tables."
+  policy      = data.aws_iam_policy_document.homeport.json
+  tags        = var.tags
+}
+
+output "policy_arn" {
+  description = "To be attached to the role that Homeport runs as."
+  value       = aws_iam_policy.homeport.arn
+}

@@ -1,0 +1,131 @@
+//! API keys from the command line: in a directory that nobody serves, and through its server.
+#![cfg(unix)]
+
+mod support;
+
+use homeport_engine::{Engine, Options};
+use serde_json::Value;
+use support::{Server, complaint, output, path, run, text};
+
+const DEVICES: &str = "/v1/sensors/devices";
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+#[test]
+fn a_key_made_without_a_server_opens_the_server() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = ["--data-dir", path(directory.path())];
+    let keys = |arguments: &[&str]| output(&[&["keys"], arguments, &at].concat());
+    let created = json(&keys(&[
+        "create",
+        "--description",
+        "roof",
+        "--scope",
+        "AA:BB:CC:DD:EE:FF",
+        "--json",
+    ]));
+    let key = created["api_key"].as_str().expect("a key");
+    let key_id = created["key_id"].as_str().expect("an id");
+
+    let listed = keys(&["list"]);
+    assert!(!listed.contains(key));
+    let line = listed.lines().nth(1).expect("a line");
+    for word in [key_id, "active", "sensors", "AA:BB:CC:DD:EE:FF", "roof"] {
+        assert!(line.contains(word), "{word}: {line}");
+    }
+    let server = Server::start(directory.path(), &[]);
+    assert_eq!(server.status(DEVICES, ("x-api-key", key)), 200);
+    server.stop("-TERM");
+
+    assert_eq!(
+        keys(&["revoke", key_id]),
+        format!("{key_id} was active and is revoked now\n")
+    );
+    assert_eq!(
+        keys(&["revoke", key_id]),
+        format!("{key_id} had been revoked before\n")
+    );
+    assert_eq!(
+        json(&keys(&["list", "--json"]))["keys"][0]["is_active"],
+        false
+    );
+    let server = Server::start(directory.path(), &[]);
+    assert_eq!(server.status(DEVICES, ("x-api-key", key)), 401);
+}
+
+#[test]
+fn a_directory_that_is_served_is_reached_through_its_server() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Server::start(directory.path(), &[]);
+    let at = ["--data-dir", path(directory.path())];
+    let keys = |arguments: &[&str]| run(&[&["keys"], arguments, &at].concat());
+
+    let created = keys(&["create", "--json"]);
+    assert!(
+        text(&created.stderr).contains(&server.url),
+        "{}",
+        text(&created.stderr)
+    );
+    let created = json(&text(&created.stdout));
+    let key = created["api_key"].as_str().expect("a key");
+    assert_eq!(server.status(DEVICES, ("x-api-key", key)), 200);
+    let key_id = created["key_id"].as_str().expect("an id");
+    let revoked = keys(&["revoke", key_id]);
+    assert_eq!(
+        text(&revoked.stdout),
+        format!("{key_id} was active and is revoked now\n")
+    );
+    // Through the server a revocation counts at once, though the key was used a moment ago.
+    assert_eq!(server.status(DEVICES, ("x-api-key", key)), 401);
+    assert!(text(&keys(&["list"]).stdout).contains("revoked"));
+
+    let refused = keys(&["create", "--system", "toasters"]);
+    assert!(!refused.status.success());
+    assert!(
+        text(&refused.stderr).contains("system must be one of"),
+        "{}",
+        text(&refused.stderr)
+    );
+    server.stop("-TERM");
+    assert!(!directory.path().join("address").exists());
+}
+
+#[test]
+fn a_server_that_is_named_wants_the_right_token() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    let server = Server::start(directory.path(), &[]);
+    let at = ["--data-dir", path(elsewhere.path())];
+    let list = ["keys", "list", "--url", &server.url];
+    let message = complaint(&[&list[..], &at].concat());
+    assert!(message.contains("needs the admin token"), "{message}");
+    let wrong = ["--admin-token", "sixteen characters"];
+    let message = complaint(&[&list[..], &at, &wrong].concat());
+    assert!(message.contains("TOKEN_INVALID"), "{message}");
+    let token = std::fs::read_to_string(directory.path().join("admin-token")).expect("a token");
+    let right = ["--admin-token", token.trim()];
+    let listed = output(&[&list[..], &at, &right].concat());
+    assert!(listed.starts_with("KEY ID"), "{listed}");
+    assert_eq!(
+        std::fs::read_dir(elsewhere.path())
+            .expect("a directory")
+            .count(),
+        0
+    );
+}
+
+#[test]
+fn what_cannot_be_reached_is_said() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let missing = directory.path().join("missing");
+    let message = complaint(&["keys", "list", "--data-dir", path(&missing)]);
+    assert!(message.contains("there is no data directory"), "{message}");
+    assert!(!missing.exists());
+
+    let _engine = Engine::open(directory.path(), Options::default()).expect("opens");
+    let message = complaint(&["keys", "list", "--data-dir", path(directory.path())]);
+    assert!(message.contains("in use by another process"), "{message}");
+    assert!(message.contains("--url"), "{message}");
+}

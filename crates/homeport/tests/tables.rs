@@ -1,0 +1,71 @@
+//! The tables as other tools get them, locked: a change of a schema must show here. To accept one,
+//! write what the command prints into the expected file.
+
+mod support;
+
+use homeport_engine::{Engine, Options};
+use support::{complaint, output, path};
+
+#[track_caller]
+fn check(command: &str, expected: &str) {
+    assert_eq!(output(&["tables", command]), expected);
+}
+
+#[test]
+fn the_listing_is_as_expected() {
+    check("describe", include_str!("expected/tables.txt"));
+}
+
+#[test]
+fn the_terraform_text_is_as_expected() {
+    check("terraform", include_str!("expected/tables.tf"));
+}
+
+#[test]
+fn the_cloudformation_template_is_as_expected() {
+    check("cloudformation", include_str!("expected/tables.json"));
+}
+
+#[test]
+fn settings_become_defaults_of_the_variables() {
+    let tags = ["--store-tags", "team=iot"];
+    let text = output(
+        &[
+            &["tables", "terraform", "--store-deletion-protection"],
+            &tags[..],
+        ]
+        .concat(),
+    );
+    assert!(
+        text.contains("default     = { \"team\" = \"iot\" }"),
+        "{text}"
+    );
+    assert!(text.contains(
+        "variable \"deletion_protection\" {\n  type        = bool\n  default     = true"
+    ));
+}
+
+#[test]
+fn a_key_without_an_arn_is_refused() {
+    for form in ["terraform", "cloudformation"] {
+        let message = complaint(&["tables", form, "--store-kms-key-id", "alias/mine"]);
+        assert!(message.contains("must be an ARN"), "{message}");
+    }
+}
+
+#[test]
+fn tables_are_made_once_and_stay() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let create = ["tables", "create", "--data-dir", path(directory.path())];
+    let made = output(&create);
+    assert_eq!(output(&create), made);
+    let engine = Engine::open(directory.path(), Options::default()).expect("opens");
+    let listing = include_str!("expected/tables.txt");
+    for name in engine.table_names() {
+        assert!(listing.contains(&format!("\n  {name}\n")), "{name}");
+    }
+    assert!(
+        made.starts_with(&format!("{} tables", engine.table_names().len())),
+        "{made}"
+    );
+}

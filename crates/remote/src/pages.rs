@@ -1,0 +1,306 @@
+//! Pages of queries and scans.
+
+use std::collections::HashSet;
+
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
+use aws_sdk_dynamodb::types::Select;
+use homeport_item::Item;
+use homeport_item::expression::Projection;
+use homeport_item::schema::TableSchema;
+use homeport_store::{BATCH_GET_MAX, BatchGet, Page, Query, Scan, StoreError, TableKeys};
+
+use crate::connect::Remote;
+use crate::expiry::Expiry;
+use crate::expressions::Expressions;
+use crate::failure::Failure;
+use crate::read::shape;
+use crate::shape::Shape;
+use crate::value::{Attributes, attributes, item};
+
+/// How often DynamoDB is asked for one page of ours at most, because what it gave had expired. After
+/// that the page is handed out as it is, with where to go on.
+const READS_PER_PAGE_MAX: usize = 64;
+
+/// A query or a scan that is ready but for its limit and its start.
+enum Request {
+    Query(QueryFluentBuilder),
+    Scan(ScanFluentBuilder),
+}
+
+/// One page of DynamoDB's.
+struct Raw {
+    items: Vec<Attributes>,
+    count: usize,
+    scanned: usize,
+    next: Option<Attributes>,
+}
+
+/// What a page is read for.
+struct Reading<'a> {
+    schema: &'a TableSchema,
+    index: Option<&'a str>,
+    /// What can have expired; nothing in a table without time to live.
+    expiry: Option<Expiry<'a>>,
+    /// The index does not carry the time to live: it has to be looked up in the table.
+    is_narrow: bool,
+    shape: Shape,
+    count_only: bool,
+    limit: Option<usize>,
+    start: Option<Item>,
+}
+
+impl Remote {
+    pub(crate) async fn query_page(&self, query: Query) -> Result<Page, StoreError> {
+        let schema = self.table(&query.table).await?;
+        let index = query.index.as_deref();
+        let projection = query.projection.as_ref();
+        let reading = Reading {
+            limit: query.limit,
+            start: query.start,
+            ..self.reading(&schema, index, projection, query.count_only)?
+        };
+        let mut expressions = Expressions::default();
+        let request = self
+            .client
+            .query()
+            .table_name(&query.table)
+            .set_index_name(query.index.clone())
+            .key_condition_expression(expressions.key_condition(&query.key_condition))
+            .set_filter_expression(expressions.condition(query.filter.as_ref()))
+            .set_projection_expression(expressions.projection(reading.projection()))
+            .set_select(reading.select())
+            .scan_index_forward(!query.descending)
+            .consistent_read(query.consistent);
+        let (names, values) = expressions.placeholders();
+        let request = request
+            .set_expression_attribute_names(names)
+            .set_expression_attribute_values(values);
+        self.page(&Request::Query(request), reading).await
+    }
+
+    pub(crate) async fn scan_page(&self, scan: Scan) -> Result<Page, StoreError> {
+        let schema = self.table(&scan.table).await?;
+        let index = scan.index.as_deref();
+        let projection = scan.projection.as_ref();
+        let reading = Reading {
+            limit: scan.limit,
+            start: scan.start,
+            ..self.reading(&schema, index, projection, scan.count_only)?
+        };
+        let mut expressions = Expressions::default();
+        let mut request = self
+            .client
+            .scan()
+            .table_name(&scan.table)
+            .set_index_name(scan.index.clone())
+            .set_filter_expression(expressions.condition(scan.filter.as_ref()))
+            .set_projection_expression(expressions.projection(reading.projection()))
+            .set_select(reading.select())
+            .consistent_read(scan.consistent);
+        if let Some(segment) = scan.segment {
+            request = request
+                .segment(whole_number(segment.index))
+                .total_segments(whole_number(segment.total));
+        }
+        let (names, values) = expressions.placeholders();
+        let request = request
+            .set_expression_attribute_names(names)
+            .set_expression_attribute_values(values);
+        self.page(&Request::Scan(request), reading).await
+    }
+
+    fn reading<'a>(
+        &self,
+        schema: &'a TableSchema,
+        index: Option<&'a str>,
+        asked: Option<&Projection>,
+        count_only: bool,
+    ) -> Result<Reading<'a>, StoreError> {
+        let expiry = Expiry::of(schema, self.clock.now_secs());
+        let carried = |expiry: Expiry<'_>| {
+            let index = index.and_then(|name| schema.index(name));
+            index.is_none_or(|index| index.carries(&schema.key, expiry.attribute))
+        };
+        let is_narrow = expiry.is_some_and(|expiry| !carried(expiry));
+        // A count needs no attributes, but for the expiry of what is counted.
+        let nothing = Projection::default();
+        let asked = if count_only { Some(&nothing) } else { asked };
+        let shape = match is_narrow {
+            true => {
+                shape(asked, None)?;
+                let keys: Vec<_> = schema
+                    .key
+                    .attributes()
+                    .map(|key| key.name.as_str())
+                    .collect();
+                Shape::new(asked, &keys)
+            }
+            false => shape(asked, expiry)?,
+        };
+        Ok(Reading {
+            schema,
+            index,
+            expiry,
+            is_narrow,
+            shape,
+            count_only,
+            limit: None,
+            start: None,
+        })
+    }
+
+    /// Reads until the page is full or there is nothing more: what has expired leaves room.
+    async fn page(&self, request: &Request, reading: Reading<'_>) -> Result<Page, StoreError> {
+        let mut page = Page::default();
+        let mut start = reading.start.clone().map(attributes);
+        for _ in 0..READS_PER_PAGE_MAX {
+            let room = reading.limit.map(|limit| limit - page.scanned.min(limit));
+            let raw = request.send(room, start.take()).await.map_err(|failure| {
+                if matches!(failure, Failure::NotFound) {
+                    self.forget(&reading.schema.name);
+                }
+                failure.of_index(&reading.schema.name, reading.index)
+            })?;
+            let looked_at = raw.scanned;
+            start.clone_from(&raw.next);
+            let expired = self.add(&mut page, raw, &reading).await?;
+            // A page that ends before its limit ends for its size.
+            let ended_at_limit = room.is_some_and(|room| looked_at >= room);
+            if start.is_none() || expired == 0 || !ended_at_limit {
+                break;
+            }
+        }
+        page.next = start.map(item).transpose()?;
+        Ok(page)
+    }
+
+    /// Adds what is visible of one of DynamoDB's pages; how many items had expired.
+    async fn add(
+        &self,
+        page: &mut Page,
+        raw: Raw,
+        reading: &Reading<'_>,
+    ) -> Result<usize, StoreError> {
+        let Some(expiry) = reading.expiry else {
+            page.scanned += raw.scanned;
+            page.count += raw.count;
+            for found in raw.items {
+                let found = item(found)?;
+                page.scanned_bytes += found.size();
+                page.items.push(found);
+            }
+            return Ok(0);
+        };
+        let found: Vec<_> = raw.items.into_iter().map(item).collect::<Result<_, _>>()?;
+        let all = found.len();
+        let visible: Vec<_> = if reading.is_narrow {
+            self.alive_in_table(found, reading.schema, expiry).await?
+        } else {
+            found
+                .into_iter()
+                .filter_map(|item| expiry.visible(item))
+                .collect()
+        };
+        let expired = all - visible.len();
+        page.scanned += raw.scanned - expired.min(raw.scanned);
+        page.count += visible.len();
+        for item in visible {
+            page.scanned_bytes += item.size();
+            if !reading.count_only {
+                page.items.push(reading.shape.restore(item));
+            }
+        }
+        Ok(expired)
+    }
+
+    /// Those index entries whose items have not expired, by the items themselves.
+    async fn alive_in_table(
+        &self,
+        entries: Vec<Item>,
+        schema: &TableSchema,
+        expiry: Expiry<'_>,
+    ) -> Result<Vec<Item>, StoreError> {
+        let mut alive = HashSet::new();
+        for some in entries.chunks(BATCH_GET_MAX) {
+            let mut names: Vec<&str> = vec![expiry.attribute];
+            names.extend(schema.key.attributes().map(|key| key.name.as_str()));
+            names.dedup();
+            let keys = TableKeys {
+                table: schema.name.clone(),
+                keys: some.iter().map(|entry| key_of(schema, entry)).collect(),
+                projection: Some(Projection::new(names)),
+                consistent: true,
+            };
+            // Leaves out what has expired, as every read does.
+            let tables = vec![keys];
+            let answer = self.get_batch(BatchGet { tables }).await?;
+            if !answer.unprocessed.is_empty() {
+                return Err(StoreError::Throttled);
+            }
+            let found = answer.items.iter();
+            alive.extend(found.map(|(_, item)| key_of(schema, item)));
+        }
+        let is_alive = |entry: &Item| alive.contains(&key_of(schema, entry));
+        Ok(entries.into_iter().filter(is_alive).collect())
+    }
+}
+
+impl Reading<'_> {
+    /// What to ask DynamoDB for.
+    fn projection(&self) -> Option<&Projection> {
+        let projection = self.shape.projection.as_ref();
+        projection.filter(|_| self.select().is_none())
+    }
+
+    /// DynamoDB counts by itself where nothing can have expired.
+    fn select(&self) -> Option<Select> {
+        (self.count_only && self.expiry.is_none()).then_some(Select::Count)
+    }
+}
+
+impl Request {
+    async fn send(&self, limit: Option<usize>, start: Option<Attributes>) -> Result<Raw, Failure> {
+        let limit = limit.map(whole_number);
+        let count = |count: i32| usize::try_from(count).unwrap_or(0);
+        Ok(match self {
+            Self::Query(query) => {
+                let query = query
+                    .clone()
+                    .set_limit(limit)
+                    .set_exclusive_start_key(start);
+                let answer = query.send().await?;
+                Raw {
+                    count: count(answer.count),
+                    scanned: count(answer.scanned_count),
+                    next: answer.last_evaluated_key,
+                    items: answer.items.unwrap_or_default(),
+                }
+            }
+            Self::Scan(scan) => {
+                let scan = scan.clone().set_limit(limit).set_exclusive_start_key(start);
+                let answer = scan.send().await?;
+                Raw {
+                    count: count(answer.count),
+                    scanned: count(answer.scanned_count),
+                    next: answer.last_evaluated_key,
+                    items: answer.items.unwrap_or_default(),
+                }
+            }
+        })
+    }
+}
+
+/// The table's key of an item or of an index entry.
+pub(crate) fn key_of(schema: &TableSchema, item: &Item) -> Item {
+    schema
+        .key
+        .attributes()
+        .filter_map(|key| Some((key.name.as_str(), item.get(&key.name)?.clone())))
+        .collect()
+}
+
+/// DynamoDB's numbers are of 32 bits; what is larger is as good as its largest.
+fn whole_number(number: impl TryInto<i32>) -> i32 {
+    number.try_into().unwrap_or(i32::MAX)
+}

@@ -1,0 +1,356 @@
+//! Transactions.
+
+use aws_sdk_dynamodb::types::{self, CancellationReason, TransactWriteItem};
+use homeport_item::Item;
+use homeport_store::{Action, CancelReason, Put, StoreError, TransactError, Transaction};
+
+use crate::backoff::Backoff;
+use crate::connect::Remote;
+use crate::expiry::{Expiry, made_anew};
+use crate::expressions::Expressions;
+use crate::failure::Failure;
+use crate::read::incomplete;
+use crate::value::{attributes, item};
+use crate::write::{RESTARTS_MAX, on_failure};
+
+/// How often a transaction is sent again because others are working on its items.
+pub(crate) const CONFLICT_TRIES_MAX: u32 = 6;
+
+/// One action on its way.
+struct Sending {
+    /// As it was handed over.
+    asked: Action,
+    /// The update's item had expired when it was last tried: it is replaced, not updated.
+    replaces_expired: bool,
+}
+
+impl Remote {
+    pub(crate) async fn write_together(
+        &self,
+        transaction: Transaction,
+    ) -> Result<(), TransactError> {
+        let Transaction { actions, token } = transaction;
+        // IMPORTANT: with a token of the caller's a repeat must be the same to the byte, which a
+        // condition with the time in it is not.
+        // DIFFERENCE: the conditions of such a transaction see expired items that DynamoDB has not
+        // removed yet.
+        let guards = token.is_none();
+        let mut schemas = Vec::with_capacity(actions.len());
+        let mut sending = Vec::with_capacity(actions.len());
+        for asked in actions {
+            schemas.push(self.table(asked.table()).await?);
+            sending.push(Sending {
+                asked,
+                replaces_expired: false,
+            });
+        }
+        for _ in 0..RESTARTS_MAX {
+            // One token for one form of the transaction: sent again, it is not carried out again.
+            let form_token = token.clone().unwrap_or_else(new_token);
+            let now_secs = self.clock.now_secs();
+            let expiries: Vec<_> = schemas
+                .iter()
+                .map(|schema| Expiry::of(schema, now_secs).filter(|_| guards))
+                .collect();
+            let items: Vec<_> = sending
+                .iter()
+                .zip(&expiries)
+                .map(|(action, expiry)| action.print(*expiry))
+                .collect::<Result<_, _>>()?;
+            let reasons = match self.send_together(items, form_token).await {
+                Ok(()) => return Ok(()),
+                Err(Failure::Cancelled(reasons)) => reasons,
+                Err(Failure::TokenMismatch) => return Err(TransactError::TokenMismatch),
+                Err(failure) => {
+                    let tables = sending.iter().map(|action| action.asked.table());
+                    return Err(self.refused_of(failure, tables).await.into());
+                }
+            };
+            let mut restart = false;
+            let mut told = Vec::with_capacity(reasons.len());
+            for (at, found) in reasons.into_iter().enumerate() {
+                let expiry = expiries.get(at).copied().flatten();
+                let (reason, old) = reason_with_old(found, expiry)?;
+                let restarts = match sending.get(at) {
+                    Some(action) => action.restarts(&reason, old.as_ref(), expiry),
+                    None => false,
+                };
+                if restarts {
+                    sending[at].replaces_expired = !sending[at].replaces_expired;
+                    restart = true;
+                    told.push(CancelReason::None);
+                } else {
+                    told.push(match (sending.get(at), reason) {
+                        (Some(action), CancelReason::ConditionFailed { .. })
+                            if !action.wants_old() =>
+                        {
+                            CancelReason::ConditionFailed { old: None }
+                        }
+                        (_, reason) => reason,
+                    });
+                }
+            }
+            if !restart || told.iter().any(|reason| *reason != CancelReason::None) {
+                return Err(TransactError::Cancelled(told));
+            }
+        }
+        Err(StoreError::Throttled.into())
+    }
+
+    /// Sends one form of a transaction until it is decided, or others have been in the way too often.
+    async fn send_together(
+        &self,
+        items: Vec<TransactWriteItem>,
+        token: String,
+    ) -> Result<(), Failure> {
+        let mut backoff = Backoff::new(CONFLICT_TRIES_MAX);
+        loop {
+            let sent = self
+                .client
+                .transact_write_items()
+                .set_transact_items(Some(items.clone()))
+                .client_request_token(&token)
+                .send()
+                .await;
+            match sent.map_err(Failure::from) {
+                Ok(_) => return Ok(()),
+                Err(failure) if is_passing(&failure) && backoff.wait().await => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+}
+
+impl Sending {
+    fn print(&self, expiry: Option<Expiry<'_>>) -> Result<TransactWriteItem, StoreError> {
+        let write = TransactWriteItem::builder();
+        let mut expressions = Expressions::default();
+        let guarded = |condition| match expiry {
+            Some(expiry) => expiry.guard(condition),
+            None => condition.clone(),
+        };
+        Ok(match (&self.asked, expiry) {
+            (Action::Put(put), _) => {
+                let condition = put.condition.as_ref().map(guarded);
+                let condition = expressions.condition(condition.as_ref());
+                write.put(print_put(put, condition, expressions)?)
+            }
+            (Action::Update(update), Some(expiry)) if self.replaces_expired => {
+                let anew = made_anew(&update.key, &update.update).map_err(StoreError::Invalid)?;
+                let condition = expressions.condition(Some(&expiry.expired()));
+                let put = Put::new(&update.table, anew);
+                write.put(print_put(&put, condition, expressions)?)
+            }
+            (Action::Update(update), expiry) => {
+                let guarded = expiry.map(|expiry| expiry.guard_update(update.condition.as_ref()));
+                let starts_anew = guarded.as_ref().is_some_and(|guarded| guarded.starts_anew);
+                let condition = match &guarded {
+                    Some(guarded) => Some(&guarded.condition),
+                    None => update.condition.as_ref(),
+                };
+                // A transaction, unlike an update alone, must name a change; DynamoDB says so.
+                let changes = expressions.update(&update.update).unwrap_or_default();
+                let condition = expressions.condition(condition);
+                let (names, values) = expressions.placeholders();
+                let update = types::Update::builder()
+                    .table_name(&update.table)
+                    .set_key(Some(attributes(update.key.clone())))
+                    .update_expression(changes)
+                    .set_condition_expression(condition)
+                    .set_expression_attribute_names(names)
+                    .set_expression_attribute_values(values)
+                    .set_return_values_on_condition_check_failure(on_failure(
+                        update.old_on_failure || starts_anew,
+                    ));
+                write.update(update.build().map_err(incomplete)?)
+            }
+            (Action::Delete(delete), _) => {
+                let condition = delete.condition.as_ref().map(guarded);
+                let condition = expressions.condition(condition.as_ref());
+                let (names, values) = expressions.placeholders();
+                let delete = types::Delete::builder()
+                    .table_name(&delete.table)
+                    .set_key(Some(attributes(delete.key.clone())))
+                    .set_condition_expression(condition)
+                    .set_expression_attribute_names(names)
+                    .set_expression_attribute_values(values)
+                    .set_return_values_on_condition_check_failure(on_failure(
+                        delete.old_on_failure,
+                    ));
+                write.delete(delete.build().map_err(incomplete)?)
+            }
+            (Action::Check(check), _) => {
+                let condition = expressions.condition(Some(&guarded(&check.condition)));
+                let (names, values) = expressions.placeholders();
+                let check = types::ConditionCheck::builder()
+                    .table_name(&check.table)
+                    .set_key(Some(attributes(check.key.clone())))
+                    .set_condition_expression(condition)
+                    .set_expression_attribute_names(names)
+                    .set_expression_attribute_values(values)
+                    .set_return_values_on_condition_check_failure(on_failure(check.old_on_failure));
+                write.condition_check(check.build().map_err(incomplete)?)
+            }
+        }
+        .build())
+    }
+
+    /// Whether the action failed only because of what an expired item is to an update: it must be
+    /// sent in its other form.
+    fn restarts(
+        &self,
+        reason: &CancelReason,
+        old: Option<&Item>,
+        expiry: Option<Expiry<'_>>,
+    ) -> bool {
+        let (Action::Update(update), CancelReason::ConditionFailed { .. }, Some(expiry)) =
+            (&self.asked, reason, expiry)
+        else {
+            return false;
+        };
+        // A replacement fails when someone else has replaced the item.
+        self.replaces_expired
+            || (expiry.guard_update(update.condition.as_ref()).starts_anew
+                && old.is_some_and(|old| expiry.has_expired(old)))
+    }
+
+    fn wants_old(&self) -> bool {
+        match &self.asked {
+            Action::Put(put) => put.old_on_failure,
+            Action::Update(update) => update.old_on_failure,
+            Action::Delete(delete) => delete.old_on_failure,
+            Action::Check(check) => check.old_on_failure,
+        }
+    }
+}
+
+fn print_put(
+    put: &Put,
+    condition: Option<String>,
+    expressions: Expressions,
+) -> Result<types::Put, StoreError> {
+    let (names, values) = expressions.placeholders();
+    types::Put::builder()
+        .table_name(&put.table)
+        .set_item(Some(attributes(put.item.clone())))
+        .set_condition_expression(condition)
+        .set_expression_attribute_names(names)
+        .set_expression_attribute_values(values)
+        .set_return_values_on_condition_check_failure(on_failure(put.old_on_failure))
+        .build()
+        .map_err(incomplete)
+}
+
+/// Whether a request failed for nothing but others at work on its items, or for its rate.
+pub(crate) fn is_passing(failure: &Failure) -> bool {
+    match failure {
+        Failure::Cancelled(reasons) => {
+            let code = |reason: &CancellationReason| reason.code.clone().unwrap_or_default();
+            let none = |code: &str| code.is_empty() || code == "None";
+            let passing = |code: &str| {
+                matches!(
+                    code,
+                    "TransactionConflict" | "ThrottlingError" | "ProvisionedThroughputExceeded"
+                )
+            };
+            let codes: Vec<_> = reasons.iter().map(code).collect();
+            codes.iter().any(|code| passing(code))
+                && codes.iter().all(|code| none(code) || passing(code))
+        }
+        failure => failure.is_throttling(),
+    }
+}
+
+/// What DynamoDB says of one action.
+pub(crate) fn reason(
+    found: CancellationReason,
+    expiry: Option<Expiry<'_>>,
+) -> Result<CancelReason, StoreError> {
+    reason_with_old(found, expiry).map(|(reason, _)| reason)
+}
+
+/// The same with the item as it is, expired or not.
+fn reason_with_old(
+    found: CancellationReason,
+    expiry: Option<Expiry<'_>>,
+) -> Result<(CancelReason, Option<Item>), StoreError> {
+    let message = found.message.unwrap_or_default();
+    let reason = match found.code.as_deref().unwrap_or("None") {
+        "None" => CancelReason::None,
+        "ConditionalCheckFailed" => {
+            let old = found.item.filter(|old| !old.is_empty());
+            let old = old.map(item).transpose()?;
+            let visible = old.clone().and_then(|old| match expiry {
+                Some(expiry) => expiry.visible(old),
+                None => Some(old),
+            });
+            let reason = CancelReason::ConditionFailed {
+                old: visible.map(Box::new),
+            };
+            return Ok((reason, old));
+        }
+        "TransactionConflict" => CancelReason::Conflict,
+        "ThrottlingError" | "ProvisionedThroughputExceeded" => CancelReason::Throttled,
+        "ValidationError" => CancelReason::Invalid(message),
+        code => CancelReason::Invalid(format!("{code}: {message}")),
+    };
+    Ok((reason, None))
+}
+
+/// DynamoDB takes 36 characters at most, which is what an id has.
+fn new_token() -> String {
+    uuid::Uuid::new_v4().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cancelled(codes: &[&str]) -> Failure {
+        let reason = |code: &&str| CancellationReason::builder().code(*code).build();
+        Failure::Cancelled(codes.iter().map(reason).collect())
+    }
+
+    #[test]
+    fn only_what_passes_by_itself_is_tried_again() {
+        assert!(is_passing(&cancelled(&["None", "TransactionConflict"])));
+        assert!(is_passing(&cancelled(&[
+            "ThrottlingError",
+            "TransactionConflict"
+        ])));
+        assert!(!is_passing(&cancelled(&[
+            "TransactionConflict",
+            "ConditionalCheckFailed"
+        ])));
+        assert!(!is_passing(&cancelled(&["None", "ValidationError"])));
+        assert!(!is_passing(&cancelled(&["None"])));
+        assert!(!is_passing(&cancelled(&[])));
+    }
+
+    #[test]
+    fn each_reason_is_read() {
+        let of = |code: &str| {
+            let found = CancellationReason::builder()
+                .code(code)
+                .message("why")
+                .build();
+            reason(found, None).expect("it is understood")
+        };
+        assert_eq!(of("None"), CancelReason::None);
+        assert_eq!(
+            of("ConditionalCheckFailed"),
+            CancelReason::ConditionFailed { old: None }
+        );
+        assert_eq!(of("TransactionConflict"), CancelReason::Conflict);
+        assert_eq!(of("ThrottlingError"), CancelReason::Throttled);
+        assert_eq!(of("ProvisionedThroughputExceeded"), CancelReason::Throttled);
+        assert_eq!(
+            of("ValidationError"),
+            CancelReason::Invalid("why".to_owned())
+        );
+        assert_eq!(
+            of("ItemCollectionSizeLimitExceeded"),
+            CancelReason::Invalid("ItemCollectionSizeLimitExceeded: why".to_owned())
+        );
+    }
+}

@@ -1,0 +1,69 @@
+//! A server that answers as it is told and remembers what it was asked: for what no implementation of
+//! DynamoDB does on demand, such as throttling.
+
+pub(crate) mod server;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+/// An answer: status and body. No answer at all breaks the connection off.
+pub(crate) type Answer = Option<(u16, String)>;
+
+/// A served script. It stops with the runtime of the test.
+pub(crate) struct Script {
+    pub(crate) url: String,
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    answers: VecDeque<Answer>,
+    asked: Vec<(String, String)>,
+}
+
+impl Script {
+    /// Serves `answers` in order. Questions about tables are answered besides: each is there, with
+    /// the partition key `pk` and no time to live.
+    pub(crate) async fn start(answers: impl IntoIterator<Item = Answer>) -> Self {
+        let state = Arc::new(Mutex::new(State {
+            answers: answers.into_iter().collect(),
+            asked: Vec::new(),
+        }));
+        let shared = Arc::clone(&state);
+        let url = server::serve(move |operation, body| answer(&shared, operation, body)).await;
+        Self { url, state }
+    }
+
+    /// The operations that were asked for with their bodies, but for questions about tables.
+    pub(crate) fn asked(&self) -> Vec<(String, String)> {
+        self.state.lock().expect("no panic").asked.clone()
+    }
+}
+
+/// An error as DynamoDB tells it.
+pub(crate) fn error(status: u16, code: &str) -> Answer {
+    let body = format!(
+        r#"{{"__type":"com.amazonaws.dynamodb.v20120810#{code}","message":"as the script says"}}"#
+    );
+    Some((status, body))
+}
+
+pub(crate) fn success(body: &str) -> Answer {
+    Some((200, body.to_owned()))
+}
+
+fn answer(state: &Mutex<State>, operation: String, body: String) -> Answer {
+    match operation.as_str() {
+        "DescribeTable" => success(
+            r#"{"Table":{"TableName":"things","TableStatus":"ACTIVE","KeySchema":[{"AttributeName":"pk","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"}]}}"#,
+        ),
+        "DescribeTimeToLive" => {
+            success(r#"{"TimeToLiveDescription":{"TimeToLiveStatus":"DISABLED"}}"#)
+        }
+        _ => {
+            let mut state = state.lock().expect("no panic");
+            state.asked.push((operation, body));
+            let next = state.answers.pop_front();
+            next.unwrap_or_else(|| error(400, "NothingMoreInTheScript"))
+        }
+    }
+}

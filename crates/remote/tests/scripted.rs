@@ -1,0 +1,275 @@
+//! What is sent again and what is not, and what each failure is taken for.
+
+mod script;
+
+use std::sync::Arc;
+
+use homeport_item::Item;
+use homeport_item::expression::Update as Changes;
+use homeport_remote::{AccessKey, Remote, Settings};
+use homeport_store::{
+    BatchGet, BatchWrite, CancelReason, Get, Put, Query, Store, StoreError, SystemClock, TableKeys,
+    TransactError, Transaction, Update, WriteError, WriteRequest,
+};
+use script::{Answer, Script, error, success};
+
+const TABLE: &str = "things";
+
+async fn connect(url: &str) -> Remote {
+    let settings = Settings {
+        endpoint_url: Some(url.to_owned()),
+        region: Some("us-east-1".to_owned()),
+        access_key: Some(AccessKey::new("test", "test")),
+        ..Settings::default()
+    };
+    let connected = Remote::connect(settings, Arc::new(SystemClock)).await;
+    connected.expect("the settings are complete")
+}
+
+async fn scripted(answers: impl IntoIterator<Item = Answer>) -> (Remote, Script) {
+    let script = Script::start(answers).await;
+    (connect(&script.url).await, script)
+}
+
+fn thing(pk: &str) -> Item {
+    Item::new().with("pk", pk)
+}
+
+fn put(pk: &str) -> Put {
+    Put::new(TABLE, thing(pk))
+}
+
+fn write(pk: &str) -> WriteRequest {
+    WriteRequest::Put {
+        table: TABLE.to_owned(),
+        item: thing(pk),
+    }
+}
+
+fn unprocessed_writes(keys: &[&str]) -> Answer {
+    let writes: Vec<_> = keys
+        .iter()
+        .map(|pk| format!(r#"{{"PutRequest":{{"Item":{{"pk":{{"S":"{pk}"}}}}}}}}"#))
+        .collect();
+    success(&format!(
+        r#"{{"UnprocessedItems":{{"{TABLE}":[{}]}}}}"#,
+        writes.join(",")
+    ))
+}
+
+fn unprocessed_keys(keys: &[&str], found: &[&str]) -> Answer {
+    let items = |keys: &[&str]| {
+        let items: Vec<_> = keys
+            .iter()
+            .map(|pk| format!(r#"{{"pk":{{"S":"{pk}"}}}}"#))
+            .collect();
+        items.join(",")
+    };
+    success(&format!(
+        r#"{{"Responses":{{"{TABLE}":[{}]}},"UnprocessedKeys":{{"{TABLE}":{{"Keys":[{}]}}}}}}"#,
+        items(found),
+        items(keys)
+    ))
+}
+
+fn cancelled(codes: &[&str]) -> Answer {
+    let reasons: Vec<_> = codes
+        .iter()
+        .map(|code| format!(r#"{{"Code":"{code}"}}"#))
+        .collect();
+    let body = format!(
+        r#"{{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","Message":"cancelled","CancellationReasons":[{}]}}"#,
+        reasons.join(",")
+    );
+    Some((400, body))
+}
+
+fn token(body: &str) -> &str {
+    let (_, rest) = body
+        .split_once(r#""ClientRequestToken":""#)
+        .expect("a token");
+    rest.split_once('"').expect("its end").0
+}
+
+#[tokio::test]
+async fn unprocessed_writes_are_resubmitted_and_only_they() {
+    let (remote, script) = scripted([
+        unprocessed_writes(&["b", "c"]),
+        unprocessed_writes(&["c"]),
+        success("{}"),
+    ])
+    .await;
+    let writes = ["a", "b", "c"].map(write).into();
+    let answer = remote.batch_write(BatchWrite { writes }).await;
+    assert_eq!(answer.expect("written").unprocessed, []);
+    let asked = script.asked();
+    assert_eq!(asked.len(), 3);
+    assert!(!asked[1].1.contains(r#""a""#) && asked[1].1.contains(r#""b""#));
+    assert!(!asked[2].1.contains(r#""b""#) && asked[2].1.contains(r#""c""#));
+}
+
+#[tokio::test]
+async fn writes_that_are_never_processed_are_throttled_after_a_limit() {
+    let (remote, script) = scripted(std::iter::repeat_n(unprocessed_writes(&["a"]), 100)).await;
+    let writes = vec![write("a")];
+    let answer = remote.batch_write(BatchWrite { writes }).await;
+    assert_eq!(answer, Err(StoreError::Throttled));
+    assert_eq!(script.asked().len(), 9);
+}
+
+#[tokio::test]
+async fn of_a_batch_that_is_written_in_part_the_rest_is_told() {
+    let (remote, _script) = scripted(std::iter::repeat_n(unprocessed_writes(&["b"]), 100)).await;
+    let writes = ["a", "b"].map(write).into();
+    let answer = remote.batch_write(BatchWrite { writes }).await;
+    assert_eq!(answer.expect("written").unprocessed, [write("b")]);
+}
+
+#[tokio::test]
+async fn unprocessed_keys_are_asked_for_again() {
+    let (remote, script) = scripted([
+        unprocessed_keys(&["b"], &["a"]),
+        unprocessed_keys(&[], &["b"]),
+    ])
+    .await;
+    let keys = TableKeys {
+        table: TABLE.to_owned(),
+        keys: ["a", "b"].map(thing).into(),
+        projection: None,
+        consistent: true,
+    };
+    let tables = vec![keys];
+    let answer = remote.batch_get(BatchGet { tables }).await.expect("read");
+    let found: Vec<_> = answer.items.into_iter().map(|(_, item)| item).collect();
+    assert_eq!(found, ["a", "b"].map(thing));
+    assert!(!script.asked()[1].1.contains(r#""a""#));
+}
+
+#[tokio::test]
+async fn a_transaction_that_others_got_in_the_way_of_is_sent_again_with_its_token() {
+    let conflict = || cancelled(&["None", "TransactionConflict"]);
+    let (remote, script) = scripted([conflict(), conflict(), success("{}")]).await;
+    let both = Transaction::new(vec![put("a").into(), put("b").into()]);
+    assert_eq!(remote.transact(both).await, Ok(()));
+    let asked = script.asked();
+    assert_eq!(asked.len(), 3);
+    assert_eq!(token(&asked[0].1), token(&asked[2].1));
+}
+
+#[tokio::test]
+async fn a_transaction_without_an_answer_is_sent_again_with_its_token() {
+    let (remote, script) = scripted([None, success("{}")]).await;
+    let one = Transaction::new(vec![put("a").into()]);
+    assert_eq!(remote.transact(one.clone()).await, Ok(()));
+    let asked = script.asked();
+    assert_eq!(token(&asked[0].1), token(&asked[1].1));
+    assert_ne!(remote.transact(one).await, Ok(()), "the script has ended");
+    assert_ne!(token(&script.asked()[2].1), token(&asked[0].1));
+}
+
+#[tokio::test]
+async fn conflicts_that_do_not_end_are_told_action_by_action() {
+    let conflict = cancelled(&["None", "TransactionConflict"]);
+    let (remote, script) = scripted(std::iter::repeat_n(conflict, 100)).await;
+    let both = Transaction::new(vec![put("a").into(), put("b").into()]);
+    assert_eq!(
+        remote.transact(both).await,
+        Err(TransactError::Cancelled(vec![
+            CancelReason::None,
+            CancelReason::Conflict
+        ]))
+    );
+    assert_eq!(script.asked().len(), 7);
+}
+
+#[tokio::test]
+async fn a_failed_condition_is_not_tried_again() {
+    let (remote, script) = scripted([cancelled(&["ConditionalCheckFailed", "None"])]).await;
+    let both = Transaction::new(vec![put("a").into(), put("b").into()]);
+    assert_eq!(
+        remote.transact(both).await,
+        Err(TransactError::Cancelled(vec![
+            CancelReason::ConditionFailed { old: None },
+            CancelReason::None
+        ]))
+    );
+    assert_eq!(script.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn a_put_without_an_answer_is_sent_again() {
+    let (remote, script) = scripted([error(500, "InternalServerError"), success("{}")]).await;
+    assert_eq!(remote.put(put("a")).await, Ok(None));
+    assert_eq!(script.asked().len(), 2);
+}
+
+#[tokio::test]
+async fn an_addition_without_an_answer_is_not_sent_again() {
+    let (remote, script) = scripted([error(500, "InternalServerError"), success("{}")]).await;
+    let update = Update::new(TABLE, thing("a"), Changes::new().add("n", 1));
+    let outcome = remote.update(update).await;
+    assert!(
+        matches!(outcome, Err(WriteError::Store(StoreError::Unavailable(_)))),
+        "{outcome:?}"
+    );
+    assert_eq!(script.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn an_addition_that_was_refused_for_its_rate_is_sent_again() {
+    let busy = || error(400, "ProvisionedThroughputExceededException");
+    let (remote, script) = scripted([busy(), busy(), success("{}")]).await;
+    let update = Update::new(TABLE, thing("a"), Changes::new().add("n", 1));
+    assert_eq!(remote.update(update).await, Ok(None));
+    assert_eq!(script.asked().len(), 3);
+}
+
+#[tokio::test]
+async fn throttling_without_end_is_transient_and_bounded() {
+    let busy = error(400, "ThrottlingException");
+    let (remote, script) = scripted(std::iter::repeat_n(busy, 100)).await;
+    let outcome = remote.get(Get::new(TABLE, thing("a"))).await;
+    // Unavailable, where the SDK slows itself down for so long that the time for the request is over.
+    let error = outcome.expect_err("the script has nothing else");
+    assert!(error.is_transient(), "{error:?}");
+    assert!((1..=5).contains(&script.asked().len()));
+}
+
+#[tokio::test]
+async fn who_may_not_ask_finds_no_store_and_not_a_missing_item() {
+    for code in ["AccessDeniedException", "UnrecognizedClientException"] {
+        let (remote, _script) = scripted([error(400, code)]).await;
+        let outcome = remote.get(Get::new(TABLE, thing("a"))).await;
+        let Err(StoreError::Unavailable(reason)) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert!(reason.starts_with(code), "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_connection_the_store_is_unavailable() {
+    // A port that nobody listens on: the listener is gone before anyone connects.
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let address = listener.local_addr().expect("an address");
+    drop(listener);
+    let remote = connect(&format!("http://{address}")).await;
+    let outcome = remote.get(Get::new(TABLE, thing("a"))).await;
+    assert!(
+        matches!(outcome, Err(StoreError::Unavailable(_))),
+        "{outcome:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_table_that_went_away_is_asked_for_again() {
+    let gone = error(400, "ResourceNotFoundException");
+    let (remote, _script) = scripted([gone, success(r#"{"Items":[],"Count":0}"#)]).await;
+    let query = || {
+        let all = homeport_item::expression::KeyCondition::new("pk", "a");
+        remote.query(Query::new(TABLE, all))
+    };
+    let missing = StoreError::TableMissing(TABLE.to_owned());
+    assert_eq!(query().await, Err(missing));
+    assert_eq!(query().await.expect("a page").items, []);
+}

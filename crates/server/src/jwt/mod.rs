@@ -1,0 +1,202 @@
+//! App users: a JWT says who someone is. Which algorithm signs is configured and never the token's
+//! choice, so that a public key cannot be taken for a secret and `none` is nothing.
+
+mod jwks;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use homeport_store::Clock;
+use homeport_systems::push::UserId;
+use jsonwebtoken::{Algorithm, DecodingKey, Validation};
+use serde::Deserialize;
+
+use jwks::{Jwks, Source};
+
+/// Longer tokens are not looked at.
+const TOKEN_LEN_MAX: usize = 8 * 1024;
+/// How far clocks may be apart unless said otherwise.
+const LEEWAY_SECS_DEFAULT: i64 = 30;
+
+/// What signs tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserAlgorithm {
+    Hs256,
+    Rs256,
+    Es256,
+}
+
+/// What tokens are checked with.
+#[derive(Clone)]
+pub enum UserKeys {
+    /// For HS256.
+    Secret(String),
+    /// Public keys in a file, which is read again when it may have changed.
+    JwksFile(PathBuf),
+    /// Public keys at an address.
+    JwksUrl(String),
+}
+
+/// What a token must be like.
+#[derive(Debug, Clone)]
+pub struct UserTokenSettings {
+    pub algorithm: UserAlgorithm,
+    pub keys: UserKeys,
+    /// Not looked at unless given.
+    pub issuer: Option<String>,
+    pub audience: Option<String>,
+    pub leeway_secs: i64,
+}
+
+impl UserTokenSettings {
+    #[must_use]
+    pub fn new(algorithm: UserAlgorithm, keys: UserKeys) -> Self {
+        Self {
+            algorithm,
+            keys,
+            issuer: None,
+            audience: None,
+            leeway_secs: LEEWAY_SECS_DEFAULT,
+        }
+    }
+}
+
+/// Tells users by their tokens.
+pub struct UserTokens {
+    algorithm: Algorithm,
+    keys: Keys,
+    issuer: Option<String>,
+    audience: Option<String>,
+    leeway_secs: i64,
+    clock: Arc<dyn Clock>,
+}
+
+enum Keys {
+    Secret(Arc<DecodingKey>),
+    Jwks(Box<Jwks>),
+}
+
+/// Why a token shows nobody.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum UserTokenError {
+    #[error("{0}")]
+    Invalid(&'static str),
+    #[error("the keys of app users cannot be read: {0}")]
+    KeysUnavailable(String),
+}
+
+#[derive(Deserialize)]
+struct Claims {
+    sub: Option<String>,
+    exp: Option<f64>,
+    nbf: Option<f64>,
+    iss: Option<String>,
+    aud: Option<Audience>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Audience {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl UserTokens {
+    #[must_use]
+    pub fn new(settings: UserTokenSettings, clock: Arc<dyn Clock>) -> Self {
+        let algorithm = match settings.algorithm {
+            UserAlgorithm::Hs256 => Algorithm::HS256,
+            UserAlgorithm::Rs256 => Algorithm::RS256,
+            UserAlgorithm::Es256 => Algorithm::ES256,
+        };
+        let jwks = |source| Keys::Jwks(Box::new(Jwks::new(source, algorithm, Arc::clone(&clock))));
+        Self {
+            keys: match settings.keys {
+                UserKeys::Secret(secret) => {
+                    Keys::Secret(Arc::new(DecodingKey::from_secret(secret.as_bytes())))
+                }
+                UserKeys::JwksFile(path) => jwks(Source::File(path)),
+                UserKeys::JwksUrl(url) => jwks(Source::url(url)),
+            },
+            algorithm,
+            issuer: settings.issuer,
+            audience: settings.audience,
+            leeway_secs: settings.leeway_secs,
+            clock,
+        }
+    }
+
+    /// Whose token it is.
+    pub(crate) async fn verify(&self, token: &str) -> Result<UserId, UserTokenError> {
+        use UserTokenError::Invalid;
+        if token.len() > TOKEN_LEN_MAX {
+            return Err(Invalid("the token is too long"));
+        }
+        let header =
+            jsonwebtoken::decode_header(token).map_err(|_| Invalid("the token is no JWT"))?;
+        if header.alg != self.algorithm {
+            return Err(Invalid("the token is signed with another algorithm"));
+        }
+        let key = match &self.keys {
+            Keys::Secret(key) => Arc::clone(key),
+            Keys::Jwks(jwks) => jwks.key(header.kid.as_deref()).await?,
+        };
+        let mut signature_alone = Validation::new(self.algorithm);
+        signature_alone.required_spec_claims.clear();
+        // Times are checked below, on the server's own clock.
+        signature_alone.validate_exp = false;
+        signature_alone.validate_aud = false;
+        let decoded = jsonwebtoken::decode::<Claims>(token, &key, &signature_alone)
+            .map_err(|_| Invalid("the token's signature or claims are not right"))?;
+        self.check(decoded.claims)
+    }
+
+    fn check(&self, claims: Claims) -> Result<UserId, UserTokenError> {
+        use UserTokenError::Invalid;
+        let now = self.clock.now_secs() as f64;
+        let leeway = self.leeway_secs as f64;
+        let expires = claims.exp.ok_or(Invalid("the token never expires"))?;
+        if expires + leeway <= now {
+            return Err(Invalid("the token has expired"));
+        }
+        if claims.nbf.is_some_and(|begins| begins > now + leeway) {
+            return Err(Invalid("the token is not valid yet"));
+        }
+        if self.issuer.is_some() && claims.iss != self.issuer {
+            return Err(Invalid("the token is of another issuer"));
+        }
+        if let Some(wanted) = &self.audience {
+            let is_meant = match &claims.aud {
+                Some(Audience::One(one)) => one == wanted,
+                Some(Audience::Several(several)) => several.contains(wanted),
+                None => false,
+            };
+            if !is_meant {
+                return Err(Invalid("the token is for another audience"));
+            }
+        }
+        let sub = claims.sub.ok_or(Invalid("the token names nobody"))?;
+        sub.parse()
+            .map_err(|_| Invalid("the token's sub cannot be a user id"))
+    }
+}
+
+impl std::fmt::Debug for UserKeys {
+    /// Leaves the secret out.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Secret(_) => formatter.write_str("Secret(…)"),
+            Self::JwksFile(path) => formatter.debug_tuple("JwksFile").field(path).finish(),
+            Self::JwksUrl(url) => formatter.debug_tuple("JwksUrl").field(url).finish(),
+        }
+    }
+}
+
+impl std::fmt::Debug for UserTokens {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("UserTokens")
+            .field("algorithm", &self.algorithm)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,161 @@
+//! The port itself: how many connections it serves, how long it waits for them, and how it stops.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::get;
+use homeport_server::Limits;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::task::JoinHandle;
+
+/// Nothing here takes so long unless it is broken.
+const PATIENCE: Duration = Duration::from_secs(30);
+const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+
+/// A port whose only route answers when it is let.
+struct Port {
+    address: SocketAddr,
+    served: JoinHandle<()>,
+    stop: oneshot::Sender<()>,
+    gate: Arc<Semaphore>,
+    /// Requests that came in so far, and how many at most were open together.
+    entered: watch::Receiver<usize>,
+    open_max: Arc<AtomicUsize>,
+}
+
+async fn open(connections_max: usize, idle_timeout: Duration) -> Port {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let gate = Arc::new(Semaphore::new(0));
+    let (entered_sender, entered) = watch::channel(0);
+    let open_now = Arc::new(AtomicUsize::new(0));
+    let open_max = Arc::new(AtomicUsize::new(0));
+    let handler = {
+        let (gate, open_max) = (Arc::clone(&gate), Arc::clone(&open_max));
+        let entered = Arc::new(entered_sender);
+        move || async move {
+            let open = open_now.fetch_add(1, Ordering::SeqCst) + 1;
+            open_max.fetch_max(open, Ordering::SeqCst);
+            entered.send_modify(|count| *count += 1);
+            gate.acquire().await.expect("open").forget();
+            open_now.fetch_sub(1, Ordering::SeqCst);
+            "done"
+        }
+    };
+    let limits = Limits {
+        connections_max,
+        idle_timeout,
+    };
+    let (stop, stopped) = oneshot::channel();
+    let router = Router::new().route("/", get(handler));
+    let served = tokio::spawn(homeport_server::serve(listener, limits, router, async {
+        let _ = stopped.await;
+    }));
+    Port {
+        address,
+        served,
+        stop,
+        gate,
+        entered,
+        open_max,
+    }
+}
+
+impl Port {
+    async fn send(&self, bytes: &[u8]) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address).await.expect("connects");
+        stream.write_all(bytes).await.expect("written");
+        stream
+    }
+
+    /// Waits until so many requests have come in.
+    async fn entered(&self, count: usize) {
+        let mut entered = self.entered.clone();
+        let come_in = entered.wait_for(|entered| *entered >= count);
+        let come_in = tokio::time::timeout(PATIENCE, come_in).await;
+        come_in.expect("in time").expect("a server");
+    }
+}
+
+/// All that a connection still brings until the server closes it.
+async fn rest(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let reading = stream.read_to_end(&mut bytes);
+    // A reset is an end as well.
+    let _ = tokio::time::timeout(PATIENCE, reading)
+        .await
+        .expect("closed in time");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[tokio::test]
+async fn a_connection_that_does_not_finish_its_headers_is_cut_off() {
+    let port = open(16, Duration::from_millis(200)).await;
+    for begun in [
+        "",
+        // As the preface of HTTP/2 begins, and as POST does.
+        "P",
+        "PRI * HTTP/2.0\r\n",
+        "GET / HT",
+        "GET / HTTP/1.1\r\nhost: x\r\n",
+    ] {
+        let mut stream = port.send(begun.as_bytes()).await;
+        let answer = rest(&mut stream).await;
+        assert!(!answer.contains("200"), "{begun:?}: {answer}");
+    }
+    assert_eq!(*port.entered.borrow(), 0);
+}
+
+#[tokio::test]
+async fn an_answer_may_take_longer_than_a_client_may_be_silent() {
+    let idle_timeout = Duration::from_millis(100);
+    let port = open(16, idle_timeout).await;
+    let mut stream = port.send(REQUEST).await;
+    port.entered(1).await;
+    // Another connection's end shows that the time has passed more than once.
+    for _ in 0..3 {
+        rest(&mut port.send(b"").await).await;
+    }
+    port.gate.add_permits(1);
+    assert!(rest(&mut stream).await.ends_with("done"));
+}
+
+#[tokio::test]
+async fn more_connections_than_allowed_wait_for_their_turn() {
+    const CLIENTS: usize = 8;
+    let port = open(2, PATIENCE).await;
+    let mut streams = Vec::new();
+    for _ in 0..CLIENTS {
+        streams.push(port.send(REQUEST).await);
+    }
+    for served in 2..=CLIENTS {
+        port.entered(served).await;
+        port.gate.add_permits(1);
+    }
+    port.gate.add_permits(1);
+    for stream in &mut streams {
+        assert!(rest(stream).await.ends_with("done"));
+    }
+    assert_eq!(port.open_max.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn stopping_finishes_what_was_accepted_and_accepts_no_more() {
+    let port = open(16, PATIENCE).await;
+    let mut under_way = port.send(REQUEST).await;
+    let mut idle = port.send(b"").await;
+    port.entered(1).await;
+    port.stop.send(()).expect("a server");
+    // The idle connection is closed once the server has begun to stop.
+    assert_eq!(rest(&mut idle).await, "");
+    assert!(TcpStream::connect(port.address).await.is_err());
+    port.gate.add_permits(1);
+    assert!(rest(&mut under_way).await.ends_with("done"));
+    let ended = tokio::time::timeout(PATIENCE, port.served).await;
+    ended.expect("in time").expect("no panic");
+}

@@ -1,0 +1,161 @@
+//! Devices: the registry and the state of the fleet and of one charger.
+
+use std::collections::BTreeMap;
+
+use homeport_item::{Item, Value};
+use homeport_store::{BATCH_GET_MAX, BatchGet, Get, Scan, Store, StoreError, TableKeys};
+
+use super::state::{shown, state_key};
+use super::types::{ScId, WirelessDeviceId};
+use super::{Chargers, ChargersError, PAGE_MAX, schema};
+use crate::cursor::Cursor;
+use crate::pages;
+
+const FLEET: &str = "chargers/fleet";
+/// How often keys that could not be read are asked for again.
+const ATTEMPTS_MAX: usize = 8;
+
+/// A charger: what the registry has about it, and its state.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Charger {
+    pub device_id: ScId,
+    /// Empty for a device that has a state but was never registered.
+    pub registration: Item,
+    pub state: Item,
+}
+
+/// A page of the fleet, in no particular order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FleetPage {
+    pub chargers: Vec<Charger>,
+    pub next: Option<Cursor>,
+}
+
+impl Chargers {
+    /// The fleet: one scan of the states, each joined with its registration.
+    ///
+    /// # Errors
+    /// When the cursor is not one of this list or the store fails.
+    pub async fn fleet(
+        &self,
+        limit: usize,
+        cursor: Option<Cursor>,
+    ) -> Result<FleetPage, ChargersError> {
+        let start = cursor.map(|cursor| cursor.start_of(FLEET)).transpose()?;
+        let scan = Scan::new(schema::DEVICE_STATE).starting_after(start);
+        let limit = limit.clamp(1, PAGE_MAX);
+        let page =
+            pages::scan_page(&*self.store, &schema::device_state(), scan, FLEET, limit).await?;
+        let states = page
+            .items
+            .into_iter()
+            .map(|state| Ok((id_of(&state)?, state)))
+            .collect::<Result<Vec<_>, ChargersError>>()?;
+        let ids = states.iter().map(|(device_id, _)| device_id.clone());
+        let mut registrations = fetch(&*self.store, schema::DEVICES, ids).await?;
+        let chargers = states.into_iter().map(|(device_id, state)| Charger {
+            registration: registrations.remove(&device_id).unwrap_or_default(),
+            state: shown(state),
+            device_id,
+        });
+        Ok(FleetPage {
+            chargers: chargers.collect(),
+            next: page.next,
+        })
+    }
+
+    /// One charger.
+    ///
+    /// # Errors
+    /// When there is none or the store fails.
+    pub async fn charger(&self, device_id: &ScId) -> Result<Charger, ChargersError> {
+        let registration = self.registration(device_id).await?;
+        let state = self.state_item(device_id).await?;
+        if registration.is_none() && state.is_none() {
+            return Err(ChargersError::DeviceMissing(device_id.clone()));
+        }
+        Ok(Charger {
+            device_id: device_id.clone(),
+            registration: registration.unwrap_or_default(),
+            state: shown(state.unwrap_or_else(|| state_key(device_id))),
+        })
+    }
+
+    /// What the registry has about a device.
+    ///
+    /// # Errors
+    /// When there is none or the store fails.
+    pub async fn device(&self, device_id: &ScId) -> Result<Item, ChargersError> {
+        let registration = self.registration(device_id).await?;
+        registration.ok_or_else(|| ChargersError::DeviceMissing(device_id.clone()))
+    }
+
+    async fn registration(&self, device_id: &ScId) -> Result<Option<Item>, StoreError> {
+        let request = Get::new(schema::DEVICES, state_key(device_id));
+        self.store.get(request).await
+    }
+
+    /// SC-IDs of registered devices, page by page.
+    pub(super) async fn registered(
+        &self,
+        start: Option<Item>,
+        limit: usize,
+    ) -> Result<(Vec<ScId>, Option<Item>), ChargersError> {
+        let scan = Scan::new(schema::DEVICES)
+            .limit(limit)
+            .starting_after(start);
+        let page = self.store.scan(scan).await?;
+        let ids: Result<Vec<_>, _> = page.items.iter().map(id_of).collect();
+        Ok((ids?, page.next))
+    }
+}
+
+/// Items of a table whose key is an SC-ID alone.
+pub(super) async fn fetch(
+    store: &dyn Store,
+    table: &str,
+    ids: impl Iterator<Item = ScId>,
+) -> Result<BTreeMap<ScId, Item>, ChargersError> {
+    let mut wanted: Vec<ScId> = ids.collect();
+    wanted.sort();
+    wanted.dedup();
+    let mut found = BTreeMap::new();
+    for some in wanted.chunks(BATCH_GET_MAX) {
+        let mut request = vec![TableKeys {
+            table: table.to_owned(),
+            keys: some.iter().map(state_key).collect(),
+            projection: None,
+            consistent: true,
+        }];
+        for _ in 0..ATTEMPTS_MAX {
+            let answer = store.batch_get(BatchGet { tables: request }).await?;
+            for (_, item) in answer.items {
+                found.insert(id_of(&item)?, item);
+            }
+            request = answer.unprocessed;
+            if request.is_empty() {
+                break;
+            }
+        }
+        if !request.is_empty() {
+            return Err(StoreError::Throttled.into());
+        }
+    }
+    Ok(found)
+}
+
+pub(super) fn wireless_of(registration: &Item) -> Option<WirelessDeviceId> {
+    registration
+        .get(schema::WIRELESS_DEVICE_ID)
+        .and_then(Value::as_str)
+        .and_then(|text| text.parse().ok())
+}
+
+fn id_of(item: &Item) -> Result<ScId, ChargersError> {
+    let text = item.get(schema::DEVICE_ID).and_then(Value::as_str);
+    text.and_then(|text| text.parse().ok())
+        .ok_or_else(|| ChargersError::Malformed {
+            table: schema::DEVICES,
+            reason: format!("{text:?} is no SC-ID"),
+        })
+}

@@ -1,0 +1,277 @@
+//! One event: as it is sent, as it is stored, and what tells a repeat of it.
+
+use homeport_item::{Item, Map, Number, Value};
+use sha2::{Digest as _, Sha256};
+
+use super::mountain::MountainTime;
+use super::types::{EventData, EventType, InvalidField, ScId, WirelessDeviceId};
+use super::{ChargersError, schema};
+use crate::time::{EpochMillis, UtcSecond};
+
+/// The first and the last moment that an event may be of: the years 2000 to 2099.
+const OCCURRED_MS_MIN: i64 = 946_684_800_000;
+const OCCURRED_MS_MAX: i64 = 4_102_444_800_000;
+/// How far a device's clock may run ahead. One that claims next year would keep its state from
+/// moving for as long.
+pub const AHEAD_MS_MAX: i64 = 24 * 60 * 60 * 1000;
+/// Bytes of an uplink's hash that are kept.
+const UPLINK_ID_BYTES: usize = 16;
+/// How far an event may move on from an occupied key, in milliseconds.
+pub const MOVES_MAX: i64 = 1000;
+
+/// Who an event is of, as the request says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EventDevice {
+    /// Enough to make a device known.
+    Wireless(WirelessDeviceId),
+    /// Only for devices that are known.
+    ScId(ScId),
+}
+
+/// An event as it is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewEvent {
+    pub device: EventDevice,
+    pub event_type: EventType,
+    /// When it happened, by the device's clock; when it arrives unless the device says.
+    pub occurred_at: Option<EpochMillis>,
+    /// The uplink's number, for devices that count.
+    pub sequence: Option<u64>,
+    pub data: EventData,
+}
+
+/// A stored event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    pub device_id: ScId,
+    pub wireless_device_id: Option<String>,
+    /// Where it stands in the table.
+    pub timestamp_mt: MountainTime,
+    /// When it happened.
+    pub timestamp_utc: EpochMillis,
+    pub event_type: EventType,
+    pub data: EventData,
+}
+
+/// What makes two uplinks the same: device, type, data, and the device's time or number. Without
+/// either of the last two nothing tells a repeat from a second event, so there is none.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct UplinkId(String);
+
+impl NewEvent {
+    /// Checks what no single field can tell.
+    ///
+    /// # Errors
+    /// When the time cannot be.
+    pub fn check(self, now: EpochMillis) -> Result<Self, InvalidField> {
+        let Some(occurred_at) = self.occurred_at else {
+            return Ok(self);
+        };
+        if !(OCCURRED_MS_MIN..OCCURRED_MS_MAX).contains(&occurred_at.0) {
+            return Err(InvalidField {
+                field: "occurred_at",
+                expected: "a time in the years 2000 to 2099",
+            });
+        }
+        if occurred_at.0 > now.0.saturating_add(AHEAD_MS_MAX) {
+            return Err(InvalidField {
+                field: "occurred_at",
+                expected: "at most a day ahead of the server's clock",
+            });
+        }
+        Ok(self)
+    }
+
+    pub(super) fn uplink_id(&self, wireless: WirelessDeviceId) -> Option<UplinkId> {
+        if self.occurred_at.is_none() && self.sequence.is_none() {
+            return None;
+        }
+        // Members are in the order of their names and numbers have one form, so equal data has
+        // equal text.
+        let data = serde_json::to_string(&Value::M(self.data.members().clone()))
+            .expect("an attribute value has string keys only");
+        let text = format!(
+            "{wireless}\n{}\n{:?}\n{:?}\n{data}",
+            self.event_type, self.occurred_at, self.sequence
+        );
+        Some(UplinkId::of(&text))
+    }
+}
+
+impl UplinkId {
+    pub(super) fn of(text: &str) -> Self {
+        Self(hex::encode(&Sha256::digest(text)[..UPLINK_ID_BYTES]))
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(super) fn stored_in(item: &Item) -> Option<Self> {
+        let text = item.get(schema::UPLINK_ID)?.as_str()?;
+        Some(Self(text.to_owned()))
+    }
+}
+
+impl Event {
+    pub(super) fn to_item(&self, uplink_id: Option<&UplinkId>, received_at: UtcSecond) -> Item {
+        let mut item = event_key(&self.device_id, self.timestamp_mt)
+            .with(schema::EVENT_TYPE, &self.event_type)
+            .with(schema::TIMESTAMP_UTC_MS, self.timestamp_utc.0)
+            .with(schema::DATA, Value::M(self.data.members().clone()))
+            .with(schema::RECEIVED_AT, received_at.to_string());
+        if let Some(wireless) = &self.wireless_device_id {
+            item.insert(schema::WIRELESS_DEVICE_ID, wireless.as_str());
+        }
+        if let Some(uplink_id) = uplink_id {
+            item.insert(schema::UPLINK_ID, uplink_id.as_str());
+        }
+        item
+    }
+
+    /// Reads an event, also one that something else wrote: only its key has to be right.
+    ///
+    /// # Errors
+    /// When the key is not one of this table.
+    pub fn from_item(item: &Item) -> Result<Self, ChargersError> {
+        let malformed = |name: &str| ChargersError::Malformed {
+            table: schema::EVENTS,
+            reason: format!("{name} is missing or wrong"),
+        };
+        let text = |name: &str| item.get(name).and_then(Value::as_str);
+        let timestamp_mt: MountainTime = text(schema::TIMESTAMP_MT)
+            .and_then(|text| text.parse().ok())
+            .ok_or_else(|| malformed(schema::TIMESTAMP_MT))?;
+        let timestamp_utc = item
+            .get(schema::TIMESTAMP_UTC_MS)
+            .and_then(Value::as_number)
+            .and_then(Number::to_i64)
+            .map_or_else(|| timestamp_mt.assumed(), EpochMillis);
+        Ok(Self {
+            device_id: text(schema::DEVICE_ID)
+                .and_then(|text| text.parse().ok())
+                .ok_or_else(|| malformed(schema::DEVICE_ID))?,
+            wireless_device_id: text(schema::WIRELESS_DEVICE_ID).map(str::to_owned),
+            timestamp_mt,
+            timestamp_utc,
+            event_type: EventType::stored(text(schema::EVENT_TYPE)),
+            data: EventData::stored(data(item)),
+        })
+    }
+}
+
+/// What was sent: the member of that name, or, of an event that was brought over from the old
+/// table, every attribute that is not ours.
+fn data(item: &Item) -> Map {
+    const OURS: [&str; 7] = [
+        schema::DEVICE_ID,
+        schema::TIMESTAMP_MT,
+        schema::EVENT_TYPE,
+        schema::TIMESTAMP_UTC_MS,
+        schema::WIRELESS_DEVICE_ID,
+        schema::UPLINK_ID,
+        schema::RECEIVED_AT,
+    ];
+    if let Some(Value::M(data)) = item.get(schema::DATA) {
+        return data.clone();
+    }
+    let others = item.iter().filter(|(name, _)| !OURS.contains(name));
+    others
+        .map(|(name, value)| (name.to_owned(), value.clone()))
+        .collect()
+}
+
+/// The key of an event.
+pub(super) fn event_key(device_id: &ScId, timestamp_mt: MountainTime) -> Item {
+    Item::new()
+        .with(schema::DEVICE_ID, device_id)
+        .with(schema::TIMESTAMP_MT, timestamp_mt)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event() -> NewEvent {
+        let members = Map::from([("current_ma".to_owned(), Value::from(16_000))]);
+        NewEvent {
+            device: EventDevice::Wireless(wireless()),
+            event_type: "telemetry".parse().unwrap(),
+            occurred_at: Some(EpochMillis(1_771_709_400_000)),
+            sequence: Some(7),
+            data: EventData::new(members).unwrap(),
+        }
+    }
+
+    fn wireless() -> WirelessDeviceId {
+        "b319d001-6b08-4d88-b4ca-4d2d98a6d43c".parse().unwrap()
+    }
+
+    #[test]
+    fn an_uplink_is_the_same_when_all_of_it_is() {
+        let id = event().uplink_id(wireless());
+        assert!(id.is_some());
+        assert_eq!(event().uplink_id(wireless()), id);
+        let others = [
+            NewEvent {
+                sequence: Some(8),
+                ..event()
+            },
+            NewEvent {
+                sequence: None,
+                ..event()
+            },
+            NewEvent {
+                occurred_at: None,
+                ..event()
+            },
+            NewEvent {
+                event_type: "ota_start".parse().unwrap(),
+                ..event()
+            },
+            NewEvent {
+                data: EventData::default(),
+                ..event()
+            },
+        ];
+        for other in others {
+            assert_ne!(other.uplink_id(wireless()), id);
+        }
+        let nameless = NewEvent {
+            occurred_at: None,
+            sequence: None,
+            ..event()
+        };
+        assert_eq!(nameless.uplink_id(wireless()), None);
+    }
+
+    #[test]
+    fn times_that_cannot_be_are_refused() {
+        let now = EpochMillis(1_800_000_000_000);
+        for (ms, fits) in [
+            (OCCURRED_MS_MIN - 1, false),
+            (OCCURRED_MS_MIN, true),
+            (now.0 + AHEAD_MS_MAX, true),
+            (now.0 + AHEAD_MS_MAX + 1, false),
+        ] {
+            let event = NewEvent {
+                occurred_at: Some(EpochMillis(ms)),
+                ..event()
+            };
+            assert_eq!(event.check(now).is_ok(), fits, "{ms}");
+        }
+    }
+
+    #[test]
+    fn an_event_that_something_else_wrote_is_read_by_its_key() {
+        let item = Item::new()
+            .with("device_id", "SC-A1B2C3D4")
+            .with("timestamp_mt", "2026-02-21 14:30:00.000")
+            .with("current_ma", 5);
+        let read = Event::from_item(&item).unwrap();
+        assert_eq!(read.timestamp_utc, EpochMillis(1_771_709_400_000));
+        assert_eq!(read.event_type.as_str(), "unknown");
+        assert_eq!(read.data.members().get("current_ma"), Some(&5.into()));
+        assert!(Event::from_item(&item.with("timestamp_mt", "today")).is_err());
+    }
+}

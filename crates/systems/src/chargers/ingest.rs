@@ -1,0 +1,508 @@
+//! Storing events: appended to the timeline once, however often the network repeats them, and put
+//! into the device's state in the same transaction.
+//!
+//! An event's key is its wall clock. An occupied key moves on by a millisecond, so that every event
+//! starts at a key that it alone determines and a repeat meets the first copy before a free key:
+//! events are never removed, and a transaction leaves no key free that another event skipped.
+
+use std::collections::{BTreeMap, HashMap};
+
+use homeport_item::expression::{
+    Condition, KeyCondition, Path, Projection, SortCondition, Update, UpdateOperand,
+};
+use homeport_item::{Item, Value};
+use homeport_store::{
+    Action, CancelReason, Put, Query, StoreError, TransactError, Transaction,
+    Update as UpdateRequest,
+};
+
+use super::event::{Event, EventDevice, MOVES_MAX, NewEvent, UplinkId};
+use super::mountain::{MountainTime, wall_clocks};
+use super::state::{StateDraft, state_key};
+use super::types::{ScId, WirelessDeviceId};
+use super::{Chargers, ChargersError, devices, schema};
+use crate::time::{EpochMillis, UtcSecond};
+
+/// Events of one device that one transaction stores, beside its state and its registration.
+const EVENTS_PER_TRANSACTION: usize = 50;
+/// How often a request goes to the store: every round stores something, learns of an occupied key
+/// or of a newer state.
+const ROUNDS_MAX: usize = 400;
+/// Occupied keys that are met one by one before all around them are read.
+const CROWD_MIN: usize = 4;
+/// How often a device's transaction is tried again when the store is busy.
+const BUSY_MAX: usize = 8;
+
+/// What became of one event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EventOutcome {
+    /// It is stored now.
+    Stored {
+        device_id: ScId,
+        timestamp_mt: MountainTime,
+        timestamp_utc: EpochMillis,
+    },
+    /// It was stored before.
+    Duplicate {
+        device_id: ScId,
+    },
+    Rejected(Rejection),
+}
+
+/// Why an event is not stored.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Rejection {
+    #[error(
+        "there is no device {0}; the first event of a device must bring its wireless_device_id"
+    )]
+    UnknownDevice(ScId),
+    #[error("{wireless_device_id} has the SC-ID {device_id}, which belongs to {owner}")]
+    ScIdCollision {
+        device_id: ScId,
+        wireless_device_id: WirelessDeviceId,
+        owner: String,
+    },
+    #[error("the device has {MOVES_MAX} events at this time already")]
+    TooManyAtOnce,
+    #[error("the store cannot keep it: {0}")]
+    Unstorable(String),
+}
+
+/// The events of one device in one request.
+struct Work {
+    device_id: ScId,
+    wireless: WirelessDeviceId,
+    /// What the registry has about the device.
+    is_provisioned: bool,
+    /// Absent when the state can hold no more: events are stored nevertheless.
+    state: Option<StateDraft>,
+    /// Where in the request the events that are still to be stored stand.
+    open: Vec<usize>,
+    /// What is known to stand at keys.
+    occupied: HashMap<MountainTime, Option<UplinkId>>,
+    busy: usize,
+    met: usize,
+    /// A time around which so many keys are occupied that they should be read at once.
+    crowd: Option<EpochMillis>,
+}
+
+/// One event on its way.
+struct Pending {
+    event: NewEvent,
+    uplink_id: Option<UplinkId>,
+}
+
+/// What one round tries to store.
+struct Attempt {
+    placed: Vec<(usize, Event)>,
+    /// Whether the first action makes the device known.
+    provisions: bool,
+    state: Option<StateDraft>,
+    transaction: Transaction,
+}
+
+impl Chargers {
+    /// Stores events that are independent of each other; the outcomes are in their order.
+    ///
+    /// # Errors
+    /// When the store fails; what was not answered may or may not be stored, and can be sent
+    /// again.
+    pub async fn ingest(&self, events: Vec<NewEvent>) -> Result<Vec<EventOutcome>, ChargersError> {
+        let now = self.now_ms();
+        let mut outcomes: Vec<Option<EventOutcome>> = vec![None; events.len()];
+        let wireless = self.resolve(&events, &mut outcomes).await?;
+        let pending: Vec<Pending> = events
+            .into_iter()
+            .zip(&wireless)
+            .map(|(event, wireless)| Pending {
+                uplink_id: wireless.and_then(|wireless| event.uplink_id(wireless)),
+                event,
+            })
+            .collect();
+        let repeats = repeats(&pending, &wireless);
+        let mut works = self.works(&wireless, &repeats, &mut outcomes).await?;
+        for _ in 0..ROUNDS_MAX {
+            let mut attempts = Vec::new();
+            for (at, work) in works.iter_mut().enumerate() {
+                if let Some(attempt) = self.attempt(work, &pending, &mut outcomes, now) {
+                    attempts.push((at, attempt));
+                }
+            }
+            if attempts.is_empty() {
+                break;
+            }
+            let transactions = attempts
+                .iter()
+                .map(|(_, attempt)| attempt.transaction.clone())
+                .collect();
+            let answers = self.store.transact_each(transactions).await;
+            for ((at, attempt), answer) in attempts.into_iter().zip(answers) {
+                judge(&mut works[at], attempt, answer, &pending, &mut outcomes)?;
+                self.read_crowd(&mut works[at]).await?;
+            }
+        }
+        for (at, first) in repeats.into_iter().enumerate() {
+            let Some(first) = first else { continue };
+            // What was rejected was not stored, the second time no more than the first.
+            outcomes[at] = match outcomes[first].clone() {
+                Some(EventOutcome::Stored { device_id, .. }) => {
+                    Some(EventOutcome::Duplicate { device_id })
+                }
+                other => other,
+            };
+        }
+        let outcomes: Option<Vec<_>> = outcomes.into_iter().collect();
+        Ok(outcomes.ok_or(StoreError::Throttled)?)
+    }
+
+    /// The UUID of each event's device. One that is named by its SC-ID must be known.
+    async fn resolve(
+        &self,
+        events: &[NewEvent],
+        outcomes: &mut [Option<EventOutcome>],
+    ) -> Result<Vec<Option<WirelessDeviceId>>, ChargersError> {
+        let named = events.iter().filter_map(|event| match &event.device {
+            EventDevice::ScId(sc_id) => Some(sc_id.clone()),
+            EventDevice::Wireless(_) => None,
+        });
+        let known = devices::fetch(&*self.store, schema::DEVICES, named).await?;
+        let resolved = events.iter().zip(outcomes).map(|(event, outcome)| {
+            let sc_id = match &event.device {
+                EventDevice::Wireless(wireless) => return Some(*wireless),
+                EventDevice::ScId(sc_id) => sc_id,
+            };
+            let wireless = known.get(sc_id).and_then(devices::wireless_of);
+            if wireless.is_none() {
+                let unknown = Rejection::UnknownDevice(sc_id.clone());
+                *outcome = Some(EventOutcome::Rejected(unknown));
+            }
+            wireless
+        });
+        Ok(resolved.collect())
+    }
+
+    /// The events by device, with what the store has about each.
+    async fn works(
+        &self,
+        wireless: &[Option<WirelessDeviceId>],
+        repeats: &[Option<usize>],
+        outcomes: &mut [Option<EventOutcome>],
+    ) -> Result<Vec<Work>, ChargersError> {
+        let mut open: BTreeMap<WirelessDeviceId, Vec<usize>> = BTreeMap::new();
+        for (at, wireless) in wireless.iter().enumerate() {
+            if let (Some(wireless), None) = (wireless, repeats[at]) {
+                open.entry(*wireless).or_default().push(at);
+            }
+        }
+        let ids = || open.keys().map(|wireless| ScId::of(*wireless));
+        let known = devices::fetch(&*self.store, schema::DEVICES, ids()).await?;
+        let mut states = devices::fetch(&*self.store, schema::DEVICE_STATE, ids()).await?;
+        let mut works = Vec::with_capacity(open.len());
+        for (wireless, open) in open {
+            let device_id = ScId::of(wireless);
+            let owner = known
+                .get(&device_id)
+                .and_then(|item| item.get(schema::WIRELESS_DEVICE_ID)?.as_str());
+            let wireless_text = wireless.to_string();
+            if let Some(owner) = owner.filter(|owner| *owner != wireless_text) {
+                collide(&open, &device_id, wireless, owner, outcomes);
+                continue;
+            }
+            works.push(Work {
+                wireless,
+                is_provisioned: owner.is_some(),
+                state: Some(StateDraft::new(states.remove(&device_id))),
+                device_id,
+                open,
+                occupied: HashMap::new(),
+                busy: 0,
+                met: 0,
+                crowd: None,
+            });
+        }
+        Ok(works)
+    }
+
+    /// Learns of all keys that an event may move on to, where many are occupied.
+    async fn read_crowd(&self, work: &mut Work) -> Result<(), ChargersError> {
+        let Some(at) = work.crowd.take() else {
+            return Ok(());
+        };
+        let (lowest, highest) = wall_clocks(at, EpochMillis(at.0 + MOVES_MAX - 1));
+        let between = SortCondition::Between(lowest.into(), highest.into());
+        let condition = KeyCondition::new(schema::DEVICE_ID, &work.device_id)
+            .with_sort(schema::TIMESTAMP_MT, between);
+        let mut query = Query::new(schema::EVENTS, condition);
+        query.consistent = true;
+        let keys = [schema::TIMESTAMP_MT, schema::UPLINK_ID];
+        query.projection = Some(Projection::new(keys));
+        loop {
+            let page = self.store.query(query.clone()).await?;
+            for item in &page.items {
+                let key = item.get(schema::TIMESTAMP_MT).and_then(Value::as_str);
+                if let Some(Ok(key)) = key.map(str::parse) {
+                    work.occupied.insert(key, UplinkId::stored_in(item));
+                }
+            }
+            query.start = page.next;
+            if query.start.is_none() {
+                work.met = 0;
+                return Ok(());
+            }
+        }
+    }
+
+    /// The next transaction of a device, unless nothing of it is left to store.
+    fn attempt(
+        &self,
+        work: &mut Work,
+        pending: &[Pending],
+        outcomes: &mut [Option<EventOutcome>],
+        now: EpochMillis,
+    ) -> Option<Attempt> {
+        let mut placed: Vec<(usize, Event)> = Vec::new();
+        let mut claimed: HashMap<MountainTime, Option<UplinkId>> = HashMap::new();
+        let mut settled = Vec::new();
+        for &at in work.open.iter() {
+            if placed.len() == EVENTS_PER_TRANSACTION {
+                break;
+            }
+            let place = place(work, &pending[at], &claimed, now);
+            match place {
+                Place::Free(event) => {
+                    claimed.insert(event.timestamp_mt, pending[at].uplink_id.clone());
+                    placed.push((at, event));
+                }
+                Place::Settled(outcome) => {
+                    outcomes[at] = Some(outcome);
+                    settled.push(at);
+                }
+            }
+        }
+        work.open.retain(|at| !settled.contains(at));
+        if placed.is_empty() {
+            return None;
+        }
+        let received_at = UtcSecond::new(now.seconds());
+        let mut actions: Vec<Action> = Vec::with_capacity(placed.len() + 2);
+        let provisions = !work.is_provisioned;
+        if provisions {
+            actions.push(provision(&work.device_id, work.wireless, received_at).into());
+        }
+        for (at, event) in &placed {
+            let item = event.to_item(pending[*at].uplink_id.as_ref(), received_at);
+            actions.push(append(item).into());
+        }
+        let state = work.state.as_ref().map(|before| {
+            let mut ordered: Vec<&(usize, Event)> = placed.iter().collect();
+            ordered.sort_by_key(|(_, event)| (event.timestamp_utc, event.timestamp_mt));
+            let remembered = |at: usize| {
+                let Pending { event, uplink_id } = &pending[at];
+                uplink_id.as_ref().filter(|_| event.occurred_at.is_none())
+            };
+            let events = ordered
+                .into_iter()
+                .map(|(at, event)| (event, remembered(*at)));
+            let after = before.after(events, now);
+            actions.extend(after.write(before, &work.device_id).map(Action::from));
+            after
+        });
+        Some(Attempt {
+            placed,
+            provisions,
+            state,
+            transaction: Transaction::new(actions),
+        })
+    }
+}
+
+enum Place {
+    Free(Event),
+    Settled(EventOutcome),
+}
+
+/// The first key for an event that nothing is known to occupy, unless it turns out to be stored.
+fn place(
+    work: &Work,
+    pending: &Pending,
+    claimed: &HashMap<MountainTime, Option<UplinkId>>,
+    now: EpochMillis,
+) -> Place {
+    let duplicate = || {
+        Place::Settled(EventOutcome::Duplicate {
+            device_id: work.device_id.clone(),
+        })
+    };
+    let event = &pending.event;
+    let is_timeless = event.occurred_at.is_none();
+    if let (Some(uplink_id), Some(state), true) = (&pending.uplink_id, &work.state, is_timeless)
+        && state.knows(uplink_id)
+    {
+        return duplicate();
+    }
+    let timestamp_utc = event.occurred_at.unwrap_or(now);
+    for moved_ms in 0..MOVES_MAX {
+        let timestamp_mt = MountainTime::of(EpochMillis(timestamp_utc.0 + moved_ms));
+        match work.occupied.get(&timestamp_mt) {
+            Some(Some(other)) if Some(other) == pending.uplink_id.as_ref() => return duplicate(),
+            Some(_) => {}
+            None if claimed.contains_key(&timestamp_mt) => {}
+            None => {
+                return Place::Free(Event {
+                    device_id: work.device_id.clone(),
+                    wireless_device_id: Some(work.wireless.to_string()),
+                    timestamp_mt,
+                    timestamp_utc,
+                    event_type: event.event_type.clone(),
+                    data: event.data.clone(),
+                });
+            }
+        }
+    }
+    Place::Settled(EventOutcome::Rejected(Rejection::TooManyAtOnce))
+}
+
+/// Takes in what the store answered: what is stored, what stands in the way, what is newer.
+fn judge(
+    work: &mut Work,
+    attempt: Attempt,
+    answer: Result<(), TransactError>,
+    pending: &[Pending],
+    outcomes: &mut [Option<EventOutcome>],
+) -> Result<(), ChargersError> {
+    let mut settle = |work: &mut Work, at: usize, outcome: EventOutcome| {
+        outcomes[at] = Some(outcome);
+        work.open.retain(|open| *open != at);
+    };
+    let reasons = match answer {
+        Ok(()) => {
+            for (at, event) in attempt.placed {
+                let uplink_id = pending[at].uplink_id.clone();
+                work.occupied.insert(event.timestamp_mt, uplink_id);
+                let stored = EventOutcome::Stored {
+                    device_id: event.device_id,
+                    timestamp_mt: event.timestamp_mt,
+                    timestamp_utc: event.timestamp_utc,
+                };
+                settle(work, at, stored);
+            }
+            work.is_provisioned = true;
+            work.state = attempt.state;
+            return Ok(());
+        }
+        Err(TransactError::Cancelled(reasons)) => reasons,
+        Err(TransactError::Store(StoreError::Throttled)) => vec![CancelReason::Throttled],
+        Err(TransactError::Store(StoreError::Invalid(reason))) => {
+            for (at, _) in attempt.placed {
+                let unstorable = Rejection::Unstorable(reason.clone());
+                settle(work, at, EventOutcome::Rejected(unstorable));
+            }
+            return Ok(());
+        }
+        Err(TransactError::Store(error)) => return Err(error.into()),
+        Err(TransactError::TokenMismatch) => {
+            return Err(StoreError::Unavailable("no token was sent".to_owned()).into());
+        }
+    };
+    let mut learned = false;
+    let events_at = usize::from(attempt.provisions);
+    let state_at = events_at + attempt.placed.len();
+    for (action, reason) in reasons.into_iter().enumerate() {
+        let placed = action
+            .checked_sub(events_at)
+            .and_then(|at| attempt.placed.get(at));
+        match (reason, placed) {
+            (CancelReason::ConditionFailed { old: Some(old) }, Some((_, event))) => {
+                let other = UplinkId::stored_in(&old);
+                work.occupied.insert(event.timestamp_mt, other);
+                work.met += 1;
+                work.crowd = (work.met >= CROWD_MIN).then_some(event.timestamp_utc);
+                learned = true;
+            }
+            (CancelReason::ConditionFailed { old }, None) if action == state_at => {
+                work.state = Some(StateDraft::new(old.map(|item| *item)));
+                learned = true;
+            }
+            (CancelReason::ConditionFailed { old: Some(old) }, None) => {
+                let owner = old.get(schema::WIRELESS_DEVICE_ID);
+                let owner = owner.and_then(|owner| owner.as_str()).unwrap_or("another");
+                let open = std::mem::take(&mut work.open);
+                collide(&open, &work.device_id, work.wireless, owner, outcomes);
+                return Ok(());
+            }
+            (CancelReason::Invalid(reason), Some((at, _))) => {
+                let unstorable = Rejection::Unstorable(reason);
+                settle(work, *at, EventOutcome::Rejected(unstorable));
+                learned = true;
+            }
+            (CancelReason::Invalid(reason), None) if action == state_at => {
+                tracing::warn!(device_id = %work.device_id, reason, "a device's state cannot be kept");
+                work.state = None;
+                learned = true;
+            }
+            _ => {}
+        }
+    }
+    if !learned {
+        work.busy += 1;
+        if work.busy > BUSY_MAX {
+            return Err(StoreError::Throttled.into());
+        }
+    }
+    Ok(())
+}
+
+fn collide(
+    open: &[usize],
+    device_id: &ScId,
+    wireless: WirelessDeviceId,
+    owner: &str,
+    outcomes: &mut [Option<EventOutcome>],
+) {
+    for at in open {
+        outcomes[*at] = Some(EventOutcome::Rejected(Rejection::ScIdCollision {
+            device_id: device_id.clone(),
+            wireless_device_id: wireless,
+            owner: owner.to_owned(),
+        }));
+    }
+}
+
+/// Makes a device known, unless its SC-ID is another's.
+pub(super) fn provision(
+    device_id: &ScId,
+    wireless: WirelessDeviceId,
+    at: UtcSecond,
+) -> UpdateRequest {
+    let first = UpdateOperand::if_not_exists(schema::PROVISIONED_AT, at.to_string());
+    let update = Update::new()
+        .set(schema::WIRELESS_DEVICE_ID, &wireless)
+        .set(schema::PROVISIONED_AT, first);
+    let is_own = Condition::not_exists(schema::WIRELESS_DEVICE_ID)
+        .or(Path::new(schema::WIRELESS_DEVICE_ID).equals(&wireless));
+    UpdateRequest {
+        old_on_failure: true,
+        ..UpdateRequest::new(schema::DEVICES, state_key(device_id), update).when(is_own)
+    }
+}
+
+/// Appends an event to the timeline if its key is free.
+pub(super) fn append(item: Item) -> Put {
+    Put {
+        old_on_failure: true,
+        ..Put::new(schema::EVENTS, item).when(Condition::not_exists(schema::DEVICE_ID))
+    }
+}
+
+/// For each event that stands in the request before, where it first stood.
+fn repeats(pending: &[Pending], wireless: &[Option<WirelessDeviceId>]) -> Vec<Option<usize>> {
+    let mut first: HashMap<(&UplinkId, &WirelessDeviceId), usize> = HashMap::new();
+    let repeats = pending.iter().zip(wireless).enumerate();
+    repeats
+        .map(|(at, (pending, wireless))| {
+            let identity = (pending.uplink_id.as_ref()?, wireless.as_ref()?);
+            let known = *first.entry(identity).or_insert(at);
+            (known != at).then_some(known)
+        })
+        .collect()
+}

@@ -1,0 +1,183 @@
+//! The tables that the chargers' data comes from, as the design document describes them, and what
+//! each of their items becomes.
+
+use homeport_item::schema::TableSchema;
+use homeport_item::{Item, KeyKind, Number, Value};
+
+use super::super::event::UplinkId;
+use super::super::schema;
+use super::super::types::{DeviceName, ScId, WirelessDeviceId};
+use crate::time::EpochMillis;
+
+pub const OLD_EVENTS: &str = "sidewalk-v1-device_events_v2";
+pub const OLD_DEVICES: &str = "device-registry";
+pub const OLD_DAILY: &str = "daily-aggregates";
+/// Tables that nothing uses; they are deleted only when asked for by name.
+pub const ORPHANS: [&str; 2] = [
+    "sidewalk-v1-device_events_dedupe_v2",
+    "sidewalk-v1-device_config",
+];
+
+/// The old sort key: milliseconds since the epoch, or a number that marks a piece of state.
+pub(super) const TIMESTAMP: &str = "timestamp";
+const SENTINELS: [(i64, &str); 4] = [
+    (0, schema::SCHEDULER),
+    (-1, schema::OTA),
+    (-2, schema::TIME_SYNC),
+    (-3, schema::DIVERGENCE),
+];
+
+/// What an item of the old tables becomes.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Moved {
+    Event(OldEvent),
+    /// Attributes of a device's state.
+    State {
+        wireless: WirelessDeviceId,
+        attributes: Item,
+    },
+    Device(Item),
+    Daily(Item),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct OldEvent {
+    pub(super) wireless: WirelessDeviceId,
+    pub(super) at: EpochMillis,
+    pub(super) uplink_id: UplinkId,
+    /// The new item, but for its key.
+    pub(super) item: Item,
+}
+
+/// The old tables, for fixtures and for looking at them.
+#[must_use]
+pub fn old_tables() -> Vec<TableSchema> {
+    vec![
+        TableSchema::new(OLD_EVENTS, schema::DEVICE_ID, KeyKind::S)
+            .with_sort(TIMESTAMP, KeyKind::N),
+        TableSchema::new(OLD_DEVICES, schema::DEVICE_ID, KeyKind::S),
+        TableSchema::new(OLD_DAILY, schema::DEVICE_ID, KeyKind::S)
+            .with_sort(schema::DATE, KeyKind::S),
+    ]
+}
+
+/// What becomes of an item of `table`, or why it cannot be brought over.
+pub(super) fn moved(table: &str, old: &Item) -> Result<Moved, String> {
+    let id = old.get(schema::DEVICE_ID).and_then(Value::as_str);
+    let id = id.ok_or("it has no device_id")?;
+    if table == OLD_EVENTS {
+        let wireless = id.parse().map_err(|_| format!("{id:?} is no UUID"))?;
+        return from_events(wireless, old);
+    }
+    let name: DeviceName = id.parse().map_err(|_| format!("{id:?} is no device"))?;
+    let sc_id = name.sc_id();
+    let mut item = old.clone();
+    item.insert(schema::DEVICE_ID, &sc_id);
+    if let DeviceName::Wireless(wireless) = name {
+        item.insert(schema::WIRELESS_DEVICE_ID, &wireless);
+    }
+    if table == OLD_DEVICES {
+        let wireless = item.get(schema::WIRELESS_DEVICE_ID).and_then(Value::as_str);
+        let is_own = wireless.is_none_or(|text| {
+            let wireless = text.parse::<WirelessDeviceId>();
+            wireless.is_ok_and(|wireless| ScId::of(wireless) == sc_id)
+        });
+        if !is_own {
+            return Err(format!("{wireless:?} does not have the SC-ID {sc_id}"));
+        }
+        return Ok(Moved::Device(item));
+    }
+    Ok(Moved::Daily(item))
+}
+
+fn from_events(wireless: WirelessDeviceId, old: &Item) -> Result<Moved, String> {
+    let at = old
+        .get(TIMESTAMP)
+        .and_then(Value::as_number)
+        .and_then(Number::to_i64)
+        .ok_or("its timestamp is no integer")?;
+    let mut item = old.clone();
+    item.remove(TIMESTAMP);
+    item.remove(schema::DEVICE_ID);
+    if let Some((_, prefix)) = SENTINELS.iter().find(|(sentinel, _)| *sentinel == at) {
+        let attributes = item.into_iter().map(|(name, value)| {
+            let name = if name.starts_with(prefix) {
+                name
+            } else {
+                format!("{prefix}{name}")
+            };
+            (name, value)
+        });
+        return Ok(Moved::State {
+            wireless,
+            attributes: attributes.collect(),
+        });
+    }
+    if at < 0 {
+        return Err(format!("{at} is neither a time nor a known mark"));
+    }
+    let uplink_id = UplinkId::of(&format!("{OLD_EVENTS}\n{wireless}\n{at}"));
+    item.insert(schema::WIRELESS_DEVICE_ID, &wireless);
+    item.insert(schema::TIMESTAMP_UTC_MS, at);
+    item.insert(schema::UPLINK_ID, uplink_id.as_str());
+    if item
+        .get(schema::EVENT_TYPE)
+        .and_then(Value::as_str)
+        .is_none()
+    {
+        // Without one, the index would not have it.
+        item.insert(schema::EVENT_TYPE, "unknown");
+    }
+    Ok(Moved::Event(OldEvent {
+        wireless,
+        at: EpochMillis(at),
+        uplink_id,
+        item,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UUID: &str = "b319d001-6b08-4d88-b4ca-4d2d98a6d43c";
+
+    fn old(timestamp: i64) -> Item {
+        Item::new()
+            .with("device_id", UUID)
+            .with("timestamp", timestamp)
+    }
+
+    #[test]
+    fn sentinels_become_attributes_with_the_prefix_of_their_kind() {
+        for (timestamp, prefix) in [
+            (0, "scheduler_"),
+            (-1, "ota_"),
+            (-2, "time_sync_"),
+            (-3, "divergence_"),
+        ] {
+            let item = old(timestamp)
+                .with("paused", true)
+                .with(format!("{prefix}at"), 7);
+            let Ok(Moved::State { attributes, .. }) = moved(OLD_EVENTS, &item) else {
+                panic!("{timestamp} is a mark");
+            };
+            let expected = Item::new()
+                .with(format!("{prefix}paused"), true)
+                .with(format!("{prefix}at"), 7);
+            assert_eq!(attributes, expected);
+        }
+        assert!(moved(OLD_EVENTS, &old(-4)).is_err());
+        assert!(matches!(moved(OLD_EVENTS, &old(1)), Ok(Moved::Event(_))));
+    }
+
+    #[test]
+    fn what_names_no_device_is_refused() {
+        let item = |id: &str| Item::new().with("device_id", id).with("timestamp", 1);
+        assert!(moved(OLD_EVENTS, &item("SC-A1B2C3D4")).is_err());
+        assert!(moved(OLD_DEVICES, &item("thing")).is_err());
+        let stranger = item("SC-00000000").with("wireless_device_id", UUID);
+        assert!(moved(OLD_DEVICES, &stranger).is_err());
+        assert!(moved(OLD_DAILY, &Item::new()).is_err());
+    }
+}

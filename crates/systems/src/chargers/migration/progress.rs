@@ -1,0 +1,183 @@
+//! How far a migration came, kept in the store after every step, so that the next run goes on there.
+
+use homeport_item::schema::TableSchema;
+use homeport_item::{Item, KeyKind, Map, Number, Value};
+use homeport_store::{Get, Put, Store, StoreError, WriteError};
+
+use super::old::{OLD_DAILY, OLD_DEVICES, OLD_EVENTS};
+
+/// Where progress is kept: a table of our own, made when a migration runs.
+pub const PROGRESS: &str = "homeport-migrations";
+const NAME: &str = "migration";
+const CHARGERS: &str = "chargers";
+const STAGE: &str = "stage";
+const START: &str = "start";
+const COUNTS: &str = "counts";
+
+/// What is done one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    Devices,
+    Events,
+    Daily,
+    /// Every old item is looked up in the new tables.
+    Verify(Source),
+    Done,
+}
+
+/// An old table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    Devices,
+    Events,
+    Daily,
+}
+
+/// What was found and done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    pub devices: u64,
+    pub events: u64,
+    pub states: u64,
+    pub daily: u64,
+    /// Items that cannot be brought over; each is in the report.
+    pub refused: u64,
+    /// Old items that are in the new tables, each attribute of them.
+    pub verified: u64,
+    /// Old items that are not; a complete migration has none.
+    pub missing: u64,
+}
+
+/// How far a migration came.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    pub stage: Stage,
+    /// Where in the stage's table to go on.
+    pub(super) start: Option<Item>,
+    pub counts: Counts,
+}
+
+impl Source {
+    #[must_use]
+    pub fn table(self) -> &'static str {
+        match self {
+            Self::Devices => OLD_DEVICES,
+            Self::Events => OLD_EVENTS,
+            Self::Daily => OLD_DAILY,
+        }
+    }
+}
+
+impl Stage {
+    const ORDER: [(Self, &'static str); 7] = [
+        (Self::Devices, "devices"),
+        (Self::Events, "events"),
+        (Self::Daily, "daily"),
+        (Self::Verify(Source::Devices), "verify-devices"),
+        (Self::Verify(Source::Events), "verify-events"),
+        (Self::Verify(Source::Daily), "verify-daily"),
+        (Self::Done, "done"),
+    ];
+
+    pub(super) fn source(self) -> Option<Source> {
+        match self {
+            Self::Devices => Some(Source::Devices),
+            Self::Events => Some(Source::Events),
+            Self::Daily => Some(Source::Daily),
+            Self::Verify(source) => Some(source),
+            Self::Done => None,
+        }
+    }
+
+    pub(super) fn next(self) -> Self {
+        let at = Self::ORDER.iter().position(|(stage, _)| *stage == self);
+        let next = at.and_then(|at| Self::ORDER.get(at + 1));
+        next.map_or(Self::Done, |(stage, _)| *stage)
+    }
+
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let found = Self::ORDER.iter().find(|(stage, _)| *stage == self);
+        found.map_or("done", |(_, name)| name)
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        let found = Self::ORDER.iter().find(|(_, known)| *known == name);
+        found.map(|(stage, _)| *stage)
+    }
+}
+
+impl Counts {
+    fn fields(&mut self) -> [(&'static str, &mut u64); 7] {
+        [
+            ("devices", &mut self.devices),
+            ("events", &mut self.events),
+            ("states", &mut self.states),
+            ("daily", &mut self.daily),
+            ("refused", &mut self.refused),
+            ("verified", &mut self.verified),
+            ("missing", &mut self.missing),
+        ]
+    }
+}
+
+impl Progress {
+    pub(super) fn new() -> Self {
+        Self {
+            stage: Stage::Devices,
+            start: None,
+            counts: Counts::default(),
+        }
+    }
+
+    pub(super) async fn load(store: &dyn Store) -> Result<Self, StoreError> {
+        let key = Item::new().with(NAME, CHARGERS);
+        let Some(item) = store.get(Get::new(PROGRESS, key)).await? else {
+            return Ok(Self::new());
+        };
+        let stage = item.get(STAGE).and_then(Value::as_str);
+        let Some(stage) = stage.and_then(Stage::from_name) else {
+            return Ok(Self::new());
+        };
+        let mut counts = Counts::default();
+        let stored = item.get(COUNTS).and_then(Value::as_map);
+        for (name, count) in counts.fields() {
+            let number = stored.and_then(|stored| stored.get(name)?.as_number()?.to_i64());
+            *count = number
+                .and_then(|number| u64::try_from(number).ok())
+                .unwrap_or(0);
+        }
+        let start = item.get(START).and_then(Value::as_map);
+        Ok(Self {
+            stage,
+            start: start.map(|start| Item::from(start.clone())),
+            counts,
+        })
+    }
+
+    pub(super) async fn save(&self, store: &dyn Store) -> Result<(), StoreError> {
+        let mut counts = self.counts;
+        let counts: Map = counts
+            .fields()
+            .into_iter()
+            .map(|(name, count)| (name.to_owned(), Value::N(Number::from(*count))))
+            .collect();
+        let mut item = Item::new()
+            .with(NAME, CHARGERS)
+            .with(STAGE, self.stage.name())
+            .with(COUNTS, Value::M(counts));
+        if let Some(start) = &self.start {
+            item.insert(START, Value::M(start.attributes().clone()));
+        }
+        match store.put(Put::new(PROGRESS, item)).await {
+            Ok(_) | Err(WriteError::ConditionFailed { .. }) => Ok(()),
+            Err(WriteError::Store(error)) => Err(error),
+        }
+    }
+}
+
+/// The table that progress is kept in.
+#[must_use]
+pub fn progress_table() -> TableSchema {
+    TableSchema::new(PROGRESS, NAME, KeyKind::S)
+}

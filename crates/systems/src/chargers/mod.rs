@@ -1,0 +1,85 @@
+//! Chargers: events that devices send are appended to a timeline and move the device's state on;
+//! people look at the fleet, at timelines and at daily statistics.
+
+mod daily;
+mod devices;
+mod event;
+mod ingest;
+pub mod migration;
+pub mod mountain;
+mod reaction;
+mod recount;
+pub mod schema;
+mod state;
+mod timeline;
+mod types;
+
+use std::sync::Arc;
+
+use homeport_store::{Clock, Store, StoreError};
+
+use crate::cursor::CursorError;
+use crate::time::EpochMillis;
+
+pub use daily::{DailyStats, HOLD_MS, UPLINK_EVERY_MS};
+pub use devices::{Charger, FleetPage};
+pub use event::{AHEAD_MS_MAX, Event, EventDevice, MOVES_MAX, NewEvent};
+pub use ingest::{EventOutcome, Rejection};
+pub use mountain::{MountainDay, MountainTime};
+pub use reaction::DailyReaction;
+pub use recount::{DailyPage, REBUILD_DAYS_MAX, Rebuilt, affected_days};
+pub use state::{
+    RECENT_UPLINKS_MAX, RECENT_UPLINKS_MS, REPORTED_MAX, SET_MAX, STATE_VALUE_BYTES_MAX, StatePatch,
+};
+pub use timeline::{EventPage, EventRange, Order};
+pub use types::{
+    DATA_BYTES_MAX, DATA_DEPTH_MAX, DATA_MEMBERS_MAX, DeviceName, EventData, EventType,
+    InvalidField, ScId, WirelessDeviceId,
+};
+
+/// Events that one request may carry.
+pub const EVENTS_PER_REQUEST_MAX: usize = 100;
+/// Items that one page may have.
+pub const PAGE_MAX: usize = 1000;
+
+/// The chargers' system on a store.
+#[derive(Clone)]
+pub struct Chargers {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+}
+
+/// Why something could not be done for a charger.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ChargersError {
+    #[error("there is no device {0}")]
+    DeviceMissing(ScId),
+    #[error(transparent)]
+    Invalid(#[from] InvalidField),
+    #[error(transparent)]
+    Cursor(#[from] CursorError),
+    /// A row that something else wrote cannot be understood.
+    #[error("a stored {table} item is malformed: {reason}")]
+    Malformed { table: &'static str, reason: String },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Chargers {
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+        Self { store, clock }
+    }
+
+    /// What the server's clock shows.
+    #[must_use]
+    pub fn now_ms(&self) -> EpochMillis {
+        EpochMillis(self.clock.now_ms())
+    }
+}
+
+impl std::fmt::Debug for Chargers {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Chargers").finish_non_exhaustive()
+    }
+}

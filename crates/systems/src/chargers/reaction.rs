@@ -1,0 +1,91 @@
+//! Daily statistics kept up with the events: each stored event has its day counted again.
+
+use std::collections::BTreeSet;
+
+use async_trait::async_trait;
+use homeport_store::Change;
+
+use super::{Chargers, EventRange, MountainDay, Order, ScId, affected_days, schema};
+use crate::reactions::{Reaction, ReactionError};
+
+/// Devices that are looked up at once when everything is counted.
+const DEVICES_AT_ONCE: usize = 100;
+
+/// Counts the days again that events fall in. Counting a day twice changes nothing, so it does not
+/// matter how often an event is seen.
+#[derive(Debug, Clone)]
+pub struct DailyReaction(Chargers);
+
+impl DailyReaction {
+    #[must_use]
+    pub fn new(chargers: Chargers) -> Self {
+        Self(chargers)
+    }
+
+    /// The first and the last day in which a device has events.
+    async fn span(
+        &self,
+        device_id: &ScId,
+    ) -> Result<Option<(MountainDay, MountainDay)>, ReactionError> {
+        let mut ends = Vec::new();
+        for order in [Order::OldestFirst, Order::NewestFirst] {
+            let range = EventRange {
+                order,
+                ..EventRange::default()
+            };
+            let page = self.0.events(device_id, None, range, 1, None).await;
+            let page = page.map_err(ReactionError::new)?;
+            ends.extend(
+                page.events
+                    .first()
+                    .map(|event| MountainDay::of(event.timestamp_utc)),
+            );
+        }
+        Ok(ends.first().copied().zip(ends.last().copied()))
+    }
+}
+
+#[async_trait]
+impl Reaction for DailyReaction {
+    fn name(&self) -> &'static str {
+        "chargers-daily"
+    }
+
+    fn table(&self) -> &str {
+        schema::EVENTS
+    }
+
+    async fn apply(&self, changes: &[Change]) -> Result<(), ReactionError> {
+        let events = changes.iter().filter_map(|change| change.new.as_ref());
+        let days = events.flat_map(affected_days).collect();
+        self.0.recount(&days).await.map_err(ReactionError::new)?;
+        Ok(())
+    }
+
+    async fn start_over(&self) -> Result<(), ReactionError> {
+        let mut start = None;
+        loop {
+            let (devices, next) = self
+                .0
+                .registered(start, DEVICES_AT_ONCE)
+                .await
+                .map_err(ReactionError::new)?;
+            for device_id in &devices {
+                let Some((first, last)) = self.span(device_id).await? else {
+                    continue;
+                };
+                // Day by day, so that a long history takes no memory.
+                let mut day = first;
+                while day <= last {
+                    let days = BTreeSet::from([(device_id.clone(), day)]);
+                    self.0.recount(&days).await.map_err(ReactionError::new)?;
+                    day = day.next();
+                }
+            }
+            start = match next {
+                Some(next) => Some(next),
+                None => return Ok(()),
+            };
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Daily statistics in the store: counted again from the events whenever a day may have changed,
+//! and looked at.
+
+use std::collections::BTreeSet;
+
+use homeport_item::expression::{Condition, KeyCondition, Path, SortCondition};
+use homeport_item::{Item, Value};
+use homeport_store::{Put, Query, WriteError};
+
+use super::daily::DailyStats;
+use super::event::Event;
+use super::mountain::MountainDay;
+use super::timeline::{self, EventRange, Order, Timeline};
+use super::types::{InvalidField, ScId};
+use super::{Chargers, ChargersError, PAGE_MAX, schema};
+use crate::cursor::Cursor;
+use crate::pages;
+use crate::time::EpochMillis;
+
+/// Days of one device that are counted at one time.
+pub const REBUILD_DAYS_MAX: usize = 3_660;
+/// Events of two days of one device that are counted: a report every second. What lies behind is
+/// left out, and the log says so.
+const EVENTS_MAX: usize = 2 * 86_400;
+/// Devices that are looked up at a time.
+const DEVICES_AT_ONCE: usize = 25;
+
+/// A page of a device's statistics, by day.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DailyPage {
+    pub days: Vec<Item>,
+    pub next: Option<Cursor>,
+}
+
+/// How far a rebuild came.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rebuilt {
+    /// Days that had events and were counted.
+    pub days: usize,
+    /// Where to go on; absent when all is done.
+    pub next: Option<Cursor>,
+}
+
+/// The days whose statistics an event can change: its own, and the next one, on which a gap or a
+/// session that it begins may end. An item that is no event changes none.
+#[must_use]
+pub fn affected_days(event: &Item) -> BTreeSet<(ScId, MountainDay)> {
+    let Ok(event) = Event::from_item(event) else {
+        return BTreeSet::new();
+    };
+    let day = MountainDay::of(event.timestamp_utc);
+    BTreeSet::from([
+        (event.device_id.clone(), day),
+        (event.device_id, day.next()),
+    ])
+}
+
+impl Chargers {
+    /// Counts days again, from the events that are stored now. Doing it twice changes nothing, and
+    /// of two at once the one that saw more events stays. A day without events has no statistics.
+    /// Answers how many days had events.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn recount(
+        &self,
+        days: &BTreeSet<(ScId, MountainDay)>,
+    ) -> Result<usize, ChargersError> {
+        let mut counted = 0;
+        for (device_id, day) in days {
+            let Some(stats) = self.count(device_id, *day).await? else {
+                continue;
+            };
+            // Events are never removed, so fewer of them are an older view of the day.
+            let is_newer = Condition::not_exists(schema::EVENT_COUNT)
+                .or(Path::new(schema::EVENT_COUNT).at_most(stats.event_count));
+            let put = Put::new(schema::DAILY_STATS, stats.to_item(device_id, *day));
+            match self.store.put(put.when(is_newer)).await {
+                Ok(_) | Err(WriteError::ConditionFailed { .. }) => counted += 1,
+                Err(WriteError::Store(error)) => return Err(error.into()),
+            }
+        }
+        Ok(counted)
+    }
+
+    /// Counts all days of a range again, of one device or of all that are registered, whatever
+    /// their statistics say now. At most `days_max` days and one more device are looked at; the
+    /// answer says where to go on.
+    ///
+    /// # Errors
+    /// When the range is too long, the cursor is of another rebuild, or the store fails.
+    pub async fn rebuild(
+        &self,
+        device: Option<&ScId>,
+        from: MountainDay,
+        to: MountainDay,
+        days_max: usize,
+        cursor: Option<Cursor>,
+    ) -> Result<Rebuilt, ChargersError> {
+        let len = from.days_to(to);
+        if len == 0 || len > REBUILD_DAYS_MAX {
+            return Err(ChargersError::Invalid(InvalidField {
+                field: "the range",
+                expected: "1 to 3660 days, the first before the last",
+            }));
+        }
+        if let Some(device_id) = device {
+            let days = self.rebuild_device(device_id, from, to).await?;
+            return Ok(Rebuilt { days, next: None });
+        }
+        let list = format!("chargers/rebuild/{from}/{to}");
+        let mut start = cursor.map(|cursor| cursor.start_of(&list)).transpose()?;
+        let (mut days, mut looked_at) = (0, 0);
+        loop {
+            let room = (days_max.saturating_sub(looked_at) / len).clamp(1, DEVICES_AT_ONCE);
+            let (devices, next) = self.registered(start, room).await?;
+            for device_id in &devices {
+                days += self.rebuild_device(device_id, from, to).await?;
+                looked_at += len;
+            }
+            let Some(next) = next else {
+                return Ok(Rebuilt { days, next: None });
+            };
+            if looked_at >= days_max {
+                let next = Some(Cursor::new(list, next));
+                return Ok(Rebuilt { days, next });
+            }
+            start = Some(next);
+        }
+    }
+
+    async fn rebuild_device(
+        &self,
+        device_id: &ScId,
+        from: MountainDay,
+        to: MountainDay,
+    ) -> Result<usize, ChargersError> {
+        let mut counted = 0;
+        let mut day = from;
+        while day <= to {
+            if let Some(stats) = self.count(device_id, day).await? {
+                let put = Put::new(schema::DAILY_STATS, stats.to_item(device_id, day));
+                match self.store.put(put).await {
+                    Ok(_) | Err(WriteError::ConditionFailed { .. }) => counted += 1,
+                    Err(WriteError::Store(error)) => return Err(error.into()),
+                }
+            }
+            day = day.next();
+        }
+        Ok(counted)
+    }
+
+    /// Counts one day from the store, if it has events.
+    async fn count(
+        &self,
+        device_id: &ScId,
+        day: MountainDay,
+    ) -> Result<Option<DailyStats>, ChargersError> {
+        let range = EventRange {
+            from: Some(day.previous().start()),
+            to: Some(EpochMillis(day.end().0 - 1)),
+            order: Order::OldestFirst,
+        };
+        let timeline = Timeline::Device(device_id, None);
+        let events = timeline::read(&*self.store, timeline, range, None, EVENTS_MAX, true).await?;
+        if events.len() == EVENTS_MAX {
+            tracing::warn!(%device_id, %day, EVENTS_MAX, "a day has more events than are counted");
+        }
+        let start = day.start();
+        let (before, events) =
+            events.split_at(events.partition_point(|event| event.timestamp_utc < start));
+        let has_events = !events.is_empty();
+        Ok(has_events.then(|| DailyStats::count(day, before, events)))
+    }
+
+    /// The statistics of a device by day, the oldest first; both ends are included.
+    ///
+    /// # Errors
+    /// When the cursor is not one of this list or the store fails.
+    pub async fn daily(
+        &self,
+        device_id: &ScId,
+        from: Option<MountainDay>,
+        to: Option<MountainDay>,
+        limit: usize,
+        cursor: Option<Cursor>,
+    ) -> Result<DailyPage, ChargersError> {
+        let text = |day: Option<MountainDay>, open: &str| {
+            day.map_or_else(|| open.to_owned(), |day| day.to_string())
+        };
+        let (from, to) = (text(from, "0000-00-00"), text(to, "9999-99-99"));
+        if from > to {
+            return Ok(DailyPage {
+                days: Vec::new(),
+                next: None,
+            });
+        }
+        let list = format!("chargers/daily/{device_id}/{from}/{to}");
+        let start = cursor.map(|cursor| cursor.start_of(&list)).transpose()?;
+        let between = SortCondition::Between(Value::from(from), Value::from(to));
+        let condition =
+            KeyCondition::new(schema::DEVICE_ID, device_id).with_sort(schema::DATE, between);
+        let query = Query::new(schema::DAILY_STATS, condition).starting_after(start);
+        let limit = limit.clamp(1, PAGE_MAX);
+        let schema = schema::daily_stats();
+        let page = pages::read_page(&*self.store, &schema, query, &list, limit).await?;
+        Ok(DailyPage {
+            days: page.items,
+            next: page.next,
+        })
+    }
+}

@@ -1,0 +1,305 @@
+//! The state of a device: what events report, and what operators set. Of each reported attribute
+//! the newest event counts, in whatever order events arrive; an attribute that an event does not
+//! bring stays as it is.
+
+use std::collections::BTreeMap;
+
+use homeport_item::expression::{Condition, Path, Update};
+use homeport_item::{Item, Map, Number, Value};
+use homeport_store::{Action, Check, Get, TransactError, Transaction, Update as UpdateRequest};
+use homeport_store::{CancelReason, StoreError};
+
+use super::event::{Event, UplinkId};
+use super::types::{InvalidField, NAME_LEN_MAX, ScId, is_name};
+use super::{Chargers, ChargersError, schema};
+use crate::time::EpochMillis;
+
+/// Attributes that devices may put into their state; later ones stay in the events alone.
+pub const REPORTED_MAX: usize = 128;
+/// Attributes that operators may set on one device.
+pub const SET_MAX: usize = 128;
+/// What one attribute of a state may count for.
+pub const STATE_VALUE_BYTES_MAX: usize = 1024;
+/// How many uplinks without a time are remembered, and for how long.
+pub const RECENT_UPLINKS_MAX: usize = 64;
+pub const RECENT_UPLINKS_MS: i64 = 24 * 60 * 60 * 1000;
+/// How often setting a state is tried again.
+const ATTEMPTS_MAX: usize = 4;
+
+/// Attributes that are ours, besides those of operators.
+const RESERVED: [&str; 9] = [
+    schema::DEVICE_ID,
+    schema::WIRELESS_DEVICE_ID,
+    schema::LAST_SEEN_MT,
+    schema::LAST_SEEN_UTC_MS,
+    schema::LAST_EVENT_TYPE,
+    schema::REPORTED_UTC_MS,
+    schema::RECENT_UPLINKS,
+    schema::REVISION,
+    schema::TIMESTAMP_MT,
+];
+
+/// What operators change: attributes to set, and those without a value to remove.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StatePatch(BTreeMap<String, Option<Value>>);
+
+/// A state, read once and changed in memory until a transaction writes it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct StateDraft {
+    item: Item,
+}
+
+impl StatePatch {
+    /// # Errors
+    /// When a name is not one of an operator's attributes or a value is too large.
+    pub fn new(changes: BTreeMap<String, Option<Value>>) -> Result<Self, InvalidField> {
+        let invalid = |expected| InvalidField {
+            field: "the state",
+            expected,
+        };
+        if changes.is_empty() || changes.len() > SET_MAX {
+            return Err(invalid("1 to 128 attributes to change"));
+        }
+        let is_set = |name: &String| is_operators(name) && is_name(name, NAME_LEN_MAX);
+        if !changes.keys().all(is_set) {
+            return Err(invalid(
+                "attributes that begin with scheduler_, ota_, time_sync_ or divergence_",
+            ));
+        }
+        let fits = |value: &Value| value.size() <= STATE_VALUE_BYTES_MAX && value.depth() <= 8;
+        if !changes.values().flatten().all(fits) {
+            return Err(invalid(
+                "attributes of at most 1024 bytes, nested at most 8 levels",
+            ));
+        }
+        Ok(Self(changes))
+    }
+}
+
+impl StateDraft {
+    pub(super) fn new(item: Option<Item>) -> Self {
+        Self {
+            item: item.unwrap_or_default(),
+        }
+    }
+
+    /// Whether an uplink without a time was seen not long ago.
+    pub(super) fn knows(&self, uplink_id: &UplinkId) -> bool {
+        self.map(schema::RECENT_UPLINKS)
+            .is_some_and(|recent| recent.contains_key(uplink_id.as_str()))
+    }
+
+    /// The state after more events, which the caller has in the order of time.
+    pub(super) fn after<'a>(
+        &self,
+        events: impl Iterator<Item = (&'a Event, Option<&'a UplinkId>)>,
+        now: EpochMillis,
+    ) -> Self {
+        let mut item = self.item.clone();
+        let mut reported = self
+            .map(schema::REPORTED_UTC_MS)
+            .cloned()
+            .unwrap_or_default();
+        let mut recent = self
+            .map(schema::RECENT_UPLINKS)
+            .cloned()
+            .unwrap_or_default();
+        for (event, remembered) in events {
+            report(&mut item, &mut reported, event);
+            if let Some(uplink_id) = remembered {
+                recent.insert(uplink_id.as_str().to_owned(), now.0.into());
+            }
+        }
+        forget(&mut recent, now);
+        for (name, map) in [
+            (schema::REPORTED_UTC_MS, reported),
+            (schema::RECENT_UPLINKS, recent),
+        ] {
+            if !map.is_empty() || item.get(name).is_some() {
+                item.insert(name, Value::M(map));
+            }
+        }
+        let changed = item != self.item;
+        if changed {
+            let revision = self.revision().unwrap_or(0).saturating_add(1);
+            item.insert(schema::REVISION, revision);
+        }
+        Self { item }
+    }
+
+    /// What turns the state `before` into this one, if it is still that one.
+    pub(super) fn write(&self, before: &Self, device_id: &ScId) -> Option<UpdateRequest> {
+        let mut update = Update::new();
+        for (name, value) in self.item.iter() {
+            if name != schema::DEVICE_ID && before.item.get(name) != Some(value) {
+                update = update.set(Path::new(name), value.clone());
+            }
+        }
+        if update.is_empty() {
+            return None;
+        }
+        let unchanged = match before.revision() {
+            Some(revision) => Path::new(schema::REVISION).equals(revision),
+            None => Condition::not_exists(schema::REVISION),
+        };
+        Some(UpdateRequest {
+            old_on_failure: true,
+            ..UpdateRequest::new(schema::DEVICE_STATE, state_key(device_id), update).when(unchanged)
+        })
+    }
+
+    fn revision(&self) -> Option<i64> {
+        integer(&self.item, schema::REVISION)
+    }
+
+    fn map(&self, name: &str) -> Option<&Map> {
+        self.item.get(name).and_then(Value::as_map)
+    }
+}
+
+/// Puts what one event brings into a state, attribute by attribute, where it is the newest.
+fn report(item: &mut Item, reported: &mut Map, event: &Event) {
+    let at = event.timestamp_utc.0;
+    if let Some(wireless) = &event.wireless_device_id {
+        item.insert(schema::WIRELESS_DEVICE_ID, wireless.as_str());
+    }
+    if integer(item, schema::LAST_SEEN_UTC_MS).is_none_or(|seen| seen <= at) {
+        item.insert(schema::LAST_SEEN_UTC_MS, at);
+        item.insert(schema::LAST_SEEN_MT, event.timestamp_mt);
+        item.insert(schema::LAST_EVENT_TYPE, &event.event_type);
+    }
+    for (name, value) in event.data.members() {
+        if RESERVED.contains(&name.as_str())
+            || is_operators(name)
+            || value.size() > STATE_VALUE_BYTES_MAX
+        {
+            continue;
+        }
+        let known = reported.get(name).and_then(Value::as_number);
+        let is_newest = match known.and_then(Number::to_i64) {
+            Some(known) => known <= at,
+            None => reported.len() < REPORTED_MAX,
+        };
+        if is_newest {
+            item.insert(name, value.clone());
+            reported.insert(name.clone(), at.into());
+        }
+    }
+}
+
+/// Drops remembered uplinks that are old, and the oldest when there are too many.
+fn forget(recent: &mut Map, now: EpochMillis) {
+    let time = |value: &Value| value.as_number().and_then(Number::to_i64).unwrap_or(0);
+    recent.retain(|_, at| time(at) > now.0.saturating_sub(RECENT_UPLINKS_MS));
+    while recent.len() > RECENT_UPLINKS_MAX {
+        let oldest = recent.iter().min_by_key(|(_, at)| time(at));
+        let Some(oldest) = oldest.map(|(name, _)| name.clone()) else {
+            return;
+        };
+        recent.remove(&oldest);
+    }
+}
+
+impl Chargers {
+    /// Sets and removes attributes that are the operators' own.
+    ///
+    /// # Errors
+    /// When there is no such device, it would have too many attributes, or the store fails.
+    pub async fn patch_state(
+        &self,
+        device_id: &ScId,
+        patch: StatePatch,
+    ) -> Result<Item, ChargersError> {
+        let current = self.state_item(device_id).await?.unwrap_or_default();
+        let added = patch
+            .0
+            .iter()
+            .filter(|(name, value)| value.is_some() && current.get(name).is_none());
+        let set = current
+            .iter()
+            .filter(|(name, _)| is_operators(name))
+            .count();
+        if set + added.count() > SET_MAX {
+            return Err(ChargersError::Invalid(InvalidField {
+                field: "the state",
+                expected: "left with at most 128 attributes set",
+            }));
+        }
+        let mut update = Update::new();
+        for (name, value) in patch.0 {
+            let path = Path::new(name);
+            update = match value {
+                Some(value) => update.set(path, value),
+                None => update.remove(path),
+            };
+        }
+        let known = Check::new(
+            schema::DEVICES,
+            state_key(device_id),
+            Condition::exists(schema::DEVICE_ID),
+        );
+        let request = UpdateRequest::new(schema::DEVICE_STATE, state_key(device_id), update);
+        let transaction = Transaction::new(vec![Action::Check(known), request.into()]);
+        for _ in 0..ATTEMPTS_MAX {
+            match self.store.transact(transaction.clone()).await {
+                Ok(()) => return self.state(device_id).await,
+                Err(TransactError::Cancelled(reasons)) => {
+                    if matches!(reasons.first(), Some(CancelReason::ConditionFailed { .. })) {
+                        return Err(ChargersError::DeviceMissing(device_id.clone()));
+                    }
+                }
+                Err(TransactError::Store(StoreError::Throttled)) => {}
+                Err(TransactError::Store(error)) => return Err(error.into()),
+                Err(TransactError::TokenMismatch) => break,
+            }
+        }
+        Err(StoreError::Throttled.into())
+    }
+
+    /// The state of a device, without what only the server needs.
+    ///
+    /// # Errors
+    /// When there is no such device or the store fails.
+    pub async fn state(&self, device_id: &ScId) -> Result<Item, ChargersError> {
+        if let Some(item) = self.state_item(device_id).await? {
+            return Ok(shown(item));
+        }
+        // Known, but nothing was reported yet.
+        self.device(device_id).await?;
+        Ok(state_key(device_id))
+    }
+
+    pub(super) async fn state_item(&self, device_id: &ScId) -> Result<Option<Item>, StoreError> {
+        let request = Get::new(schema::DEVICE_STATE, state_key(device_id));
+        self.store.get(request).await
+    }
+}
+
+/// A state as people see it.
+pub(super) fn shown(mut state: Item) -> Item {
+    for name in [
+        schema::REPORTED_UTC_MS,
+        schema::RECENT_UPLINKS,
+        schema::REVISION,
+    ] {
+        state.remove(name);
+    }
+    state
+}
+
+/// The key of a state, which is also that of a device.
+pub(super) fn state_key(device_id: &ScId) -> Item {
+    Item::new().with(schema::DEVICE_ID, device_id)
+}
+
+fn is_operators(name: &str) -> bool {
+    schema::STATE_PREFIXES
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
+}
+
+fn integer(item: &Item, name: &str) -> Option<i64> {
+    item.get(name)
+        .and_then(Value::as_number)
+        .and_then(Number::to_i64)
+}

@@ -1,0 +1,269 @@
+//! The chargers' words: each is checked when it is made, and is right from then on.
+
+use std::fmt;
+use std::str::FromStr;
+
+use homeport_item::{Map, Value};
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+/// Longest name of an event's type.
+const EVENT_TYPE_LEN_MAX: usize = 64;
+/// Longest name of an attribute that a device sends or an operator sets.
+pub(super) const NAME_LEN_MAX: usize = 64;
+/// Members that the data of one event may have.
+pub const DATA_MEMBERS_MAX: usize = 64;
+/// What the data of one event may count for.
+pub const DATA_BYTES_MAX: usize = 16 * 1024;
+/// How deep the data of an event may nest.
+pub const DATA_DEPTH_MAX: usize = 8;
+/// Bytes of the hash that an SC-ID shows.
+const SC_ID_BYTES: usize = 4;
+
+/// A field that does not hold what it should.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field} must be {expected}")]
+pub struct InvalidField {
+    pub field: &'static str,
+    pub expected: &'static str,
+}
+
+/// The name of a charger that people read: `SC-` and eight hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ScId(String);
+
+/// The UUID under which the wireless network knows a charger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WirelessDeviceId(Uuid);
+
+/// Either of the two, as addresses and bodies may name a charger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeviceName {
+    ScId(ScId),
+    Wireless(WirelessDeviceId),
+}
+
+/// What kind of event it is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EventType(String);
+
+/// What a device sent with an event, within limits.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EventData(Map);
+
+impl ScId {
+    /// The SC-ID of a device: the beginning of the SHA-256 of its UUID, which is written in lower
+    /// case for that.
+    #[must_use]
+    pub fn of(wireless: WirelessDeviceId) -> Self {
+        let hash = Sha256::digest(wireless.to_string());
+        Self(format!("SC-{}", hex::encode_upper(&hash[..SC_ID_BYTES])))
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for ScId {
+    type Err = InvalidField;
+
+    fn from_str(text: &str) -> Result<Self, InvalidField> {
+        let digits = text.strip_prefix("SC-").unwrap_or_default();
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'A'..=b'F');
+        if digits.len() == 2 * SC_ID_BYTES && digits.bytes().all(is_digit) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidField {
+                field: "device_id",
+                expected: "an SC-ID as SC-A1B2C3D4, in upper case",
+            })
+        }
+    }
+}
+
+impl FromStr for WirelessDeviceId {
+    type Err = InvalidField;
+
+    fn from_str(text: &str) -> Result<Self, InvalidField> {
+        let uuid = Uuid::try_parse(text).ok();
+        uuid.filter(|_| text.len() == uuid::fmt::Hyphenated::LENGTH)
+            .map(Self)
+            .ok_or(InvalidField {
+                field: "wireless_device_id",
+                expected: "a UUID as b319d001-6b08-4d88-b4ca-4d2d98a6d43c",
+            })
+    }
+}
+
+impl FromStr for DeviceName {
+    type Err = InvalidField;
+
+    fn from_str(text: &str) -> Result<Self, InvalidField> {
+        if let Ok(wireless) = text.parse() {
+            return Ok(Self::Wireless(wireless));
+        }
+        text.parse().map(Self::ScId).map_err(|_| InvalidField {
+            field: "device_id",
+            expected: "an SC-ID as SC-A1B2C3D4, or the UUID of the device",
+        })
+    }
+}
+
+impl DeviceName {
+    #[must_use]
+    pub fn sc_id(&self) -> ScId {
+        match self {
+            Self::ScId(sc_id) => sc_id.clone(),
+            Self::Wireless(wireless) => ScId::of(*wireless),
+        }
+    }
+}
+
+impl FromStr for EventType {
+    type Err = InvalidField;
+
+    fn from_str(text: &str) -> Result<Self, InvalidField> {
+        if is_name(text, EVENT_TYPE_LEN_MAX) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidField {
+                field: "event_type",
+                expected: "1 to 64 characters of a-z, A-Z, 0-9, '_', '-' and '.'",
+            })
+        }
+    }
+}
+
+impl EventType {
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What is stored may be of any form; what has none is `unknown`.
+    pub(super) fn stored(text: Option<&str>) -> Self {
+        Self(text.unwrap_or("unknown").to_owned())
+    }
+}
+
+impl EventData {
+    /// # Errors
+    /// When there is too much of it or a name is none.
+    pub fn new(members: Map) -> Result<Self, InvalidField> {
+        let invalid = |expected| InvalidField {
+            field: "data",
+            expected,
+        };
+        if members.len() > DATA_MEMBERS_MAX {
+            return Err(invalid("an object of at most 64 members"));
+        }
+        if !members.keys().all(|name| is_name(name, NAME_LEN_MAX)) {
+            return Err(invalid(
+                "an object whose names are 1 to 64 characters of a-z, A-Z, 0-9, '_', '-' and '.'",
+            ));
+        }
+        if members.values().any(|value| value.depth() > DATA_DEPTH_MAX) {
+            return Err(invalid("nested at most 8 levels deep"));
+        }
+        let size: usize = members
+            .iter()
+            .map(|(name, value)| name.len() + value.size())
+            .sum();
+        if size > DATA_BYTES_MAX {
+            return Err(invalid("at most 16 KiB large"));
+        }
+        Ok(Self(members))
+    }
+
+    #[must_use]
+    pub fn members(&self) -> &Map {
+        &self.0
+    }
+
+    /// What is stored may be larger than what is taken now.
+    pub(super) fn stored(members: Map) -> Self {
+        Self(members)
+    }
+}
+
+/// Whether a text can be the name of an attribute.
+pub(super) fn is_name(text: &str, len_max: usize) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    (1..=len_max).contains(&text.len()) && text.bytes().all(is_plain)
+}
+
+macro_rules! shown {
+    ($($name:ty),*) => {$(
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(formatter)
+            }
+        }
+
+        impl From<&$name> for Value {
+            fn from(text: &$name) -> Self {
+                Self::from(text.to_string())
+            }
+        }
+    )*};
+}
+shown!(ScId, WirelessDeviceId, EventType);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_sc_id_is_the_hash_of_the_uuid_in_lower_case() {
+        // printf %s b319d001-6b08-4d88-b4ca-4d2d98a6d43c | sha256sum
+        let lower: WirelessDeviceId = "b319d001-6b08-4d88-b4ca-4d2d98a6d43c".parse().unwrap();
+        let upper: WirelessDeviceId = "B319D001-6B08-4D88-B4CA-4D2D98A6D43C".parse().unwrap();
+        assert_eq!(ScId::of(lower).as_str(), "SC-C014EA63");
+        assert_eq!(ScId::of(upper), ScId::of(lower));
+    }
+
+    #[test]
+    fn an_sc_id_has_eight_digits_in_upper_case() {
+        assert!("SC-A1B2C3D4".parse::<ScId>().is_ok());
+        for text in [
+            "SC-a1b2c3d4",
+            "SC-A1B2C3D",
+            "SC-A1B2C3D45",
+            "A1B2C3D4",
+            "",
+            "SC-A1B2C3DG",
+        ] {
+            assert!(text.parse::<ScId>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_device_can_be_named_by_either_id() {
+        let uuid = "b319d001-6b08-4d88-b4ca-4d2d98a6d43c";
+        let wireless: WirelessDeviceId = uuid.parse().unwrap();
+        let by_uuid: DeviceName = uuid.parse().unwrap();
+        assert_eq!(by_uuid.sc_id(), ScId::of(wireless));
+        assert!("nonsense".parse::<DeviceName>().is_err());
+        assert!(
+            "{b319d001-6b08-4d88-b4ca-4d2d98a6d43c}"
+                .parse::<DeviceName>()
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn data_has_limits() {
+        let with = |name: &str, value: Value| EventData::new(Map::from([(name.to_owned(), value)]));
+        assert!(with("current_ma", 1.into()).is_ok());
+        assert!(with("", 1.into()).is_err());
+        assert!(with("no space", 1.into()).is_err());
+        assert!(with("a", "x".repeat(DATA_BYTES_MAX).into()).is_err());
+        let nest = |levels| (0..levels).fold(Value::Null, |inner, _| Value::L(vec![inner]));
+        assert!(with("a", nest(DATA_DEPTH_MAX)).is_ok());
+        assert!(with("a", nest(DATA_DEPTH_MAX + 1)).is_err());
+        let many = (0..=DATA_MEMBERS_MAX).map(|n| (format!("m{n}"), Value::Null));
+        assert!(EventData::new(many.collect()).is_err());
+    }
+}

@@ -1,0 +1,251 @@
+//! Patterns 1 to 6: registering a device, refreshing it, looking at one, listing those that are
+//! active, deactivating, deleting.
+
+use homeport_item::expression::{Condition, KeyCondition, Path, Update};
+use homeport_item::{Item, Value};
+use homeport_store::{
+    Delete, Get, Put, Query, Returning, StoreError, Update as UpdateRequest, WriteError,
+};
+
+use super::measured::{store_error, write_error};
+use super::types::{DeviceId, ExpoPushToken, Platform, UserId};
+use super::{PAGE_MAX, Push, PushError, TOKEN_LIFETIME_SECS, schema};
+use crate::cursor::Cursor;
+use crate::pages;
+use crate::time::{EpochSeconds, UtcMillis};
+
+/// How often registering starts over when the device comes and goes meanwhile.
+const ATTEMPTS_MAX: usize = 5;
+
+/// What an app says about the device that it runs on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewDevice {
+    pub user_id: UserId,
+    pub device_id: DeviceId,
+    pub expo_push_token: ExpoPushToken,
+    pub platform: Platform,
+}
+
+/// A device as it is stored. What something else wrote there is shown as it is, so that the token
+/// is a text here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Device {
+    pub user_id: UserId,
+    pub device_id: DeviceId,
+    pub expo_push_token: String,
+    pub platform: String,
+    pub registered_at: String,
+    pub updated_at: String,
+    pub is_active: bool,
+    pub expires_at: Option<EpochSeconds>,
+}
+
+/// What registering did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Registered {
+    /// Pattern 1: the device is new.
+    New(Device),
+    /// Pattern 2: it was there.
+    Refreshed(Device),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct DevicePage {
+    pub devices: Vec<Device>,
+    /// Absent on the last page.
+    pub next: Option<Cursor>,
+}
+
+impl Device {
+    pub(super) fn from_item(item: &Item) -> Result<Self, PushError> {
+        let text = |name: &'static str| {
+            let text = item.get(name).and_then(Value::as_str);
+            text.ok_or_else(|| PushError::Malformed(format!("{name} is missing or no string")))
+        };
+        let malformed = |error| PushError::Malformed(format!("{error}"));
+        Ok(Self {
+            user_id: text(schema::USER_ID)?
+                .parse()
+                .map_err(|error: crate::sensors::InvalidField| malformed(error))?,
+            device_id: text(schema::DEVICE_ID)?
+                .parse()
+                .map_err(|error: crate::sensors::InvalidField| malformed(error))?,
+            expo_push_token: text(schema::EXPO_PUSH_TOKEN)?.to_owned(),
+            platform: text(schema::PLATFORM)?.to_owned(),
+            registered_at: text(schema::REGISTERED_AT)?.to_owned(),
+            updated_at: text(schema::UPDATED_AT)?.to_owned(),
+            is_active: item
+                .get(schema::IS_ACTIVE)
+                .and_then(Value::as_bool)
+                .ok_or_else(|| PushError::Malformed("isActive is no boolean".to_owned()))?,
+            expires_at: item
+                .get(schema::EXPIRES_AT)
+                .and_then(Value::as_number)
+                .and_then(|number| number.to_i64())
+                .map(EpochSeconds),
+        })
+    }
+}
+
+impl Push {
+    /// Patterns 1 and 2: puts a device that is new, and refreshes one that is there. Either way it
+    /// is active and lasts 90 days from now.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn register(&self, new: NewDevice) -> Result<Registered, PushError> {
+        for _ in 0..ATTEMPTS_MAX {
+            if let Some(device) = self.put_new(&new).await? {
+                return Ok(Registered::New(device));
+            }
+            if let Some(device) = self.refresh(&new).await? {
+                return Ok(Registered::Refreshed(device));
+            }
+            // Deleted or expired between the two: it is new again.
+        }
+        Err(store_error(StoreError::Throttled))
+    }
+
+    async fn put_new(&self, new: &NewDevice) -> Result<Option<Device>, PushError> {
+        let now = UtcMillis::new(self.now()).to_string();
+        let expires = self.now().seconds().plus_secs(TOKEN_LIFETIME_SECS);
+        let item = schema::device_key(&new.user_id, &new.device_id)
+            .with(schema::EXPO_PUSH_TOKEN, &new.expo_push_token)
+            .with(schema::PLATFORM, new.platform.as_str())
+            .with(schema::REGISTERED_AT, now.clone())
+            .with(schema::UPDATED_AT, now)
+            .with(schema::IS_ACTIVE, true)
+            .with(schema::EXPIRES_AT, expires.0);
+        let device = Device::from_item(&item)?;
+        let is_new =
+            Condition::not_exists(schema::USER_ID).or(Condition::not_exists(schema::DEVICE_ID));
+        match self
+            .store
+            .put(Put::new(self.table(), item).when(is_new))
+            .await
+        {
+            Ok(_) => Ok(Some(device)),
+            // Not counted as a failed condition: a device that is there is the common case.
+            Err(WriteError::ConditionFailed { .. }) => Ok(None),
+            Err(WriteError::Store(error)) => Err(store_error(error)),
+        }
+    }
+
+    async fn refresh(&self, new: &NewDevice) -> Result<Option<Device>, PushError> {
+        let expires = self.now().seconds().plus_secs(TOKEN_LIFETIME_SECS);
+        let update = Update::new()
+            .set(schema::EXPO_PUSH_TOKEN, &new.expo_push_token)
+            .set(schema::UPDATED_AT, UtcMillis::new(self.now()).to_string())
+            .set(schema::IS_ACTIVE, true)
+            .set(schema::EXPIRES_AT, expires.0)
+            .set(schema::PLATFORM, new.platform.as_str());
+        let key = schema::device_key(&new.user_id, &new.device_id);
+        let request = UpdateRequest::new(self.table(), key, update)
+            .when(Condition::exists(schema::USER_ID))
+            .returning(Returning::AllNew);
+        match self.store.update(request).await {
+            Ok(Some(item)) => Device::from_item(&item).map(Some),
+            Ok(None) | Err(WriteError::ConditionFailed { .. }) => Ok(None),
+            Err(WriteError::Store(error)) => Err(store_error(error)),
+        }
+    }
+
+    /// Pattern 3: one device, seeing every write answered before.
+    ///
+    /// # Errors
+    /// When there is none or the store fails.
+    pub async fn device(&self, user: &UserId, device: &DeviceId) -> Result<Device, PushError> {
+        let get = Get::new(self.table(), schema::device_key(user, device));
+        let item = self.store.get(get).await.map_err(store_error)?;
+        item.as_ref()
+            .map_or(Err(PushError::DeviceMissing), Device::from_item)
+    }
+
+    /// Pattern 4: a user's active devices.
+    ///
+    /// # Errors
+    /// When the cursor is not one of this list or the store fails.
+    pub async fn active_devices(
+        &self,
+        user: &UserId,
+        limit: usize,
+        cursor: Option<Cursor>,
+    ) -> Result<DevicePage, PushError> {
+        let list = format!("push-devices/{user}");
+        let start = cursor.map(|cursor| cursor.start_of(&list)).transpose()?;
+        let query = Query::new(self.table(), KeyCondition::new(schema::USER_ID, user))
+            .filter(Path::from(schema::IS_ACTIVE).equals(true))
+            .starting_after(start);
+        let limit = limit.clamp(1, PAGE_MAX);
+        let table = schema::device_tokens(self.table());
+        let page = pages::read_page(&*self.store, &table, query, &list, limit)
+            .await
+            .map_err(store_error)?;
+        Ok(DevicePage {
+            devices: page
+                .items
+                .iter()
+                .map(Device::from_item)
+                .collect::<Result<_, _>>()?,
+            next: page.next,
+        })
+    }
+
+    /// Pattern 5: a device that is to get nothing any more.
+    ///
+    /// # Errors
+    /// When there is none or the store fails.
+    pub async fn deactivate(&self, user: &UserId, device: &DeviceId) -> Result<Device, PushError> {
+        let request = self
+            .deactivation(user, device, Condition::exists(schema::USER_ID))
+            .returning(Returning::AllNew);
+        match self.store.update(request).await.map_err(write_error)? {
+            Some(item) => Device::from_item(&item),
+            None => Err(PushError::DeviceMissing),
+        }
+    }
+
+    /// Pattern 5 on Expo's word: only while the device has the token that Expo does not know. One
+    /// that was registered again meanwhile stays as it is, which is no failed condition.
+    pub(super) async fn deactivate_token(
+        &self,
+        user: &UserId,
+        device: &DeviceId,
+        token: &str,
+    ) -> Result<bool, PushError> {
+        let has_token = Path::from(schema::EXPO_PUSH_TOKEN).equals(token);
+        let condition = Condition::exists(schema::USER_ID).and(has_token);
+        match self
+            .store
+            .update(self.deactivation(user, device, condition))
+            .await
+        {
+            Ok(_) => Ok(true),
+            Err(WriteError::ConditionFailed { .. }) => Ok(false),
+            Err(WriteError::Store(error)) => Err(store_error(error)),
+        }
+    }
+
+    fn deactivation(
+        &self,
+        user: &UserId,
+        device: &DeviceId,
+        condition: Condition,
+    ) -> UpdateRequest {
+        let update = Update::new()
+            .set(schema::IS_ACTIVE, false)
+            .set(schema::UPDATED_AT, UtcMillis::new(self.now()).to_string());
+        UpdateRequest::new(self.table(), schema::device_key(user, device), update).when(condition)
+    }
+
+    /// Pattern 6: a device that is to be forgotten.
+    ///
+    /// # Errors
+    /// When there is none or the store fails.
+    pub async fn delete(&self, user: &UserId, device: &DeviceId) -> Result<(), PushError> {
+        let request = Delete::new(self.table(), schema::device_key(user, device))
+            .when(Condition::exists(schema::USER_ID));
+        self.store.delete(request).await.map_err(write_error)?;
+        Ok(())
+    }
+}

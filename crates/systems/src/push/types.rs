@@ -1,0 +1,223 @@
+//! The words of push: each is checked when it is made, and is right from then on.
+
+use std::fmt;
+use std::str::FromStr;
+
+use homeport_item::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::schema;
+use crate::sensors::InvalidField;
+
+/// Longest user id, device id or idempotency key.
+const ID_LEN_MAX: usize = 128;
+/// Longest push token.
+const TOKEN_LEN_MAX: usize = 256;
+
+macro_rules! id_type {
+    ($(#[$doc:meta])* $name:ident, $field:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(String);
+
+        impl $name {
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = InvalidField;
+
+            fn try_from(text: String) -> Result<Self, InvalidField> {
+                let is_id = (1..=ID_LEN_MAX).contains(&text.len())
+                    && text.bytes().all(|byte| byte.is_ascii_graphic());
+                if is_id {
+                    Ok(Self(text))
+                } else {
+                    Err(InvalidField {
+                        field: $field,
+                        expected: "1 to 128 graphic ASCII characters",
+                    })
+                }
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidField;
+
+            fn from_str(text: &str) -> Result<Self, InvalidField> {
+                Self::try_from(text.to_owned())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str(&self.0)
+            }
+        }
+
+        impl From<&$name> for Value {
+            fn from(id: &$name) -> Self {
+                Self::from(id.as_str())
+            }
+        }
+    };
+}
+
+id_type!(
+    /// Who uses the app: the `sub` of their JWT.
+    UserId,
+    schema::USER_ID
+);
+id_type!(
+    /// A device, as Expo names it.
+    DeviceId,
+    schema::DEVICE_ID
+);
+id_type!(
+    /// What makes a repeated notification the same one.
+    IdempotencyKey,
+    "Idempotency-Key"
+);
+
+/// Where Expo delivers to: `ExponentPushToken[…]` or `ExpoPushToken[…]`. It prints as what it is,
+/// but not through `Debug`: whoever has it can send to the device.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct ExpoPushToken(String);
+
+impl ExpoPushToken {
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Tells tokens apart without being one.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        hex::encode(&Sha256::digest(self.0.as_bytes())[..16])
+    }
+}
+
+impl fmt::Debug for ExpoPushToken {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("ExpoPushToken(…)")
+    }
+}
+
+impl TryFrom<String> for ExpoPushToken {
+    type Error = InvalidField;
+
+    fn try_from(text: String) -> Result<Self, InvalidField> {
+        let inner = ["ExponentPushToken[", "ExpoPushToken["]
+            .iter()
+            .find_map(|prefix| text.strip_prefix(prefix))
+            .and_then(|rest| rest.strip_suffix(']'));
+        let is_token = text.len() <= TOKEN_LEN_MAX
+            && inner.is_some_and(|inner| {
+                !inner.is_empty()
+                    && inner
+                        .bytes()
+                        .all(|byte| byte.is_ascii_graphic() && !b"[]".contains(&byte))
+            });
+        if is_token {
+            Ok(Self(text))
+        } else {
+            Err(InvalidField {
+                field: schema::EXPO_PUSH_TOKEN,
+                expected: "a token of the form ExponentPushToken[…] or ExpoPushToken[…]",
+            })
+        }
+    }
+}
+
+impl FromStr for ExpoPushToken {
+    type Err = InvalidField;
+
+    fn from_str(text: &str) -> Result<Self, InvalidField> {
+        Self::try_from(text.to_owned())
+    }
+}
+
+impl From<&ExpoPushToken> for Value {
+    fn from(token: &ExpoPushToken) -> Self {
+        Self::from(token.as_str())
+    }
+}
+
+/// What a device runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Platform {
+    Ios,
+    Android,
+}
+
+impl Platform {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ios => "ios",
+            Self::Android => "android",
+        }
+    }
+}
+
+impl FromStr for Platform {
+    type Err = InvalidField;
+
+    fn from_str(text: &str) -> Result<Self, InvalidField> {
+        match text {
+            "ios" => Ok(Self::Ios),
+            "android" => Ok(Self::Android),
+            _ => Err(InvalidField {
+                field: schema::PLATFORM,
+                expected: "ios or android",
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_has_one_of_two_forms() {
+        for right in ["ExponentPushToken[xxxx-1_2]", "ExpoPushToken[a]"] {
+            assert!(right.parse::<ExpoPushToken>().is_ok(), "{right}");
+        }
+        for wrong in [
+            "",
+            "ExponentPushToken[]",
+            "ExponentPushToken[a",
+            "ExponentPushToken[a]b",
+            "ExponentPushToken[a b]",
+            "ExponentPushToken[a[b]]",
+            "exponentPushToken[a]",
+            "FcmToken[a]",
+        ] {
+            assert!(wrong.parse::<ExpoPushToken>().is_err(), "{wrong}");
+        }
+        let long = format!("ExpoPushToken[{}]", "x".repeat(TOKEN_LEN_MAX));
+        assert!(long.parse::<ExpoPushToken>().is_err());
+    }
+
+    #[test]
+    fn a_token_does_not_print_by_accident() {
+        let token: ExpoPushToken = "ExpoPushToken[secret]".parse().unwrap();
+        assert!(!format!("{token:?}").contains("secret"));
+        assert!(!token.digest().contains("secret"));
+    }
+
+    #[test]
+    fn ids_are_short_and_graphic() {
+        assert!("auth0|5f7c".parse::<UserId>().is_ok());
+        for wrong in ["", "a b", "a\n", "é"] {
+            assert!(wrong.parse::<DeviceId>().is_err(), "{wrong:?}");
+        }
+        assert!("x".repeat(128).parse::<UserId>().is_ok());
+        assert!("x".repeat(129).parse::<UserId>().is_err());
+        assert!("windows".parse::<Platform>().is_err());
+    }
+}

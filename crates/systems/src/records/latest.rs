@@ -1,0 +1,38 @@
+//! The latest record of each journal.
+
+use super::record::{Record, RecordPage};
+use super::types::{DeviceId, GroupId};
+use super::{Records, RecordsError, schema, visible};
+use crate::cursor::Cursor;
+
+impl Records {
+    /// The latest records of all devices of a group, or of one: one for each journal that has any.
+    ///
+    /// # Errors
+    /// When there is no such group or device, the cursor is not one of this list, or the store
+    /// fails.
+    pub async fn latest(
+        &self,
+        group: GroupId,
+        device: Option<DeviceId>,
+        limit: usize,
+        cursor: Option<Cursor>,
+    ) -> Result<RecordPage, RecordsError> {
+        let prefix = match device {
+            Some(device) => schema::of_device(schema::LATEST_RECORD, device),
+            None => schema::LATEST_RECORD.to_owned(),
+        };
+        let parents = visible::its_device_and_journal;
+        let (items, next) = self
+            .visible_page(group, prefix, parents, limit, cursor)
+            .await?;
+        if let Some(device) = device {
+            self.device(group, device).await?;
+        }
+        let records = items.iter().map(|item| Record::from_item(group, item));
+        Ok(RecordPage {
+            records: records.collect::<Result<_, _>>()?,
+            next,
+        })
+    }
+}

@@ -1,0 +1,140 @@
+//! The record store's table, frozen: keys and attributes are those of the design document and are
+//! written nowhere else. Sort keys always end with `#`, and so does every prefix of one that is
+//! searched for: else device 1 would take device 10 along.
+
+use homeport_item::schema::TableSchema;
+use homeport_item::{Item, KeyKind};
+
+use super::types::{DeviceId, GroupId, JournalId, RecordTime};
+
+/// What the table's name begins with; the stage follows.
+pub const TABLE_PREFIX: &str = "awsh-recordstore-";
+/// The stage unless another one is set.
+pub const STAGE_DEFAULT: &str = "dev";
+
+pub const PK: &str = "PK";
+pub const SK: &str = "SK";
+
+/// What sort keys begin with.
+pub const GROUP: &str = "Group#";
+pub const DEVICE: &str = "Device#";
+pub const JOURNAL: &str = "Journal#";
+pub const RECORD: &str = "Record#";
+pub const LATEST_RECORD: &str = "LatestRecord#";
+
+/// Of groups, devices and journals.
+pub const NAME: &str = "name";
+/// Of groups: how long history is kept.
+pub const RETENTION_SECS: &str = "retention_secs";
+/// Of devices.
+pub const MODEL: &str = "model";
+pub const ACL_POLICY: &str = "acl_policy";
+/// Of journals.
+pub const DATA_TYPE: &str = "data_type";
+/// Of records, both in the history and the latest.
+pub const VALUE: &str = "value";
+pub const UNIT: &str = "unit";
+pub const TYPE: &str = "type";
+pub const TIMESTAMP: &str = "timestamp";
+
+/// Items of our own beside the document's. No group has such a partition key: those are numbers.
+/// One for each id tag, in a partition of its own.
+pub const ID_TAG: &str = "IdTag#";
+/// One for each group: where housekeeping finds them all.
+pub const GROUPS: &str = "Groups#";
+/// One for each removal that is not finished.
+pub const REMOVAL: &str = "Removal#";
+
+/// Of id tags.
+pub const IDTAG: &str = "idtag";
+pub const SALT: &str = "salt";
+pub const MIN_LENGTH: &str = "min_length";
+pub const LAST_ID: &str = "last_id";
+
+#[must_use]
+pub fn table(name: &str) -> TableSchema {
+    TableSchema::new(name, PK, KeyKind::S).with_sort(SK, KeyKind::S)
+}
+
+/// All tables of the system.
+#[must_use]
+pub fn tables(name: &str) -> Vec<TableSchema> {
+    vec![table(name)]
+}
+
+pub(super) fn group_sort(group: GroupId) -> String {
+    format!("{GROUP}{group}#")
+}
+
+pub(super) fn device_sort(device: DeviceId) -> String {
+    format!("{DEVICE}{device}#")
+}
+
+pub(super) fn journal_sort(device: DeviceId, journal: JournalId) -> String {
+    format!("{JOURNAL}{device}#{journal}#")
+}
+
+pub(super) fn record_sort(device: DeviceId, journal: JournalId, at: RecordTime) -> String {
+    format!("{RECORD}{device}#{journal}#{at}#")
+}
+
+pub(super) fn latest_sort(device: DeviceId, journal: JournalId) -> String {
+    format!("{LATEST_RECORD}{device}#{journal}#")
+}
+
+/// What the sort keys of one device begin with after one of the words above.
+pub(super) fn of_device(word: &str, device: DeviceId) -> String {
+    format!("{word}{device}#")
+}
+
+/// What the sort keys of one journal begin with after one of the words above.
+pub(super) fn of_journal(word: &str, device: DeviceId, journal: JournalId) -> String {
+    format!("{word}{device}#{journal}#")
+}
+
+pub(super) fn key(partition: impl Into<String>, sort: impl Into<String>) -> Item {
+    Item::new().with(PK, partition.into()).with(SK, sort.into())
+}
+
+/// The key of something in a group's partition.
+pub(super) fn key_in(group: GroupId, sort: impl Into<String>) -> Item {
+    key(group.to_string(), sort)
+}
+
+/// The ids in a sort key, in their order: everything between `#` after the word that it begins with.
+pub(super) fn ids_in(sort: &str) -> impl Iterator<Item = &str> {
+    sort.trim_end_matches('#').split('#').skip(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_sort_key_is_the_documents_and_ends_with_its_sign() {
+        let (group, device, journal) = (GroupId(4), DeviceId(1), JournalId(10));
+        let at = RecordTime::try_from(1_600_000_000).unwrap();
+        for (made, documented) in [
+            (group_sort(group), "Group#4#"),
+            (device_sort(device), "Device#1#"),
+            (journal_sort(device, journal), "Journal#1#10#"),
+            (
+                record_sort(device, journal, at),
+                "Record#1#10#0001600000000#",
+            ),
+            (latest_sort(device, journal), "LatestRecord#1#10#"),
+        ] {
+            assert_eq!(made, documented);
+        }
+        assert_eq!(
+            ids_in("Record#1#10#0001600000000#").collect::<Vec<_>>(),
+            ["1", "10", "0001600000000"]
+        );
+    }
+
+    #[test]
+    fn the_prefix_of_device_one_is_none_of_device_ten() {
+        let ten = journal_sort(DeviceId(10), JournalId(1));
+        assert!(!ten.starts_with(&of_device(JOURNAL, DeviceId(1))));
+    }
+}

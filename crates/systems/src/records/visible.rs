@@ -1,0 +1,143 @@
+//! What can be seen: an item is visible when everything above it is there.
+//!
+//! IMPORTANT: items are read first, and what is above them after that. Ids are never used again, so
+//! that a parent that is there after its children were read was there all the time; the other way
+//! round, a removal in between would show some of the children.
+
+use std::collections::BTreeSet;
+
+use homeport_item::expression::{KeyCondition, Projection, SortCondition};
+use homeport_item::{Item, Value};
+use homeport_store::{BATCH_GET_MAX, BatchGet, Query, StoreError, TableKeys};
+
+use super::types::GroupId;
+use super::{PAGE_MAX, Records, RecordsError, schema, stored};
+use crate::cursor::Cursor;
+use crate::pages;
+
+/// How often keys that the store could not read at once are asked for again.
+const ATTEMPTS_MAX: usize = 8;
+
+/// What must be there for an item to be visible, besides its group.
+pub(super) type Parents = fn(&Item) -> Result<Vec<String>, RecordsError>;
+
+/// For devices.
+pub(super) fn nothing_more(_: &Item) -> Result<Vec<String>, RecordsError> {
+    Ok(Vec::new())
+}
+
+/// For journals.
+pub(super) fn its_device(item: &Item) -> Result<Vec<String>, RecordsError> {
+    let (device, _) = stored::journal_ids(item)?;
+    Ok(vec![schema::device_sort(device)])
+}
+
+/// For records and latest records.
+pub(super) fn its_device_and_journal(item: &Item) -> Result<Vec<String>, RecordsError> {
+    let (device, journal) = stored::journal_ids(item)?;
+    Ok(vec![
+        schema::device_sort(device),
+        schema::journal_sort(device, journal),
+    ])
+}
+
+impl Records {
+    /// Which of these sort keys of a group are there.
+    pub(super) async fn present(
+        &self,
+        group: GroupId,
+        sorts: BTreeSet<String>,
+    ) -> Result<BTreeSet<String>, RecordsError> {
+        let sorts: Vec<String> = sorts.into_iter().collect();
+        let mut present = BTreeSet::new();
+        for chunk in sorts.chunks(BATCH_GET_MAX) {
+            let keys = chunk.iter().map(|sort| schema::key_in(group, sort.clone()));
+            let mut open = vec![TableKeys {
+                table: self.table().to_owned(),
+                keys: keys.collect(),
+                projection: Some(Projection::new([schema::PK, schema::SK])),
+                consistent: true,
+            }];
+            for _ in 0..ATTEMPTS_MAX {
+                let answer = self.store.batch_get(BatchGet { tables: open }).await?;
+                let found = answer.items.iter();
+                present.extend(found.map(|(_, item)| stored::sort_key(item).to_owned()));
+                open = answer.unprocessed;
+                if open.is_empty() {
+                    break;
+                }
+            }
+            if !open.is_empty() {
+                return Err(StoreError::Throttled.into());
+            }
+        }
+        Ok(present)
+    }
+
+    /// Those of `items` that are visible.
+    pub(super) async fn visible_of(
+        &self,
+        group: GroupId,
+        items: Vec<Item>,
+        parents: Parents,
+    ) -> Result<Vec<Item>, RecordsError> {
+        let mut wanted = BTreeSet::from([schema::group_sort(group)]);
+        for item in &items {
+            wanted.extend(parents(item)?);
+        }
+        let present = self.present(group, wanted).await?;
+        if !present.contains(&schema::group_sort(group)) {
+            return Err(RecordsError::GroupMissing);
+        }
+        let mut visible = Vec::with_capacity(items.len());
+        for item in items {
+            if parents(&item)?
+                .iter()
+                .all(|parent| present.contains(parent))
+            {
+                visible.push(item);
+            }
+        }
+        Ok(visible)
+    }
+
+    /// A page of the visible items of a group whose sort keys begin with `prefix`: full, or the
+    /// last.
+    pub(super) async fn visible_page(
+        &self,
+        group: GroupId,
+        prefix: String,
+        parents: Parents,
+        limit: usize,
+        cursor: Option<Cursor>,
+    ) -> Result<(Vec<Item>, Option<Cursor>), RecordsError> {
+        let list = format!("records/{group}/{prefix}");
+        let limit = limit.clamp(1, PAGE_MAX);
+        let mut cursor = cursor;
+        let mut visible = Vec::new();
+        loop {
+            let start = cursor.map(|cursor| cursor.start_of(&list)).transpose()?;
+            let mut query = self.query_prefix(group.to_string(), prefix.clone());
+            query.start = start;
+            let schema = schema::table(self.table());
+            let wanted = limit - visible.len();
+            let page = pages::read_page(&*self.store, &schema, query, &list, wanted).await?;
+            visible.extend(self.visible_of(group, page.items, parents).await?);
+            cursor = page.next;
+            if visible.len() >= limit || cursor.is_none() {
+                return Ok((visible, cursor));
+            }
+        }
+    }
+
+    /// Everything in a partition whose sort key begins with `prefix`, seeing all that was answered
+    /// before.
+    pub(super) fn query_prefix(&self, partition: String, prefix: String) -> Query {
+        let begins = SortCondition::BeginsWith(Value::S(prefix));
+        let condition = KeyCondition::new(schema::PK, partition).with_sort(schema::SK, begins);
+        Query {
+            consistent: true,
+            ..Query::new(self.table(), condition)
+        }
+    }
+}

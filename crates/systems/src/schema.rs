@@ -1,0 +1,153 @@
+//! The tables of all systems in one list, with what Homeport asks of each: whoever makes tables or
+//! grants rights reads it here.
+
+use homeport_item::schema::TableSchema;
+
+use crate::{api_keys, chargers, push, reactions, records, sensors};
+
+/// What can be asked of a table or an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Operation {
+    Get,
+    Put,
+    Update,
+    Delete,
+    /// A condition on an item that a transaction does not write.
+    Check,
+    Query,
+    Scan,
+    BatchGet,
+    BatchWrite,
+}
+
+/// A table with the operations that its system uses, alone or in transactions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsedTable {
+    pub schema: TableSchema,
+    pub operations: &'static [Operation],
+    /// On each of its indexes.
+    pub index_operations: &'static [Operation],
+}
+
+/// A system with its tables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct System {
+    pub name: &'static str,
+    pub tables: Vec<UsedTable>,
+}
+
+/// The names of the tables whose names can be set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableNames {
+    pub records: String,
+    pub device_tokens: String,
+}
+
+impl Default for TableNames {
+    fn default() -> Self {
+        Self {
+            records: records::Settings::default().table,
+            device_tokens: push::Settings::default().table,
+        }
+    }
+}
+
+/// All systems. A test compares the operations with those that the systems really use.
+#[must_use]
+pub fn systems(names: &TableNames) -> Vec<System> {
+    use Operation::{BatchGet, BatchWrite, Check, Delete, Get, Put, Query, Scan, Update};
+    let used = |schema, operations, index_operations| UsedTable {
+        schema,
+        operations,
+        index_operations,
+    };
+    vec![
+        System {
+            name: "sensors",
+            tables: vec![
+                used(sensors::schema::devices(), &[Get, Put, Update], &[Query]),
+                used(sensors::schema::device_readings(), &[Put, Query], &[]),
+                used(sensors::schema::processed_batches(), &[Put], &[]),
+            ],
+        },
+        System {
+            name: "chargers",
+            tables: vec![
+                used(chargers::schema::events(), &[Put, Query], &[Query]),
+                used(
+                    chargers::schema::device_state(),
+                    &[Get, Update, Scan, BatchGet],
+                    &[],
+                ),
+                used(
+                    chargers::schema::devices(),
+                    &[Get, Update, Check, Scan, BatchGet],
+                    &[],
+                ),
+                used(chargers::schema::daily_stats(), &[Put, Query], &[]),
+            ],
+        },
+        System {
+            name: "push",
+            tables: vec![
+                used(
+                    push::schema::device_tokens(&names.device_tokens),
+                    &[Get, Put, Update, Delete, Query, Scan, BatchGet],
+                    &[],
+                ),
+                used(
+                    push::schema::notifications(),
+                    &[Get, Put, Update, Query],
+                    &[Query],
+                ),
+            ],
+        },
+        System {
+            name: "records",
+            tables: vec![used(
+                records::schema::table(&names.records),
+                &[Get, Put, Update, Delete, Check, Query, BatchGet, BatchWrite],
+                &[],
+            )],
+        },
+        System {
+            name: "reactions",
+            tables: vec![used(reactions::schema::positions(), &[Get, Put], &[])],
+        },
+        System {
+            name: "api_keys",
+            tables: vec![used(api_keys::schema::api_keys(), &[Put, Update], &[Query])],
+        },
+    ]
+}
+
+/// The tables of all systems.
+#[must_use]
+pub fn tables(names: &TableNames) -> Vec<TableSchema> {
+    let tables = systems(names).into_iter().flat_map(|system| system.tables);
+    tables.map(|table| table.schema).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_systems_table_is_left_out_or_there_twice() {
+        let names = TableNames::default();
+        let all = [
+            sensors::schema::tables(),
+            chargers::schema::tables(),
+            push::schema::tables(&names.device_tokens),
+            records::schema::tables(&names.records),
+            reactions::schema::tables(),
+            api_keys::schema::tables(),
+        ]
+        .concat();
+        assert_eq!(tables(&names), all);
+        let mut names: Vec<_> = all.iter().map(|table| table.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all.len());
+    }
+}

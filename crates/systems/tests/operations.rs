@@ -1,0 +1,435 @@
+//! The operations that the systems are said to use are those that they use: rights are granted from
+//! that list, so that one too few breaks a server and one too many is a right that nobody needs.
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use homeport_item::schema::TableSchema;
+use homeport_item::{Item, Map, Value};
+use homeport_store::{
+    Action, BatchGet, BatchGetAnswer, BatchWrite, BatchWriteAnswer, ChangeFeed, ChangePage, Delete,
+    Get, ManualClock, Page, Position, Put, Query, Scan, Store, StoreError, TransactError,
+    Transaction, Update, WriteError, WriteRequest,
+};
+use homeport_systems::api_keys::{ApiKeys, NewApiKey, Pepper};
+use homeport_systems::chargers::{
+    Chargers, DailyReaction, EventData, EventDevice, EventRange, MountainDay, NewEvent, ScId,
+    StatePatch, WirelessDeviceId,
+};
+use homeport_systems::push::{
+    self, Envelope, Message, NewMessage, Push, PushService, Receipt, ServiceError, Ticket, Worker,
+};
+use homeport_systems::reactions::Reactions;
+use homeport_systems::records::{
+    self, DeviceChange, GroupChange, NewDevice, NewGroup, NewJournal, NewRecord, RecordRange,
+    RecordValue, Records,
+};
+use homeport_systems::schema::{Operation, TableNames, systems, tables};
+use homeport_systems::sensors::{
+    Capabilities, HardwareId, NameChange, Reading, ReadingRange, Registration, Sensors, Settings,
+};
+use homeport_systems::time::EpochMillis;
+use support::NOW_MS;
+
+/// Table, index and operation.
+type Used = BTreeSet<(String, Option<String>, Operation)>;
+
+/// A store that notes what it is asked for.
+struct Noting {
+    store: Arc<dyn Store>,
+    used: Mutex<Used>,
+}
+
+impl Noting {
+    fn note(&self, table: &str, index: Option<&String>, operation: Operation) {
+        let entry = (table.to_owned(), index.cloned(), operation);
+        self.used.lock().expect("no panic").insert(entry);
+    }
+
+    fn note_transaction(&self, transaction: &Transaction) {
+        for action in &transaction.actions {
+            match action {
+                Action::Put(put) => self.note(&put.table, None, Operation::Put),
+                Action::Update(update) => self.note(&update.table, None, Operation::Update),
+                Action::Delete(delete) => self.note(&delete.table, None, Operation::Delete),
+                Action::Check(check) => self.note(&check.table, None, Operation::Check),
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Store for Noting {
+    async fn ensure_tables(&self, tables: &[TableSchema]) -> Result<(), StoreError> {
+        self.store.ensure_tables(tables).await
+    }
+
+    async fn get(&self, request: Get) -> Result<Option<Item>, StoreError> {
+        self.note(&request.table, None, Operation::Get);
+        self.store.get(request).await
+    }
+
+    async fn put(&self, request: Put) -> Result<Option<Item>, WriteError> {
+        self.note(&request.table, None, Operation::Put);
+        self.store.put(request).await
+    }
+
+    async fn update(&self, request: Update) -> Result<Option<Item>, WriteError> {
+        self.note(&request.table, None, Operation::Update);
+        self.store.update(request).await
+    }
+
+    async fn delete(&self, request: Delete) -> Result<Option<Item>, WriteError> {
+        self.note(&request.table, None, Operation::Delete);
+        self.store.delete(request).await
+    }
+
+    async fn query(&self, request: Query) -> Result<Page, StoreError> {
+        self.note(&request.table, request.index.as_ref(), Operation::Query);
+        self.store.query(request).await
+    }
+
+    async fn scan(&self, request: Scan) -> Result<Page, StoreError> {
+        self.note(&request.table, request.index.as_ref(), Operation::Scan);
+        self.store.scan(request).await
+    }
+
+    async fn batch_get(&self, request: BatchGet) -> Result<BatchGetAnswer, StoreError> {
+        for keys in &request.tables {
+            self.note(&keys.table, None, Operation::BatchGet);
+        }
+        self.store.batch_get(request).await
+    }
+
+    async fn batch_write(&self, request: BatchWrite) -> Result<BatchWriteAnswer, StoreError> {
+        for write in &request.writes {
+            let (WriteRequest::Put { table, .. } | WriteRequest::Delete { table, .. }) = write;
+            self.note(table, None, Operation::BatchWrite);
+        }
+        self.store.batch_write(request).await
+    }
+
+    async fn transact_get(&self, requests: Vec<Get>) -> Result<Vec<Option<Item>>, TransactError> {
+        for request in &requests {
+            self.note(&request.table, None, Operation::Get);
+        }
+        self.store.transact_get(requests).await
+    }
+
+    async fn transact(&self, transaction: Transaction) -> Result<(), TransactError> {
+        self.note_transaction(&transaction);
+        self.store.transact(transaction).await
+    }
+
+    async fn transact_each(
+        &self,
+        transactions: Vec<Transaction>,
+    ) -> Vec<Result<(), TransactError>> {
+        for transaction in &transactions {
+            self.note_transaction(transaction);
+        }
+        self.store.transact_each(transactions).await
+    }
+}
+
+#[tokio::test]
+async fn systems_use_what_they_are_said_to_use() {
+    let fixture = support::fixture(&tables(&TableNames::default())).await;
+    let noting = Arc::new(Noting {
+        store: Arc::clone(&fixture.store),
+        used: Mutex::default(),
+    });
+    let clock = Arc::clone(&fixture.clock);
+    let store = Arc::clone(&noting) as Arc<dyn Store>;
+    let sensors = Sensors::new(
+        Arc::clone(&store),
+        Arc::clone(&clock) as _,
+        Settings::default(),
+    );
+    use_sensors(&sensors, &fixture).await;
+    use_chargers(&Chargers::new(Arc::clone(&store), Arc::clone(&clock) as _)).await;
+    use_reactions(&store, &clock).await;
+    let push = Push::new(
+        Arc::clone(&store),
+        Arc::clone(&clock) as _,
+        push::Settings::default(),
+    );
+    use_push(&push, &clock).await;
+    let settings = records::Settings::default();
+    use_records(&Records::new(
+        Arc::clone(&store),
+        Arc::clone(&clock) as _,
+        settings,
+    ))
+    .await;
+    let pepper = Pepper::new("pepper".to_owned());
+    use_api_keys(&ApiKeys::new(store, clock, pepper)).await;
+
+    let mut declared = Used::new();
+    for table in systems(&TableNames::default())
+        .into_iter()
+        .flat_map(|system| system.tables)
+    {
+        let name = &table.schema.name;
+        declared.extend(
+            table
+                .operations
+                .iter()
+                .map(|one| (name.clone(), None, *one)),
+        );
+        for index in &table.schema.indexes {
+            let used = table.index_operations.iter();
+            declared.extend(used.map(|one| (name.clone(), Some(index.name.clone()), *one)));
+        }
+    }
+    assert_eq!(*noting.used.lock().expect("no panic"), declared);
+}
+
+/// Every use case, the paths of new and of known devices alike.
+async fn use_sensors(sensors: &Sensors, fixture: &support::Fixture) {
+    let device: HardwareId = "AA:BB:CC:DD:EE:01".parse().expect("a MAC address");
+    let boot_id = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
+    let registration = Registration {
+        hardware_id: device.clone(),
+        boot_id: boot_id.parse().expect("a UUID"),
+        firmware_version: "1.0.16".parse().expect("a version"),
+        friendly_name: NameChange::Keep,
+        capabilities: Capabilities::new(vec!["bme280".parse().expect("a name")], BTreeMap::new())
+            .expect("few"),
+    };
+    let reading = |device: &HardwareId, batch_id: &str| Reading {
+        batch_id: batch_id.parse().expect("a batch id"),
+        hardware_id: device.clone(),
+        boot_id: boot_id.parse().expect("a UUID"),
+        firmware_version: "1.0.16".parse().expect("a version"),
+        timestamp: EpochMillis(NOW_MS),
+        sensors: BTreeMap::from([(
+            "bme280_temp_c".parse().expect("a name"),
+            "22.5".parse().expect("a number"),
+        )]),
+        sensor_status: BTreeMap::new(),
+        friendly_name: None,
+    };
+    sensors.register(registration.clone()).await.expect("new");
+    sensors.register(registration).await.expect("known");
+    let unknown: HardwareId = "AA:BB:CC:DD:EE:02".parse().expect("a MAC address");
+    for (device, batch_id) in [
+        (&device, "a"),
+        (&device, "a"),
+        (&unknown, "a"),
+        (&unknown, "b"),
+    ] {
+        fixture.clock.advance_ms(3_600_000);
+        let outcomes = sensors.ingest(vec![reading(device, batch_id)]).await;
+        outcomes.expect("outcomes");
+    }
+    let name = NameChange::Set("roof".parse().expect("a name"));
+    sensors.rename_device(&device, name).await.expect("renamed");
+    sensors.device(&device).await.expect("a device");
+    sensors.list_devices(10, None).await.expect("devices");
+    sensors.latest_reading(&device).await.expect("a reading");
+    let range = ReadingRange::default();
+    let page = sensors.readings(&device, range, 10, None).await;
+    assert_eq!(page.expect("readings").readings.len(), 1);
+}
+
+/// Two events of a charger, one of them in a day that is counted and then empty.
+async fn use_chargers(chargers: &Chargers) {
+    let wireless: WirelessDeviceId = "b319d001-6b08-4d88-b4ca-4d2d98a6d43c"
+        .parse()
+        .expect("a UUID");
+    let device = ScId::of(wireless);
+    let event = |at_ms| NewEvent {
+        device: EventDevice::Wireless(wireless),
+        event_type: "telemetry".parse().expect("a type"),
+        occurred_at: Some(EpochMillis(at_ms)),
+        sequence: None,
+        data: EventData::new(Map::new()).expect("data"),
+    };
+    for events in [vec![event(NOW_MS)], vec![event(NOW_MS), event(NOW_MS - 1)]] {
+        chargers.ingest(events).await.expect("outcomes");
+    }
+    let paused = BTreeMap::from([("scheduler_paused".to_owned(), Some(Value::Bool(true)))]);
+    let patch = StatePatch::new(paused).expect("a patch");
+    chargers.patch_state(&device, patch).await.expect("patched");
+    chargers.charger(&device).await.expect("a charger");
+    chargers.fleet(10, None).await.expect("the fleet");
+    let range = EventRange::default();
+    let page = chargers.events(&device, None, range, 10, None).await;
+    assert_eq!(page.expect("events").events.len(), 2);
+    let kind = "telemetry".parse().expect("a type");
+    let page = chargers.fleet_events(&kind, range, 10, None).await;
+    page.expect("events");
+    let day = MountainDay::of(EpochMillis(NOW_MS));
+    let days = BTreeSet::from([(device.clone(), day)]);
+    chargers.recount(&days).await.expect("counted");
+    let rebuilt = chargers.rebuild(None, day, day, 10, None).await;
+    rebuilt.expect("counted again");
+    chargers
+        .daily(&device, None, None, 10, None)
+        .await
+        .expect("days");
+}
+
+/// A log in which nothing happens.
+struct Quiet;
+
+#[async_trait]
+impl ChangeFeed for Quiet {
+    async fn end(&self, _: &str) -> Result<Position, StoreError> {
+        Ok(Position::new("end"))
+    }
+
+    async fn changes(
+        &self,
+        _: &str,
+        from: &Position,
+        _: usize,
+        _: Duration,
+    ) -> Result<ChangePage, StoreError> {
+        Ok(ChangePage {
+            changes: Vec::new(),
+            next: from.clone(),
+            has_gap: false,
+        })
+    }
+}
+
+/// A reaction that starts over, and one that goes on.
+async fn use_reactions(store: &Arc<dyn Store>, clock: &Arc<ManualClock>) {
+    let chargers = Chargers::new(Arc::clone(store), Arc::clone(clock) as _);
+    let reactions = Reactions::new(Arc::clone(store), Arc::new(Quiet), Arc::clone(clock) as _);
+    for _ in 0..2 {
+        let reaction = DailyReaction::new(chargers.clone());
+        reactions.catch_up(&reaction).await.expect("caught up");
+    }
+}
+
+/// A group with all there is below it, looked at, altered and removed.
+async fn use_records(records: &Records) {
+    let group = NewGroup {
+        name: "home".parse().expect("a name"),
+        retention: None,
+    };
+    let group = records.add_group(group).await.expect("a group").id;
+    let device = NewDevice {
+        name: "roof".parse().expect("a name"),
+        model: None,
+        acl_policy: None,
+    };
+    let device = records
+        .add_device(group, device)
+        .await
+        .expect("a device")
+        .id;
+    let journal = NewJournal {
+        name: "outside".parse().expect("a name"),
+        data_type: "number".parse().expect("a type"),
+    };
+    let journal = records.add_journal(group, device, journal).await;
+    let journal = journal.expect("a journal").id;
+    for at in [NOW_MS, NOW_MS, NOW_MS - 1] {
+        let new = NewRecord {
+            value: RecordValue::Number(1.into()),
+            unit: "C".parse().expect("a unit"),
+            kind: "temperature".parse().expect("a type"),
+            timestamp: Some(at.try_into().expect("a time")),
+        };
+        let added = records.add_record(group, device, journal, new).await;
+        added.expect("a record");
+    }
+    let name = Some("house".parse().expect("a name"));
+    let change = GroupChange {
+        name,
+        ..GroupChange::default()
+    };
+    records.alter_group(group, change).await.expect("altered");
+    let altered = records
+        .alter_device(group, device, DeviceChange::default())
+        .await;
+    altered.expect("altered");
+    records.list_groups(10, None).await.expect("groups");
+    records
+        .list_devices(group, 10, None)
+        .await
+        .expect("devices");
+    records.latest(group, None, 10, None).await.expect("latest");
+    let range = RecordRange::default();
+    let page = records.records(group, device, None, range, 10, None).await;
+    assert_eq!(page.expect("records").records.len(), 3);
+    records.housekeep(10).await.expect("kept house");
+    records.remove_device(group, device).await.expect("removed");
+    records.remove_group(group).await.expect("removed");
+    records.continue_removals(100).await.expect("swept");
+}
+
+/// Knows no device.
+struct Stranger;
+
+#[async_trait]
+impl PushService for Stranger {
+    async fn send(&self, messages: &[Envelope]) -> Result<Vec<Ticket>, ServiceError> {
+        let unknown = Ticket::Error {
+            code: "DeviceNotRegistered".to_owned(),
+            message: "gone".to_owned(),
+        };
+        Ok(vec![unknown; messages.len()])
+    }
+
+    async fn receipts(&self, _: &[String]) -> Result<BTreeMap<String, Receipt>, ServiceError> {
+        Ok(BTreeMap::new())
+    }
+}
+
+/// A device through all patterns, a notification from acceptance to its end, the clean-up.
+async fn use_push(push: &Push, clock: &Arc<ManualClock>) {
+    let user = "user-1".parse().expect("a user");
+    let device = push::NewDevice {
+        user_id: "user-1".parse().expect("a user"),
+        device_id: "device-1".parse().expect("a device"),
+        expo_push_token: "ExponentPushToken[one]".parse().expect("a token"),
+        platform: push::Platform::Ios,
+    };
+    let device_id = device.device_id.clone();
+    push.register(device.clone()).await.expect("new");
+    push.register(device).await.expect("known");
+    push.device(&user, &device_id).await.expect("a device");
+    let page = push.active_devices(&user, 10, None).await;
+    assert_eq!(page.expect("devices").devices.len(), 1);
+    let message = Message::new(NewMessage {
+        title: "Done".to_owned(),
+        body: "Your photo is ready".to_owned(),
+        ..NewMessage::default()
+    });
+    let message = message.expect("a message");
+    let key = "job-7".parse().expect("a key");
+    for _ in 0..2 {
+        let accepted = push.notify(&user, message.clone(), Some(&key)).await;
+        accepted.expect("accepted");
+    }
+    let mut worker = Worker::new(push.clone(), Arc::new(Stranger));
+    clock.advance_ms(1000);
+    assert_eq!(worker.turn().await.expect("a turn").deactivated, 1);
+    let page = push.notifications(&user, 10, None).await;
+    assert!(
+        page.expect("notifications").notifications[0]
+            .finished_at
+            .is_some()
+    );
+    push.check_table().await.expect("checked");
+    push.check_user(&user).await.expect("checked");
+    push.deactivate(&user, &device_id).await.expect("off");
+    push.delete(&user, &device_id).await.expect("deleted");
+    push.clean_up(30, false).await.expect("clean");
+}
+
+async fn use_api_keys(keys: &ApiKeys) {
+    let (key, raw) = keys.create(NewApiKey::default()).await.expect("a key");
+    keys.verify(raw.reveal()).await.expect("verified");
+    keys.list(10, None).await.expect("keys");
+    keys.revoke(key.key_id).await.expect("revoked");
+}

@@ -1,0 +1,553 @@
+//! Push's outbox: what is accepted is sent once, through refusals, silence and restarts, and its
+//! fate can be read back.
+
+mod support;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use homeport_store::Clock as _;
+use homeport_systems::push::{
+    Accepted, DeviceState, Envelope, IdempotencyKey, Message, NewDevice, NewMessage, Notification,
+    Platform, Push, PushError, PushService, Receipt, ServiceError, Settings, Ticket, UserId,
+    Worker, schema,
+};
+use support::Fixture;
+
+/// A push service that follows a script; without one it takes everything.
+#[derive(Default)]
+struct Scripted {
+    /// What to say to the next requests that send.
+    answers: Mutex<VecDeque<Answer>>,
+    receipts: Mutex<BTreeMap<String, Receipt>>,
+    /// The tokens of each request.
+    requests: Mutex<Vec<Vec<String>>>,
+    receipt_requests: Mutex<Vec<usize>>,
+}
+
+enum Answer {
+    Fail(ServiceError),
+    /// The error of the ticket for one token; the others are fine.
+    Ticket(&'static str, &'static str),
+    /// Fails unless the request has one message.
+    RefuseTogether,
+    /// Takes everything and never answers.
+    Hang,
+}
+
+#[async_trait]
+impl PushService for Scripted {
+    async fn send(&self, messages: &[Envelope]) -> Result<Vec<Ticket>, ServiceError> {
+        assert!((1..=100).contains(&messages.len()), "{}", messages.len());
+        let tokens: Vec<_> = messages
+            .iter()
+            .map(|one| one.to.as_str().to_owned())
+            .collect();
+        self.requests.lock().expect("no panic").push(tokens.clone());
+        let answer = self.answers.lock().expect("no panic").pop_front();
+        let mut wrong = None;
+        match answer {
+            Some(Answer::Fail(error)) => return Err(error),
+            Some(Answer::RefuseTogether) if messages.len() > 1 => {
+                return Err(ServiceError::Refused("400 VALIDATION_ERROR".to_owned()));
+            }
+            Some(Answer::Hang) => std::future::pending().await,
+            Some(Answer::Ticket(token, code)) => wrong = Some((token, code)),
+            Some(Answer::RefuseTogether) | None => {}
+        }
+        let tickets = tokens.into_iter().map(|token| match wrong {
+            Some((of, code)) if token == format!("ExpoPushToken[{of}]") => Ticket::Error {
+                code: code.to_owned(),
+                message: "as the test says".to_owned(),
+            },
+            _ => Ticket::Ok {
+                id: format!("ticket of {token}"),
+            },
+        });
+        Ok(tickets.collect())
+    }
+
+    async fn receipts(
+        &self,
+        tickets: &[String],
+    ) -> Result<BTreeMap<String, Receipt>, ServiceError> {
+        assert!((1..=1000).contains(&tickets.len()));
+        let mut asked = self.receipt_requests.lock().expect("no panic");
+        asked.push(tickets.len());
+        let receipts = self.receipts.lock().expect("no panic");
+        let known = tickets.iter().filter_map(|id| {
+            let receipt = receipts.get(id)?;
+            Some((id.clone(), receipt.clone()))
+        });
+        Ok(known.collect())
+    }
+}
+
+struct World {
+    push: Push,
+    service: Arc<Scripted>,
+    fixture: Fixture,
+}
+
+async fn world_with(settings: Settings) -> World {
+    let fixture = support::fixture(&schema::tables(&settings.table)).await;
+    let push = Push::new(
+        Arc::clone(&fixture.store),
+        Arc::clone(&fixture.clock) as _,
+        settings,
+    );
+    World {
+        push,
+        service: Arc::default(),
+        fixture,
+    }
+}
+
+async fn world() -> World {
+    world_with(Settings::default()).await
+}
+
+fn user(id: &str) -> UserId {
+    id.parse().expect("a user")
+}
+
+fn message(body: &str) -> Message {
+    let message = Message::new(NewMessage {
+        title: "Done".to_owned(),
+        body: body.to_owned(),
+        ..NewMessage::default()
+    });
+    message.expect("a message")
+}
+
+impl World {
+    async fn register(&self, user_id: &str, device: &str, token: &str) {
+        let new = NewDevice {
+            user_id: user(user_id),
+            device_id: device.parse().expect("a device"),
+            expo_push_token: format!("ExpoPushToken[{token}]").parse().expect("a token"),
+            platform: Platform::Android,
+        };
+        self.push.register(new).await.expect("registered");
+    }
+
+    async fn notify(&self, user_id: &str) -> Notification {
+        let user = user(user_id);
+        let accepted = self.push.notify(&user, message("Ready"), None);
+        match accepted.await.expect("accepted") {
+            Accepted::New(notification) => notification,
+            Accepted::Before(_) => panic!("there was no key"),
+        }
+    }
+
+    /// A worker, a second after its start: in its first one it sends nothing.
+    fn worker(&self) -> Worker {
+        let worker = Worker::new(self.push.clone(), Arc::clone(&self.service) as _);
+        self.fixture.clock.advance_ms(1000);
+        worker
+    }
+
+    fn script(&self, answers: impl IntoIterator<Item = Answer>) {
+        let mut script = self.service.answers.lock().expect("no panic");
+        script.extend(answers);
+    }
+
+    fn now(&self) -> i64 {
+        self.fixture.clock.now_ms()
+    }
+
+    fn sent(&self) -> Vec<usize> {
+        let requests = self.service.requests.lock().expect("no panic");
+        requests.iter().map(Vec::len).collect()
+    }
+
+    async fn fate(&self, notification: &Notification) -> Notification {
+        let read = self
+            .push
+            .notification(&notification.user_id, &notification.id);
+        read.await.expect("a notification")
+    }
+
+    async fn open(&self) -> i64 {
+        self.push.check_table().await.expect("counted").outbox_open
+    }
+}
+
+fn steps(notification: &Notification) -> Vec<&str> {
+    let steps = notification.devices[0].steps.iter();
+    steps.map(|step| step.what.as_str()).collect()
+}
+
+#[tokio::test]
+async fn a_notification_goes_to_every_active_device_and_its_receipt_ends_it() {
+    let world = world().await;
+    for device in ["a", "b", "off"] {
+        world.register("user-1", device, device).await;
+    }
+    let off = "off".parse().expect("a device");
+    let deactivated = world.push.deactivate(&user("user-1"), &off).await;
+    deactivated.expect("off");
+    let accepted = world.notify("user-1").await;
+    assert_eq!(accepted.devices.len(), 2);
+    assert_eq!(world.open().await, 1);
+    let mut worker = world.worker();
+    assert_eq!(worker.turn().await.expect("a turn").messages, 2);
+    assert_eq!(world.sent(), [2]);
+    let fate = world.fate(&accepted).await;
+    assert!(
+        fate.devices
+            .iter()
+            .all(|one| one.state == DeviceState::Sent)
+    );
+    assert_eq!(
+        worker.turn().await.expect("a turn").receipts,
+        0,
+        "too early"
+    );
+    for token in ["a", "b"] {
+        let id = format!("ticket of ExpoPushToken[{token}]");
+        let mut receipts = world.service.receipts.lock().expect("no panic");
+        receipts.insert(id, Receipt::Ok);
+    }
+    world.fixture.clock.advance_ms(15 * 60 * 1000);
+    let turn = worker.turn().await.expect("a turn");
+    assert_eq!((turn.messages, turn.receipts, turn.next_at), (0, 2, None));
+    let fate = world.fate(&accepted).await;
+    assert!(
+        fate.devices
+            .iter()
+            .all(|one| one.state == DeviceState::Delivered)
+    );
+    assert_eq!(
+        steps(&fate),
+        [
+            "accepted",
+            "sending, attempt 1",
+            "sent: ticket ticket of ExpoPushToken[a]",
+            "delivered: the receipt is ok"
+        ]
+    );
+    assert!(fate.finished_at.is_some());
+    assert_eq!(world.open().await, 0);
+}
+
+#[tokio::test]
+async fn the_same_key_is_one_notification_and_another_message_is_refused() {
+    let world = world().await;
+    world.register("user-1", "a", "a").await;
+    let key: IdempotencyKey = "job-7".parse().expect("a key");
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let (push, key) = (world.push.clone(), key.clone());
+        tasks.spawn(async move {
+            push.notify(&user("user-1"), message("Ready"), Some(&key))
+                .await
+        });
+    }
+    let mut ids = Vec::new();
+    let mut new = 0;
+    for accepted in tasks.join_all().await {
+        match accepted.expect("accepted") {
+            Accepted::New(one) => {
+                new += 1;
+                ids.push(one.id);
+            }
+            Accepted::Before(one) => ids.push(one.id),
+        }
+    }
+    ids.dedup();
+    assert_eq!((new, ids.len()), (1, 1));
+    let one = user("user-1");
+    let other = world.push.notify(&one, message("Other"), Some(&key));
+    assert_eq!(other.await, Err(PushError::KeyReused));
+    let two = user("user-2");
+    let stranger = world.push.notify(&two, message("Other"), Some(&key));
+    assert!(stranger.await.is_ok(), "keys are each user's own");
+    world.worker().turn().await.expect("a turn");
+    assert_eq!(world.sent(), [1]);
+}
+
+#[tokio::test]
+async fn a_user_without_devices_gets_a_notification_that_is_finished() {
+    let world = world().await;
+    let accepted = world.notify("user-1").await;
+    assert!(accepted.finished_at.is_some() && accepted.devices.is_empty());
+    assert_eq!(world.open().await, 0);
+    let page = world.push.notifications(&user("user-1"), 10, None).await;
+    assert_eq!(page.expect("a page").notifications, [accepted]);
+}
+
+#[tokio::test]
+async fn a_full_outbox_refuses_and_takes_again_when_something_is_finished() {
+    let world = world_with(Settings {
+        outbox_max: 2,
+        ..Settings::default()
+    })
+    .await;
+    world.register("user-1", "a", "a").await;
+    let first = world.notify("user-1").await;
+    world.notify("user-1").await;
+    let full = world
+        .push
+        .notify(&user("user-1"), message("Ready"), None)
+        .await;
+    assert_eq!(full, Err(PushError::OutboxFull));
+    world.script([Answer::Ticket("a", "MessageTooBig")]);
+    world.worker().turn().await.expect("a turn");
+    let fate = world.fate(&first).await;
+    assert_eq!(fate.devices[0].state, DeviceState::Failed);
+    assert_eq!(world.open().await, 0);
+    world.notify("user-1").await;
+}
+
+#[tokio::test]
+async fn being_busy_is_waited_out_as_long_as_expo_says() {
+    let world = world().await;
+    world.register("user-1", "a", "a").await;
+    let accepted = world.notify("user-1").await;
+    let busy = |secs: Option<u64>| {
+        Answer::Fail(ServiceError::Busy {
+            retry_after: secs.map(Duration::from_secs),
+            reason: "429".to_owned(),
+        })
+    };
+    world.script([busy(Some(60)), busy(None)]);
+    let mut worker = world.worker();
+    let turn = worker.turn().await.expect("a turn");
+    let now = world.now();
+    assert_eq!(turn.next_at.map(|at| at.0), Some(now + 60_000));
+    world.fixture.clock.advance_ms(59_999);
+    assert_eq!(worker.turn().await.expect("a turn").messages, 0);
+    world.fixture.clock.advance_ms(1);
+    assert_eq!(worker.turn().await.expect("a turn").messages, 1);
+    // Twice as long as after the first failure, since nothing else is said.
+    world.fixture.clock.advance_ms(1999);
+    assert_eq!(worker.turn().await.expect("a turn").messages, 0);
+    world.fixture.clock.advance_ms(1);
+    assert_eq!(worker.turn().await.expect("a turn").messages, 1);
+    let fate = world.fate(&accepted).await;
+    assert_eq!(fate.devices[0].state, DeviceState::Sent);
+    assert_eq!(
+        (fate.devices[0].attempts, fate.devices[0].unanswered),
+        (3, 0)
+    );
+}
+
+#[tokio::test]
+async fn what_is_busy_for_ever_is_given_up() {
+    let world = world().await;
+    world.register("user-1", "a", "a").await;
+    let accepted = world.notify("user-1").await;
+    let mut worker = world.worker();
+    for _ in 0..12 {
+        world.script([Answer::Fail(ServiceError::Busy {
+            retry_after: None,
+            reason: "503".to_owned(),
+        })]);
+        assert_eq!(worker.turn().await.expect("a turn").messages, 1);
+        world.fixture.clock.advance_ms(30 * 60 * 1000);
+    }
+    assert_eq!(worker.turn().await.expect("a turn").messages, 0);
+    let fate = world.fate(&accepted).await;
+    assert_eq!(fate.devices[0].state, DeviceState::Failed);
+    assert_eq!(world.open().await, 0);
+}
+
+#[tokio::test]
+async fn an_unknown_device_in_a_ticket_or_a_receipt_is_deactivated() {
+    let world = world().await;
+    world.register("user-1", "a", "a").await;
+    world.register("user-1", "b", "b").await;
+    world.register("user-1", "c", "c").await;
+    world.notify("user-1").await;
+    world.script([Answer::Ticket("a", "DeviceNotRegistered")]);
+    let mut worker = world.worker();
+    assert_eq!(worker.turn().await.expect("a turn").deactivated, 1);
+    // Registered again with another token before its receipt arrives: that one is fine.
+    world.register("user-1", "c", "c2").await;
+    for token in ["b", "c"] {
+        let gone = Receipt::Error {
+            code: "DeviceNotRegistered".to_owned(),
+            message: "gone".to_owned(),
+        };
+        let id = format!("ticket of ExpoPushToken[{token}]");
+        let mut receipts = world.service.receipts.lock().expect("no panic");
+        receipts.insert(id, gone);
+    }
+    world.fixture.clock.advance_ms(15 * 60 * 1000);
+    let fetched = worker.turn().await.expect("a turn");
+    let turned_off = worker.turn().await.expect("a turn");
+    assert_eq!((fetched.receipts, turned_off.deactivated), (2, 1));
+    let page = world.push.active_devices(&user("user-1"), 10, None).await;
+    let active = page.expect("devices").devices;
+    let active: Vec<_> = active.iter().map(|one| one.device_id.as_str()).collect();
+    assert_eq!(active, ["c"]);
+    assert_eq!(world.open().await, 0);
+}
+
+#[tokio::test]
+async fn a_refused_request_does_not_take_the_others_along() {
+    let world = world().await;
+    for number in ["1", "2", "3"] {
+        world.register(number, "a", number).await;
+        world.notify(number).await;
+    }
+    let refuse = || Answer::RefuseTogether;
+    world.script([refuse(), refuse()]);
+    let mut worker = world.worker();
+    for _ in 0..4 {
+        worker.turn().await.expect("a turn");
+    }
+    assert_eq!(world.sent(), [3, 1, 1, 1]);
+    for number in ["1", "2", "3"] {
+        let page = world.push.notifications(&user(number), 1, None).await;
+        let fate = &page.expect("a page").notifications[0];
+        assert_eq!(fate.devices[0].state, DeviceState::Sent);
+    }
+}
+
+#[tokio::test]
+async fn a_restart_repeats_only_what_was_never_answered_and_loses_nothing() {
+    let world = world().await;
+    for number in 0..150 {
+        let id = format!("user-{number:03}");
+        world.register(&id, "a", &number.to_string()).await;
+        world.notify(&id).await;
+    }
+    let mut first = world.worker();
+    assert_eq!(first.turn().await.expect("a turn").messages, 100);
+    // The second request is taken and never answered: the worker is dropped in the middle of it.
+    world.script([Answer::Hang]);
+    let cut_off = tokio::time::timeout(Duration::from_millis(500), first.turn()).await;
+    assert!(cut_off.is_err());
+    drop(first);
+    let mut second = world.worker();
+    assert_eq!(second.turn().await.expect("a turn").messages, 0, "claimed");
+    world.fixture.clock.advance_ms(2 * 60 * 1000);
+    assert_eq!(second.turn().await.expect("a turn").messages, 50);
+    assert_eq!(second.turn().await.expect("a turn").messages, 0);
+    let requests = world.service.requests.lock().expect("no panic").clone();
+    assert_eq!(
+        requests.iter().map(Vec::len).collect::<Vec<_>>(),
+        [100, 50, 50]
+    );
+    let sorted = |tokens: &Vec<String>| {
+        let mut tokens = tokens.clone();
+        tokens.sort();
+        tokens
+    };
+    assert_eq!(sorted(&requests[1]), sorted(&requests[2]));
+    assert!(requests[0].iter().all(|one| !requests[1].contains(one)));
+    let repeated = requests[2][0].trim_start_matches("ExpoPushToken[");
+    let number: usize = repeated.trim_end_matches(']').parse().expect("a number");
+    let of = user(&format!("user-{number:03}"));
+    let page = world
+        .push
+        .notifications(&of, 1, None)
+        .await
+        .expect("a page");
+    let fate = &page.notifications[0].devices[0];
+    assert_eq!((fate.attempts, fate.unanswered), (2, 1));
+    assert!(
+        fate.steps
+            .iter()
+            .any(|step| step.what.contains("it may have arrived"))
+    );
+}
+
+#[tokio::test]
+async fn silence_is_given_up_before_a_device_is_told_too_often() {
+    let world = world().await;
+    world.register("user-1", "a", "a").await;
+    let accepted = world.notify("user-1").await;
+    let mut worker = world.worker();
+    for _ in 0..6 {
+        let silence = ServiceError::Unanswered("timeout".to_owned());
+        world.script([Answer::Fail(silence)]);
+        worker.turn().await.expect("a turn");
+        world.fixture.clock.advance_ms(30 * 60 * 1000);
+    }
+    assert_eq!(world.sent(), [1, 1, 1]);
+    let fate = world.fate(&accepted).await;
+    assert_eq!(fate.devices[0].state, DeviceState::Failed);
+    assert!(
+        fate.devices[0]
+            .reason
+            .as_ref()
+            .is_some_and(|why| why.contains("may have arrived"))
+    );
+}
+
+#[tokio::test]
+async fn no_second_has_more_messages_than_the_limit_also_over_a_restart() {
+    let world = world().await;
+    for device in 0..100 {
+        let id = device.to_string();
+        world.register("user-1", &id, &id).await;
+    }
+    for _ in 0..12 {
+        world.notify("user-1").await;
+    }
+    let mut sent: Vec<(i64, usize)> = Vec::new();
+    let mut worker = world.worker();
+    for round in 0..200 {
+        if round == 60 {
+            worker = Worker::new(world.push.clone(), Arc::clone(&world.service) as _);
+        }
+        let messages = worker.turn().await.expect("a turn").messages;
+        sent.push((world.now(), messages));
+        world.fixture.clock.advance_ms(17);
+    }
+    assert_eq!(sent.iter().map(|(_, count)| count).sum::<usize>(), 1200);
+    for (index, (start, _)) in sent.iter().enumerate() {
+        let second = sent[index..].iter().take_while(|(at, _)| at - start < 1000);
+        let count: usize = second.map(|(_, count)| count).sum();
+        assert!(count <= 500, "{count}");
+    }
+}
+
+#[tokio::test]
+async fn a_device_that_was_deleted_meanwhile_gets_nothing() {
+    let world = world().await;
+    world.register("user-1", "a", "a").await;
+    let accepted = world.notify("user-1").await;
+    let device = "a".parse().expect("a device");
+    world
+        .push
+        .delete(&user("user-1"), &device)
+        .await
+        .expect("deleted");
+    assert_eq!(world.worker().turn().await.expect("a turn").messages, 0);
+    let fate = world.fate(&accepted).await;
+    assert_eq!(fate.devices[0].state, DeviceState::Failed);
+    assert!(world.sent().is_empty());
+}
+
+#[tokio::test]
+async fn a_receipt_that_never_comes_ends_after_a_day() {
+    let world = world().await;
+    world.register("user-1", "a", "a").await;
+    let accepted = world.notify("user-1").await;
+    let mut worker = world.worker();
+    worker.turn().await.expect("a turn");
+    for _ in 0..(25 * 4) {
+        world.fixture.clock.advance_ms(15 * 60 * 1000);
+        worker.turn().await.expect("a turn");
+    }
+    let fate = world.fate(&accepted).await;
+    assert_eq!(fate.devices[0].state, DeviceState::Sent);
+    assert_eq!(
+        fate.devices[0].reason.as_deref(),
+        Some("no receipt within a day")
+    );
+    assert!(fate.finished_at.is_some());
+    let asked = world
+        .service
+        .receipt_requests
+        .lock()
+        .expect("no panic")
+        .len();
+    assert!(asked < 12, "asked for {asked} times");
+}

@@ -1,0 +1,104 @@
+"""The server does what its OpenAPI document says: Schemathesis tries every operation that is in it.
+
+A new route is covered as soon as it is in the document. To look into a failure, start a server and run the command below
+by hand; it prints a curl command for each finding.
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+import urllib.request
+
+from conftest import ADMIN_TOKEN, Server
+
+EXAMPLES_PER_OPERATION = "20"
+SECS_MAX = 900
+DEVICE = "AA:BB:CC:DD:EE:FF"
+CHARGER = "b319d001-6b08-4d88-b4ca-4d2d98a6d43c"
+# The routes of systems that have keys of their own; all others are tried with a key of the sensors.
+ROUTES = {"chargers": "^/v1/chargers", "records": "^/v1/(groups|ids)"}
+
+
+def store_one_reading(server, key):
+    """So that there is something to find under the address that the document has as its example."""
+    body = f"""{{"readings": [{{"batch_id": "first", "hardware_id": "{DEVICE}", "firmware_version": "1.0.16",
+        "boot_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7", "timestamp_ms": {time.time_ns() // 1_000_000},
+        "sensors": {{"bme280_temp_c": 22.5}}}}]}}"""
+    request = urllib.request.Request(server.url + "/v1/sensors/data", data=body.encode(), headers={"X-API-Key": key})
+    urllib.request.urlopen(request, timeout=10).close()
+
+
+def add_charger(server):
+    event = {"wireless_device_id": CHARGER, "event_type": "telemetry", "data": {"current_ma": 16000}}
+    server.as_operator("POST", "/v1/chargers/events", event)
+
+
+def add_journal(server):
+    """The ids of a group, a device and a journal that has a record."""
+    gid = server.as_operator("POST", "/v1/groups", {"name": "home"})["response"]["gid"]
+    devices = f"/v1/groups/{gid}/devices"
+    did = server.as_operator("POST", devices, {"name": "roof"})["response"]["did"]
+    journals = f"{devices}/{did}/journals"
+    jid = server.as_operator("POST", journals, {"name": "outside", "data_type": "number"})["response"]["jid"]
+    server.as_operator("POST", f"{journals}/{jid}/records", {"value": 21.5, "unit": "C", "type": "temperature"})
+    return {"gid": gid, "did": did, "jid": jid}
+
+
+def key_of(server, system):
+    return server.as_operator("POST", "/v1/api-keys", {"description": "tests", "system": system})["api_key"]
+
+
+def try_operations(server, home, key, environment, *which):
+    """Lets Schemathesis try some operations, with a key of their system; how many there were."""
+    finished = subprocess.run(
+        [
+            str(pathlib.Path(sys.executable).parent / "st"),
+            *("run", server.url + "/openapi.json", "--checks", "all", "--no-color", "--warnings", "off", *which),
+            # The same requests in every run: a finding is there for everyone or for nobody.
+            *("--generation-deterministic", "--max-examples", EXAMPLES_PER_OPERATION),
+            *("--header", f"Authorization: Bearer {ADMIN_TOKEN}", "--header", f"X-API-Key: {key}"),
+        ],
+        cwd=home,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECS_MAX,
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    return int(re.search(r"Tested: (\d+)", finished.stdout).group(1))
+
+
+def test_every_operation_does_what_the_document_says(tmp_path):
+    server = Server(tmp_path / "data")
+    key = server.make_key()
+    store_one_reading(server, key)
+    add_charger(server)
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "PYTHONPATH": str(pathlib.Path(__file__).parent),
+        "SCHEMATHESIS_HOOKS": "openapi_hooks",
+        "HOMEPORT_TESTS_KEPT": json.dumps(add_journal(server)),
+        "HOMEPORT_TESTS_DOOMED": json.dumps(add_journal(server)),
+    }
+    # A key of another system would get no further than the door.
+    tried = 0
+    for system, routes in ROUTES.items():
+        which = ("--include-path-regex", routes)
+        tried += try_operations(server, tmp_path, key_of(server, system), environment, *which)
+    others = ("--exclude-path-regex", "|".join(ROUTES.values()))
+    tried += try_operations(server, tmp_path, key, environment, *others)
+    operations = sum(
+        method in ("get", "put", "post", "patch", "delete")
+        for path in server.as_operator("GET", "/openapi.json")["paths"].values()
+        for method in path
+    )
+    assert tried == operations
+    # With a key that was revoked on the way, the later requests would have tried nothing but the door.
+    request = urllib.request.Request(server.url + "/v1/sensors/devices", headers={"X-API-Key": key})
+    assert urllib.request.urlopen(request, timeout=10).status == 200
+    server.stop()

@@ -1,0 +1,298 @@
+"""The Python client against a server process: what was added arrives once, whatever is killed in between."""
+
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from conftest import CLIENTS, Server, free_port
+from homeport_client import (
+    Buffer,
+    BufferFull,
+    Capabilities,
+    Client,
+    Device,
+    Refused,
+    RetryPolicy,
+    Sender,
+    Unavailable,
+    WhenFull,
+)
+
+# Recent enough to be kept.
+START_MS = time.time_ns() // 1_000_000 - 30 * 24 * 3600 * 1000
+WINDOW_MS = 300_000
+SECS_MAX = 120
+
+
+class LosesAnswers(Client):
+    """The server gets every request; every other answer does not come back."""
+
+    requests = 0
+
+    def send(self, bodies):
+        answer = super().send(bodies)
+        self.requests += 1
+        if self.requests % 2 == 1:
+            raise Unavailable("the connection broke")
+        return answer
+
+
+def make_device(number):
+    hardware_id = f"02:00:00:00:00:{number:02X}"
+    return Device(hardware_id, "1.0.16", capabilities=Capabilities(["bme280"], {"offline_buffering": True}))
+
+
+def make_reading(device, window):
+    start_ms = START_MS + window * WINDOW_MS
+    return device.reading(start_ms, start_ms + WINDOW_MS, {"bme280_temp_c": 20 + window / 100}, {"bme280": "ok"})
+
+
+def ids(readings):
+    return [reading["batch_id"] for reading in readings]
+
+
+def test_readings_arrive_in_batches_and_leave_the_buffer(server, tmp_path):
+    device = make_device(1)
+    with Buffer(tmp_path / "buffer.db") as buffer:
+        sender = Sender(Client(server.url, server.make_key()), buffer, device)
+        added = [make_reading(device, window) for window in range(250)]
+        for reading in added:
+            sender.add(reading)
+        assert sender.flush() == 250
+        assert len(buffer) == 0
+    stored = server.readings(device.hardware_id)
+    assert ids(stored) == [reading.batch_id for reading in added]
+    assert stored[7]["sensors"] == {"bme280_temp_c": 20.07}
+    shown = server.as_operator("GET", f"/v1/sensors/devices/{device.hardware_id}")
+    assert shown["last_boot_id"] == device.boot_id
+    assert shown["capabilities"]["features"] == {"offline_buffering": True}
+
+
+def test_readings_whose_answers_got_lost_are_sent_again_and_stored_once(server, tmp_path):
+    device = make_device(2)
+    with Buffer(tmp_path / "buffer.db") as buffer:
+        client = LosesAnswers(server.url, server.make_key())
+        sender = Sender(client, buffer, device, batch=10)
+        for window in range(50):
+            sender.add(make_reading(device, window))
+        failures = 0
+        for _ in range(20):
+            try:
+                sender.flush()
+            except Unavailable:
+                failures += 1
+        assert len(buffer) == 0
+        assert failures == 5
+    stored = ids(server.readings(device.hardware_id))
+    assert len(stored) == 50 and len(set(stored)) == 50
+
+
+def test_what_the_server_rejects_goes_to_the_dead_letters_and_stops_nothing(server, tmp_path):
+    device, other = make_device(3), make_device(4)
+    key = server.make_key()
+    with Buffer(tmp_path / "other.db") as buffer:
+        sender = Sender(Client(server.url, key), buffer, other)
+        sender.add(make_reading(other, 0))
+        sender.flush()
+        claimed = ids(server.readings(other.hardware_id))[0]
+    with Buffer(tmp_path / "buffer.db") as buffer:
+        sender = Sender(Client(server.url, key), buffer, device)
+        good = make_reading(device, 1)
+        stolen = type(good)(**{**vars(make_reading(device, 0)), "batch_id": claimed})
+        sender.add(stolen)
+        sender.add(good)
+        assert sender.flush() == 1
+        assert len(buffer) == 0
+        (letter,) = buffer.dead_letters()
+        assert (letter.batch_id, letter.code) == (claimed, "BATCH_ID_CONFLICT")
+        assert json.loads(letter.body)["hardware_id"] == device.hardware_id
+    with Buffer(tmp_path / "buffer.db") as buffer:
+        assert len(buffer.dead_letters()) == 1, "kept over a restart"
+        buffer.clear_dead_letters()
+        assert buffer.dead_letters() == []
+    assert ids(server.readings(device.hardware_id)) == [good.batch_id]
+
+
+def test_a_wrong_key_is_told_and_nothing_is_lost(server, tmp_path):
+    device = make_device(5)
+    with Buffer(tmp_path / "buffer.db") as buffer:
+        sender = Sender(Client(server.url, "0" * 64), buffer, device)
+        sender.add(make_reading(device, 0))
+        with pytest.raises(Refused) as caught:
+            sender.flush()
+        assert (caught.value.status, caught.value.code) == (401, "KEY_INVALID")
+        assert len(buffer) == 1
+
+
+def test_a_server_that_goes_and_comes_back_gets_everything_once(tmp_path):
+    device = make_device(6)
+    port = free_port()
+    server = Server(tmp_path / "data", http_port=port)
+    key = server.make_key()
+    failed, stop = threading.Event(), threading.Event()
+    buffer = Buffer(tmp_path / "buffer.db")
+    retry = RetryPolicy(first_secs=0.01, longest_secs=0.1)
+    sender = Sender(Client(server.url, key), buffer, device, batch=7, retry=retry)
+    runner = threading.Thread(target=sender.run, args=(stop, 0.01, lambda _: failed.set()))
+    runner.start()
+    try:
+        for window in range(200):
+            sender.add(make_reading(device, window))
+            if window in (50, 100, 150):
+                server.kill()
+                failed.clear()
+                assert failed.wait(SECS_MAX), "the sender noticed nothing"
+                server = Server(tmp_path / "data", http_port=port)
+        wait_until_empty(buffer)
+    finally:
+        stop.set()
+        runner.join(SECS_MAX)
+        buffer.close()
+    stored = ids(server.readings(device.hardware_id))
+    server.stop()
+    assert len(stored) == 200 and len(set(stored)) == 200
+
+
+def wait_until_empty(buffer):
+    ticks = threading.Event()
+    for _ in range(SECS_MAX * 100):
+        if len(buffer) == 0:
+            return
+        ticks.wait(0.01)
+    raise AssertionError(f"{len(buffer)} readings are still there")
+
+
+ADDING = """
+import sys, threading
+sys.path.insert(0, sys.argv[1])
+from homeport_client import Buffer, Client, Device, Sender
+
+url, key, path, first = sys.argv[2:6]
+device = Device("02:00:00:00:00:07", "1.0.16")
+sender = Sender(Client(url, key), Buffer(path), device, batch=3)
+threading.Thread(target=sender.run, args=(threading.Event(), 0.001), daemon=True).start()
+for window in range(int(first), int(first) + 100_000):
+    start_ms = {start_ms} + window * 1000
+    reading = device.reading(start_ms, start_ms + 1000, {{"t": window}})
+    sender.add(reading)
+    print(reading.batch_id, flush=True)
+""".format(start_ms=START_MS)
+
+
+def test_a_client_that_is_killed_loses_nothing_that_it_had_added(server, tmp_path):
+    key = server.make_key()
+    path = tmp_path / "buffer.db"
+    chance = random.Random(7)
+    added = []
+    for round_number in range(6):
+        client = subprocess.Popen(
+            [sys.executable, "-c", ADDING, str(CLIENTS / "python" / "src"), server.url, key, str(path), str(round_number * 1000)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        watchdog = threading.Timer(SECS_MAX, client.kill)
+        watchdog.start()
+        for _ in range(chance.randrange(20, 60)):
+            added.append(client.stdout.readline().strip())
+        client.kill()
+        # What it printed before it died was added before it died.
+        added += client.stdout.read().split("\n")[:-1]
+        client.wait(timeout=SECS_MAX)
+        watchdog.cancel()
+    with Buffer(path) as buffer:
+        left = len(buffer)
+        Sender(Client(server.url, key), buffer, make_device(7)).flush()
+        assert len(buffer) == 0
+    stored = ids(server.readings("02:00:00:00:00:07"))
+    assert len(stored) == len(set(stored))
+    assert set(added) <= set(stored)
+    assert len(stored) > left, "the client sent nothing by itself"
+
+
+def test_the_servers_wish_to_be_left_alone_is_kept_to(tmp_path):
+    server = Server(tmp_path / "data", options=("--rate-per-second", "1"))
+    device = make_device(8)
+    with Buffer(tmp_path / "buffer.db") as buffer:
+        sender = Sender(Client(server.url, server.make_key()), buffer, device, batch=1)
+        for window in range(20):
+            sender.add(make_reading(device, window))
+        with pytest.raises(Unavailable) as caught:
+            for _ in range(20):
+                sender.flush()
+    server.stop()
+    assert caught.value.retry_after_secs == 1
+    assert RetryPolicy(first_secs=0.01).failed(caught.value.retry_after_secs) >= 1
+
+
+def test_waits_grow_to_a_limit_and_begin_anew_after_a_success():
+    policy = RetryPolicy(first_secs=1, longest_secs=60, random=random.Random(1))
+    waits = [policy.failed() for _ in range(2000)]
+    assert 0.5 <= waits[0] <= 1 and 30 <= waits[-1] <= 60
+    assert max(waits) <= 60
+    policy.succeeded()
+    assert policy.failed() <= 1
+    assert policy.failed(1e9) <= 302
+
+
+def test_a_full_buffer_refuses_or_drops_the_oldest_as_it_was_told(tmp_path):
+    device = make_device(9)
+    readings = [make_reading(device, window) for window in range(6)]
+    with Buffer(tmp_path / "refuse.db", readings_max=3) as buffer:
+        for reading in readings[:3]:
+            buffer.add(reading)
+        buffer.add(readings[0])
+        with pytest.raises(BufferFull):
+            buffer.add(readings[3])
+        assert [batch_id for batch_id, _ in buffer.oldest(9)] == [reading.batch_id for reading in readings[:3]]
+        assert buffer.dropped == 0
+    with Buffer(tmp_path / "drop.db", readings_max=3, when_full=WhenFull.DROP_OLDEST) as buffer:
+        for reading in readings:
+            buffer.add(reading)
+        assert [batch_id for batch_id, _ in buffer.oldest(9)] == [reading.batch_id for reading in readings[3:]]
+        assert buffer.dropped == 3
+
+
+def test_a_write_that_was_cut_off_leaves_the_buffer_as_it_was(tmp_path):
+    """The files as a power cut leaves them: the database is half overwritten, its journal is still there."""
+    device = make_device(10)
+    path = tmp_path / "buffer.db"
+    with Buffer(path) as buffer:
+        kept = make_reading(device, 0)
+        buffer.add(kept)
+        whole = path.read_bytes()
+        cut = tmp_path / "cut.db"
+        buffer._db.execute("PRAGMA cache_size = 1")
+        buffer._db.execute("BEGIN IMMEDIATE")
+        for window in range(1, 2000):
+            # A cache of one page makes SQLite write to the database before the commit.
+            buffer._db.execute(
+                "INSERT INTO readings (batch_id, body) VALUES (?, ?)", (f"{window}", "x" * 1000)
+            )
+        cut.write_bytes(path.read_bytes())
+        journal = pathlib.Path(f"{path}-journal").read_bytes()
+        pathlib.Path(f"{cut}-journal").write_bytes(journal)
+        assert cut.read_bytes()[: len(whole)] != whole, "nothing was overwritten, so that nothing is tested"
+        buffer._db.execute("ROLLBACK")
+    with Buffer(cut) as buffer:
+        assert [batch_id for batch_id, _ in buffer.oldest(9)] == [kept.batch_id]
+
+
+def test_values_that_cannot_be_are_refused_at_once():
+    device = make_device(11)
+    for sensors, status in [({"t": float("nan")}, {}), ({"a b": 1}, {}), ({"t": True}, {}), ({"t": 1}, {"t": "fine"})]:
+        with pytest.raises(ValueError):
+            device.reading(START_MS, START_MS + 1, sensors, status)
+    with pytest.raises(ValueError):
+        device.reading(0, 1, {"t": 1})
+    with pytest.raises(ValueError):
+        Device("aa:bb:cc:dd:ee:ff", "1")
+
+
+def test_the_key_is_not_shown():
+    assert "secret" not in repr(Client("http://127.0.0.1:1", "secret"))
