@@ -6,6 +6,7 @@ pub mod api_keys;
 pub mod chargers;
 pub mod cursor;
 pub mod ids;
+pub mod messages;
 pub mod push;
 pub mod reactions;
 pub mod records;
