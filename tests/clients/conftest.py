@@ -87,6 +87,7 @@ class Server:
             cursor = f"&cursor={page['next_cursor']}"
 
     def kill(self):
+        """Ends it at once, if it still runs."""
         self.process.kill()
         self.process.wait(timeout=STOP_SECS_MAX)
 
@@ -100,7 +101,10 @@ class Server:
 
     def stop(self):
         self.process.terminate()
-        assert self.process.wait(timeout=STOP_SECS_MAX) == 0, "the server did not end well"
+        try:
+            assert self.process.wait(timeout=STOP_SECS_MAX) == 0, "the server did not end well"
+        finally:
+            self.kill()
 
 
 def client(endpoint, access_key_id="any", secret_access_key="any"):
@@ -170,6 +174,20 @@ def free_port():
             except OSError:
                 continue
     raise RuntimeError("no port is free")
+
+
+@pytest.fixture
+def start_server():
+    """Starts servers of the test's own. None outlives it, however it ends."""
+    started = []
+
+    def start(*arguments, **options):
+        started.append(Server(*arguments, **options))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.kill()
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """What Schemathesis cannot read from the OpenAPI document. Only requests that are meant to be valid are touched."""
 
+import decimal
 import json
 import os
 
@@ -10,8 +11,10 @@ from schemathesis import GenerationMode
 # salts that no document tells.
 KEPT = json.loads(os.environ["HOMEPORT_TESTS_KEPT"])
 DOOMED = json.loads(os.environ["HOMEPORT_TESTS_DOOMED"])
-TEXT_LEN_MAX = 100
-DEPTH_MAX = 4
+# What JSON Schema cannot say of free-form values: how deep and how large they may be, and how long their numbers.
+STATE_LIMITS = {"levels": 8, "size": 1024}
+POLICY_LIMITS = {"levels": 16, "size": 16 * 1024}
+DIGITS_MAX = 38
 
 # Every id that the server told.
 told = {name: {KEPT[name], DOOMED[name]} for name in KEPT}
@@ -64,23 +67,40 @@ def fitting(path, body):
     elif path == "/v1/ids/decode":
         body = {"idtag": "gid", "encoded": KEPT["gid"]}
     elif path.endswith("/state"):
-        body = {name: storable(value) for name, value in body.items()}
+        body = {name: storable(value, **STATE_LIMITS) for name, value in body.items()}
     elif path.startswith("/v1/groups"):
-        for name in {"acl_policy", "value"} & body.keys():
-            body[name] = storable(body[name])
+        if "acl_policy" in body:
+            body["acl_policy"] = storable(body["acl_policy"], **POLICY_LIMITS)
+        if "value" in body:
+            body["value"] = with_numbers(body["value"])
     return body
 
 
-def storable(value, depth=0):
-    """The value with numbers of at most 38 digits, and neither too large nor too deep."""
-    if isinstance(value, bool) or value is None:
-        return value
-    if isinstance(value, (int, float)):
-        return value if value == 0 or 1e-100 < abs(value) < 1e37 else 1.5
-    if isinstance(value, str):
-        return value[:TEXT_LEN_MAX]
-    if depth == DEPTH_MAX:
-        return None
+def storable(value, levels, size):
+    """The value itself if it is within its limits, but for numbers that are none of the store's; else an empty one."""
+    value = with_numbers(value)
+    fits = levels_of(value) <= levels and len(json.dumps(value).encode()) <= size
+    return value if fits or not isinstance(value, (str, list, dict)) else type(value)()
+
+
+def with_numbers(value):
     if isinstance(value, list):
-        return [storable(element, depth + 1) for element in value[:DEPTH_MAX]]
-    return {name[:TEXT_LEN_MAX]: storable(member, depth + 1) for name, member in list(value.items())[:DEPTH_MAX]}
+        return [with_numbers(element) for element in value]
+    if isinstance(value, dict):
+        return {name: with_numbers(member) for name, member in value.items()}
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value if is_number(value) else 1.5
+    return value
+
+
+def is_number(value):
+    """Whether it is 0, or between 1e-130 and 1e126 with few enough digits."""
+    exact = decimal.Decimal(repr(value))
+    digits = "".join(map(str, exact.as_tuple().digits)).strip("0")
+    return not digits or (-130 <= exact.adjusted() < 126 and len(digits) <= DIGITS_MAX)
+
+
+def levels_of(value):
+    """How deep it is: 1 for what has nothing in it."""
+    inside = value if isinstance(value, list) else value.values() if isinstance(value, dict) else ()
+    return 1 + max(map(levels_of, inside), default=0)

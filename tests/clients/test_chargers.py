@@ -10,6 +10,7 @@ FLEET = [f"7d4c0a52-91b5-4b3f-8a66-0c2f4f4be4{number:02x}" for number in range(3
 # 2025-11-02T08:00:00Z, when 01:59:59.999 is followed by 01:00:00.000.
 FALL_BACK_MS = 1762070400000
 QUARTER_MS = 15 * 60 * 1000
+NAMES = ("evse-events", "evse-device-state", "evse-devices", "evse-daily-stats")
 
 
 def sc_id(uuid):
@@ -57,7 +58,30 @@ def events(server, key):
         assert {result["status"] for result in results} == {"duplicate"}
 
 
-def test_timeline_of_one_device(dynamodb):
+def keys_of(described):
+    return [(key["AttributeName"], key["KeyType"]) for key in described["KeySchema"]]
+
+
+def test_decision_6_the_tables_have_the_documents_names_and_keys(dynamodb):
+    tables = {name: dynamodb.describe_table(TableName=name)["Table"] for name in NAMES}
+    device = ("device_id", "HASH")
+    assert {name: keys_of(table) for name, table in tables.items()} == {
+        "evse-events": [device, ("timestamp_mt", "RANGE")],
+        "evse-device-state": [device],
+        "evse-devices": [device],
+        "evse-daily-stats": [device, ("date", "RANGE")],
+    }
+    (index,) = tables["evse-events"]["GlobalSecondaryIndexes"]
+    assert index["IndexName"] == "event-type-index"
+    assert keys_of(index) == [("event_type", "HASH"), ("timestamp_mt", "RANGE")]
+    assert index["Projection"] == {"ProjectionType": "ALL"}
+    for name, table in tables.items():
+        assert {one["AttributeType"] for one in table["AttributeDefinitions"]} == {"S"}
+        expiry = dynamodb.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
+        assert expiry["TimeToLiveStatus"] == "DISABLED"
+
+
+def test_decision_1_the_timeline_of_one_device_is_interleaved(dynamodb):
     found = query(
         dynamodb,
         "device_id = :id AND timestamp_mt BETWEEN :from AND :to",
@@ -74,7 +98,7 @@ def test_timeline_of_one_device(dynamodb):
     assert found[0]["data"] == {"j1772_state": "C", "current_ma": 15996}
 
 
-def test_one_type_of_one_device_by_filter(dynamodb):
+def test_decision_4_one_type_of_one_device_by_filter(dynamodb):
     found = query(
         dynamodb,
         "device_id = :id",
@@ -84,7 +108,7 @@ def test_one_type_of_one_device_by_filter(dynamodb):
     assert [event["timestamp_mt"] for event in found] == ["2025-11-03 02:00:00.000"]
 
 
-def test_a_type_across_the_fleet_newest_first(dynamodb):
+def test_decision_4_a_type_across_the_fleet_newest_first(dynamodb):
     found = query(
         dynamodb,
         "event_type = :type",
@@ -98,7 +122,7 @@ def test_a_type_across_the_fleet_newest_first(dynamodb):
     assert {event["device_id"] for event in found} == {sc_id(uuid) for uuid in FLEET}
 
 
-def test_fleet_overview_is_one_scan(dynamodb):
+def test_decision_5_fleet_overview_is_one_scan(dynamodb):
     states = {state["device_id"]: state for state in plain_items(dynamodb.scan(TableName="evse-device-state"))}
     for uuid in FLEET:
         state = states[sc_id(uuid)]
@@ -108,14 +132,14 @@ def test_fleet_overview_is_one_scan(dynamodb):
         assert (state["current_ma"], state["firmware"]) == (16005, "1.4.2")
 
 
-def test_the_registry_has_both_ids(dynamodb):
+def test_decision_2_the_registry_has_both_ids(dynamodb):
     for uuid in FLEET:
         key = values({"device_id": sc_id(uuid)})
         device = plain(dynamodb.get_item(TableName="evse-devices", Key=key)["Item"])
         assert device["wireless_device_id"] == uuid
 
 
-def test_state_set_over_http_is_an_attribute_of_the_item(server, key, dynamodb):
+def test_decision_5_state_is_set_over_http_and_kept_by_uplinks(server, key, dynamodb):
     changes = {"scheduler_paused": True, "ota_session": "s1", "time_sync_at": 7, "divergence_count": 0}
     server.call("PATCH", f"/v1/chargers/{FLEET[2]}/state", changes)
     report = {"wireless_device_id": FLEET[2], "event_type": "chargers_boot", "data": {"current_ma": 0}}
@@ -147,7 +171,7 @@ def test_daily_statistics_of_a_day_of_25_hours(server, dynamodb):
     ]
 
 
-def test_the_timeline_over_http_is_in_true_order(server):
+def test_decision_3_the_timeline_over_http_is_in_true_order(server):
     events = server.call("GET", f"/v1/chargers/{FLEET[0]}/events?order=asc&event_type=chargers_report")["events"]
     assert [event["timestamp_utc_ms"] for event in events] == [
         FALL_BACK_MS + number * QUARTER_MS for number in range(-6, 6)

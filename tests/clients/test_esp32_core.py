@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from conftest import CLIENTS, Server, free_port
+from conftest import CLIENTS, free_port
 
 SOURCES = CLIENTS / "esp32"
 CORE = SOURCES / "lib" / "homeport_core"
@@ -35,12 +35,12 @@ def test_the_core_keeps_its_claims(build):
     assert "all claims hold" in finished.stdout
 
 
-def test_a_device_and_a_server_that_are_killed_store_every_reading_once(build, tmp_path):
+def test_a_device_and_a_server_that_are_killed_store_every_reading_once(start_server, build, tmp_path):
     program = build("device")
     flash = tmp_path / "flash"
     flash.mkdir()
     port = free_port()
-    server = Server(tmp_path / "data", http_port=port)
+    server = start_server(tmp_path / "data", http_port=port)
     key = server.make_key()
     first_ms = time.time_ns() // 1_000_000 - 24 * 3600 * 1000
     queued = []
@@ -65,7 +65,7 @@ def test_a_device_and_a_server_that_are_killed_store_every_reading_once(build, t
         device.wait(timeout=SECS_MAX)
         watchdog.cancel()
         if life % 2 == 1:
-            server = Server(tmp_path / "data", http_port=port)
+            server = start_server(tmp_path / "data", http_port=port)
     device, watchdog = start(4, 10)
     printed = device.stdout.read().split()
     assert device.wait(timeout=SECS_MAX) == 0

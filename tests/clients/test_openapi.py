@@ -13,7 +13,7 @@ import sys
 import time
 import urllib.request
 
-from conftest import ADMIN_TOKEN, Server
+from conftest import ADMIN_TOKEN
 
 EXAMPLES_PER_OPERATION = "20"
 SECS_MAX = 900
@@ -72,8 +72,8 @@ def try_operations(server, home, key, environment, *which):
     return int(re.search(r"Tested: (\d+)", finished.stdout).group(1))
 
 
-def test_every_operation_does_what_the_document_says(tmp_path):
-    server = Server(tmp_path / "data")
+def test_every_operation_does_what_the_document_says(start_server, tmp_path):
+    server = start_server(tmp_path / "data")
     key = server.make_key()
     store_one_reading(server, key)
     add_charger(server)

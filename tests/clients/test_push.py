@@ -10,6 +10,7 @@ import urllib.request
 
 import pytest
 from conftest import Server, client
+from tables import plain, values
 
 TABLE = "photoeditor-dev-device-tokens"
 SECRET = "a secret of users that only the tests know"
@@ -77,7 +78,7 @@ def test_the_table_has_the_documents_keys_and_expiry(dynamodb):
     assert (expiry["AttributeName"], expiry["TimeToLiveStatus"]) == ("expiresAt", "ENABLED")
 
 
-def test_pattern_1_register(push, dynamodb):
+def test_pattern_1_register_or_update_device_token(push, dynamodb):
     before = int(time.time())
     assert register(push, "one", "phone")[0] == 201
     item = stored(dynamodb, "one", "phone")
@@ -93,7 +94,7 @@ def test_pattern_1_register(push, dynamodb):
     }
 
 
-def test_pattern_2_refresh(push, dynamodb):
+def test_pattern_2_update_existing_device_token(push, dynamodb):
     register(push, "two", "phone")
     first = stored(dynamodb, "two", "phone")
     assert register(push, "two", "phone", "ExpoPushToken[new]", "android")[0] == 200
@@ -104,23 +105,51 @@ def test_pattern_2_refresh(push, dynamodb):
     assert second["platform"] == {"S": "android"}
 
 
-def test_pattern_3_and_4_read(push, dynamodb):
+def test_pattern_3_get_single_device_token(push, dynamodb):
+    register(push, "three", "phone", "ExpoPushToken[three]", "android")
+    status, device = ask(push, "GET", "/v1/push/devices/phone", token("three"))
+    assert status == 200
+    assert device == plain(stored(dynamodb, "three", "phone"))
+    assert ask(push, "GET", "/v1/push/devices/tablet", token("three"))[0] == 404
+    # What someone else wrote a moment ago is there already.
+    key = {"userId": {"S": "three"}, "deviceId": {"S": "phone"}}
+    update = {":false": {"BOOL": False}}
+    dynamodb.update_item(
+        TableName=TABLE, Key=key, UpdateExpression="SET isActive = :false", ExpressionAttributeValues=update
+    )
+    assert ask(push, "GET", "/v1/push/devices/phone", token("three"))[1]["isActive"] is False
+
+
+def test_pattern_4_get_all_devices_for_user(push, dynamodb):
     for device in ("a", "b", "c"):
-        register(push, "three", device)
-    assert ask(push, "POST", "/v1/push/devices/b/deactivate", token("three"))[0] == 200
-    status, device = ask(push, "GET", "/v1/push/devices/b", token("three"))
-    assert (status, device["isActive"]) == (200, False)
-    _, listed = ask(push, "GET", "/v1/push/devices", token("three"))
+        register(push, "four", device)
+    register(push, "four-and-more", "other")
+    assert ask(push, "POST", "/v1/push/devices/b/deactivate", token("four"))[0] == 200
+    _, listed = ask(push, "GET", "/v1/push/devices", token("four"))
     documented = dynamodb.query(
         TableName=TABLE,
         KeyConditionExpression="userId = :userId",
         FilterExpression="isActive = :true",
-        ExpressionAttributeValues={":userId": {"S": "three"}, ":true": {"BOOL": True}},
+        ExpressionAttributeValues={":userId": {"S": "four"}, ":true": {"BOOL": True}},
     )["Items"]
-    assert [one["deviceId"] for one in listed["devices"]] == [one["deviceId"]["S"] for one in documented] == ["a", "c"]
+    assert listed["devices"] == [plain(item) for item in documented]
+    assert [one["deviceId"] for one in listed["devices"]] == ["a", "c"]
 
 
-def test_pattern_5_deactivate(push, dynamodb):
+def test_a_hundred_devices_of_one_user_are_all_found_and_notified(push):
+    for number in range(100):
+        register(push, "hundred", f"device-{number:03}", f"ExpoPushToken[{number}]")
+    _, listed = ask(push, "GET", "/v1/push/devices?limit=1000", token("hundred"))
+    assert len(listed["devices"]) == 100
+    body = {"title": "Done", "body": "Ready"}
+    path = "/v1/push/users/hundred/notifications"
+    assert len(ask(push, "POST", path, push.admin_token, body)[1]["devices"]) == 100
+    register(push, "hundred", "one-too-many")
+    status, refused = ask(push, "POST", path, push.admin_token, body)
+    assert (status, refused["code"]) == (409, "TOO_MANY_DEVICES")
+
+
+def test_pattern_5_deactivate_device_token(push, dynamodb):
     register(push, "five", "phone")
     before = stored(dynamodb, "five", "phone")
     ask(push, "POST", "/v1/push/devices/phone/deactivate", token("five"))
@@ -129,11 +158,73 @@ def test_pattern_5_deactivate(push, dynamodb):
     assert after == {**before, "isActive": {"BOOL": False}}
 
 
-def test_pattern_6_delete(push, dynamodb):
+def test_pattern_6_delete_device_token(push, dynamodb):
     register(push, "six", "phone")
     assert ask(push, "DELETE", "/v1/push/devices/phone", token("six"))[0] == 204
     assert stored(dynamodb, "six", "phone") is None
     assert ask(push, "DELETE", "/v1/push/devices/phone", token("six"))[0] == 404
+
+
+def documented_cleanup(dynamodb):
+    """What the document's scan finds: inactive, and not updated for 30 days."""
+    cutoff = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() - 30 * 24 * 60 * 60))
+    answer = dynamodb.scan(
+        TableName=TABLE,
+        FilterExpression="isActive = :false AND updatedAt < :cutoff",
+        ProjectionExpression="userId, deviceId",
+        ExpressionAttributeValues={":false": {"BOOL": False}, ":cutoff": {"S": cutoff}},
+    )
+    return sorted(item["deviceId"]["S"] for item in answer["Items"])
+
+
+def test_maintenance_bulk_token_cleanup(push, dynamodb):
+    for device in ("old", "old-and-active", "fresh"):
+        register(push, "clean", device)
+        if device != "old-and-active":
+            ask(push, "POST", f"/v1/push/devices/{device}/deactivate", token("clean"))
+    for device in ("old", "old-and-active"):
+        dynamodb.update_item(
+            TableName=TABLE,
+            Key={"userId": {"S": "clean"}, "deviceId": {"S": device}},
+            UpdateExpression="SET updatedAt = :old",
+            ExpressionAttributeValues={":old": {"S": "2020-01-01T00:00:00.000Z"}},
+        )
+    assert documented_cleanup(dynamodb) == ["old"]
+    dry = ask(push, "POST", "/v1/push/cleanup", push.admin_token, {"dry_run": True})
+    assert dry == (200, {"found": 1, "deleted": 0})
+    assert documented_cleanup(dynamodb) == ["old"]
+    assert ask(push, "POST", "/v1/push/cleanup", push.admin_token, {}) == (200, {"found": 1, "deleted": 1})
+    assert documented_cleanup(dynamodb) == []
+    assert stored(dynamodb, "clean", "old-and-active") and stored(dynamodb, "clean", "fresh")
+
+
+def metric(push, name):
+    with urllib.request.urlopen(f"{push.http}/metrics", timeout=TIMEOUT_SECS) as answer:
+        lines = answer.read().decode().splitlines()
+    return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
+
+
+def test_alarms_user_errors_system_errors_and_conditional_check_failures(push):
+    failures = "homeport_push_conditional_check_failed_total"
+    before = metric(push, failures)
+    register(push, "alarm", "phone")
+    register(push, "alarm", "phone")
+    assert metric(push, failures) == before, "a refresh is no failure"
+    assert ask(push, "DELETE", "/v1/push/devices/none", token("alarm"))[0] == 404
+    assert metric(push, failures) == before + 1
+    for name in ("homeport_push_user_errors_total", "homeport_push_system_errors_total"):
+        assert metric(push, name) == 0
+
+
+def test_runbook_stale_tokens_accumulating(push, dynamodb):
+    """Every registration has an expiry; what somebody else wrote without one, or with a wrong token, is told."""
+    _, before = ask(push, "GET", "/v1/push/check", push.admin_token)
+    assert (before["without_expiry"], before["wrong_token"]) == (0, 0)
+    strange = {"userId": "stale", "deviceId": "phone", "expoPushToken": "abc", "platform": "ios", "isActive": True}
+    dynamodb.put_item(TableName=TABLE, Item=values(strange))
+    _, after = ask(push, "GET", "/v1/push/check", push.admin_token)
+    assert (after["without_expiry"], after["wrong_token"]) == (1, 1)
+    assert after["devices"] == before["devices"] + 1
 
 
 def test_a_notification_waits_in_the_outbox_while_expo_is_away(push):

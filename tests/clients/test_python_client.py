@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from conftest import CLIENTS, Server, free_port
+from conftest import CLIENTS, free_port
 from homeport_client import (
     Buffer,
     BufferFull,
@@ -130,10 +130,10 @@ def test_a_wrong_key_is_told_and_nothing_is_lost(server, tmp_path):
         assert len(buffer) == 1
 
 
-def test_a_server_that_goes_and_comes_back_gets_everything_once(tmp_path):
+def test_a_server_that_goes_and_comes_back_gets_everything_once(start_server, tmp_path):
     device = make_device(6)
     port = free_port()
-    server = Server(tmp_path / "data", http_port=port)
+    server = start_server(tmp_path / "data", http_port=port)
     key = server.make_key()
     failed, stop = threading.Event(), threading.Event()
     buffer = Buffer(tmp_path / "buffer.db")
@@ -148,7 +148,7 @@ def test_a_server_that_goes_and_comes_back_gets_everything_once(tmp_path):
                 server.kill()
                 failed.clear()
                 assert failed.wait(SECS_MAX), "the sender noticed nothing"
-                server = Server(tmp_path / "data", http_port=port)
+                server = start_server(tmp_path / "data", http_port=port)
         wait_until_empty(buffer)
     finally:
         stop.set()
@@ -215,8 +215,8 @@ def test_a_client_that_is_killed_loses_nothing_that_it_had_added(server, tmp_pat
     assert len(stored) > left, "the client sent nothing by itself"
 
 
-def test_the_servers_wish_to_be_left_alone_is_kept_to(tmp_path):
-    server = Server(tmp_path / "data", options=("--rate-per-second", "1"))
+def test_the_servers_wish_to_be_left_alone_is_kept_to(start_server, tmp_path):
+    server = start_server(tmp_path / "data", options=("--rate-per-second", "1"))
     device = make_device(8)
     with Buffer(tmp_path / "buffer.db") as buffer:
         sender = Sender(Client(server.url, server.make_key()), buffer, device, batch=1)

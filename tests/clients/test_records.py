@@ -181,3 +181,27 @@ def test_remove_group(dynamodb, store, place):
         ExpressionAttributeValues=values({":pk": "Removal#"}),
     )
     assert f"Removal#{place['gid']}#" not in [item["SK"]["S"] for item in removals["Items"]]
+
+
+def test_api_ids_are_dispensed_as_the_document_shows(dynamodb, store):
+    init = {"idtag": "shown", "config": {"salt": "sdfjkl34j234j", "min_length": 8}}
+    assert store("POST", "/v1/ids/init", init) == {"idtag": "shown"}
+    for number in range(1, 11):
+        dispensed = store("POST", "/v1/ids/dispense", {"idtag": "shown"})
+        assert (set(dispensed), dispensed["id"]) == ({"id", "idtag", "encoded"}, number)
+    assert dispensed["encoded"] == "5YXd4XZ0"
+    assert store("POST", "/v1/ids/decode", {"idtag": "shown", "encoded": "5YXd4XZ0"}) == dispensed
+    (tag,) = stored(dynamodb, "IdTag#shown#").values()
+    assert (tag["salt"], tag["last_id"]) == ("sdfjkl34j234j", 10)
+
+
+def test_errors_have_a_status_a_message_and_a_code(store):
+    for path, body, status, code in (
+        ("/v1/ids/decode", {"idtag": "gid", "encoded": "nonsense"}, 400, "FORMAT_INVALID"),
+        ("/v1/ids/dispense", {"idtag": "unknown"}, 404, "ERROR_NOTFOUND"),
+        ("/v1/ids/init", {"idtag": "gid"}, 409, "DUPLICATE_RESOURCE"),
+    ):
+        store.add_group()
+        answered, error = store.send("POST", path, body)
+        assert (answered, error["status"], error["errorCode"]) == (status, "ERROR", code)
+        assert set(error) == {"status", "errorMessage", "errorCode"} and error["errorMessage"]

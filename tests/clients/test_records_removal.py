@@ -4,7 +4,7 @@ import os
 import signal
 import time
 
-from conftest import Server, client
+from conftest import client
 from record_store import TABLE, RecordStore
 from tables import values
 
@@ -58,8 +58,8 @@ def check_invisible(store, group, device, journal):
     assert store.send("POST", f"{journal}/records", body)[0] == 404
 
 
-def test_a_removal_cut_off_by_a_kill_is_invisible_and_is_brought_to_its_end(tmp_path):
-    first = Server(tmp_path / "data")
+def test_a_removal_cut_off_by_a_kill_is_invisible_and_is_brought_to_its_end(start_server, tmp_path):
+    first = start_server(tmp_path / "data")
     store, dynamodb = RecordStore(first), client(first.endpoint)
     group, gid = store.add_group()
     device, did = store.add_device(group)
@@ -77,7 +77,7 @@ def test_a_removal_cut_off_by_a_kill_is_invisible_and_is_brought_to_its_end(tmp_
     first.process.send_signal(signal.SIGKILL)
     first.process.wait()
 
-    second = Server(tmp_path / "data")
+    second = start_server(tmp_path / "data")
     store, dynamodb = RecordStore(second), client(second.endpoint)
     check_invisible(store, group, device, journal)
     deadline = time.monotonic() + WAIT_SECS_MAX

@@ -108,7 +108,7 @@ pub(crate) enum ChargersCommand {
 #[derive(Debug, Args)]
 pub(crate) struct MigrateArguments {
     #[command(flatten)]
-    pub(crate) flags: Flags<OnDirectory>,
+    pub(crate) flags: Flags<OnStore>,
 
     /// Say what would be done, and write nothing
     #[arg(long)]
@@ -126,7 +126,7 @@ pub(crate) struct MigrateArguments {
 #[derive(Debug, Args)]
 pub(crate) struct RebuildArguments {
     #[command(flatten)]
-    pub(crate) flags: Flags<OnDirectory>,
+    pub(crate) flags: Flags<OnStore>,
 
     /// The charger, by its SC-ID or UUID; all of them unless given
     #[arg(long, value_name = "ID")]

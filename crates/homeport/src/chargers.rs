@@ -1,22 +1,24 @@
-//! `homeport chargers`: migration and rebuilding, on a data directory that nobody serves.
+//! `homeport chargers`: migration and rebuilding, on a data directory that nobody serves, or on Amazon
+//! DynamoDB.
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use homeport_engine::Engine;
-use homeport_store::{Clock as _, Store, SystemClock};
+use homeport_store::{Clock as _, SystemClock};
 use homeport_systems::chargers::migration::{Migration, Stage};
 use homeport_systems::chargers::{Chargers, schema};
 use homeport_systems::time::EpochMillis;
 
 use crate::arguments::{ChargersCommand, MigrateArguments, RebuildArguments};
-use crate::maintenance::open_existing;
+use crate::backend::{self, Backend};
+use crate::config::{Settings, StoreKind};
 
 /// Days that are counted between two lines of progress.
 const REBUILD_DAYS_AT_ONCE: usize = 10_000;
 /// Steps between two lines of progress.
-const STEPS_PER_LINE: usize = 100;
+const STEPS_PER_LINE: usize = 20;
 
 pub(crate) async fn run(command: ChargersCommand) -> anyhow::Result<ExitCode> {
     match command {
@@ -26,9 +28,18 @@ pub(crate) async fn run(command: ChargersCommand) -> anyhow::Result<ExitCode> {
 }
 
 async fn migrate(asked: MigrateArguments) -> anyhow::Result<ExitCode> {
-    let engine = open_existing(&crate::begin(&asked.flags)?)?;
-    let store: Arc<dyn Store> = Arc::new(engine.clone());
+    let backend = open(&crate::begin(&asked.flags)?).await?;
+    let code = migrate_on(&backend, &asked).await;
+    backend.close().await?;
+    code
+}
+
+async fn migrate_on(backend: &Backend, asked: &MigrateArguments) -> anyhow::Result<ExitCode> {
+    if backend.engine.is_none() && !asked.delete_table.is_empty() {
+        bail!("tables of Amazon DynamoDB are deleted with its own tools");
+    }
     let now = EpochMillis(SystemClock.now_ms());
+    let store = Arc::clone(&backend.store);
     let mut migration = Migration::start(store, now, asked.dry_run).await?;
     if asked.restart {
         migration.restart();
@@ -60,10 +71,20 @@ async fn migrate(asked: MigrateArguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::FAILURE);
     }
     println!("complete: every old item was read back from the new tables");
-    for table in &asked.delete_table {
-        delete(&engine, table).await?;
+    if let Some(engine) = &backend.engine {
+        for table in &asked.delete_table {
+            delete(engine, table).await?;
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Opens the store that is set, which must be there.
+async fn open(settings: &Settings) -> anyhow::Result<Backend> {
+    if settings.store.kind == StoreKind::Embedded {
+        backend::must_exist(&settings.data.dir)?;
+    }
+    Backend::open(settings).await
 }
 
 fn summary(migration: &Migration) -> String {
@@ -96,9 +117,15 @@ async fn delete(engine: &Engine, table: &str) -> anyhow::Result<()> {
 }
 
 async fn rebuild(asked: RebuildArguments) -> anyhow::Result<ExitCode> {
-    let engine = open_existing(&crate::begin(&asked.flags)?)?;
-    engine.ensure_tables(&schema::tables()).await?;
-    let chargers = Chargers::new(Arc::new(engine), Arc::new(SystemClock));
+    let backend = open(&crate::begin(&asked.flags)?).await?;
+    let code = rebuild_on(&backend, &asked).await;
+    backend.close().await?;
+    code
+}
+
+async fn rebuild_on(backend: &Backend, asked: &RebuildArguments) -> anyhow::Result<ExitCode> {
+    backend.store.ensure_tables(&schema::tables()).await?;
+    let chargers = Chargers::new(Arc::clone(&backend.store), Arc::new(SystemClock));
     let device = asked.device.as_ref().map(|device| device.sc_id());
     let (mut days, mut cursor) = (0, None);
     loop {

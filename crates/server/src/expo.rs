@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 
 use crate::outbound::{Outbound, OutboundError};
 
-const SEND: &str = "/--/api/v2/push/send";
-const RECEIPTS: &str = "/--/api/v2/push/getReceipts";
+pub(crate) const SEND: &str = "/--/api/v2/push/send";
+pub(crate) const RECEIPTS: &str = "/--/api/v2/push/getReceipts";
 /// How long an answer may take unless said otherwise.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 /// A thousand receipts with their details are far smaller.

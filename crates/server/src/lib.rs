@@ -5,6 +5,7 @@
 mod auth;
 mod body;
 mod expo;
+pub mod expo_stand_in;
 mod forms;
 mod jwt;
 mod limits;

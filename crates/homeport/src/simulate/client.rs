@@ -31,7 +31,7 @@ pub(super) struct Client {
 #[derive(Clone)]
 pub(super) enum Credential {
     ApiKey(HeaderValue),
-    AdminToken(HeaderValue),
+    Bearer(HeaderValue),
 }
 
 /// Why there is no answer of success.
@@ -107,7 +107,11 @@ impl Client {
             .header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let builder = match credential {
             Credential::ApiKey(key) => builder.header("x-api-key", key),
-            Credential::AdminToken(bearer) => builder.header(AUTHORIZATION, bearer),
+            Credential::Bearer(bearer) => builder.header(AUTHORIZATION, bearer),
+        };
+        let builder = match call.idempotency_key {
+            Some(key) => builder.header("idempotency-key", key),
+            None => builder,
         };
         builder.body(Full::new(Bytes::from(call.body.unwrap_or_default())))
     }
@@ -150,8 +154,9 @@ impl Credential {
         Ok(Self::ApiKey(secret(key)?))
     }
 
-    pub(super) fn admin_token(token: &str) -> anyhow::Result<Self> {
-        Ok(Self::AdminToken(secret(&format!("Bearer {token}"))?))
+    /// An admin token, or the token of an app's user.
+    pub(super) fn bearer(token: &str) -> anyhow::Result<Self> {
+        Ok(Self::Bearer(secret(&format!("Bearer {token}"))?))
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::Run;
 use super::backoff::Backoff;
-use super::client::CallFailure;
+use super::client::{CallFailure, Credential};
 use super::dice::Dice;
 use super::fleet::{Call, Fate};
 
@@ -40,6 +40,8 @@ pub(super) struct Ledger {
     pub(super) standings: Vec<Standing>,
     /// How often each message was sent.
     pub(super) sent: Vec<u32>,
+    /// How often it has registered, as far as it was answered.
+    pub(super) registrations: u32,
 }
 
 pub(super) struct Device {
@@ -69,6 +71,7 @@ impl Device {
             device: number,
             standings: vec![Standing::Open; plan.windows as usize],
             sent: vec![0; plan.windows as usize],
+            registrations: 0,
         };
         Self {
             number,
@@ -90,7 +93,6 @@ impl Device {
         let due = |window: u32| begun + plan.tick.mul_f64(f64::from(window) + 1.0);
         let give_up_at = due(plan.windows) + plan.patience;
         let batch = plan.batch.min(run.fleet.batch_max());
-        let mut is_registered = run.fleet.registration(self.number).is_none();
         let mut not_before = begun;
         loop {
             let now = Instant::now();
@@ -101,6 +103,7 @@ impl Device {
             if (is_complete && self.buffer.is_empty()) || now >= give_up_at {
                 return Ok(self.ledger);
             }
+            let is_registered = self.ledger.registrations >= self.registrations_due();
             let has_work = !is_registered || is_complete || self.buffer.len() >= batch;
             if has_work && now >= not_before {
                 let outcome = if is_registered {
@@ -108,9 +111,8 @@ impl Device {
                 } else {
                     self.register().await?
                 };
-                match outcome {
-                    Some(wait) => not_before = Instant::now() + wait,
-                    None => is_registered = true,
+                if let Some(wait) = outcome {
+                    not_before = Instant::now() + wait;
                 }
                 continue;
             }
@@ -139,14 +141,30 @@ impl Device {
         self.ledger.standings[window as usize] = standing;
     }
 
+    /// How often it should have registered by now.
+    fn registrations_due(&self) -> u32 {
+        let fleet = &self.run.fleet;
+        if fleet.registration(self.number, 0).is_none() {
+            return 0;
+        }
+        let again = fleet.registers_every().map_or(0, |every| self.next / every);
+        again.saturating_add(1)
+    }
+
     async fn register(&mut self) -> anyhow::Result<Option<Duration>> {
         let run = Arc::clone(&self.run);
-        let Some(call) = run.fleet.registration(self.number) else {
+        let due = self.registrations_due();
+        let Some(call) = run.fleet.registration(self.number, due.saturating_sub(1)) else {
             return Ok(None);
         };
-        let answer = self.attempt(|_| call).await;
+        let identity = run.fleet.identity(self.number);
+        let credential = identity.unwrap_or_else(|| run.keys.of(self.number));
+        let answer = self.attempt(|_| call, credential).await;
         match self.judge(answer.map(|_| ())).context("registering")? {
-            Ok(()) => Ok(None),
+            Ok(()) => {
+                self.ledger.registrations = due;
+                Ok(None)
+            }
             Err(wait) => Ok(Some(wait)),
         }
     }
@@ -160,8 +178,9 @@ impl Device {
             self.ledger.sent[*window as usize] += 1;
         }
         run.tally.sent.add(windows.len() as u64);
+        let credential = run.keys.of(self.number);
         let answer = self
-            .attempt(|device| run.fleet.delivery(device, &windows))
+            .attempt(|device| run.fleet.delivery(device, &windows), credential)
             .await;
         let answer = match self.judge(answer).context("sending")? {
             Ok(answer) => answer,
@@ -195,7 +214,11 @@ impl Device {
     }
 
     /// One request, which now and then breaks off.
-    async fn attempt(&mut self, call: impl FnOnce(u32) -> Call) -> Result<Bytes, CallFailure> {
+    async fn attempt(
+        &mut self,
+        call: impl FnOnce(u32) -> Call,
+        credential: &Credential,
+    ) -> Result<Bytes, CallFailure> {
         let run = &self.run;
         let breaks = (self.dice.unit() < run.plan.disconnects).then(|| {
             if self.dice.unit() < 0.5 {
@@ -207,7 +230,7 @@ impl Device {
         let permit = run.client.permit().await;
         // Made only now: thousands of devices may be waiting.
         let call = call(self.number);
-        let sending = run.client.send(&permit, call, run.keys.of(self.number));
+        let sending = run.client.send(&permit, call, credential);
         let answer = match breaks {
             None => return sending.await,
             Some(Break::UnderWay(after)) => tokio::time::timeout(after, sending).await.ok(),

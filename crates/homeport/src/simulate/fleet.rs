@@ -6,12 +6,27 @@
 
 use hyper::Method;
 
+use super::client::Credential;
+
 /// A request to the server, before it has an address and a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Call {
     pub(super) method: Method,
     pub(super) path: String,
     pub(super) body: Option<String>,
+    /// What makes a repeat the same request, where that is a header's matter.
+    pub(super) idempotency_key: Option<String>,
+}
+
+impl Call {
+    pub(super) fn new(method: Method, path: impl Into<String>, body: Option<String>) -> Self {
+        Self {
+            method,
+            path: path.into(),
+            body,
+            idempotency_key: None,
+        }
+    }
 }
 
 /// What the server said about one message.
@@ -36,6 +51,10 @@ pub(super) enum Found {
     Intact(u32),
     /// The message of this number, with something else in it.
     Altered(u32),
+    /// The message of this number once more, and the server says itself why that can be.
+    Again(u32),
+    /// The message of this number, which has not come as far yet as it must.
+    Underway(u32),
     /// Not of this run.
     Foreign,
 }
@@ -53,8 +72,18 @@ pub(super) struct AnswerError(#[from] serde_json::Error);
 
 /// A kind of devices.
 pub(super) trait Fleet: Send + Sync + 'static {
-    /// What a device sends first, if it has to say something before its messages.
-    fn registration(&self, _device: u32) -> Option<Call> {
+    /// What a device sends before its messages, if it has to say something. Rounds count from 0.
+    fn registration(&self, _device: u32, _round: u32) -> Option<Call> {
+        None
+    }
+
+    /// After how many messages a device registers again; once is enough unless this says so.
+    fn registers_every(&self) -> Option<u32> {
+        None
+    }
+
+    /// Who a device is when it registers, where that is not who has its key.
+    fn identity(&self, _device: u32) -> Option<&Credential> {
         None
     }
 
@@ -79,13 +108,24 @@ pub(super) trait Fleet: Send + Sync + 'static {
 
     fn read_page(&self, device: u32, answer: &[u8]) -> Result<Page, AnswerError>;
 
-    /// The request for what the server has counted of a device's messages, where it counts.
-    fn statistics(&self, _device: u32) -> Option<Call> {
+    /// The request for what else the server knows about a device, where that can be checked.
+    fn account(&self, _device: u32) -> Option<Call> {
         None
     }
 
-    /// How many messages it has counted.
-    fn counted(&self, _answer: &[u8]) -> Result<u64, AnswerError> {
-        Ok(0)
+    /// Whether that fits `there` messages and `registrations` of the device.
+    fn adds_up(
+        &self,
+        _device: u32,
+        _there: u64,
+        _registrations: u32,
+        _answer: &[u8],
+    ) -> Result<bool, AnswerError> {
+        Ok(true)
+    }
+
+    /// What a person must know to understand a bad end, if there is something.
+    fn advice(&self) -> Option<String> {
+        None
     }
 }

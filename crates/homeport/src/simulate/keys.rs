@@ -45,7 +45,7 @@ impl Keys {
         let Some(token) = &settings.admin_token else {
             bail!("give --admin-token or --api-key");
         };
-        let operator = Credential::admin_token(token)?;
+        let operator = Credential::bearer(token)?;
         let mut keys = Vec::new();
         let mut ids = Vec::new();
         for _ in 0..plan.devices.div_ceil(DEVICES_PER_KEY) {
@@ -82,11 +82,7 @@ impl Keys {
             return;
         };
         for id in &self.ids {
-            let call = Call {
-                method: Method::DELETE,
-                path: format!("/v1/api-keys/{id}"),
-                body: None,
-            };
+            let call = Call::new(Method::DELETE, format!("/v1/api-keys/{id}"), None);
             let permit = client.permit().await;
             if client.send(&permit, call, operator).await.is_err() {
                 eprintln!("the key {id} could not be revoked");
@@ -103,11 +99,7 @@ async fn create(
 ) -> anyhow::Result<CreatedKey> {
     let mut dice = Dice::new([plan.seed]);
     let body = serde_json::json!({"description": DESCRIPTION, "system": system});
-    let call = || Call {
-        method: Method::POST,
-        path: "/v1/api-keys".to_owned(),
-        body: Some(body.to_string()),
-    };
+    let call = || Call::new(Method::POST, "/v1/api-keys", Some(body.to_string()));
     let answer = patient::ask(client, operator, plan, &mut dice, call).await;
     let answer = answer.context("making a key")?;
     serde_json::from_slice(&answer).context("reading the answer about a key")

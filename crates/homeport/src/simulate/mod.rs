@@ -11,6 +11,7 @@ mod fleet;
 mod keys;
 mod meters;
 mod patient;
+mod phones;
 mod progress;
 mod read_back;
 mod sensors;
@@ -86,11 +87,13 @@ pub(crate) async fn simulate(settings: SimulateSettings) -> anyhow::Result<ExitC
     run.keys.give_back(&run.client).await;
     let verdict = outcome?;
     println!("{}", run.tally.summary(&run.plan, &verdict));
-    Ok(if verdict.is_good() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    if verdict.is_good() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(advice) = run.fleet.advice() {
+        println!("{advice}");
+    }
+    Ok(ExitCode::FAILURE)
 }
 
 async fn make_fleet(
@@ -114,6 +117,7 @@ async fn make_fleet(
             let meters = meters::Meters::prepare(client, operator, plan, interval_ms, end_ms);
             Box::new(meters.await?)
         }
+        FleetKind::Phones => Box::new(phones::Phones::prepare(settings, plan, end_ms).await?),
     })
 }
 

@@ -16,11 +16,13 @@ use super::tally::Verdict;
 
 /// Devices that are read at one time; more would only wait for connections.
 const READERS: usize = 16;
-/// Between two looks at statistics that are behind.
-const COUNT_PAUSE: Duration = Duration::from_millis(200);
+/// Between two looks at what is behind.
+const LOOK_PAUSE: Duration = Duration::from_millis(200);
 
 pub(super) async fn all(run: &Arc<Run>, ledgers: Vec<Ledger>) -> anyhow::Result<Verdict> {
     let queue = Arc::new(Mutex::new(ledgers));
+    // One for all: what is stuck is stuck for everyone.
+    let deadline = Instant::now() + run.plan.patience;
     let mut readers = JoinSet::new();
     for _ in 0..READERS {
         let (run, queue) = (Arc::clone(run), Arc::clone(&queue));
@@ -30,7 +32,7 @@ pub(super) async fn all(run: &Arc<Run>, ledgers: Vec<Ledger>) -> anyhow::Result<
                 let Some(ledger) = queue.lock().await.pop() else {
                     return anyhow::Ok(total);
                 };
-                total.add(device(&run, &ledger).await?);
+                total.add(device(&run, &ledger, deadline).await?);
                 run.tally.devices_read.add(1);
             }
         });
@@ -42,9 +44,41 @@ pub(super) async fn all(run: &Arc<Run>, ledgers: Vec<Ledger>) -> anyhow::Result<
     Ok(total)
 }
 
-async fn device(run: &Run, ledger: &Ledger) -> anyhow::Result<Verdict> {
-    let mut seen = vec![0_u32; ledger.standings.len()];
-    let mut altered = 0;
+/// What a look at a device's messages showed.
+struct Look {
+    seen: Vec<u32>,
+    altered: u64,
+    again: u64,
+    underway: u64,
+}
+
+async fn device(run: &Run, ledger: &Ledger, deadline: Instant) -> anyhow::Result<Verdict> {
+    let look = loop {
+        let look = look(run, ledger).await?;
+        // What is under way may get there: the server has answered for it, but is not done.
+        if look.underway == 0 || Instant::now() >= deadline {
+            break look;
+        }
+        tokio::time::sleep(LOOK_PAUSE).await;
+    };
+    let there = look.seen.iter().map(|count| u64::from(*count)).sum();
+    run.tally.read_back.add(there + look.again);
+    let uncounted = u64::from(!adds_up(run, ledger, there).await?);
+    let mut verdict = compare(ledger, &look.seen, run.fleet.keeps_repeats());
+    verdict.altered = look.altered;
+    verdict.stored_again += look.again;
+    verdict.undelivered = look.underway;
+    verdict.uncounted = uncounted;
+    Ok(verdict)
+}
+
+async fn look(run: &Run, ledger: &Ledger) -> anyhow::Result<Look> {
+    let mut look = Look {
+        seen: vec![0; ledger.standings.len()],
+        altered: 0,
+        again: 0,
+        underway: 0,
+    };
     let mut cursor = None;
     loop {
         let page = page(run, ledger.device, cursor.as_deref()).await?;
@@ -52,28 +86,28 @@ async fn device(run: &Run, ledger: &Ledger) -> anyhow::Result<Verdict> {
             let window = match found {
                 Found::Intact(window) => window,
                 Found::Altered(window) => {
-                    altered += 1;
+                    look.altered += 1;
                     window
+                }
+                Found::Underway(window) => {
+                    look.underway += 1;
+                    window
+                }
+                Found::Again(_) => {
+                    look.again += 1;
+                    continue;
                 }
                 Found::Foreign => continue,
             };
-            run.tally.read_back.add(1);
-            if let Some(count) = seen.get_mut(window as usize) {
+            if let Some(count) = look.seen.get_mut(window as usize) {
                 *count += 1;
             }
         }
         cursor = page.next_cursor;
         if cursor.is_none() {
-            break;
+            return Ok(look);
         }
     }
-    let there = seen.iter().map(|count| u64::from(*count)).sum();
-    let uncounted = u64::from(!is_counted(run, ledger.device, there).await?);
-    Ok(Verdict {
-        altered,
-        uncounted,
-        ..compare(ledger, &seen, run.fleet.keeps_repeats())
-    })
 }
 
 /// What it means that the messages were seen so often. Where repeats are kept, a message may be
@@ -107,25 +141,28 @@ async fn page(run: &Run, device: u32, cursor: Option<&str>) -> anyhow::Result<Pa
     Ok(run.fleet.read_page(device, &answer)?)
 }
 
-/// Waits for the server to count what is there: it does so after it has answered.
-async fn is_counted(run: &Run, device: u32, there: u64) -> anyhow::Result<bool> {
-    if run.fleet.statistics(device).is_none() {
-        return Ok(true);
-    }
+/// Waits until the server's account of a device fits: some of it is made after it has answered.
+async fn adds_up(run: &Run, ledger: &Ledger, there: u64) -> anyhow::Result<bool> {
+    let device = ledger.device;
     let deadline = Instant::now() + run.plan.patience;
     let mut dice = Dice::new([run.plan.seed, u64::from(device), 8]);
-    let credential = run.keys.for_reading(device);
-    let call = || run.fleet.statistics(device).expect("as above");
+    let identity = run.fleet.identity(device);
+    let credential = identity.unwrap_or_else(|| run.keys.for_reading(device));
+    if run.fleet.account(device).is_none() {
+        return Ok(true);
+    }
+    let call = || run.fleet.account(device).expect("as above");
     loop {
         let answer = patient::ask(&run.client, credential, &run.plan, &mut dice, call).await;
-        let answer = answer.with_context(|| format!("reading what device {device} counts"))?;
-        if run.fleet.counted(&answer)? == there {
+        let answer = answer.with_context(|| format!("reading the account of device {device}"))?;
+        let registrations = ledger.registrations;
+        if run.fleet.adds_up(device, there, registrations, &answer)? {
             return Ok(true);
         }
         if Instant::now() >= deadline {
             return Ok(false);
         }
-        tokio::time::sleep(COUNT_PAUSE).await;
+        tokio::time::sleep(LOOK_PAUSE).await;
     }
 }
 
@@ -138,6 +175,7 @@ mod tests {
             device: 0,
             standings: vec![standing],
             sent: vec![sent],
+            registrations: 0,
         }
     }
 

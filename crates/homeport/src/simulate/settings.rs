@@ -1,5 +1,6 @@
 //! The command line of `homeport simulate`.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
@@ -21,6 +22,12 @@ pub(crate) enum FleetKind {
     Chargers,
     /// Meters that write records one by one; making them takes an admin token
     Meters,
+    /// Phones that register with the tokens of their users and get notifications. Start the server with
+    /// --push-expo-url pointing to the stand-in of Expo's service that is served here. Every message that
+    /// the server accepted must reach the stand-in, and more than once only if the server's own trace says
+    /// that an answer was lost; what happens behind Expo cannot be checked, nor can receipts, which come
+    /// later
+    Phones,
 }
 
 impl FleetKind {
@@ -30,6 +37,7 @@ impl FleetKind {
             Self::Sensors => "sensors",
             Self::Chargers => "chargers",
             Self::Meters => "records",
+            Self::Phones => "push",
         }
     }
 }
@@ -106,6 +114,20 @@ pub(crate) struct SimulateSettings {
     /// The share of requests whose answer the device does not get to see, from 0 to 0.9
     #[arg(long, default_value_t = 0.02, value_name = "SHARE", value_parser = share)]
     disconnects: f64,
+
+    /// Phones: the secret that the server checks tokens of app users with, by default the one in the file
+    /// user-jwt-secret of its data directory
+    #[arg(
+        long,
+        env = "HOMEPORT_USER_JWT_SECRET",
+        hide_env_values = true,
+        value_name = "SECRET"
+    )]
+    pub(super) user_jwt_secret: Option<String>,
+
+    /// Phones: where the stand-in of Expo's push service is served
+    #[arg(long, default_value = "127.0.0.1:8090", value_name = "ADDRESS")]
+    pub(super) expo_listen: SocketAddr,
 
     /// How long to go on trying when the server does not answer
     #[arg(long, default_value = "2m", value_name = "TIME", value_parser = time)]

@@ -47,7 +47,9 @@ pub(super) struct Verdict {
     pub(super) repeated: u64,
     /// There again because it was sent again, where the server cannot know that.
     pub(super) stored_again: u64,
-    /// Devices whose messages the server's statistics do not add up to.
+    /// There, but not where it was to go, though it was waited for.
+    pub(super) undelivered: u64,
+    /// Devices of which the server's account does not add up.
     pub(super) uncounted: u64,
     /// There, but not as it was sent.
     pub(super) altered: u64,
@@ -65,11 +67,18 @@ impl Verdict {
             altered,
             unanswered,
             uncounted,
+            undelivered,
             ..
         } = self;
-        [missing, repeated, altered, unanswered, uncounted]
-            .iter()
-            .all(|count| **count == 0)
+        let bad = [
+            missing,
+            repeated,
+            altered,
+            unanswered,
+            uncounted,
+            undelivered,
+        ];
+        bad.iter().all(|count| **count == 0)
     }
 
     pub(super) fn add(&mut self, other: Self) {
@@ -77,6 +86,7 @@ impl Verdict {
         self.repeated += other.repeated;
         self.stored_again += other.stored_again;
         self.uncounted += other.uncounted;
+        self.undelivered += other.undelivered;
         self.altered += other.altered;
         self.unanswered += other.unanswered;
         self.unconfirmed += other.unconfirmed;
@@ -133,6 +143,7 @@ impl fmt::Display for Summary<'_> {
             ("repeated", verdict.repeated),
             ("stored again", verdict.stored_again),
             ("altered", verdict.altered),
+            ("undelivered", verdict.undelivered),
             ("uncounted", verdict.uncounted),
         ];
         for (name, count) in lines {
@@ -145,8 +156,11 @@ impl fmt::Display for Summary<'_> {
             () if verdict.unanswered > 0 => {
                 "FAILED: everything that was acknowledged is there exactly once, but not everything was answered"
             }
+            () if verdict.undelivered > 0 => {
+                "FAILED: everything that was acknowledged is there exactly once, but not everything has reached its device"
+            }
             () if verdict.uncounted > 0 => {
-                "FAILED: everything that was acknowledged is there exactly once, but the statistics do not have all of it"
+                "FAILED: everything that was acknowledged is there exactly once, but the server's account of a device does not add up"
             }
             () if verdict.stored_again > 0 => {
                 "everything that was acknowledged is there; what was sent again after a lost answer is there again"

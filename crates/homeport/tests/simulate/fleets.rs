@@ -11,7 +11,7 @@ const DEVICES: u64 = 20;
 const EVENTS_PER_DEVICE: u64 = 144;
 
 fn run(fleet: &str, data_dir: &Path) -> Output {
-    let (port, server): (u16, Server) = start_on_a_free_port(data_dir);
+    let (port, server): (u16, Server) = start_on_a_free_port(data_dir, &[]);
     let output = homeport(&["simulate", "--fleet", fleet])
         .args(["--url", &format!("http://127.0.0.1:{port}")])
         .args(["--devices", &DEVICES.to_string()])
@@ -31,6 +31,7 @@ fn run(fleet: &str, data_dir: &Path) -> Output {
         "unanswered",
         "rejected",
         "uncounted",
+        "undelivered",
     ] {
         assert_eq!(count(&output, problem), 0, "{problem}: {}", show(&output));
     }

@@ -3,6 +3,7 @@
 
 mod fleets;
 mod lies;
+mod phones;
 mod restarts;
 
 use std::process::{Command, Output, Stdio};

@@ -46,12 +46,13 @@ impl Killed {
 
 impl Server {
     /// Starts a server and waits until it listens; `None` when it ended instead.
-    fn start(data_dir: &Path, port: u16) -> Option<Self> {
+    fn start(data_dir: &Path, port: u16, more: &[&str]) -> Option<Self> {
         let address = format!("127.0.0.1:{port}");
         let data_dir = data_dir.to_str().expect("a UTF-8 path");
         let mut server = Self(Killed(Some(
             homeport(&["serve", "--data-dir", data_dir, "--http-listen", &address])
                 .args(["--dynamodb-listen", "127.0.0.1:0"])
+                .args(more)
                 .env("HOMEPORT_ADMIN_TOKEN", TOKEN)
                 .stdout(Stdio::piped())
                 .spawn()
@@ -78,13 +79,13 @@ impl Server {
 
 /// A server on a port that it keeps over restarts. The port lies below those that the system gives
 /// to outgoing connections, so that none of the fleet's takes it while the server is down.
-pub(crate) fn start_on_a_free_port(data_dir: &Path) -> (u16, Server) {
+pub(crate) fn start_on_a_free_port(data_dir: &Path, more: &[&str]) -> (u16, Server) {
     let first = std::process::id() % 12_000;
     (0..100)
         .find_map(|attempt| {
             let offset = u16::try_from((first + attempt * 37) % 12_000).expect("below 12,000");
             let port = 20_000 + offset;
-            Server::start(data_dir, port).map(|server| (port, server))
+            Server::start(data_dir, port, more).map(|server| (port, server))
         })
         .expect("one of many ports is free")
 }
@@ -123,7 +124,7 @@ fn what_was_acknowledged_survives_a_server_that_is_killed_again_and_again() {
     let total = sensors * READINGS_PER_SENSOR;
     let directory = tempfile::tempdir().expect("a directory");
     let data_dir = directory.path().join("data");
-    let (port, mut server) = start_on_a_free_port(&data_dir);
+    let (port, mut server) = start_on_a_free_port(&data_dir, &[]);
     let fleet = homeport(&["simulate", "--url", &format!("http://127.0.0.1:{port}")])
         .args(["--sensors", &sensors.to_string()])
         .args(["--readings-per-sensor", &READINGS_PER_SENSOR.to_string()])
@@ -145,7 +146,7 @@ fn what_was_acknowledged_survives_a_server_that_is_killed_again_and_again() {
         });
         assert!(is_reached, "the fleet came to a halt before kill {kill}");
         drop(server);
-        server = Server::start(&data_dir, port).expect("the port is still free");
+        server = Server::start(&data_dir, port, &[]).expect("the port is still free");
     }
     let output = fleet.finish();
     assert!(output.status.success(), "{}", show(&output));

@@ -1,231 +1,249 @@
-//! Expo's client against a stand-in of its service over real HTTP, which refuses what Expo refuses.
+//! Expo's client over real HTTP against the stand-in, which refuses what Expo refuses.
 
-use std::collections::VecDeque;
-use std::io::Read as _;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::Bytes;
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse as _, Response};
-use axum::routing::post;
 use homeport_server::Expo;
+use homeport_server::expo_stand_in::{ExpoStandIn, Fault, Outcome, Then};
+use homeport_store::ManualClock;
 use homeport_systems::push::{
     Envelope, Message, NewMessage, PushService as _, Receipt, ServiceError, Ticket,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-#[derive(Default)]
-struct Service {
-    /// Said instead of what would be right, once each.
-    instead: VecDeque<Instead>,
-    received: Vec<Value>,
+use crate::support::{NOW_MS, serve_stand_in};
+
+const ACCESS_TOKEN: &str = "access-token";
+
+async fn start() -> (Expo, ExpoStandIn, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::at_ms(NOW_MS));
+    let stand_in = ExpoStandIn::new(Arc::clone(&clock) as _, Some(ACCESS_TOKEN.to_owned()));
+    let url = serve_stand_in(&stand_in).await;
+    let expo = Expo::new(url, Some(ACCESS_TOKEN.to_owned())).with_timeout(Duration::from_secs(1));
+    (expo, stand_in, clock)
 }
 
-enum Instead {
-    Status(StatusCode, Option<&'static str>, Value),
-    Text(&'static str),
-    Silence,
+fn token(name: &str) -> String {
+    format!("ExpoPushToken[{name}]")
 }
 
-type Shared = Arc<Mutex<Service>>;
-
-fn errors(status: StatusCode, code: &str) -> Response {
-    let body = json!({"errors": [{"code": code, "message": "as the test says"}]});
-    (status, axum::Json(body)).into_response()
-}
-
-/// Reads a body as Expo does: JSON in gzip, from someone it knows.
-fn unpack(headers: &HeaderMap, body: &[u8]) -> Result<Value, Box<Response>> {
-    let is = |name: &str, value: &str| headers.get(name).is_some_and(|sent| sent == value);
-    if !is("authorization", "Bearer access-token") {
-        return Err(Box::new(errors(StatusCode::UNAUTHORIZED, "UNAUTHORIZED")));
-    }
-    let mut text = String::new();
-    let is_packed = is("content-encoding", "gzip")
-        && is("content-type", "application/json")
-        && flate2::read::GzDecoder::new(body)
-            .read_to_string(&mut text)
-            .is_ok();
-    let json = serde_json::from_str(&text).ok().filter(|_| is_packed);
-    json.ok_or_else(|| Box::new(errors(StatusCode::BAD_REQUEST, "VALIDATION_ERROR")))
-}
-
-async fn instead(shared: &Shared) -> Option<Response> {
-    let instead = shared.lock().expect("no panic").instead.pop_front()?;
-    Some(match instead {
-        Instead::Status(status, retry_after, body) => {
-            let mut response = (status, axum::Json(body)).into_response();
-            if let Some(secs) = retry_after {
-                let value = secs.parse().expect("a header");
-                response.headers_mut().insert("retry-after", value);
-            }
-            response
-        }
-        Instead::Text(text) => text.into_response(),
-        Instead::Silence => std::future::pending().await,
-    })
-}
-
-async fn send(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
-    let messages = match unpack(&headers, &body) {
-        Ok(messages) => messages,
-        Err(refused) => return *refused,
-    };
-    shared
-        .lock()
-        .expect("no panic")
-        .received
-        .push(messages.clone());
-    if let Some(response) = instead(&shared).await {
-        return response;
-    }
-    let Some(messages) = messages.as_array() else {
-        return errors(StatusCode::BAD_REQUEST, "VALIDATION_ERROR");
-    };
-    if messages.len() > 100 {
-        return errors(StatusCode::BAD_REQUEST, "PUSH_TOO_MANY_NOTIFICATIONS");
-    }
-    let tickets = messages.iter().enumerate().map(|(index, message)| {
-        let token = message["to"].as_str().unwrap_or_default();
-        if token == "ExpoPushToken[gone]" {
-            return json!({"status": "error", "message": "not registered",
-                          "details": {"error": "DeviceNotRegistered"}});
-        }
-        json!({"status": "ok", "id": format!("ticket-{index}")})
-    });
-    axum::Json(json!({"data": tickets.collect::<Vec<_>>()})).into_response()
-}
-
-async fn receipts(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
-    let asked = match unpack(&headers, &body) {
-        Ok(asked) => asked,
-        Err(refused) => return *refused,
-    };
-    if let Some(response) = instead(&shared).await {
-        return response;
-    }
-    let ids = asked["ids"].as_array().cloned().unwrap_or_default();
-    if ids.is_empty() || ids.len() > 1000 {
-        return errors(StatusCode::BAD_REQUEST, "PUSH_TOO_MANY_RECEIPTS");
-    }
-    let data = json!({
-        "good": {"status": "ok"},
-        "bad": {"status": "error", "message": "m", "details": {"error": "MessageTooBig"}},
-    });
-    axum::Json(json!({"data": data})).into_response()
-}
-
-async fn start() -> (Expo, Shared) {
-    let shared = Shared::default();
-    let router = Router::new()
-        .route("/--/api/v2/push/send", post(send))
-        .route("/--/api/v2/push/getReceipts", post(receipts))
-        .with_state(Arc::clone(&shared));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
-        .await
-        .expect("a port");
-    let address = listener.local_addr().expect("an address");
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    let expo = Expo::new(format!("http://{address}"), Some("access-token".to_owned()))
-        .with_timeout(Duration::from_secs(1));
-    (expo, shared)
-}
-
-fn envelope(token: &str) -> Envelope {
+fn envelope(name: &str) -> Envelope {
     let message = Message::new(NewMessage {
         title: "Done".to_owned(),
         body: "Ready".to_owned(),
         ..NewMessage::default()
     });
     Envelope {
-        to: format!("ExpoPushToken[{token}]").parse().expect("a token"),
+        to: token(name).parse().expect("a token"),
         message: message.expect("a message"),
     }
 }
 
+fn envelopes(count: usize) -> Vec<Envelope> {
+    (0..count)
+        .map(|number| envelope(&number.to_string()))
+        .collect()
+}
+
+/// The only ticket of what was taken for a token.
+fn ticket_of(stand_in: &ExpoStandIn, name: &str) -> String {
+    let taken = stand_in.taken_for(&token(name));
+    assert_eq!(taken.len(), 1, "{taken:?}");
+    taken[0].ticket_id.clone()
+}
+
+#[track_caller]
+fn refused_with(answer: Result<Vec<Ticket>, ServiceError>, code: &str) {
+    assert!(
+        matches!(&answer, Err(ServiceError::Refused(reason)) if reason.contains(code)),
+        "{answer:?}"
+    );
+}
+
 #[tokio::test]
 async fn messages_go_out_as_expo_wants_them_and_tickets_come_back_in_order() {
-    let (expo, shared) = start().await;
-    let tickets = expo
-        .send(&[envelope("a"), envelope("gone"), envelope("b")])
-        .await;
-    let ok = |id: &str| Ticket::Ok { id: id.to_owned() };
-    let gone = Ticket::Error {
-        code: "DeviceNotRegistered".to_owned(),
-        message: "not registered".to_owned(),
+    let (expo, stand_in, _) = start().await;
+    let gone = Outcome::TicketError("DeviceNotRegistered".to_owned());
+    stand_in.set_outcome(&token("gone"), gone);
+    let messages = ["a", "gone", "b"].map(envelope);
+    let tickets = expo.send(&messages).await.expect("tickets");
+    let ok = |name| Ticket::Ok {
+        id: ticket_of(&stand_in, name),
     };
-    assert_eq!(tickets, Ok(vec![ok("ticket-0"), gone, ok("ticket-2")]));
-    let received = &shared.lock().expect("no panic").received;
-    assert_eq!(
-        received[0][0],
-        json!({"to": "ExpoPushToken[a]", "title": "Done", "body": "Ready"})
+    assert_eq!((&tickets[0], &tickets[2]), (&ok("a"), &ok("b")));
+    assert!(
+        matches!(&tickets[1], Ticket::Error { code, .. } if code == "DeviceNotRegistered"),
+        "{tickets:?}"
     );
+    let said = json!({"title": "Done", "body": "Ready"});
+    let said: Map<String, Value> = said.as_object().expect("an object").clone();
+    assert_eq!(stand_in.taken_for(&token("a"))[0].message, said);
+    assert!(stand_in.taken_for(&token("gone")).is_empty());
 }
 
 #[tokio::test]
 async fn receipts_come_back_by_their_tickets() {
-    let (expo, _) = start().await;
-    let tickets = ["good", "bad", "unknown"].map(str::to_owned);
-    let receipts = expo.receipts(&tickets).await.expect("receipts");
-    assert_eq!(receipts["good"], Receipt::Ok);
-    let too_big = |receipt: &Receipt| matches!(receipt, Receipt::Error { code, .. } if code == "MessageTooBig");
-    assert!(too_big(&receipts["bad"]));
-    assert!(!receipts.contains_key("unknown"));
+    let (expo, stand_in, _) = start().await;
+    let too_big = Outcome::ReceiptError("MessageTooBig".to_owned());
+    stand_in.set_outcome(&token("bad"), too_big);
+    stand_in.set_outcome(&token("late"), Outcome::NoReceipt);
+    let messages = ["good", "bad", "late"].map(envelope);
+    expo.send(&messages).await.expect("tickets");
+    let [good, bad, late] = ["good", "bad", "late"].map(|name| ticket_of(&stand_in, name));
+    let asked = [
+        good.clone(),
+        bad.clone(),
+        late.clone(),
+        "unknown".to_owned(),
+    ];
+    let receipts = expo.receipts(&asked).await.expect("receipts");
+    assert_eq!(receipts.len(), 2);
+    assert_eq!(receipts[&good], Receipt::Ok);
+    assert!(
+        matches!(&receipts[&bad], Receipt::Error { code, .. } if code == "MessageTooBig"),
+        "{receipts:?}"
+    );
 }
 
 #[tokio::test]
 async fn each_failure_says_whether_it_can_be_tried_again() {
-    let (expo, shared) = start().await;
-    let body = json!({"errors": [{"code": "C", "message": "m"}]});
-    let status = |status, after| Instead::Status(status, after, body.clone());
-    let busy = |secs: Option<u64>, reason: &str| ServiceError::Busy {
+    let (expo, stand_in, _) = start().await;
+    let busy = |secs: Option<u64>, status: u16| ServiceError::Busy {
         retry_after: secs.map(Duration::from_secs),
-        reason: reason.to_owned(),
+        reason: format!("{status} INJECTED: as the stand-in was told"),
     };
-    for (instead, expected) in [
+    let unanswered = |reason: &str| ServiceError::Unanswered(reason.to_owned());
+    for (then, expected) in [
+        (Then::Status(429, Some(7)), busy(Some(7), 429)),
+        (Then::Status(500, None), busy(None, 500)),
+        (Then::Status(401, None), busy(None, 401)),
         (
-            status(StatusCode::TOO_MANY_REQUESTS, Some("7")),
-            busy(Some(7), "429 C: m"),
+            Then::Status(504, None),
+            unanswered("504 INJECTED: as the stand-in was told"),
         ),
         (
-            status(StatusCode::INTERNAL_SERVER_ERROR, None),
-            busy(None, "500 C: m"),
+            Then::Status(400, None),
+            ServiceError::Refused("400 INJECTED: as the stand-in was told".to_owned()),
         ),
         (
-            status(StatusCode::UNAUTHORIZED, None),
-            busy(None, "401 C: m"),
+            Then::Nonsense,
+            unanswered("the answer cannot be understood"),
         ),
-        (
-            status(StatusCode::GATEWAY_TIMEOUT, None),
-            ServiceError::Unanswered("504 C: m".to_owned()),
-        ),
-        (
-            status(StatusCode::BAD_REQUEST, None),
-            ServiceError::Refused("400 C: m".to_owned()),
-        ),
-        (
-            Instead::Text("<html>"),
-            ServiceError::Unanswered("the answer cannot be understood".to_owned()),
-        ),
-        (
-            Instead::Silence,
-            ServiceError::Unanswered("no answer within 1s".to_owned()),
-        ),
+        (Then::Silence, unanswered("no answer within 1s")),
     ] {
-        shared.lock().expect("no panic").instead.push_back(instead);
+        stand_in.fail_next(Fault { takes: false, then });
         assert_eq!(expo.send(&[envelope("a")]).await, Err(expected));
     }
-    let too_many: Vec<_> = (0..101)
-        .map(|number| envelope(&number.to_string()))
-        .collect();
-    let refused = expo.send(&too_many).await;
+    stand_in.fail_next(Fault {
+        takes: true,
+        then: Then::BreakOff,
+    });
+    let broken = expo.send(&[envelope("a")]).await;
     assert!(
-        matches!(refused, Err(ServiceError::Refused(_))),
-        "{refused:?}"
+        matches!(broken, Err(ServiceError::Unanswered(_))),
+        "{broken:?}"
     );
+    assert_eq!(stand_in.taken_count(), 1, "taken, and nobody was told");
+}
+
+#[tokio::test]
+async fn the_stand_in_refuses_what_expo_refuses() {
+    let (expo, stand_in, clock) = start().await;
+    refused_with(
+        expo.send(&envelopes(101)).await,
+        "PUSH_TOO_MANY_NOTIFICATIONS",
+    );
+    refused_with(expo.send(&[]).await, "VALIDATION_ERROR");
+    let receipts = vec!["ticket".to_owned(); 1001];
+    let receipts = expo.receipts(&receipts).await.map(|_| Vec::new());
+    refused_with(receipts, "PUSH_TOO_MANY_RECEIPTS");
+    stand_in.set_project(&token("1"), "@someone/another-app");
+    refused_with(
+        expo.send(&envelopes(2)).await,
+        "PUSH_TOO_MANY_EXPERIENCE_IDS",
+    );
+    assert!(expo.send(&envelopes(2)[1..]).await.is_ok(), "alone it goes");
+    assert_eq!(stand_in.taken_count(), 1);
+    clock.advance_ms(1000);
+    for _ in 0..6 {
+        let hundred: Vec<_> = (0..100).map(|_| envelope("a")).collect();
+        assert!(expo.send(&hundred).await.is_ok());
+    }
+    clock.advance_ms(999);
+    let fast = expo.send(&[envelope("a")]).await;
+    assert!(
+        matches!(&fast, Err(ServiceError::Busy { reason, .. }) if reason.contains("TOO_MANY")),
+        "{fast:?}"
+    );
+    clock.advance_ms(1);
+    assert!(expo.send(&[envelope("a")]).await.is_ok());
+}
+
+#[tokio::test]
+async fn the_stand_in_reads_only_what_is_packed_within_limits_and_allowed() {
+    let (_, stand_in, _) = start().await;
+    let url = serve_stand_in(&stand_in).await;
+    let stranger = Expo::new(url.clone(), Some("another".to_owned()));
+    let strange = stranger.send(&[envelope("a")]).await;
+    assert!(
+        matches!(&strange, Err(ServiceError::Busy { reason, .. }) if reason.contains("401")),
+        "{strange:?}"
+    );
+    let message = |token: &str, body: &str| json!([{"to": token, "body": body}]).to_string();
+    let right = message(&token("a"), "Ready");
+    let long = message(&token("a"), &"x".repeat(5000));
+    let huge = message(&token("a"), &"x".repeat(1024 * 1024));
+    for (what, body, is_packed, expected) in [
+        ("unpacked", right.clone(), false, (400, "VALIDATION_ERROR")),
+        (
+            "no token",
+            message("abc", "Ready"),
+            true,
+            (400, "VALIDATION_ERROR"),
+        ),
+        ("no array", "{}".to_owned(), true, (400, "VALIDATION_ERROR")),
+        (
+            "an unknown member",
+            json!([{"to": token("a"), "colour": "red"}]).to_string(),
+            true,
+            (400, "VALIDATION_ERROR"),
+        ),
+        ("too large", huge, true, (413, "PAYLOAD_TOO_LARGE")),
+        ("right", right, true, (200, "\"ok\"")),
+        ("a long message", long, true, (200, "MessageTooBig")),
+    ] {
+        let (status, said) = post_raw(&url, &body, is_packed).await;
+        assert_eq!(status, expected.0, "{what}: {said}");
+        assert!(said.contains(expected.1), "{what}: {said}");
+    }
+    assert_eq!(stand_in.taken_count(), 1);
+}
+
+/// Sends a body without Expo's client, which would send nothing of the kind.
+async fn post_raw(url: &str, body: &str, is_packed: bool) -> (u16, String) {
+    use std::io::Write as _;
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(body.as_bytes()).expect("packed");
+    let bytes = if is_packed {
+        packed.finish().expect("packed")
+    } else {
+        body.as_bytes().to_vec()
+    };
+    let request = ureq::post(format!("{url}/--/api/v2/push/send"))
+        .header("authorization", format!("Bearer {ACCESS_TOKEN}"))
+        .header("content-type", "application/json");
+    let request = if is_packed {
+        request.header("content-encoding", "gzip")
+    } else {
+        request
+    };
+    let request = request.config().http_status_as_error(false).build();
+    let asking = tokio::task::spawn_blocking(move || {
+        let mut response = request.send(&bytes).expect("an answer");
+        let said = response.body_mut().read_to_string().expect("text");
+        (response.status().as_u16(), said)
+    });
+    asking.await.expect("no panic")
 }
 
 #[tokio::test]

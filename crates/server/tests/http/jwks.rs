@@ -14,14 +14,14 @@ use crate::support::{NOW_MS, Server};
 const NOW: i64 = NOW_MS / 1000;
 
 /// Keys on the curve P-256, made for these tests: the private key as PKCS #8, x and y in Base64.
-struct Pair {
+pub(crate) struct Pair {
     kid: &'static str,
     private: &'static str,
     x: &'static str,
     y: &'static str,
 }
 
-const FIRST: Pair = Pair {
+pub(crate) const FIRST: Pair = Pair {
     kid: "first",
     private: "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg9776RVBn24Z9p5rxV83xR3ehVpIVz++EoISFr+ddE+2hRANCAARukpqgRtNAXuh8ic1poH0VZGZKNr2G6Tpwb1zhYSoAYZQnjFNHm/yjHHS+sZUxFrkf+JPaexAEaOS9AwJ6aoj5",
     x: "bpKaoEbTQF7ofInNaaB9FWRmSja9huk6cG9c4WEqAGE",
@@ -35,12 +35,12 @@ const SECOND: Pair = Pair {
 };
 
 impl Pair {
-    fn public(&self) -> Value {
+    pub(crate) fn public(&self) -> Value {
         json!({"kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256",
                "kid": self.kid, "x": self.x, "y": self.y})
     }
 
-    fn token(&self, kid: &str, claims: &Value) -> String {
+    pub(crate) fn token(&self, kid: &str, claims: &Value) -> String {
         use base64::Engine as _;
         let der = base64::engine::general_purpose::STANDARD.decode(self.private);
         let key = EncodingKey::from_ec_der(&der.expect("Base64"));
@@ -52,15 +52,15 @@ impl Pair {
 
 /// What is published, and how often it was asked for.
 #[derive(Default)]
-struct Published {
-    keys: Vec<Value>,
+pub(crate) struct Published {
+    pub(crate) keys: Vec<Value>,
     is_down: bool,
     asked: usize,
 }
 
-type Shared = Arc<Mutex<Published>>;
+pub(crate) type Shared = Arc<Mutex<Published>>;
 
-async fn publish(shared: &Shared) -> String {
+pub(crate) async fn publish(shared: &Shared) -> String {
     let serve = |State(shared): State<Shared>| async move {
         let mut published = shared.lock().expect("no panic");
         published.asked += 1;
@@ -90,12 +90,12 @@ async fn start(shared: &Shared) -> Server {
     Server::start_with_users(RateLimit::default(), settings).await
 }
 
-fn claims() -> Value {
+pub(crate) fn claims() -> Value {
     json!({"sub": "user-1", "exp": NOW + 24 * 60 * 60, "iss": "https://issuer.example",
            "aud": ["other", "photoeditor"]})
 }
 
-async fn status(server: &Server, token: &str) -> (u16, Option<String>) {
+pub(crate) async fn status(server: &Server, token: &str) -> (u16, Option<String>) {
     let bearer = format!("Bearer {token}");
     let headers = [("authorization", bearer.as_str())];
     let answer = server.send("GET", "/v1/push/devices", &headers, None).await;
@@ -105,7 +105,12 @@ async fn status(server: &Server, token: &str) -> (u16, Option<String>) {
     )
 }
 
-fn asked(shared: &Shared) -> usize {
+/// What a token gets that proves nothing.
+pub(crate) fn refused() -> (u16, Option<String>) {
+    (401, Some("TOKEN_INVALID".to_owned()))
+}
+
+pub(crate) fn asked(shared: &Shared) -> usize {
     shared.lock().expect("no panic").asked
 }
 
@@ -123,10 +128,9 @@ async fn a_key_that_comes_later_is_fetched_but_not_for_every_made_up_name() {
     assert_eq!(asked(&shared), 1, "kept");
     shared.lock().expect("no panic").keys = vec![SECOND.public()];
     let second = SECOND.token("second", &claims());
-    let refused = (401, Some("TOKEN_INVALID".to_owned()));
     assert_eq!(
         status(&server, &second).await,
-        refused,
+        refused(),
         "too soon to ask again"
     );
     assert_eq!(asked(&shared), 1);
@@ -134,12 +138,12 @@ async fn a_key_that_comes_later_is_fetched_but_not_for_every_made_up_name() {
     assert_eq!(status(&server, &second).await, (200, None));
     for number in 0..5 {
         let made_up = SECOND.token(&number.to_string(), &claims());
-        assert_eq!(status(&server, &made_up).await, refused);
+        assert_eq!(status(&server, &made_up).await, refused());
     }
     assert_eq!(asked(&shared), 2);
-    assert_eq!(status(&server, &first).await, refused, "rotated away");
+    assert_eq!(status(&server, &first).await, refused(), "rotated away");
     let forged = FIRST.token("second", &claims());
-    assert_eq!(status(&server, &forged).await, refused);
+    assert_eq!(status(&server, &forged).await, refused());
 }
 
 #[tokio::test]
@@ -171,7 +175,6 @@ async fn another_issuer_audience_or_algorithm_is_refused() {
     let shared = Shared::default();
     shared.lock().expect("no panic").keys = vec![FIRST.public()];
     let server = start(&shared).await;
-    let refused = (401, Some("TOKEN_INVALID".to_owned()));
     for (name, value) in [
         ("iss", json!("https://other.example")),
         ("aud", json!("other")),
@@ -181,12 +184,12 @@ async fn another_issuer_audience_or_algorithm_is_refused() {
         let mut wrong = claims();
         wrong[name] = value;
         let token = FIRST.token("first", &wrong);
-        assert_eq!(status(&server, &token).await, refused, "{wrong}");
+        assert_eq!(status(&server, &token).await, refused(), "{wrong}");
     }
     // The public key as the secret of HS256: what a checker falls for that believes the header.
     let mut header = Header::new(Algorithm::HS256);
     header.kid = Some("first".to_owned());
     let key = EncodingKey::from_secret(FIRST.x.as_bytes());
     let confused = jsonwebtoken::encode(&header, &claims(), &key).expect("a token");
-    assert_eq!(status(&server, &confused).await, refused);
+    assert_eq!(status(&server, &confused).await, refused());
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use homeport_engine::{Engine, Options};
+use homeport_server::expo_stand_in::ExpoStandIn;
 use homeport_server::{
     AdminToken, AppState, Gauges, Health, RateLimit, RateLimiter, UserAlgorithm, UserKeys,
     UserTokenSettings, UserTokens,
@@ -29,6 +30,16 @@ pub(crate) struct Server {
     pub(crate) api_keys: Arc<ApiKeys>,
     pub(crate) clock: Arc<ManualClock>,
     _directory: tempfile::TempDir,
+}
+
+/// Serves a stand-in of Expo's service for as long as the test runs; its address.
+pub(crate) async fn serve_stand_in(stand_in: &ExpoStandIn) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(stand_in.clone().serve(listener, std::future::pending()));
+    format!("http://{address}")
 }
 
 /// What came back.

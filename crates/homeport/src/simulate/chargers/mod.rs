@@ -145,11 +145,11 @@ impl Fleet for Chargers {
                 })
             })
             .collect();
-        Call {
-            method: Method::POST,
-            path: "/v1/chargers/events".to_owned(),
-            body: Some(json!({ "events": events }).to_string()),
-        }
+        Call::new(
+            Method::POST,
+            "/v1/chargers/events",
+            Some(json!({ "events": events }).to_string()),
+        )
     }
 
     fn fates(&self, _: u32, windows: &[u32], answer: &[u8]) -> Result<Vec<Fate>, AnswerError> {
@@ -168,13 +168,13 @@ impl Fleet for Chargers {
         let (from, to) = (self.start_ms, self.at_ms(self.windows - 1));
         // Cursors are made of characters that an address may have.
         let cursor = cursor.map_or_else(String::new, |cursor| format!("&cursor={cursor}"));
-        Call {
-            method: Method::GET,
-            path: format!(
+        Call::new(
+            Method::GET,
+            format!(
                 "/v1/chargers/{id}/events?from={from}&to={to}&order=asc&limit={PAGE_LIMIT}{cursor}"
             ),
-            body: None,
-        }
+            None,
+        )
     }
 
     fn read_page(&self, device: u32, answer: &[u8]) -> Result<Page, AnswerError> {
@@ -186,18 +186,19 @@ impl Fleet for Chargers {
         })
     }
 
-    fn statistics(&self, device: u32) -> Option<Call> {
+    fn account(&self, device: u32) -> Option<Call> {
         let id = self.wireless_device_id(device);
-        Some(Call {
-            method: Method::GET,
-            path: format!("/v1/chargers/{id}/daily?limit={PAGE_LIMIT}"),
-            body: None,
-        })
+        Some(Call::new(
+            Method::GET,
+            format!("/v1/chargers/{id}/daily?limit={PAGE_LIMIT}"),
+            None,
+        ))
     }
 
-    fn counted(&self, answer: &[u8]) -> Result<u64, AnswerError> {
+    fn adds_up(&self, _: u32, there: u64, _: u32, answer: &[u8]) -> Result<bool, AnswerError> {
         let list: DailyList = serde_json::from_slice(answer)?;
-        Ok(list.days.iter().map(|day| day.event_count).sum())
+        let counted: u64 = list.days.iter().map(|day| day.event_count).sum();
+        Ok(counted == there)
     }
 }
 
@@ -266,6 +267,8 @@ mod tests {
     #[test]
     fn the_days_are_added_up() {
         let answer = br#"{"days":[{"event_count":3,"date":"2027-01-14"},{"event_count":4}]}"#;
-        assert_eq!(fleet().counted(answer).expect("a count"), 7);
+        let adds_up = |there| fleet().adds_up(0, there, 0, answer).expect("a count");
+        assert!(adds_up(7));
+        assert!(!adds_up(8));
     }
 }

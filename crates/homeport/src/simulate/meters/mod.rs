@@ -160,11 +160,7 @@ async fn make<T: DeserializeOwned>(
     path: &str,
     body: &serde_json::Value,
 ) -> anyhow::Result<T> {
-    let call = || Call {
-        method: Method::POST,
-        path: path.to_owned(),
-        body: Some(body.to_string()),
-    };
+    let call = || Call::new(Method::POST, path, Some(body.to_string()));
     let answer = patient::ask(client, operator, plan, dice, call).await;
     let answer = answer.with_context(|| format!("making meters: POST {path}"))?;
     let envelope: Envelope<T> = serde_json::from_slice(&answer)?;
@@ -190,11 +186,7 @@ impl Fleet for Meters {
             wh % 1000,
             self.at_ms(window)
         );
-        Call {
-            method: Method::POST,
-            path: self.records(device),
-            body: Some(body),
-        }
+        Call::new(Method::POST, self.records(device), Some(body))
     }
 
     fn fates(&self, device: u32, windows: &[u32], answer: &[u8]) -> Result<Vec<Fate>, AnswerError> {
@@ -211,11 +203,11 @@ impl Fleet for Meters {
         // Cursors are made of characters that an address may have.
         let cursor = cursor.map_or_else(String::new, |cursor| format!("&cursor={cursor}"));
         let records = self.records(device);
-        Call {
-            method: Method::GET,
-            path: format!("{records}?from={from}&to={to}&order=asc&limit={PAGE_LIMIT}{cursor}"),
-            body: None,
-        }
+        Call::new(
+            Method::GET,
+            format!("{records}?from={from}&to={to}&order=asc&limit={PAGE_LIMIT}{cursor}"),
+            None,
+        )
     }
 
     fn read_page(&self, device: u32, answer: &[u8]) -> Result<Page, AnswerError> {

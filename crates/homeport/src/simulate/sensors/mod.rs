@@ -176,7 +176,7 @@ impl Window {
 }
 
 impl Fleet for Sensors {
-    fn registration(&self, device: u32) -> Option<Call> {
+    fn registration(&self, device: u32, _: u32) -> Option<Call> {
         let mut sensors: Vec<&str> = VALUES.iter().map(|(_, sensor)| *sensor).collect();
         sensors.sort_unstable();
         sensors.dedup();
@@ -187,11 +187,11 @@ impl Fleet for Sensors {
             "friendly_name": format!("simulated-{device}"),
             "capabilities": {"sensors": sensors, "features": {"offline_buffering": true}},
         });
-        Some(Call {
-            method: Method::POST,
-            path: "/v1/sensors/register".to_owned(),
-            body: Some(body.to_string()),
-        })
+        Some(Call::new(
+            Method::POST,
+            "/v1/sensors/register",
+            Some(body.to_string()),
+        ))
     }
 
     fn delivery(&self, device: u32, windows: &[u32]) -> Call {
@@ -232,11 +232,7 @@ impl Fleet for Sensors {
             body.push_str("}}");
         }
         body.push_str("]}");
-        Call {
-            method: Method::POST,
-            path: "/v1/sensors/data".to_owned(),
-            body: Some(body),
-        }
+        Call::new(Method::POST, "/v1/sensors/data", Some(body))
     }
 
     fn fates(&self, device: u32, windows: &[u32], answer: &[u8]) -> Result<Vec<Fate>, AnswerError> {
@@ -274,13 +270,13 @@ impl Fleet for Sensors {
         let (from, to) = (self.start_ms, self.end_ms(self.windows - 1));
         // Cursors are made of characters that an address may have.
         let cursor = cursor.map_or_else(String::new, |cursor| format!("&cursor={cursor}"));
-        Call {
-            method: Method::GET,
-            path: format!(
+        Call::new(
+            Method::GET,
+            format!(
                 "/v1/sensors/devices/{hardware_id}/readings?from={from}&to={to}&order=asc&limit={PAGE_LIMIT}{cursor}"
             ),
-            body: None,
-        }
+            None,
+        )
     }
 
     fn read_page(&self, device: u32, answer: &[u8]) -> Result<Page, AnswerError> {

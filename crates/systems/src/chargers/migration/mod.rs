@@ -49,6 +49,12 @@ enum Refusal {
     Store(StoreError),
 }
 
+/// The newest event of a device in a step: only that one moves the device's state on.
+struct Seen {
+    event: OldEvent,
+    timestamp_mt: MountainTime,
+}
+
 impl Migration {
     /// Makes the new tables and goes on where the run before stopped. A dry run makes and writes
     /// nothing, and counts from the beginning.
@@ -138,6 +144,7 @@ impl Migration {
         }
         let mut counts = self.progress.counts;
         let mut descriptions = Vec::new();
+        let mut newest = BTreeMap::new();
         let (items, next) = self.read(source).await?;
         for old in &items {
             let done = match old::moved(source.table(), old) {
@@ -148,7 +155,7 @@ impl Migration {
                 }
                 Err(reason) => Err(Refusal::Item(reason)),
                 Ok(moved) if verifies => self.find(&moved).await,
-                Ok(moved) => self.bring(&moved, &mut counts).await,
+                Ok(moved) => self.bring(moved, &mut counts, &mut newest).await,
             };
             match done {
                 Ok(()) => counts.verified += u64::from(verifies),
@@ -163,6 +170,9 @@ impl Migration {
                 }
                 Err(Refusal::Store(error)) => return Err(error.into()),
             }
+        }
+        for (device_id, seen) in &newest {
+            self.see(device_id, seen).await?;
         }
         self.progress = Progress {
             stage: if next.is_some() { stage } else { stage.next() },
@@ -194,7 +204,12 @@ impl Migration {
     }
 
     /// Writes what an old item becomes.
-    async fn bring(&mut self, moved: &Moved, counts: &mut Counts) -> Result<(), Refusal> {
+    async fn bring(
+        &mut self,
+        moved: Moved,
+        counts: &mut Counts,
+        newest: &mut BTreeMap<ScId, Seen>,
+    ) -> Result<(), Refusal> {
         match moved {
             Moved::Device(item) => {
                 let wireless = item.get(schema::WIRELESS_DEVICE_ID).cloned();
@@ -202,13 +217,13 @@ impl Migration {
                 if let Some(wireless) = wireless {
                     free = free.or(Path::new(schema::WIRELESS_DEVICE_ID).equals(wireless));
                 }
-                self.complete(schema::DEVICES, &[schema::DEVICE_ID], item, Some(free))
+                self.complete(schema::DEVICES, &[schema::DEVICE_ID], &item, Some(free))
                     .await?;
                 counts.devices += 1;
             }
             Moved::Daily(item) => {
                 let keys = [schema::DEVICE_ID, schema::DATE];
-                self.complete(schema::DAILY_STATS, &keys, item, None)
+                self.complete(schema::DAILY_STATS, &keys, &item, None)
                     .await?;
                 counts.daily += 1;
             }
@@ -216,20 +231,26 @@ impl Migration {
                 wireless,
                 attributes,
             } => {
-                let device_id = self.provision(*wireless).await?;
+                let device_id = self.provision(wireless).await?;
                 let item = attributes
-                    .clone()
                     .with(schema::DEVICE_ID, &device_id)
-                    .with(schema::WIRELESS_DEVICE_ID, wireless);
+                    .with(schema::WIRELESS_DEVICE_ID, &wireless);
                 self.complete(schema::DEVICE_STATE, &[schema::DEVICE_ID], &item, None)
                     .await?;
                 counts.states += 1;
             }
             Moved::Event(event) => {
                 let device_id = self.provision(event.wireless).await?;
-                let timestamp_mt = self.append(&device_id, event).await?;
-                self.see(&device_id, event, timestamp_mt).await?;
+                let timestamp_mt = self.append(&device_id, &event).await?;
                 counts.events += 1;
+                let is_newest = |seen: &Seen| seen.event.at < event.at;
+                if newest.get(&device_id).is_none_or(is_newest) {
+                    let seen = Seen {
+                        event,
+                        timestamp_mt,
+                    };
+                    newest.insert(device_id, seen);
+                }
             }
         }
         Ok(())
@@ -300,20 +321,19 @@ impl Migration {
     }
 
     /// Moves the time of the newest event on.
-    async fn see(
-        &self,
-        device_id: &ScId,
-        event: &OldEvent,
-        timestamp_mt: MountainTime,
-    ) -> Result<(), Refusal> {
+    async fn see(&self, device_id: &ScId, seen: &Seen) -> Result<(), StoreError> {
         if self.dry_run {
             return Ok(());
         }
+        let Seen {
+            event,
+            timestamp_mt,
+        } = seen;
         let event_type = event.item.get(schema::EVENT_TYPE).cloned();
         let update = Update::new()
             .set(schema::WIRELESS_DEVICE_ID, &event.wireless)
             .set(schema::LAST_SEEN_UTC_MS, event.at.0)
-            .set(schema::LAST_SEEN_MT, timestamp_mt)
+            .set(schema::LAST_SEEN_MT, *timestamp_mt)
             .set(schema::LAST_EVENT_TYPE, event_type.unwrap_or(Value::Null))
             // An uplink that read the state before this must read it again.
             .add(schema::REVISION, 1);
@@ -322,7 +342,7 @@ impl Migration {
         let request = UpdateRequest::new(schema::DEVICE_STATE, state_key(device_id), update);
         match self.store.update(request.when(is_newer)).await {
             Ok(_) | Err(WriteError::ConditionFailed { .. }) => Ok(()),
-            Err(WriteError::Store(error)) => Err(Refusal::Store(error)),
+            Err(WriteError::Store(error)) => Err(error),
         }
     }
 
