@@ -515,3 +515,6 @@ impl fmt::Debug for Decimal {
         fmt::Display::fmt(self, formatter)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -401,13 +401,17 @@ impl<'r> Context<'r> {
                 let mut results = Vec::new();
                 for element in elements {
                     let result = self.selected(select, element, scope)?;
-                    if !result.is_undefined() {
-                        results.push(result);
-                    }
+                    results.extend(result.filter(|result| !result.is_undefined()));
                 }
                 Ok(Value::Array(results))
             }
-            Value::Object(_) => self.selected(select, &source, scope),
+            Value::Object(_) => {
+                let result = self.selected(select, &source, scope)?;
+                if result.is_none() {
+                    self.note(span, || "its WHERE does not hold".into());
+                }
+                Ok(result.unwrap_or_default())
+            }
             Value::Undefined => Ok(Value::Undefined),
             other => {
                 let kind = other.kind();
@@ -419,13 +423,13 @@ impl<'r> Context<'r> {
         }
     }
 
-    /// What one thing yields, Undefined where the condition does not hold.
+    /// What one thing yields; nothing where the condition does not hold.
     fn selected<'v>(
         &mut self,
         select: &'v Select,
         current: &'v Value,
         scope: Scope<'v>,
-    ) -> Result<Value, EvaluationError> {
+    ) -> Result<Option<Value>, EvaluationError> {
         let scope = Scope {
             current: Some(current),
             ..scope
@@ -433,10 +437,10 @@ impl<'r> Context<'r> {
         if let Some(condition) = &select.condition {
             let truth = self.evaluate(condition, scope)?;
             if to_boolean(&truth) != Some(true) {
-                return Ok(Value::Undefined);
+                return Ok(None);
             }
         }
-        select::select(&select.selection, scope, self)
+        select::select(&select.selection, scope, self).map(Some)
     }
 }
 

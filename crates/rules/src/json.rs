@@ -333,3 +333,6 @@ fn write_string(text: &str, out: &mut String) {
     }
     out.push('"');
 }
+
+#[cfg(test)]
+mod tests;

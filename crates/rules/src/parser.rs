@@ -204,6 +204,11 @@ impl<'a> Parser<'a> {
             TokenKind::Sign => match next.text {
                 "(" | "[" | "{" => true,
                 "*" => next_token(self.text, next.end()).is_keyword("FROM"),
+                // `VALUE -x` is a negative number, `value - x` and `value-x` are differences.
+                "-" => {
+                    next.start > self.token.end()
+                        && next_token(self.text, next.end()).start == next.end()
+                }
                 _ => false,
             },
             _ => false,
