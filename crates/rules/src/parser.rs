@@ -32,6 +32,7 @@ pub(crate) struct Parts {
     pub(crate) variables: Vec<Variable>,
     pub(crate) selection: Selection,
     pub(crate) filter: TopicFilter,
+    pub(crate) filter_span: Span,
     pub(crate) condition: Option<Expression>,
 }
 
@@ -69,7 +70,12 @@ impl<'a> Parser<'a> {
         self.expect_keyword("SELECT")?;
         let selection = self.selection()?;
         self.expect_keyword("FROM")?;
+        let filter_start = self.token.start;
         let filter = self.filter()?;
+        let filter_span = Span {
+            start: filter_start,
+            end: self.last_end,
+        };
         let condition = self.condition()?;
         if self.token.is_sign(";") {
             self.advance();
@@ -86,6 +92,7 @@ impl<'a> Parser<'a> {
             variables,
             selection,
             filter,
+            filter_span,
             condition,
         })
     }
