@@ -456,13 +456,14 @@ pub(crate) fn whole(scope: Scope<'_>) -> Cow<'_, Value> {
 }
 
 pub(crate) fn logic(operator: Logic, left: &Value, right: &Value) -> Result<Value, Fault> {
-    let (Some(left_truth), Some(right_truth)) = (to_boolean(left), to_boolean(right)) else {
-        return Err(format!("AND or OR of {} and {}", left.kind(), right.kind()).into());
-    };
-    Ok(Value::Boolean(match operator {
-        Logic::And => left_truth && right_truth,
-        Logic::Or => left_truth || right_truth,
-    }))
+    // One false side settles AND and one true side settles OR, whatever the other is: rules say
+    // `isUndefined(x) OR x > 5`.
+    let settles = operator == Logic::Or;
+    match (to_boolean(left), to_boolean(right)) {
+        (Some(truth), _) | (_, Some(truth)) if truth == settles => Ok(Value::Boolean(settles)),
+        (Some(_), Some(_)) => Ok(Value::Boolean(!settles)),
+        _ => Err(format!("AND or OR of {} and {}", left.kind(), right.kind()).into()),
+    }
 }
 
 /// A value as a reason shows it: JSON, cut where it is long.
