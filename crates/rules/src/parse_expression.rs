@@ -221,7 +221,14 @@ impl Parser<'_> {
                     self.error_at(start, "a number that can be held", error.to_string())
                 })?;
                 self.advance();
-                self.node(start, 1, Node::Literal(Value::number(number)))
+                // DIFFERENCE: AWS IoT takes 2.0 for an Int. Whoever writes the point into a statement
+                // wants a division by it to have decimals.
+                let value = if token.text.contains('.') {
+                    Value::Decimal(number)
+                } else {
+                    Value::number(number)
+                };
+                self.node(start, 1, Node::Literal(value))
             }
             TokenKind::Variable => {
                 let name = &token.text[1..];

@@ -159,6 +159,36 @@ fn templates_see_the_values_that_the_statement_saw() {
 }
 
 #[test]
+fn the_statement_of_the_reference_runs() {
+    let reference = include_str!("../../../docs/iot-sql.md");
+    let sql = reference
+        .split("```")
+        .nth(1)
+        .and_then(|block| block.strip_prefix("sql"));
+    let statement = parse(sql.expect("an example"));
+    let payload = Payload::new(br#"{"battery":{"millivolts":11500.4},"location":"home"}"#);
+    let message = message("van/one/telemetry", &payload);
+    let outcome = statement
+        .evaluate(&message, &mut counting())
+        .expect("an outcome");
+    let Outcome::Matched(value) = outcome else {
+        panic!("11.5 is less than 11.8");
+    };
+    assert_eq!(
+        value.to_json(),
+        r#"{"thing_name":"one","timestamp":0,"battery":{"millivolts":11500.4,"volts":11.5},"location":"home"}"#
+    );
+}
+
+#[test]
+fn statements_can_be_shared_between_threads() {
+    fn assert_shared<T: Send + Sync>() {}
+    assert_shared::<Statement>();
+    assert_shared::<Template>();
+    assert_shared::<Payload<'_>>();
+}
+
+#[test]
 fn constant_templates_are_known() {
     assert!(Template::parse("a/b").expect("a template").is_constant());
     assert!(
