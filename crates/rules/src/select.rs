@@ -22,7 +22,10 @@ pub(crate) fn select(
                     path,
                 },
             ] if path.is_empty() => one(selected, scope, context),
-            _ => object(items, scope, context).map(Value::Object),
+            _ => {
+                let object = object(items, scope, context)?;
+                context.made(Value::Object(object))
+            }
         },
     }
 }

@@ -343,6 +343,42 @@ fn work_is_bounded_however_it_is_made() {
     assert!(matches!(evaluate(enough, &list), Ok(Outcome::Matched(_))));
 }
 
+/// A statement in which each of some variables wraps the one before, several times.
+fn wrapping(open: &str, close: &str, times: usize, variables: usize) -> String {
+    let (open, close) = (open.repeat(times), close.repeat(times));
+    let mut list = vec!["@o = o, @l = l, @v0 = 1".to_owned()];
+    for number in 1..=variables {
+        list.push(format!("@v{number} = {open}@v{}{close}", number - 1));
+    }
+    let (list, last) = (list.join(", "), format!("@v{variables}"));
+    format!("SET {list} SELECT VALUE [{last}, {last} = {last}] FROM 'a/b'")
+}
+
+#[test]
+fn the_depth_of_values_is_bounded_however_it_is_made() {
+    let payload = r#"{"o":{},"l":[1]}"#;
+    for (open, close) in [
+        ("[", "]"),
+        ("{'a': ", "}"),
+        ("(SELECT ", " AS a.b.c FROM @o)"),
+        ("(SELECT VALUE ", " FROM @l)"),
+        ("concat([], [", "])"),
+    ] {
+        let sql = wrapping(open, close, 25, VARIABLES_MAX - 3);
+        assert_eq!(
+            evaluate(&sql, payload),
+            Err(EvaluationError::TooDeep),
+            "{open}"
+        );
+    }
+    let sql = wrapping("[", "]", 31, 4);
+    let Ok(Outcome::Matched(value)) = evaluate(&sql, payload) else {
+        panic!("125 levels are allowed");
+    };
+    assert!(value.clone().to_json().ends_with(",true]"));
+    assert!(value.to_item().is_err());
+}
+
 #[test]
 fn rendered_texts_are_bounded() {
     let payload = format!(r#"{{"s":"{}"}}"#, "a".repeat(200_000));
