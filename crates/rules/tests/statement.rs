@@ -598,6 +598,51 @@ proptest! {
     }
 
     #[test]
+    fn times_come_back_as_they_went(
+        milliseconds in -2_208_988_800_000i64..4_102_444_800_000,
+        zone in prop::sample::select(vec!["UTC", "America/Denver", "Europe/Zurich", "Asia/Kolkata", "-03:30"]),
+    ) {
+        let sql = "SELECT VALUE time_to_epoch(parse_time('EEE yyyy-MM-dd HH:mm:ss.SSS ZZ', t, z), 'EEE yyyy-MM-dd HH:mm:ss.SSS xxx') FROM 'a/b'";
+        let payload = format!(r#"{{"t":{milliseconds},"z":"{zone}"}}"#);
+        // Before zones had whole minutes, an offset that is written without seconds loses them.
+        let lost = match evaluate(sql, &payload) {
+            Ok(Outcome::Matched(Value::Int(back))) => back.to_i128().expect("whole") - i128::from(milliseconds),
+            other => panic!("{other:?}"),
+        };
+        prop_assert!(lost.abs() < 60_000 && (lost == 0 || milliseconds < 0), "off by {lost}");
+    }
+
+    #[test]
+    fn no_pattern_or_text_makes_times_panic(
+        pattern in "[GCYxweEyuDMLdaKhHkmsSnzZVOX'\\[\\]:. -]{0,12}",
+        text in "[0-9A-Za-z:+/. -]{0,20}",
+        number in any::<i64>(),
+    ) {
+        let payload = format!(
+            r#"{{"p":{},"t":{},"n":{number}}}"#,
+            Value::from(pattern).to_json(),
+            Value::from(text).to_json()
+        );
+        let sql = "SELECT [parse_time(p, n), parse_time(p, n, t), time_to_epoch(t, p)] AS x FROM 'a/b'";
+        prop_assert!(matches!(evaluate(sql, &payload), Ok(Outcome::Matched(_))));
+    }
+
+    #[test]
+    fn no_pattern_or_replacement_makes_regular_expressions_panic(
+        subject in "[ab€]{0,8}",
+        pattern in r"[ab€.*+?()|\\[\\]{}0-9^$]{0,8}",
+        replacement in r"[ab$\\{}0-9]{0,8}",
+    ) {
+        let json = |text: String| Value::from(text).to_json();
+        let payload = format!(
+            r#"{{"s":{},"p":{},"r":{}}}"#,
+            json(subject), json(pattern), json(replacement)
+        );
+        let sql = "SELECT [regexp_matches(s, p), regexp_substr(s, p), regexp_replace(s, p, r)] AS x FROM 'a/b'";
+        prop_assert!(matches!(evaluate(sql, &payload), Ok(Outcome::Matched(_))));
+    }
+
+    #[test]
     fn evaluating_and_explaining_agree(text in expression()) {
         let sql = format!("SELECT {text} AS x FROM 'a/b' WHERE isUndefined({text}) = false");
         let Ok(statement) = Statement::parse(&sql) else {
