@@ -1,0 +1,392 @@
+//! Statements parsed: SET, SELECT, FROM, WHERE. What stands in them as expressions is parsed in
+//! `parse_expression`.
+
+use crate::functions::Function;
+use crate::syntax_error::SyntaxError;
+use crate::token::{Token, TokenKind, next_token};
+use crate::topic::TopicFilter;
+use crate::tree::{Expression, Node, Select, SelectItem, Selected, Selection, Span};
+
+/// The most bytes of a statement or a template.
+pub const TEXT_LEN_MAX_BYTES: usize = 32 * 1024;
+/// How many expressions may stand within one another.
+pub const EXPRESSION_DEPTH_MAX: usize = 64;
+/// How many names an alias may join with points.
+pub const ALIAS_DEPTH_MAX: usize = 16;
+/// How many things one SELECT may list.
+pub const SELECT_ITEMS_MAX: usize = 500;
+/// How many variables SET may define.
+pub const VARIABLES_MAX: usize = 32;
+/// The most characters of a variable's name, as AWS IoT has it.
+pub const VARIABLE_NAME_CHARS_MAX: usize = 64;
+
+/// Words that are no field's name by themselves; behind a point or in back-quotes they are.
+const RESERVED: [&str; 17] = [
+    "AND", "AS", "CASE", "ELSE", "END", "FALSE", "FROM", "IN", "NOT", "NULL", "OR", "SELECT",
+    "SET", "THEN", "TRUE", "WHEN", "WHERE",
+];
+
+/// What a statement's text says.
+#[derive(Debug, Clone)]
+pub(crate) struct Parts {
+    pub(crate) variables: Vec<Variable>,
+    pub(crate) selection: Selection,
+    pub(crate) filter: TopicFilter,
+    pub(crate) filter_span: Span,
+    pub(crate) condition: Option<Expression>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Variable {
+    /// Without the `@`.
+    pub(crate) name: String,
+    pub(crate) expression: Expression,
+}
+
+pub(crate) struct Parser<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) token: Token<'a>,
+    /// Where the token before ends.
+    pub(crate) last_end: usize,
+    /// The names of the variables that are defined so far.
+    pub(crate) variables: Vec<String>,
+    /// How many expressions are being parsed within one another.
+    pub(crate) depth: usize,
+}
+
+impl<'a> Parser<'a> {
+    pub(crate) fn new(text: &'a str, start: usize, variables: Vec<String>) -> Self {
+        Self {
+            text,
+            token: next_token(text, start),
+            last_end: start,
+            variables,
+            depth: 0,
+        }
+    }
+
+    pub(crate) fn statement(mut self) -> Result<Parts, SyntaxError> {
+        let variables = self.set_clause()?;
+        self.expect_keyword("SELECT")?;
+        let selection = self.selection()?;
+        self.expect_keyword("FROM")?;
+        let filter_start = self.token.start;
+        let filter = self.filter()?;
+        let filter_span = Span {
+            start: filter_start,
+            end: self.last_end,
+        };
+        let condition = self.condition()?;
+        if self.token.is_sign(";") {
+            self.advance();
+        }
+        if self.token.kind != TokenKind::End {
+            let expected = if condition.is_some() {
+                "an operator or the end of the statement"
+            } else {
+                "WHERE or the end of the statement"
+            };
+            return Err(self.unexpected(expected));
+        }
+        Ok(Parts {
+            variables,
+            selection,
+            filter,
+            filter_span,
+            condition,
+        })
+    }
+
+    fn set_clause(&mut self) -> Result<Vec<Variable>, SyntaxError> {
+        let mut variables: Vec<Variable> = Vec::new();
+        if !self.accept_keyword("SET") {
+            return Ok(variables);
+        }
+        loop {
+            let token = self.token;
+            if token.kind != TokenKind::Variable {
+                return Err(self.unexpected("a variable such as @name"));
+            }
+            let name = &token.text[1..];
+            if name.chars().count() > VARIABLE_NAME_CHARS_MAX {
+                let expected = format!("a name of at most {VARIABLE_NAME_CHARS_MAX} characters");
+                return Err(self.unexpected(expected));
+            }
+            if self.variables.iter().any(|known| known == name) {
+                return Err(self.unexpected("a variable that has no value yet"));
+            }
+            if variables.len() == VARIABLES_MAX {
+                return Err(self.unexpected(format!("at most {VARIABLES_MAX} variables")));
+            }
+            self.advance();
+            self.expect_sign("=")?;
+            let expression = self.expression()?;
+            // A variable can be used once it is defined, not in its own definition.
+            self.variables.push(name.to_owned());
+            variables.push(Variable {
+                name: name.to_owned(),
+                expression,
+            });
+            if !self.accept_sign(",") {
+                return Ok(variables);
+            }
+        }
+    }
+
+    fn filter(&mut self) -> Result<TopicFilter, SyntaxError> {
+        let token = self.token;
+        if token.kind != TokenKind::Text {
+            return Err(self.unexpected("a topic filter in quotes"));
+        }
+        let filter = TopicFilter::parse(&token.unquoted()).map_err(|error| {
+            self.error_at(
+                token.start,
+                "a valid topic filter",
+                format!("{}: {error}", token.describe()),
+            )
+        })?;
+        self.advance();
+        Ok(filter)
+    }
+
+    fn condition(&mut self) -> Result<Option<Expression>, SyntaxError> {
+        if self.accept_keyword("WHERE") {
+            self.expression().map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// A SELECT within an expression, behind its keyword: from a value instead of a topic.
+    pub(crate) fn nested_select(&mut self) -> Result<Select, SyntaxError> {
+        let selection = self.selection()?;
+        self.expect_keyword("FROM")?;
+        let source = self.source()?;
+        let condition = self.condition()?;
+        Ok(Select {
+            selection,
+            source,
+            condition,
+        })
+    }
+
+    fn selection(&mut self) -> Result<Selection, SyntaxError> {
+        if self.token.is_keyword("VALUE") && self.value_is_keyword() {
+            self.advance();
+            let selected = self.selected()?;
+            if self.token.is_keyword("AS") || self.token.is_sign(",") {
+                return Err(self.unexpected("FROM: SELECT VALUE selects one thing, without a name"));
+            }
+            return Ok(Selection::Value(selected));
+        }
+        let mut items = Vec::new();
+        loop {
+            if items.len() == SELECT_ITEMS_MAX {
+                return Err(self.unexpected(format!("at most {SELECT_ITEMS_MAX} things to select")));
+            }
+            items.push(self.item()?);
+            if !self.accept_sign(",") {
+                break;
+            }
+        }
+        if !self.token.is_keyword("FROM") {
+            return Err(self.unexpected("an operator, AS, a comma or FROM"));
+        }
+        Ok(Selection::Items(items))
+    }
+
+    /// Whether VALUE, here, is the keyword and not a field of that name: an expression follows it.
+    fn value_is_keyword(&self) -> bool {
+        let next = self.peek();
+        match next.kind {
+            TokenKind::Text | TokenKind::Number | TokenKind::Variable | TokenKind::QuotedName => {
+                true
+            }
+            TokenKind::Word => {
+                !RESERVED.iter().any(|word| next.is_keyword(word))
+                    || ["CASE", "NOT", "NULL", "TRUE", "FALSE"]
+                        .iter()
+                        .any(|word| next.is_keyword(word))
+            }
+            TokenKind::Sign => match next.text {
+                "(" | "[" | "{" => true,
+                "*" => next_token(self.text, next.end()).is_keyword("FROM"),
+                // `VALUE -x` is a negative number, `value - x` and `value-x` are differences.
+                "-" => {
+                    next.start > self.token.end()
+                        && next_token(self.text, next.end()).start == next.end()
+                }
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    fn selected(&mut self) -> Result<Selected, SyntaxError> {
+        if self.accept_sign("*") {
+            return Ok(Selected::Everything);
+        }
+        let expression = self.expression()?;
+        let path = matches!(
+            expression.node,
+            Node::Field(_) | Node::Member(..) | Node::Index(..) | Node::Variable(_) | Node::Call(_)
+        );
+        if path && self.at_members() {
+            self.advance();
+            self.advance();
+            return Ok(Selected::Members(expression));
+        }
+        Ok(Selected::Expression(expression))
+    }
+
+    fn item(&mut self) -> Result<SelectItem, SyntaxError> {
+        let selected = self.selected()?;
+        let path = if self.accept_keyword("AS") {
+            self.alias()?
+        } else {
+            match &selected {
+                Selected::Everything | Selected::Members(_) => Vec::new(),
+                Selected::Expression(expression) => vec![self.default_name(expression)],
+            }
+        };
+        Ok(SelectItem { selected, path })
+    }
+
+    fn alias(&mut self) -> Result<Vec<String>, SyntaxError> {
+        let mut path = vec![self.alias_name()?];
+        while self.accept_sign(".") {
+            if path.len() == ALIAS_DEPTH_MAX {
+                return Err(self.unexpected(format!("at most {ALIAS_DEPTH_MAX} names in an alias")));
+            }
+            path.push(self.alias_name()?);
+        }
+        Ok(path)
+    }
+
+    fn alias_name(&mut self) -> Result<String, SyntaxError> {
+        let token = self.token;
+        let name = match token.kind {
+            TokenKind::Word => token.text.to_owned(),
+            TokenKind::Text | TokenKind::QuotedName => token.unquoted(),
+            _ => return Err(self.unexpected("a name")),
+        };
+        if name.is_empty() {
+            return Err(self.unexpected("a name that is not empty"));
+        }
+        self.advance();
+        Ok(name)
+    }
+
+    /// The name of what is selected without an alias: a field's or function's own, otherwise the text
+    /// itself.
+    fn default_name(&self, expression: &Expression) -> String {
+        match &expression.node {
+            Node::Field(name) | Node::Member(_, name) => name.clone(),
+            Node::Call(_) => next_token(self.text, expression.span.start).text.to_owned(),
+            _ => self.text[expression.span.start..expression.span.end].to_owned(),
+        }
+    }
+
+    /// Whether `.*` stands here: the members of what is before it, one by one.
+    pub(crate) fn at_members(&self) -> bool {
+        self.token.is_sign(".") && self.peek().is_sign("*")
+    }
+
+    pub(crate) fn is_reserved(token: &Token<'_>) -> bool {
+        RESERVED.iter().any(|word| token.is_keyword(word))
+    }
+
+    pub(crate) fn advance(&mut self) {
+        self.last_end = self.token.end();
+        self.token = next_token(self.text, self.last_end);
+    }
+
+    pub(crate) fn peek(&self) -> Token<'a> {
+        next_token(self.text, self.token.end())
+    }
+
+    pub(crate) fn accept_sign(&mut self, sign: &str) -> bool {
+        let accepted = self.token.is_sign(sign);
+        if accepted {
+            self.advance();
+        }
+        accepted
+    }
+
+    pub(crate) fn accept_keyword(&mut self, keyword: &str) -> bool {
+        let accepted = self.token.is_keyword(keyword);
+        if accepted {
+            self.advance();
+        }
+        accepted
+    }
+
+    pub(crate) fn expect_sign(&mut self, sign: &str) -> Result<(), SyntaxError> {
+        if self.accept_sign(sign) {
+            Ok(())
+        } else {
+            Err(self.unexpected(format!("`{sign}`")))
+        }
+    }
+
+    pub(crate) fn expect_keyword(&mut self, keyword: &str) -> Result<(), SyntaxError> {
+        if self.accept_keyword(keyword) {
+            Ok(())
+        } else {
+            Err(self.unexpected(keyword))
+        }
+    }
+
+    pub(crate) fn unexpected(&self, expected: impl Into<String>) -> SyntaxError {
+        let found = self.token.describe();
+        self.error_at(self.token.start, expected, found)
+    }
+
+    pub(crate) fn error_at(
+        &self,
+        offset: usize,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+    ) -> SyntaxError {
+        SyntaxError::new(self.text, offset, expected, found)
+    }
+
+    /// An expression from `start` to the end of the last token.
+    pub(crate) fn node(
+        &self,
+        start: usize,
+        depth: usize,
+        node: Node,
+    ) -> Result<Expression, SyntaxError> {
+        // Operators in a row make a deep tree without recursion in the parser.
+        if depth > EXPRESSION_DEPTH_MAX {
+            return Err(self.too_deep(start));
+        }
+        Ok(Expression {
+            span: Span {
+                start,
+                end: self.last_end,
+            },
+            depth,
+            node,
+        })
+    }
+
+    pub(crate) fn too_deep(&self, start: usize) -> SyntaxError {
+        self.error_at(
+            start,
+            format!("at most {EXPRESSION_DEPTH_MAX} expressions within one another"),
+            "more",
+        )
+    }
+
+    /// The function that a call names.
+    pub(crate) fn function(&self, token: &Token<'_>) -> Result<Function, SyntaxError> {
+        let name = token.text.to_ascii_lowercase();
+        if let Some(function) = Function::by_name(&name) {
+            return Ok(function);
+        }
+        let expected = Function::refusal(&name).unwrap_or("a function of AWS IoT SQL");
+        Err(self.error_at(token.start, expected, format!("`{}`", token.text)))
+    }
+}

@@ -1,0 +1,162 @@
+//! What SELECT makes of what it looks at: one value, or an object put together from a list.
+
+use std::borrow::Cow;
+
+use crate::evaluate::{Context, EvaluationError, Scope, whole};
+use crate::object::Object;
+use crate::tree::{Expression, SelectItem, Selected, Selection};
+use crate::value::Value;
+
+pub(crate) fn select(
+    selection: &Selection,
+    scope: Scope<'_>,
+    context: &mut Context<'_>,
+) -> Result<Value, EvaluationError> {
+    match selection {
+        Selection::Value(selected) => one(selected, scope, context),
+        Selection::Items(items) => match &items[..] {
+            // By itself, `*` is the payload, whatever it is: raw bytes too.
+            [
+                SelectItem {
+                    selected: selected @ Selected::Everything,
+                    path,
+                },
+            ] if path.is_empty() => one(selected, scope, context),
+            _ => {
+                let object = object(items, scope, context)?;
+                context.made(Value::Object(object))
+            }
+        },
+    }
+}
+
+fn one(
+    selected: &Selected,
+    scope: Scope<'_>,
+    context: &mut Context<'_>,
+) -> Result<Value, EvaluationError> {
+    let value = match selected {
+        Selected::Everything => whole(scope),
+        Selected::Members(expression) => {
+            let value = context.evaluate(expression, scope)?;
+            if members(&value, expression, context).is_none() {
+                return Ok(Value::Undefined);
+            }
+            value
+        }
+        Selected::Expression(expression) => context.evaluate(expression, scope)?,
+    };
+    context.own(value)
+}
+
+/// The object that a list of things to select makes, in the order of the list.
+///
+/// DIFFERENCE: a name that is given with AS belongs to the statement. What the payload has under it
+/// is dropped, wherever `*` stands and even where the value is Undefined: a device cannot pass off a
+/// `thing_name` of its own.
+fn object(
+    items: &[SelectItem],
+    scope: Scope<'_>,
+    context: &mut Context<'_>,
+) -> Result<Object, EvaluationError> {
+    let mut object = Object::new();
+    let mut named: Vec<(&[String], Value)> = Vec::with_capacity(items.len());
+    for item in items {
+        let value = match &item.selected {
+            Selected::Everything if item.path.is_empty() => {
+                merge(&mut object, everything(scope)?, context)?;
+                continue;
+            }
+            Selected::Members(expression) if item.path.is_empty() => {
+                let value = context.evaluate(expression, scope)?;
+                if let Some(members) = members(&value, expression, context) {
+                    merge(&mut object, members, context)?;
+                }
+                continue;
+            }
+            Selected::Everything => context.own(Cow::Borrowed(json_whole(scope)?))?,
+            selected => one(selected, scope, context)?,
+        };
+        // The name gets its place in the order now, its value when everything else is there.
+        if !value.is_undefined() && !object.contains(&item.path[0]) {
+            object.insert(item.path[0].clone(), Value::Undefined);
+        }
+        named.push((&item.path, value));
+    }
+    for (path, value) in named {
+        put(&mut object, path, value);
+    }
+    Ok(object)
+}
+
+fn merge(
+    object: &mut Object,
+    members: &Object,
+    context: &mut Context<'_>,
+) -> Result<(), EvaluationError> {
+    for (name, value) in members.iter() {
+        context.spend_bytes(name.len() + value.weight())?;
+        object.insert(name, value.clone());
+    }
+    Ok(())
+}
+
+/// What `.*` names: the members of an object, and nothing of anything else.
+fn members<'v>(
+    value: &'v Value,
+    expression: &Expression,
+    context: &mut Context<'_>,
+) -> Option<&'v Object> {
+    let object = value.as_object();
+    if object.is_none() && !value.is_undefined() {
+        let kind = value.kind();
+        context.note(expression.span, || format!("{kind} has no members").into());
+    }
+    object
+}
+
+fn everything<'v>(scope: Scope<'v>) -> Result<&'v Object, EvaluationError> {
+    match json_whole(scope)? {
+        Value::Object(object) => Ok(object),
+        other => Err(EvaluationError::NotAnObject(other.kind())),
+    }
+}
+
+fn json_whole<'v>(scope: Scope<'v>) -> Result<&'v Value, EvaluationError> {
+    match scope.current {
+        Some(current) => Ok(current),
+        None => scope
+            .message
+            .payload
+            .json()
+            .map_err(|error| EvaluationError::NotJson {
+                name: "*".to_owned(),
+                source: error.clone(),
+            }),
+    }
+}
+
+/// Puts a value under a dotted name; Undefined takes away what is there. What stands in the way and
+/// is no object gives way.
+fn put(object: &mut Object, path: &[String], value: Value) {
+    let Some((name, rest)) = path.split_first() else {
+        return;
+    };
+    if rest.is_empty() {
+        if value.is_undefined() {
+            object.remove(name);
+        } else {
+            object.insert(name.as_str(), value);
+        }
+        return;
+    }
+    if !matches!(object.get(name), Some(Value::Object(_))) {
+        if value.is_undefined() {
+            return;
+        }
+        object.insert(name.as_str(), Value::Object(Object::new()));
+    }
+    if let Some(Value::Object(inner)) = object.get_mut(name) {
+        put(inner, rest, value);
+    }
+}
