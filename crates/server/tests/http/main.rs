@@ -7,5 +7,7 @@ mod expo;
 mod jwks;
 mod push;
 mod records;
+mod rules;
 mod sensors;
 mod support;
+mod telemetry;
