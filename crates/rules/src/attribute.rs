@@ -4,6 +4,7 @@ use homeport_item::item::ItemError;
 use homeport_item::value::DEPTH_MAX;
 use homeport_item::{Item, Map, NumberError, Value as AttributeValue};
 
+use crate::object::Object;
 use crate::value::{Kind, Value};
 
 /// Why a value cannot be stored, and which part of it.
@@ -35,10 +36,7 @@ impl Value {
         let Self::Object(object) = self else {
             return Err(AttributeError::NotAnObject(self.kind()));
         };
-        let mut map = Map::new();
-        for (name, value) in object.iter().filter(|(_, value)| !value.is_undefined()) {
-            map.insert(name.to_owned(), convert(value, name, 0)?);
-        }
+        let map = members(object, 0).map_err(Refusal::named)?;
         let item = Item::from(map);
         item.check()?;
         Ok(item)
@@ -52,26 +50,49 @@ impl Value {
         if self.is_undefined() {
             return Err(AttributeError::Undefined);
         }
-        convert(self, "", 0)
+        convert(self, 0).map_err(Refusal::named)
     }
 }
 
-fn convert(value: &Value, path: &str, depth: usize) -> Result<AttributeValue, AttributeError> {
+/// What cannot be stored. Its path is put together on the way out, so that it costs nothing where
+/// all is well.
+struct Refusal {
+    /// The names and indices around the value, from the innermost.
+    path: Vec<String>,
+    /// None where it nests too deep.
+    number: Option<NumberError>,
+}
+
+impl Refusal {
+    fn within(mut self, segment: String) -> Self {
+        self.path.push(segment);
+        self
+    }
+
+    fn named(self) -> AttributeError {
+        let path: String = self.path.into_iter().rev().collect();
+        let path = path.trim_start_matches('.').to_owned();
+        match self.number {
+            Some(source) => AttributeError::Number { path, source },
+            None => AttributeError::TooDeep { path },
+        }
+    }
+}
+
+fn convert(value: &Value, depth: usize) -> Result<AttributeValue, Refusal> {
+    let refuse = |number| Refusal {
+        path: Vec::new(),
+        number,
+    };
     if depth > DEPTH_MAX {
-        let path = path.to_owned();
-        return Err(AttributeError::TooDeep { path });
+        return Err(refuse(None));
     }
     Ok(match value {
         Value::Undefined | Value::Null => AttributeValue::Null,
         Value::Boolean(value) => AttributeValue::Bool(*value),
         Value::Int(number) | Value::Decimal(number) => {
-            let number = (*number)
-                .try_into()
-                .map_err(|source| AttributeError::Number {
-                    path: path.to_owned(),
-                    source,
-                })?;
-            AttributeValue::N(number)
+            let number = (*number).try_into();
+            AttributeValue::N(number.map_err(|error| refuse(Some(error)))?)
         }
         Value::String(text) => AttributeValue::S(text.clone()),
         Value::Bytes(bytes) => AttributeValue::B(bytes.clone()),
@@ -80,18 +101,26 @@ fn convert(value: &Value, path: &str, depth: usize) -> Result<AttributeValue, At
                 .iter()
                 .filter(|element| !element.is_undefined())
                 .enumerate()
-                .map(|(index, element)| convert(element, &format!("{path}[{index}]"), depth + 1))
+                .map(|(index, element)| {
+                    convert(element, depth + 1)
+                        .map_err(|refusal| refusal.within(format!("[{index}]")))
+                })
                 .collect::<Result<_, _>>()?,
         ),
-        Value::Object(object) => {
-            let mut map = Map::new();
-            for (name, value) in object.iter().filter(|(_, value)| !value.is_undefined()) {
-                let path = format!("{path}.{name}");
-                map.insert(name.to_owned(), convert(value, &path, depth + 1)?);
-            }
-            AttributeValue::M(map)
-        }
+        Value::Object(object) => AttributeValue::M(members(object, depth + 1)?),
     })
+}
+
+fn members(object: &Object, depth: usize) -> Result<Map, Refusal> {
+    object
+        .iter()
+        .filter(|(_, value)| !value.is_undefined())
+        .map(|(name, value)| {
+            let value =
+                convert(value, depth).map_err(|refusal| refusal.within(format!(".{name}")))?;
+            Ok((name.to_owned(), value))
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -16,6 +16,9 @@ use crate::value::{Kind, Value};
 /// statement with SELECTs within SELECTs could otherwise keep a processor busy with one payload.
 pub const WORK_MAX: u64 = 500_000;
 const BYTES_PER_UNIT: usize = 64;
+/// How deep arrays and objects may nest in what a statement makes. Variables that wrap one another
+/// would otherwise make values that no stack can follow.
+pub const VALUE_DEPTH_MAX: usize = 128;
 /// How many reasons an explanation gives at most.
 pub const NOTES_MAX: usize = 100;
 
@@ -30,6 +33,8 @@ pub enum EvaluationError {
     },
     #[error("the payload is {0}, and only an object can be selected with `*` beside other things")]
     NotAnObject(Kind),
+    #[error("a value nests deeper than {VALUE_DEPTH_MAX} arrays and objects")]
+    TooDeep,
     #[error("the evaluation takes more work than is allowed ({WORK_MAX} units)")]
     TooMuchWork,
 }
@@ -113,6 +118,14 @@ impl<'r> Context<'r> {
         Ok(value.into_owned())
     }
 
+    /// The value, which has just been put together, where it is not too deep to be followed.
+    pub(crate) fn made(&self, value: Value) -> Result<Value, EvaluationError> {
+        if value.depth() > VALUE_DEPTH_MAX {
+            return Err(EvaluationError::TooDeep);
+        }
+        Ok(value)
+    }
+
     pub(crate) fn note(&mut self, span: Span, reason: impl FnOnce() -> Cow<'static, str>) {
         if let Some(reasons) = &mut self.reasons
             && reasons.len() < NOTES_MAX
@@ -176,7 +189,7 @@ impl<'r> Context<'r> {
                         array.push(self.own(element)?);
                     }
                 }
-                Ok(Cow::Owned(Value::Array(array)))
+                self.made(Value::Array(array)).map(Cow::Owned)
             }
             Node::Object(members) => {
                 let mut object = Object::new();
@@ -186,7 +199,7 @@ impl<'r> Context<'r> {
                         object.insert(name.clone(), self.own(value)?);
                     }
                 }
-                Ok(Cow::Owned(Value::Object(object)))
+                self.made(Value::Object(object)).map(Cow::Owned)
             }
             Node::Negative(operand) => {
                 let operand = self.evaluate(operand, scope)?;
@@ -403,7 +416,7 @@ impl<'r> Context<'r> {
                     let result = self.selected(select, element, scope)?;
                     results.extend(result.filter(|result| !result.is_undefined()));
                 }
-                Ok(Value::Array(results))
+                self.made(Value::Array(results))
             }
             Value::Object(_) => {
                 let result = self.selected(select, &source, scope)?;
@@ -456,13 +469,14 @@ pub(crate) fn whole(scope: Scope<'_>) -> Cow<'_, Value> {
 }
 
 pub(crate) fn logic(operator: Logic, left: &Value, right: &Value) -> Result<Value, Fault> {
-    let (Some(left_truth), Some(right_truth)) = (to_boolean(left), to_boolean(right)) else {
-        return Err(format!("AND or OR of {} and {}", left.kind(), right.kind()).into());
-    };
-    Ok(Value::Boolean(match operator {
-        Logic::And => left_truth && right_truth,
-        Logic::Or => left_truth || right_truth,
-    }))
+    // One false side settles AND and one true side settles OR, whatever the other is: rules say
+    // `isUndefined(x) OR x > 5`.
+    let settles = operator == Logic::Or;
+    match (to_boolean(left), to_boolean(right)) {
+        (Some(truth), _) | (_, Some(truth)) if truth == settles => Ok(Value::Boolean(settles)),
+        (Some(_), Some(_)) => Ok(Value::Boolean(!settles)),
+        _ => Err(format!("AND or OR of {} and {}", left.kind(), right.kind()).into()),
+    }
 }
 
 /// A value as a reason shows it: JSON, cut where it is long.

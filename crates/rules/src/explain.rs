@@ -16,7 +16,7 @@ use crate::value::Value;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
     pub outcome: Result<Outcome, EvaluationError>,
-    /// Why the statement was not for this message: the part of WHERE that does not hold, or the topic.
+    /// Why the rule does not fire: the part of WHERE that does not hold, or FROM.
     pub unmet: Option<Note>,
     /// Why parts of the statement are Undefined, in the order in which they were evaluated; at most
     /// [`crate::NOTES_MAX`].
@@ -65,17 +65,12 @@ fn run(
     context: &mut Context<'_>,
     unmet: &mut Option<Note>,
 ) -> Result<Outcome, EvaluationError> {
-    let filter = statement.filter();
-    if !filter.matches(message.topic) {
-        let start = statement.text().len();
-        *unmet = Some(Note {
-            start,
-            end: start,
-            line: Place::of(statement.text(), start).line,
-            column: Place::of(statement.text(), start).column,
-            text: String::new(),
-            reason: format!("the topic is not one that FROM '{filter}' names"),
-        });
+    if !statement.filter().matches(message.topic) {
+        let reason = Reason {
+            span: statement.parts.filter_span,
+            text: format!("the topic is {}", message.topic).into(),
+        };
+        *unmet = Some(note(statement.text(), reason));
         return Ok(Outcome::NotMatched);
     }
     let variables = statement.variables(message, context)?;

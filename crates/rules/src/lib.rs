@@ -49,7 +49,7 @@ mod wide;
 
 pub use attribute::AttributeError;
 pub use decimal::{Decimal, DecimalError};
-pub use evaluate::{EvaluationError, NOTES_MAX, WORK_MAX};
+pub use evaluate::{EvaluationError, NOTES_MAX, VALUE_DEPTH_MAX, WORK_MAX};
 pub use explain::{Explanation, Note};
 pub use json::{JSON_DEPTH_MAX, JsonError, JsonProblem};
 pub use message::{Message, Payload, Properties, Randomness};

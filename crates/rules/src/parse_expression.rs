@@ -172,7 +172,10 @@ impl Parser<'_> {
         let start = self.token.start;
         let mut operand = self.primary()?;
         loop {
-            if self.accept_sign(".") {
+            if self.at_members() {
+                // Only SELECT knows what to do with it.
+                return Ok(operand);
+            } else if self.accept_sign(".") {
                 for name in self.member_names()? {
                     let depth = operand.depth + 1;
                     operand = self.node(start, depth, Node::Member(Box::new(operand), name))?;
@@ -218,7 +221,14 @@ impl Parser<'_> {
                     self.error_at(start, "a number that can be held", error.to_string())
                 })?;
                 self.advance();
-                self.node(start, 1, Node::Literal(Value::number(number)))
+                // DIFFERENCE: AWS IoT takes 2.0 for an Int. Whoever writes the point into a statement
+                // wants a division by it to have decimals.
+                let value = if token.text.contains('.') {
+                    Value::Decimal(number)
+                } else {
+                    Value::number(number)
+                };
+                self.node(start, 1, Node::Literal(value))
             }
             TokenKind::Variable => {
                 let name = &token.text[1..];
@@ -557,7 +567,7 @@ fn depth_of(expressions: &[Expression]) -> usize {
 fn depth_of_select(select: &Select) -> usize {
     let selected = |selected: &Selected| match selected {
         Selected::Everything => 0,
-        Selected::Expression(expression) => expression.depth,
+        Selected::Members(expression) | Selected::Expression(expression) => expression.depth,
     };
     let selection = match &select.selection {
         Selection::Value(value) => selected(value),

@@ -32,6 +32,7 @@ pub(crate) struct Parts {
     pub(crate) variables: Vec<Variable>,
     pub(crate) selection: Selection,
     pub(crate) filter: TopicFilter,
+    pub(crate) filter_span: Span,
     pub(crate) condition: Option<Expression>,
 }
 
@@ -69,7 +70,12 @@ impl<'a> Parser<'a> {
         self.expect_keyword("SELECT")?;
         let selection = self.selection()?;
         self.expect_keyword("FROM")?;
+        let filter_start = self.token.start;
         let filter = self.filter()?;
+        let filter_span = Span {
+            start: filter_start,
+            end: self.last_end,
+        };
         let condition = self.condition()?;
         if self.token.is_sign(";") {
             self.advance();
@@ -86,6 +92,7 @@ impl<'a> Parser<'a> {
             variables,
             selection,
             filter,
+            filter_span,
             condition,
         })
     }
@@ -217,10 +224,19 @@ impl<'a> Parser<'a> {
 
     fn selected(&mut self) -> Result<Selected, SyntaxError> {
         if self.accept_sign("*") {
-            Ok(Selected::Everything)
-        } else {
-            self.expression().map(Selected::Expression)
+            return Ok(Selected::Everything);
         }
+        let expression = self.expression()?;
+        let path = matches!(
+            expression.node,
+            Node::Field(_) | Node::Member(..) | Node::Index(..) | Node::Variable(_) | Node::Call(_)
+        );
+        if path && self.at_members() {
+            self.advance();
+            self.advance();
+            return Ok(Selected::Members(expression));
+        }
+        Ok(Selected::Expression(expression))
     }
 
     fn item(&mut self) -> Result<SelectItem, SyntaxError> {
@@ -229,7 +245,7 @@ impl<'a> Parser<'a> {
             self.alias()?
         } else {
             match &selected {
-                Selected::Everything => Vec::new(),
+                Selected::Everything | Selected::Members(_) => Vec::new(),
                 Selected::Expression(expression) => vec![self.default_name(expression)],
             }
         };
@@ -261,12 +277,19 @@ impl<'a> Parser<'a> {
         Ok(name)
     }
 
-    /// The name of what is selected without an alias: a field's own, otherwise the text itself.
+    /// The name of what is selected without an alias: a field's or function's own, otherwise the text
+    /// itself.
     fn default_name(&self, expression: &Expression) -> String {
         match &expression.node {
             Node::Field(name) | Node::Member(_, name) => name.clone(),
+            Node::Call(_) => next_token(self.text, expression.span.start).text.to_owned(),
             _ => self.text[expression.span.start..expression.span.end].to_owned(),
         }
+    }
+
+    /// Whether `.*` stands here: the members of what is before it, one by one.
+    pub(crate) fn at_members(&self) -> bool {
+        self.token.is_sign(".") && self.peek().is_sign("*")
     }
 
     pub(crate) fn is_reserved(token: &Token<'_>) -> bool {

@@ -1,8 +1,10 @@
 //! What SELECT makes of what it looks at: one value, or an object put together from a list.
 
+use std::borrow::Cow;
+
 use crate::evaluate::{Context, EvaluationError, Scope, whole};
 use crate::object::Object;
-use crate::tree::{SelectItem, Selected, Selection};
+use crate::tree::{Expression, SelectItem, Selected, Selection};
 use crate::value::Value;
 
 pub(crate) fn select(
@@ -14,8 +16,16 @@ pub(crate) fn select(
         Selection::Value(selected) => one(selected, scope, context),
         Selection::Items(items) => match &items[..] {
             // By itself, `*` is the payload, whatever it is: raw bytes too.
-            [item] if item.path.is_empty() => one(&item.selected, scope, context),
-            _ => object(items, scope, context).map(Value::Object),
+            [
+                SelectItem {
+                    selected: selected @ Selected::Everything,
+                    path,
+                },
+            ] if path.is_empty() => one(selected, scope, context),
+            _ => {
+                let object = object(items, scope, context)?;
+                context.made(Value::Object(object))
+            }
         },
     }
 }
@@ -27,6 +37,13 @@ fn one(
 ) -> Result<Value, EvaluationError> {
     let value = match selected {
         Selected::Everything => whole(scope),
+        Selected::Members(expression) => {
+            let value = context.evaluate(expression, scope)?;
+            if members(&value, expression, context).is_none() {
+                return Ok(Value::Undefined);
+            }
+            value
+        }
         Selected::Expression(expression) => context.evaluate(expression, scope)?,
     };
     context.own(value)
@@ -45,20 +62,20 @@ fn object(
     let mut object = Object::new();
     let mut named: Vec<(&[String], Value)> = Vec::with_capacity(items.len());
     for item in items {
-        if item.path.is_empty() {
-            let everything = everything(scope)?;
-            for (name, value) in everything.iter() {
-                context.spend_bytes(name.len() + value.weight())?;
-                object.insert(name, value.clone());
-            }
-            continue;
-        }
         let value = match &item.selected {
-            Selected::Everything => json_whole(scope)?.clone(),
-            Selected::Expression(expression) => {
-                let value = context.evaluate(expression, scope)?;
-                context.own(value)?
+            Selected::Everything if item.path.is_empty() => {
+                merge(&mut object, everything(scope)?, context)?;
+                continue;
             }
+            Selected::Members(expression) if item.path.is_empty() => {
+                let value = context.evaluate(expression, scope)?;
+                if let Some(members) = members(&value, expression, context) {
+                    merge(&mut object, members, context)?;
+                }
+                continue;
+            }
+            Selected::Everything => context.own(Cow::Borrowed(json_whole(scope)?))?,
+            selected => one(selected, scope, context)?,
         };
         // The name gets its place in the order now, its value when everything else is there.
         if !value.is_undefined() && !object.contains(&item.path[0]) {
@@ -70,6 +87,32 @@ fn object(
         put(&mut object, path, value);
     }
     Ok(object)
+}
+
+fn merge(
+    object: &mut Object,
+    members: &Object,
+    context: &mut Context<'_>,
+) -> Result<(), EvaluationError> {
+    for (name, value) in members.iter() {
+        context.spend_bytes(name.len() + value.weight())?;
+        object.insert(name, value.clone());
+    }
+    Ok(())
+}
+
+/// What `.*` names: the members of an object, and nothing of anything else.
+fn members<'v>(
+    value: &'v Value,
+    expression: &Expression,
+    context: &mut Context<'_>,
+) -> Option<&'v Object> {
+    let object = value.as_object();
+    if object.is_none() && !value.is_undefined() {
+        let kind = value.kind();
+        context.note(expression.span, || format!("{kind} has no members").into());
+    }
+    object
 }
 
 fn everything<'v>(scope: Scope<'v>) -> Result<&'v Object, EvaluationError> {

@@ -115,7 +115,10 @@ pub(crate) enum Selection {
 
 #[derive(Debug, Clone)]
 pub(crate) enum Selected {
+    /// `*`
     Everything,
+    /// `path.*`
+    Members(Expression),
     Expression(Expression),
 }
 

@@ -137,6 +137,18 @@ impl Value {
         }
     }
 
+    /// How many arrays and objects stand around the innermost value.
+    pub(crate) fn depth(&self) -> usize {
+        match self {
+            Self::Array(elements) => 1 + elements.iter().map(Self::depth).max().unwrap_or(0),
+            Self::Object(object) => {
+                let members = object.iter().map(|(_, value)| value.depth());
+                1 + members.max().unwrap_or(0)
+            }
+            _ => 0,
+        }
+    }
+
     /// How many bytes the value takes, roughly: texts and names, and a word for everything else.
     /// Limits on work are counted in it.
     pub(crate) fn weight(&self) -> usize {

@@ -31,6 +31,9 @@ macro_rules! functions {
         }
 
         impl Function {
+            #[cfg(test)]
+            const ALL: &[Self] = &[$(Self::$function),*];
+
             /// The function of this name, which is given in lower case.
             pub(crate) fn by_name(name: &str) -> Option<Self> {
                 match name {
@@ -238,5 +241,22 @@ pub(crate) fn call(
         | F::Timestamp
         | F::Topic
         | F::TraceId => message::call(function, arguments, scope.message, context),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_lists_every_function() {
+        let reference = include_str!("../../../../docs/iot-sql.md");
+        for function in Function::ALL {
+            let name = function.name();
+            assert_eq!(Function::by_name(name), Some(*function));
+            let listed = reference.contains(&format!("`{name}`"))
+                || reference.contains(&format!("`{name}("));
+            assert!(listed, "docs/iot-sql.md does not list {name}");
+        }
     }
 }

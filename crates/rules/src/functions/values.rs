@@ -35,7 +35,7 @@ pub(super) fn concat(
                 other => joined.push(other.clone()),
             }
         }
-        return Ok(Value::Array(joined));
+        return Ok(context.made(Value::Array(joined))?);
     }
     if !has(Kind::String) {
         return Err("none of the arguments is a text or an array".into());
@@ -120,5 +120,5 @@ pub(super) fn transform(
         }
         transformed.push(object);
     }
-    Ok(Value::Array(transformed))
+    Ok(context.made(Value::Array(transformed))?)
 }
