@@ -72,6 +72,12 @@ class Server:
         with urllib.request.urlopen(request, timeout=COMMAND_SECS_MAX) as response:
             return json.load(response)
 
+    def call_for_nothing(self, method, path):
+        """Asks for something, as the operator, whose answer has no body."""
+        headers = {"Authorization": f"Bearer {self.admin_token}"}
+        request = urllib.request.Request(self.url + path, headers=headers, method=method)
+        urllib.request.urlopen(request, timeout=COMMAND_SECS_MAX).close()
+
     def make_key(self):
         return self.as_operator("POST", "/v1/api-keys", {"description": "tests"})["api_key"]
 

@@ -20,7 +20,7 @@ SECS_MAX = 900
 DEVICE = "AA:BB:CC:DD:EE:FF"
 CHARGER = "b319d001-6b08-4d88-b4ca-4d2d98a6d43c"
 # The routes of systems that have keys of their own; all others are tried with a key of the sensors.
-ROUTES = {"chargers": "^/v1/chargers", "records": "^/v1/(groups|ids)"}
+ROUTES = {"chargers": "^/v1/chargers", "records": "^/v1/(groups|ids)", "telemetry": "^/v1/telemetry"}
 
 
 def store_one_reading(server, key):

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use homeport_systems::ids::UuidV4;
+use homeport_systems::rules::RuleName;
 
-use crate::config::{Everything, Flags, OnDirectory, OnKeys, OnStore, Url};
+use crate::config::{Everything, Flags, OnDirectory, OnKeys, OnRules, OnStore, Url};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -45,6 +46,131 @@ pub(crate) enum Command {
     /// Look after the devices of push in a store that is not being served, or in Amazon DynamoDB
     #[command(subcommand)]
     Push(PushCommand),
+    /// Look after rules, try a statement, run a rule over stored history
+    #[command(subcommand)]
+    Rules(RulesCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RulesCommand {
+    /// List rules by name
+    List(RulesPlace),
+    /// Print a rule as JSON
+    Show(NamedRule),
+    /// Make a rule of a file with AWS IoT's TopicRulePayload as JSON
+    Create(CreateRuleArguments),
+    /// Switch a rule on
+    Enable(NamedRule),
+    /// Switch a rule off
+    Disable(NamedRule),
+    /// Delete a rule; its versions stay readable
+    Delete(NamedRule),
+    /// Try a statement on a message and print the result with the reason for all that is Undefined;
+    /// fails when the statement does not select the message
+    Test(TestRuleArguments),
+    /// Run a rule over the stored messages of a thing and print how what it would write differs from
+    /// what is there; writes nothing
+    Replay(ReplayArguments),
+}
+
+/// Where the rules are.
+#[derive(Debug, Args)]
+pub(crate) struct RulesPlace {
+    #[command(flatten)]
+    pub(crate) flags: Flags<OnRules>,
+
+    /// Ask the server at this address instead of opening the store; it needs the admin token
+    #[arg(long, value_name = "URL", help_heading = "Where")]
+    pub(crate) url: Option<Url>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NamedRule {
+    #[command(flatten)]
+    pub(crate) place: RulesPlace,
+
+    /// The rule's name
+    pub(crate) name: RuleName,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CreateRuleArguments {
+    #[command(flatten)]
+    pub(crate) place: RulesPlace,
+
+    /// The name that it is to have
+    pub(crate) name: RuleName,
+
+    /// The file with the rule
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TestRuleArguments {
+    /// The statement
+    #[arg(
+        long,
+        value_name = "STATEMENT",
+        conflicts_with = "sql_file",
+        required_unless_present = "sql_file"
+    )]
+    pub(crate) sql: Option<String>,
+
+    /// A file with the statement
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sql_file: Option<PathBuf>,
+
+    /// The topic of the message
+    #[arg(long)]
+    pub(crate) topic: String,
+
+    /// The message; an empty object unless given
+    #[arg(long, conflicts_with = "payload_file")]
+    pub(crate) payload: Option<String>,
+
+    /// A file with the message
+    #[arg(long, value_name = "FILE")]
+    pub(crate) payload_file: Option<PathBuf>,
+
+    /// What clientid() answers
+    #[arg(long, value_name = "ID")]
+    pub(crate) client_id: Option<String>,
+
+    /// What timestamp() answers, in milliseconds since 1970; now unless given
+    #[arg(long, value_name = "MILLISECONDS", allow_negative_numbers = true)]
+    pub(crate) timestamp: Option<i64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArguments {
+    #[command(flatten)]
+    pub(crate) place: ReplayPlace,
+
+    /// The rule's name
+    pub(crate) name: RuleName,
+
+    /// Run the rule of this file instead of the one of the store
+    #[arg(long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// The thing whose messages it runs over
+    #[arg(long)]
+    pub(crate) thing: homeport_systems::telemetry::ThingName,
+
+    /// The oldest message, in milliseconds since 1970
+    #[arg(long, value_name = "MILLISECONDS")]
+    pub(crate) from: Option<i64>,
+
+    /// The newest message, in milliseconds since 1970
+    #[arg(long, value_name = "MILLISECONDS")]
+    pub(crate) to: Option<i64>,
+}
+
+/// Where history is: in the store itself.
+#[derive(Debug, Args)]
+pub(crate) struct ReplayPlace {
+    #[command(flatten)]
+    pub(crate) flags: Flags<OnRules>,
 }
 
 #[derive(Debug, Subcommand)]

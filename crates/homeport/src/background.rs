@@ -1,17 +1,20 @@
-//! Work that goes on beside requests: the record store's, push's, and reactions on changes.
+//! Work that goes on beside requests: the record store's, push's, that of rules, and reactions on
+//! changes.
 
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use homeport_server::{AppState, Expo};
+use homeport_server::{AppState, Expo, SignedRequests};
 use homeport_store::SystemClock;
 use homeport_systems::chargers::DailyReaction;
 use homeport_systems::push::Worker;
 use homeport_systems::reactions::{Reaction, Reactions};
+use homeport_systems::rules::RequestWorker;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::backend::Backend;
 use crate::config::Settings;
+use crate::secrets;
 
 /// Ends when everything is to stop.
 type BoxFuture = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -20,6 +23,8 @@ type BoxFuture = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(crate) struct Background {
     records: JoinHandle<()>,
     push: JoinHandle<()>,
+    rule_changes: JoinHandle<()>,
+    rule_requests: JoinHandle<()>,
     // Dropped while they run: whoever follows next goes on from their positions.
     reactions: JoinSet<()>,
 }
@@ -31,7 +36,7 @@ impl Background {
         state: &AppState,
         settings: &Settings,
         stop: impl Fn() -> BoxFuture,
-    ) -> Self {
+    ) -> anyhow::Result<Self> {
         let records = state.records.clone();
         let expo = Expo::new(
             settings.push.expo_url.to_string(),
@@ -50,14 +55,25 @@ impl Background {
                 reactions.spawn(async move { following.follow(reaction).await });
             }
         }
-        Self {
+        let rules = state.rules.clone();
+        let requests = SignedRequests::new(
+            &secrets::rules_http_secret(settings)?.text,
+            settings.rules.http_private,
+        );
+        let requests = RequestWorker::new(state.rules.clone(), Arc::new(requests));
+        Ok(Self {
+            rule_changes: {
+                let stop = stop();
+                tokio::spawn(async move { rules.refresh_until(stop).await })
+            },
+            rule_requests: tokio::spawn(requests.run_until(stop())),
             records: {
                 let stop = stop();
                 tokio::spawn(async move { records.run_until(stop).await })
             },
             push: tokio::spawn(push.run_until(stop())),
             reactions,
-        }
+        })
     }
 
     /// Waits for what ends by itself and ends the rest.
@@ -66,6 +82,12 @@ impl Background {
         self.records
             .await
             .context("ending the record store's background work")?;
+        self.rule_changes
+            .await
+            .context("ending what follows changes of rules")?;
+        self.rule_requests
+            .await
+            .context("ending the requests of rules")?;
         self.push.await.context("ending push's worker")
     }
 }

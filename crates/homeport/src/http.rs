@@ -10,13 +10,16 @@ use homeport_server::{
 use homeport_store::{Clock, SystemClock};
 use homeport_systems::api_keys::{ApiKeys, Pepper};
 use homeport_systems::chargers::Chargers;
+use homeport_systems::messages::{Publish, PublishSlot, RulesOnly};
 use homeport_systems::push::{self, Push};
 use homeport_systems::records::{self, Records};
 use homeport_systems::schema::TableNames;
 use homeport_systems::sensors::{self, Sensors};
+use homeport_systems::telemetry::{self, Telemetry};
 
 use crate::backend::Backend;
 use crate::config::{JwtAlgorithm, Settings};
+use crate::rules;
 use crate::secrets::{self, Secret};
 
 const SECS_PER_DAY: i64 = 24 * 60 * 60;
@@ -35,7 +38,28 @@ pub(crate) async fn state(
         .await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let view = Arc::new(EngineView(backend.engine.clone()));
+    // Before anything counts.
+    let metrics = homeport_server::install_recorder()?;
+    let push = Push::new(
+        Arc::clone(store),
+        Arc::clone(&clock),
+        push_settings(settings)?,
+    );
+    let slot = PublishSlot::new();
+    let rules = rules::engine(store, &clock, &push, Arc::new(slot.clone()), settings).await?;
+    let publish: Arc<dyn Publish> = Arc::new(RulesOnly(Arc::new(rules.clone())));
+    slot.fill(&publish);
     Ok(AppState {
+        telemetry: Telemetry::new(
+            Arc::clone(store),
+            Arc::clone(&clock),
+            Arc::new(slot),
+            &telemetry::Settings {
+                table: names.telemetry,
+            },
+        ),
+        rules,
+        publish,
         chargers: Chargers::new(Arc::clone(store), Arc::clone(&clock)),
         sensors: Sensors::new(
             Arc::clone(store),
@@ -55,16 +79,12 @@ pub(crate) async fn state(
             Arc::clone(&clock),
             Pepper::new(pepper.text),
         )),
-        push: Push::new(
-            Arc::clone(store),
-            Arc::clone(&clock),
-            push_settings(settings)?,
-        ),
+        push,
         user_tokens: Arc::new(UserTokens::new(user_tokens(settings)?, Arc::clone(&clock))),
         admin_token: AdminToken::new(&admin_token.text),
         rate_limiter: Arc::new(RateLimiter::new(rate_limit(settings)?, clock)),
         health: Arc::clone(&view) as _,
-        metrics: homeport_server::install_recorder()?,
+        metrics,
         gauges: view,
     })
 }
@@ -74,6 +94,7 @@ pub(crate) fn table_names(settings: &Settings) -> TableNames {
     TableNames {
         records: settings.records.table.clone(),
         device_tokens: settings.push.table.clone(),
+        telemetry: settings.telemetry.table.clone(),
     }
 }
 

@@ -12,8 +12,10 @@ mod keys;
 mod logs;
 mod maintenance;
 mod push;
+mod rules;
 mod secrets;
 mod serve;
+mod server_client;
 mod simulate;
 mod tables;
 
@@ -57,6 +59,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             Command::Simulate(settings) => simulate::simulate(settings).await,
             Command::Chargers(command) => chargers::run(command).await,
             Command::Push(command) => push::run(command).await,
+            Command::Rules(command) => rules::run(command).await,
         }
     })
 }

@@ -50,6 +50,12 @@ pub(crate) fn user_jwt_secret(settings: &Settings) -> anyhow::Result<Secret> {
     Ok(secret)
 }
 
+/// What signs the requests of rules over HTTP.
+pub(crate) fn rules_http_secret(settings: &Settings) -> anyhow::Result<Secret> {
+    let given = settings.rules.http_secret.as_ref();
+    load(given, &settings.data.dir, "rules-http-secret")
+}
+
 /// The token of operators if there is one; none is made.
 pub(crate) fn known_admin_token(settings: &Settings) -> anyhow::Result<Option<Secret>> {
     let is_known =

@@ -3,6 +3,8 @@
 
 pub(crate) mod chargers;
 pub(crate) mod records;
+pub(crate) mod rules;
+pub(crate) mod telemetry;
 
 use utoipa::IntoParams;
 use utoipa::openapi::schema::{

@@ -9,7 +9,9 @@ use homeport_systems::chargers::{self, ChargersError};
 use homeport_systems::cursor::CursorError;
 use homeport_systems::push::PushError;
 use homeport_systems::records::RecordsError;
+use homeport_systems::rules::{RuleError, TrialError};
 use homeport_systems::sensors::{InvalidField, SensorsError};
+use homeport_systems::telemetry::TelemetryError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -293,5 +295,45 @@ impl From<PushError> for Problem {
             PushError::Malformed(_) => Self::internal(&error),
             PushError::Store(error) => error.into(),
         }
+    }
+}
+
+impl From<TelemetryError> for Problem {
+    fn from(error: TelemetryError) -> Self {
+        match error {
+            TelemetryError::Invalid(error) => error.into(),
+            TelemetryError::NoMessage(_) => {
+                Self::new(StatusCode::NOT_FOUND, "NO_MESSAGE", error.to_string())
+            }
+            TelemetryError::Cursor(error) => error.into(),
+            TelemetryError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<RuleError> for Problem {
+    fn from(error: RuleError) -> Self {
+        let with = |status, code| Self::new(status, code, error.to_string());
+        match error {
+            RuleError::Field(error) => error.into(),
+            RuleError::Invalid { .. }
+            | RuleError::Statement(_)
+            | RuleError::TableMissing { .. } => with(StatusCode::BAD_REQUEST, "INVALID_RULE"),
+            RuleError::Missing(_) => with(StatusCode::NOT_FOUND, "RULE_NOT_FOUND"),
+            RuleError::VersionMissing(_) => with(StatusCode::NOT_FOUND, "VERSION_NOT_FOUND"),
+            RuleError::Exists(_) => with(StatusCode::CONFLICT, "RULE_EXISTS"),
+            RuleError::InFile(_) => with(StatusCode::CONFLICT, "RULE_IN_FILE"),
+            RuleError::TooMany => with(StatusCode::CONFLICT, "TOO_MANY_RULES"),
+            RuleError::Changed { .. } => with(StatusCode::PRECONDITION_FAILED, "RULE_CHANGED"),
+            RuleError::Cursor(error) => error.into(),
+            RuleError::Malformed(_) => Self::internal(&error),
+            RuleError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<TrialError> for Problem {
+    fn from(error: TrialError) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "INVALID_RULE", error.to_string())
     }
 }

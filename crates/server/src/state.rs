@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use homeport_systems::api_keys::ApiKeys;
 use homeport_systems::chargers::Chargers;
+use homeport_systems::messages::Publish;
 use homeport_systems::push::Push;
 use homeport_systems::records::Records;
+use homeport_systems::rules::RuleEngine;
 use homeport_systems::sensors::Sensors;
+use homeport_systems::telemetry::Telemetry;
 use metrics_exporter_prometheus::PrometheusHandle;
 use subtle::ConstantTimeEq as _;
 
@@ -21,6 +24,10 @@ pub struct AppState {
     pub chargers: Chargers,
     pub records: Records,
     pub push: Push,
+    pub telemetry: Telemetry,
+    pub rules: RuleEngine,
+    /// Where messages are published. It is kept here for all who publish without holding on to it.
+    pub publish: Arc<dyn Publish>,
     pub api_keys: Arc<ApiKeys>,
     pub admin_token: AdminToken,
     pub user_tokens: Arc<UserTokens>,

@@ -7,11 +7,14 @@ pub mod chargers;
 pub mod cursor;
 pub mod ids;
 pub mod messages;
+pub mod plain_json;
 pub mod push;
 pub mod reactions;
 pub mod records;
+pub mod rules;
 pub mod schema;
 pub mod sensors;
+pub mod telemetry;
 pub mod time;
 
 mod pages;

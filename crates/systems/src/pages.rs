@@ -6,6 +6,9 @@ use homeport_store::{Query, Scan, Store, StoreError};
 
 use crate::cursor::Cursor;
 
+/// Items that one look of a filtered list takes in, at least: most of them may not pass.
+const FILTERED_LOOK: usize = 256;
+
 /// A page of a list.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ItemPage {
@@ -27,7 +30,11 @@ pub(crate) async fn read_page(
     loop {
         // One more than asked for: it tells whether this page is the last one.
         let wanted = limit + 1 - items.len();
-        let page = store.query(query.clone().limit(wanted)).await?;
+        let look = match query.filter {
+            Some(_) => wanted.max(FILTERED_LOOK),
+            None => wanted,
+        };
+        let page = store.query(query.clone().limit(look)).await?;
         items.extend(page.items);
         query.start = page.next;
         if items.len() > limit || query.start.is_none() {

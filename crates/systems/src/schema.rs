@@ -3,7 +3,7 @@
 
 use homeport_item::schema::TableSchema;
 
-use crate::{api_keys, chargers, push, reactions, records, sensors};
+use crate::{api_keys, chargers, push, reactions, records, rules, sensors, telemetry};
 
 /// What can be asked of a table or an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,6 +41,7 @@ pub struct System {
 pub struct TableNames {
     pub records: String,
     pub device_tokens: String,
+    pub telemetry: String,
 }
 
 impl Default for TableNames {
@@ -48,6 +49,7 @@ impl Default for TableNames {
         Self {
             records: records::Settings::default().table,
             device_tokens: push::Settings::default().table,
+            telemetry: telemetry::Settings::default().table,
         }
     }
 }
@@ -111,6 +113,25 @@ pub fn systems(names: &TableNames) -> Vec<System> {
             )],
         },
         System {
+            name: "telemetry",
+            tables: vec![used(
+                telemetry::schema::telemetry(&names.telemetry),
+                &[Get, Put, Query],
+                &[Query],
+            )],
+        },
+        System {
+            name: "rules",
+            tables: vec![
+                used(
+                    rules::schema::rules(),
+                    &[Get, Put, Update, Delete, Query],
+                    &[],
+                ),
+                used(rules::schema::requests(), &[Put, Update, Delete], &[Query]),
+            ],
+        },
+        System {
             name: "reactions",
             tables: vec![used(reactions::schema::positions(), &[Get, Put], &[])],
         },
@@ -140,6 +161,8 @@ mod tests {
             chargers::schema::tables(),
             push::schema::tables(&names.device_tokens),
             records::schema::tables(&names.records),
+            telemetry::schema::tables(&names.telemetry),
+            rules::schema::tables(),
             reactions::schema::tables(),
             api_keys::schema::tables(),
         ]

@@ -20,6 +20,9 @@ use homeport_systems::chargers::{
     Chargers, DailyReaction, EventData, EventDevice, EventRange, MountainDay, NewEvent, ScId,
     StatePatch, WirelessDeviceId,
 };
+use homeport_systems::messages::{
+    Delivery, Intake as _, Properties, Publish, PublishSlot, Publisher,
+};
 use homeport_systems::push::{
     self, Envelope, Message, NewMessage, Push, PushService, Receipt, ServiceError, Ticket, Worker,
 };
@@ -28,10 +31,15 @@ use homeport_systems::records::{
     self, DeviceChange, GroupChange, NewDevice, NewGroup, NewJournal, NewRecord, RecordRange,
     RecordValue, Records,
 };
+use homeport_systems::rules::{
+    OutgoingRequest, ReplayRange, RequestError, RequestService, RequestWorker, RuleEngine,
+    Surroundings,
+};
 use homeport_systems::schema::{Operation, TableNames, systems, tables};
 use homeport_systems::sensors::{
     Capabilities, HardwareId, NameChange, Reading, ReadingRange, Registration, Sensors, Settings,
 };
+use homeport_systems::telemetry::{self, HistoryRange, Telemetry};
 use homeport_systems::time::EpochMillis;
 use support::NOW_MS;
 
@@ -159,6 +167,7 @@ async fn systems_use_what_they_are_said_to_use() {
         push::Settings::default(),
     );
     use_push(&push, &clock).await;
+    use_telemetry_and_rules(&store, &clock, &push).await;
     let settings = records::Settings::default();
     use_records(&Records::new(
         Arc::clone(&store),
@@ -425,6 +434,86 @@ async fn use_push(push: &Push, clock: &Arc<ManualClock>) {
     push.deactivate(&user, &device_id).await.expect("off");
     push.delete(&user, &device_id).await.expect("deleted");
     push.clean_up(30, false).await.expect("clean");
+}
+
+/// Takes nothing at first, then everything.
+#[derive(Default)]
+struct Hesitant(Mutex<bool>);
+
+#[async_trait]
+impl RequestService for Hesitant {
+    async fn post(&self, _: &OutgoingRequest) -> Result<(), RequestError> {
+        let was_asked = std::mem::replace(&mut *self.0.lock().expect("no panic"), true);
+        let later = RequestError::Later {
+            reason: "not now".to_owned(),
+            retry_after: None,
+        };
+        was_asked.then_some(()).ok_or(later)
+    }
+}
+
+/// A rule from its making to its end, a message through it, and everything there is to look at.
+async fn use_telemetry_and_rules(store: &Arc<dyn Store>, clock: &Arc<ManualClock>, push: &Push) {
+    let publish = Arc::new(PublishSlot::new()) as Arc<dyn Publish>;
+    let surroundings = Surroundings {
+        store: Arc::clone(store),
+        clock: Arc::clone(clock) as _,
+        publish: Arc::clone(&publish),
+        push: push.clone(),
+        tables: tables(&TableNames::default()),
+        telemetry_table: TableNames::default().telemetry,
+    };
+    let engine = RuleEngine::new(surroundings, Vec::new()).expect("an engine");
+    engine.load().await.expect("rules");
+    let name = "hook".parse().expect("a name");
+    let document = serde_json::json!({
+        "sql": "SELECT * FROM 'van/+/telemetry'",
+        "actions": [{"http": {"url": "https://example.com"}}],
+    });
+    let document = || serde_json::from_value(document.clone()).expect("a rule");
+    engine.put(&name, document(), None).await.expect("made");
+    engine.put(&name, document(), None).await.expect("replaced");
+    let message = homeport_systems::messages::Message {
+        topic: "van/a/telemetry".to_owned(),
+        payload: "{}".into(),
+        delivery: Delivery::AtLeastOnce,
+        retain: false,
+        publisher: Publisher::default(),
+        received_at: EpochMillis(NOW_MS),
+        properties: Properties::default(),
+        hops: 0,
+    };
+    engine.take(&message).await.expect("taken in");
+    let worker = RequestWorker::new(engine.clone(), Arc::new(Hesitant::default()));
+    for sent in [1, 1, 0] {
+        assert_eq!(worker.turn().await, Ok(sent));
+        clock.advance_ms(3_600_000);
+    }
+    engine.versions(&name).await.expect("versions");
+    engine.version(&name, 1).await.expect("a version");
+    engine.delete(&name, None).await.expect("deleted");
+    engine.refresh().await.expect("refreshed");
+    let telemetry = Telemetry::new(
+        Arc::clone(store),
+        Arc::clone(clock) as _,
+        publish,
+        &telemetry::Settings::default(),
+    );
+    let thing = "a".parse().expect("a thing");
+    telemetry.latest(&thing, None).await.expect("a message");
+    let kind = "telemetry".parse().expect("a type");
+    let range = HistoryRange::default();
+    let page = telemetry.of_type(&kind, range, 10, None).await;
+    assert_eq!(page.expect("messages").items.len(), 1);
+    let rule = "telemetry".parse().expect("a name");
+    let document = engine.rule(&rule).expect("a rule").rule.document;
+    let range = ReplayRange {
+        thing,
+        from: None,
+        to: None,
+    };
+    let replay = engine.replay(&rule, &document, telemetry, range);
+    replay.expect("a rule").page().await.expect("a page");
 }
 
 async fn use_api_keys(keys: &ApiKeys) {

@@ -88,6 +88,26 @@ concern! {
 }
 
 concern! {
+    /// Telemetry of things.
+    Telemetry ["telemetry"] {
+        /// The table of telemetry
+        table: String = Some("van-telemetry"), flag "telemetry-table" TABLE;
+    }
+}
+
+concern! {
+    /// Rules, which say what is done with messages.
+    Rules ["rules"] {
+        /// A file with rules, in TOML or JSON; they win over those of the same name in the store
+        file: Option<PathBuf> = None, flag "rules-file" FILE;
+        /// What signs the requests of rules over HTTP; made on the first start unless given
+        http_secret: Option<Secret> = None, flag "rules-http-secret" SECRET;
+        /// Whether requests of rules may go to private, loopback and link-local addresses
+        http_private: bool = Some("false"), flag "rules-http-private" BOOLEAN;
+    }
+}
+
+concern! {
     /// Push: devices of app users and notifications to them.
     Push ["push"] {
         /// The table of device tokens
@@ -231,6 +251,8 @@ all! {
     push: Push,
     users: Users,
     records: Records,
+    telemetry: Telemetry,
+    rules: Rules,
     dynamodb: Dynamodb,
     logs: Logs,
 }

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
-use crate::config::concerns::{Admin, ApiKeys, CONCERNS, Data, Logs, Push, Records, Store};
+use crate::config::concerns::{
+    Admin, ApiKeys, CONCERNS, Data, Logs, Push, Records, Rules, Store, Telemetry,
+};
 use crate::config::layers::{Given, Layer, Origin};
 use crate::config::setting::{Concern, Setting};
 use crate::config::value::Kind;
@@ -31,6 +33,10 @@ pub(crate) struct OnDirectory;
 #[derive(Debug)]
 pub(crate) struct OnStore;
 
+/// What work on rules needs.
+#[derive(Debug)]
+pub(crate) struct OnRules;
+
 /// What work on API keys needs.
 #[derive(Debug)]
 pub(crate) struct OnKeys;
@@ -49,6 +55,20 @@ impl Offer for OnStore {
         &Store::CONCERN,
         &Push::CONCERN,
         &Records::CONCERN,
+        &Telemetry::CONCERN,
+        &Logs::CONCERN,
+    ];
+}
+
+impl Offer for OnRules {
+    const CONCERNS: &'static [&'static Concern] = &[
+        &Data::CONCERN,
+        &Store::CONCERN,
+        &Admin::CONCERN,
+        &Push::CONCERN,
+        &Records::CONCERN,
+        &Telemetry::CONCERN,
+        &Rules::CONCERN,
         &Logs::CONCERN,
     ];
 }

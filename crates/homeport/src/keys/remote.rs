@@ -1,65 +1,24 @@
 //! Keys through the HTTP interface of a server.
 
-use std::time::Duration;
-
-use anyhow::{Context as _, bail};
 use homeport_server::{ApiKeyList, CreateApiKey, CreatedApiKey, RevokedApiKey};
 use homeport_systems::ids::UuidV4;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use ureq::http::Request;
 
 use crate::config::{Settings, Url};
-use crate::secrets;
+use crate::server_client::ServerClient;
 
-const TIMEOUT: Duration = Duration::from_secs(30);
-/// Larger answers are none of ours: a page of a thousand keys is far below.
-const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 const PATH: &str = "/v1/api-keys";
 
 /// The keys of a server.
-pub(super) struct ServerKeys {
-    agent: ureq::Agent,
-    url: String,
-    token: String,
-}
-
-/// What is read of a problem.
-#[derive(Deserialize)]
-struct Problem {
-    detail: String,
-    code: String,
-}
+pub(super) struct ServerKeys(ServerClient);
 
 impl ServerKeys {
     pub(super) fn new(url: &Url, settings: &Settings) -> anyhow::Result<Self> {
-        let url = url.to_string();
-        if url.starts_with("https://") {
-            bail!("{url}: this command speaks http only; run it on the server's own machine");
-        }
-        let token = secrets::known_admin_token(settings)?.with_context(|| {
-            format!(
-                "asking {url} needs the admin token: give --admin-token or HOMEPORT_ADMIN_TOKEN, or name the server's data directory with --data-dir"
-            )
-        })?;
-        let agent = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .timeout_global(Some(TIMEOUT))
-            // IMPORTANT: the token goes to the server that was named and to nobody else.
-            .proxy(None)
-            .max_redirects(0)
-            .build()
-            .into();
-        Ok(Self {
-            agent,
-            url,
-            token: token.text,
-        })
+        ServerClient::new(url, settings).map(Self)
     }
 
     pub(super) async fn create(&self, new: &CreateApiKey) -> anyhow::Result<CreatedApiKey> {
         let body = serde_json::to_string(new)?;
-        self.ask("POST", PATH, body).await
+        self.0.ask("POST", PATH, body).await
     }
 
     pub(super) async fn page(
@@ -72,43 +31,11 @@ impl ServerKeys {
             // Cursors are made of characters that need no escape.
             path.push_str(&format!("&cursor={cursor}"));
         }
-        self.ask("GET", &path, String::new()).await
+        self.0.ask("GET", &path, String::new()).await
     }
 
     pub(super) async fn revoke(&self, key_id: UuidV4) -> anyhow::Result<RevokedApiKey> {
-        self.ask("DELETE", &format!("{PATH}/{key_id}"), String::new())
-            .await
-    }
-
-    async fn ask<T: DeserializeOwned>(
-        &self,
-        method: &str,
-        path: &str,
-        body: String,
-    ) -> anyhow::Result<T> {
-        let request = Request::builder()
-            .method(method)
-            .uri(format!("{}{path}", self.url))
-            .header("authorization", format!("Bearer {}", self.token))
-            .header("content-type", "application/json")
-            .body(body)?;
-        let agent = self.agent.clone();
-        let asking = tokio::task::spawn_blocking(move || -> anyhow::Result<(u16, String)> {
-            let mut response = agent.run(request)?;
-            let status = response.status().as_u16();
-            let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX);
-            Ok((status, body.read_to_string()?))
-        });
-        let (status, text) = asking
-            .await?
-            .with_context(|| format!("asking {}", self.url))?;
-        if (200..300).contains(&status) {
-            return serde_json::from_str(&text)
-                .with_context(|| format!("{} does not answer like Homeport", self.url));
-        }
-        match serde_json::from_str::<Problem>(&text) {
-            Ok(problem) => bail!("{}: {} ({})", self.url, problem.detail, problem.code),
-            Err(_) => bail!("{} answered with status {status}", self.url),
-        }
+        let path = format!("{PATH}/{key_id}");
+        self.0.ask("DELETE", &path, String::new()).await
     }
 }

@@ -6,7 +6,9 @@ mod docs;
 mod health;
 mod push;
 mod records;
+pub(crate) mod rules;
 mod sensors;
+mod telemetry;
 
 use std::time::Duration;
 
@@ -96,6 +98,8 @@ fn documented() -> OpenApiRouter<AppState> {
         .routes(routes!(chargers::daily::rebuild_daily))
         .merge(push::documented())
         .merge(records::documented())
+        .merge(telemetry::documented())
+        .merge(rules::documented())
         .routes(routes!(api_keys::create_api_key, api_keys::list_api_keys))
         .routes(routes!(api_keys::revoke_api_key))
         .routes(routes!(health::get_health))

@@ -9,5 +9,7 @@ mod jwks_rsa;
 mod push;
 mod push_delivery;
 mod records;
+mod rules;
 mod sensors;
 mod support;
+mod telemetry;

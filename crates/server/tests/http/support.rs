@@ -12,10 +12,14 @@ use homeport_server::{
 use homeport_store::{Clock, ManualClock, Store};
 use homeport_systems::api_keys::{ApiKeys, NewApiKey, Pepper};
 use homeport_systems::chargers::Chargers;
+use homeport_systems::messages::{Intake as _, Message, Publish, PublishSlot, RulesOnly};
 use homeport_systems::push::{self, Push};
 use homeport_systems::records::{self, Records};
+use homeport_systems::rules::{RuleEngine, Surroundings};
 use homeport_systems::schema::TableNames;
 use homeport_systems::sensors::{Sensors, Settings};
+use homeport_systems::telemetry::{self, Telemetry};
+use homeport_systems::time::EpochMillis;
 use serde_json::Value;
 
 pub(crate) const ADMIN: &str = "admin-token-of-the-tests";
@@ -29,6 +33,7 @@ pub(crate) struct Server {
     pub(crate) engine: Engine,
     pub(crate) api_keys: Arc<ApiKeys>,
     pub(crate) clock: Arc<ManualClock>,
+    rules: RuleEngine,
     _directory: tempfile::TempDir,
 }
 
@@ -92,14 +97,36 @@ impl Server {
         let api_keys = Arc::new(ApiKeys::new(Arc::clone(&store), Arc::clone(&time), pepper));
         let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
         let record_settings = records::Settings::default();
+        let push = Push::new(
+            Arc::clone(&store),
+            Arc::clone(&time),
+            push::Settings::default(),
+        );
+        let slot = PublishSlot::new();
+        let surroundings = Surroundings {
+            store: Arc::clone(&store),
+            clock: Arc::clone(&time),
+            publish: Arc::new(slot.clone()),
+            push: push.clone(),
+            tables,
+            telemetry_table: TableNames::default().telemetry,
+        };
+        let rules = RuleEngine::new(surroundings, Vec::new()).expect("an engine");
+        rules.load().await.expect("rules");
+        let publish: Arc<dyn Publish> = Arc::new(RulesOnly(Arc::new(rules.clone())));
+        slot.fill(&publish);
         let state = AppState {
-            chargers: Chargers::new(Arc::clone(&store), Arc::clone(&time)),
-            records: Records::new(Arc::clone(&store), Arc::clone(&time), record_settings),
-            push: Push::new(
+            telemetry: Telemetry::new(
                 Arc::clone(&store),
                 Arc::clone(&time),
-                push::Settings::default(),
+                Arc::new(slot),
+                &telemetry::Settings::default(),
             ),
+            rules: rules.clone(),
+            publish,
+            chargers: Chargers::new(Arc::clone(&store), Arc::clone(&time)),
+            records: Records::new(Arc::clone(&store), Arc::clone(&time), record_settings),
+            push,
             user_tokens: Arc::new(UserTokens::new(users, Arc::clone(&time))),
             sensors: Sensors::new(store, Arc::clone(&time), Settings::default()),
             api_keys: Arc::clone(&api_keys),
@@ -119,8 +146,24 @@ impl Server {
             engine,
             api_keys,
             clock,
+            rules,
             _directory: directory,
         }
+    }
+
+    /// Takes a message in, as the broker does.
+    pub(crate) async fn take(&self, topic: &str, payload: &str) {
+        let message = Message {
+            topic: topic.to_owned(),
+            payload: bytes::Bytes::copy_from_slice(payload.as_bytes()),
+            delivery: homeport_systems::messages::Delivery::AtLeastOnce,
+            retain: false,
+            publisher: homeport_systems::messages::Publisher::default(),
+            received_at: EpochMillis(self.clock.now_ms()),
+            properties: homeport_systems::messages::Properties::default(),
+            hops: 0,
+        };
+        self.rules.take(&message).await.expect("taken in");
     }
 
     pub(crate) async fn key(&self) -> String {

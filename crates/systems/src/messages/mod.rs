@@ -4,11 +4,15 @@
 //! to subscribers, and its publisher is answered after both. How it came, over MQTT or HTTP or from
 //! a rule, makes no difference. There is no MQTT in here.
 
+mod slot;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use homeport_store::StoreError;
 
 use crate::time::EpochMillis;
+
+pub use slot::{PublishSlot, RulesOnly};
 
 /// How often a message may make others by rules that republish it.
 pub const HOPS_MAX: u8 = 5;

@@ -52,7 +52,7 @@ pub(super) fn value(raw: &RawValue, depth: usize) -> Result<Value, String> {
 
 /// An item as plain JSON.
 #[derive(Debug)]
-pub(in crate::routes) struct PlainItem(pub(super) Item);
+pub(in crate::routes) struct PlainItem(pub(in crate::routes) Item);
 
 /// Members as plain JSON.
 #[derive(Debug)]

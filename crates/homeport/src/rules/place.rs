@@ -1,0 +1,183 @@
+//! The way to the rules: the store itself, or the server that has it open. Both answer with the same
+//! bodies.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use homeport_engine::{Engine, OpenError};
+use homeport_server::RuleBody;
+use homeport_store::{Clock, SystemClock};
+use homeport_systems::cursor::Cursor;
+use homeport_systems::messages::PublishSlot;
+use homeport_systems::push::Push;
+use homeport_systems::rules::{NewRule, PAGE_MAX, RuleDocument, RuleEngine, RuleName};
+use serde_json::Value;
+
+use crate::arguments::RulesPlace;
+use crate::backend::{self, Backend};
+use crate::config::{Settings, StoreKind};
+use crate::server_client::ServerClient;
+use crate::{address, begin, http};
+
+const PATH: &str = "/v1/rules";
+
+pub(super) enum Rules {
+    Store {
+        engine: RuleEngine,
+        backend: Backend,
+    },
+    Server(ServerClient),
+}
+
+impl Rules {
+    /// Goes to the server that was named, else opens the store; a data directory that is being
+    /// served is reached through its server.
+    pub(super) async fn open(place: &RulesPlace) -> anyhow::Result<Self> {
+        let settings = begin(&place.flags)?;
+        if let Some(url) = &place.url {
+            return ServerClient::new(url, &settings).map(Self::Server);
+        }
+        if settings.store.kind == StoreKind::Dynamodb {
+            let backend = Backend::open(&settings).await?;
+            return Self::in_store(backend, &settings).await;
+        }
+        let data_dir = &settings.data.dir;
+        backend::must_exist(data_dir)?;
+        match Engine::open(data_dir, backend::brief_options()) {
+            Ok(engine) => Self::in_store(Backend::embedded(engine), &settings).await,
+            Err(OpenError::Locked(_)) => {
+                let Some(url) = address::read(data_dir) else {
+                    bail!(
+                        "the data directory {} is in use by another process, which did not say where it listens: name the server with --url",
+                        data_dir.display()
+                    );
+                };
+                eprintln!("{} is being served: asking {url}", data_dir.display());
+                ServerClient::new(&url, &settings).map(Self::Server)
+            }
+            Err(error) => Err(error).with_context(|| format!("opening {}", data_dir.display())),
+        }
+    }
+
+    async fn in_store(backend: Backend, settings: &Settings) -> anyhow::Result<Self> {
+        let engine = engine_on(&backend, settings).await?;
+        Ok(Self::Store { engine, backend })
+    }
+
+    pub(super) async fn list(&self) -> anyhow::Result<Vec<Value>> {
+        let mut rules = Vec::new();
+        let mut cursor: Option<String> = None;
+        loop {
+            let (page, next) = match self {
+                Self::Store { engine, .. } => {
+                    let cursor = cursor.as_deref().map(Cursor::decode).transpose()?;
+                    let page = engine.rules(PAGE_MAX, cursor)?;
+                    let rules = page.rules.into_iter();
+                    let rules = rules.map(|view| serde_json::to_value(RuleBody::from(view)));
+                    let next = page.next.map(|cursor| cursor.encode());
+                    (rules.collect::<Result<Vec<_>, _>>()?, next)
+                }
+                Self::Server(server) => {
+                    let mut path = format!("{PATH}?limit={PAGE_MAX}");
+                    if let Some(cursor) = &cursor {
+                        // Cursors are made of characters that need no escape.
+                        path.push_str(&format!("&cursor={cursor}"));
+                    }
+                    let mut page: Value = server.ask("GET", &path, String::new()).await?;
+                    let next = page["next_cursor"].as_str().map(str::to_owned);
+                    match page["rules"].take() {
+                        Value::Array(rules) => (rules, next),
+                        _ => bail!("the server does not answer like Homeport"),
+                    }
+                }
+            };
+            rules.extend(page);
+            cursor = next;
+            if cursor.is_none() {
+                return Ok(rules);
+            }
+        }
+    }
+
+    pub(super) async fn get(&self, name: &RuleName) -> anyhow::Result<Value> {
+        match self {
+            Self::Store { engine, .. } => body(engine.rule(name)?),
+            Self::Server(server) => {
+                let path = format!("{PATH}/{name}");
+                server.ask("GET", &path, String::new()).await
+            }
+        }
+    }
+
+    /// Makes a rule of a document's text.
+    pub(super) async fn create(&self, name: &RuleName, document: &str) -> anyhow::Result<Value> {
+        let topic_rule_payload: RuleDocument = serde_json::from_str(document)?;
+        match self {
+            Self::Store { engine, .. } => {
+                let new = NewRule {
+                    rule_name: name.clone(),
+                    topic_rule_payload,
+                };
+                body(engine.create(new).await?)
+            }
+            Self::Server(server) => {
+                let new = serde_json::json!({
+                    "ruleName": name.as_str(),
+                    "topicRulePayload": topic_rule_payload,
+                });
+                server.ask("POST", PATH, new.to_string()).await
+            }
+        }
+    }
+
+    pub(super) async fn switch(&self, name: &RuleName, is_on: bool) -> anyhow::Result<()> {
+        match self {
+            Self::Store { engine, .. } => {
+                engine.switch(name, is_on).await?;
+                Ok(())
+            }
+            Self::Server(server) => {
+                let word = if is_on { "enable" } else { "disable" };
+                server.tell("POST", &format!("{PATH}/{name}/{word}")).await
+            }
+        }
+    }
+
+    pub(super) async fn delete(&self, name: &RuleName) -> anyhow::Result<()> {
+        match self {
+            Self::Store { engine, .. } => Ok(engine.delete(name, None).await?),
+            Self::Server(server) => server.tell("DELETE", &format!("{PATH}/{name}")).await,
+        }
+    }
+
+    pub(super) async fn close(self) -> anyhow::Result<()> {
+        match self {
+            Self::Store { engine, backend } => {
+                drop(engine);
+                backend.close().await
+            }
+            Self::Server(_) => Ok(()),
+        }
+    }
+}
+
+/// An engine that publishes nowhere: commands run no actions.
+pub(super) async fn engine_on(
+    backend: &Backend,
+    settings: &Settings,
+) -> anyhow::Result<RuleEngine> {
+    let tables = homeport_systems::schema::tables(&http::table_names(settings));
+    backend.store.ensure_tables(&tables).await?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let push = Push::new(
+        Arc::clone(&backend.store),
+        Arc::clone(&clock),
+        http::push_settings(settings)?,
+    );
+    let nowhere = Arc::new(PublishSlot::new());
+    super::engine(&backend.store, &clock, &push, nowhere, settings).await
+}
+
+fn body(view: homeport_systems::rules::RuleView) -> anyhow::Result<Value> {
+    Ok(serde_json::to_value(RuleBody::from(view))?)
+}

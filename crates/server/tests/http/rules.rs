@@ -1,0 +1,210 @@
+//! `/v1/rules`
+
+use serde_json::{Value, json};
+
+use crate::support::{ADMIN, Answer, Server};
+
+fn rule() -> Value {
+    json!({
+        "sql": "SELECT topic(2) AS thing_name, timestamp() AS timestamp, 'x' AS message_type, *\nFROM 'x/+'",
+        "awsIotSqlVersion": "2016-03-23",
+        "actions": [{"dynamoDBv2": {"roleArn": "arn:aws:iam::1:role/r", "putItem": {"tableName": "van-telemetry"}}}],
+    })
+}
+
+async fn with_version(server: &Server, method: &str, version: &str, body: Value) -> Answer {
+    let token = format!("Bearer {ADMIN}");
+    let headers = [("authorization", token.as_str()), ("if-match", version)];
+    let body = (!body.is_null()).then(|| body.to_string());
+    server.send(method, "/v1/rules/mine", &headers, body).await
+}
+
+#[tokio::test]
+async fn a_rule_is_made_shown_changed_and_deleted() {
+    let server = Server::start().await;
+    let new = json!({"ruleName": "mine", "topicRulePayload": rule()});
+    let made = server.as_admin("POST", "/v1/rules", new.clone()).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    assert_eq!(made.header("etag"), Some("\"1\""));
+    let again = server.as_admin("POST", "/v1/rules", new).await;
+    assert_eq!(again.problem(), (409, "RULE_EXISTS"));
+    server.take("x/a", r#"{"n": 1}"#).await;
+    let shown = server.as_admin("GET", "/v1/rules/mine", Value::Null).await;
+    let body = &shown.body;
+    assert_eq!(body["ruleName"], "mine");
+    assert_eq!(body["actions"], rule()["actions"]);
+    assert_eq!(body["sql"], rule()["sql"]);
+    assert_eq!(body["counts"]["matched"], 1);
+    assert_eq!(
+        (&body["source"], &body["version"]),
+        (&json!("store"), &json!(1))
+    );
+    assert!(
+        body["notes"][0]
+            .as_str()
+            .expect("a note")
+            .contains("roleArn")
+    );
+    let patched = with_version(&server, "PATCH", "\"1\"", json!({"description": "d"})).await;
+    assert_eq!((patched.status, &patched.body["version"]), (200, &json!(2)));
+    let stale = with_version(&server, "PUT", "\"1\"", rule()).await;
+    assert_eq!(stale.problem(), (412, "RULE_CHANGED"));
+    let wrong = with_version(&server, "PUT", "two", rule()).await;
+    assert_eq!(wrong.problem(), (400, "INVALID_REQUEST"));
+    let replaced = with_version(&server, "PUT", "\"2\"", rule()).await;
+    assert_eq!(
+        (replaced.status, &replaced.body["version"]),
+        (200, &json!(3))
+    );
+    assert!(replaced.body.get("description").is_none());
+    let deleted = with_version(&server, "DELETE", "\"3\"", Value::Null).await;
+    assert_eq!(deleted.status, 204);
+    let gone = server.as_admin("GET", "/v1/rules/mine", Value::Null).await;
+    assert_eq!(gone.problem(), (404, "RULE_NOT_FOUND"));
+}
+
+#[tokio::test]
+async fn a_rule_is_switched_off_and_on() {
+    let server = Server::start().await;
+    for (word, disabled, stored) in [("disable", true, 0), ("enable", false, 1)] {
+        let path = format!("/v1/rules/telemetry/{word}");
+        let switched = server.as_admin("POST", &path, Value::Null).await;
+        assert_eq!(switched.body["ruleDisabled"], disabled);
+        server.take("van/a/telemetry", "{}").await;
+        let list = server.as_admin("GET", "/v1/telemetry/a", Value::Null).await;
+        assert_eq!(
+            list.body["messages"].as_array().map(Vec::len),
+            Some(stored),
+            "{word}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn versions_and_errors_can_be_read() {
+    let server = Server::start().await;
+    let disable = "/v1/rules/telemetry/disable";
+    server.as_admin("POST", disable, Value::Null).await;
+    let enable = "/v1/rules/telemetry/enable";
+    server.as_admin("POST", enable, Value::Null).await;
+    server.take("van/a/telemetry", "not json").await;
+    let versions = "/v1/rules/telemetry/versions";
+    let versions = server.as_admin("GET", versions, Value::Null).await.body;
+    let disabled: Vec<_> = versions["versions"]
+        .as_array()
+        .expect("versions")
+        .iter()
+        .map(|one| (one["version"].clone(), one["ruleDisabled"].clone()))
+        .collect();
+    let expected = [(3, false), (2, true), (1, false)];
+    assert_eq!(
+        disabled,
+        expected.map(|(version, off)| (json!(version), json!(off)))
+    );
+    let one = "/v1/rules/telemetry/versions/2";
+    let one = server.as_admin("GET", one, Value::Null).await;
+    assert_eq!(one.body["ruleDisabled"], true);
+    let none = "/v1/rules/telemetry/versions/9";
+    let none = server.as_admin("GET", none, Value::Null).await;
+    assert_eq!(none.problem(), (404, "VERSION_NOT_FOUND"));
+    let errors = "/v1/rules/telemetry/errors";
+    let errors = server.as_admin("GET", errors, Value::Null).await.body;
+    assert_eq!(errors["errors"][0]["topic"], "van/a/telemetry");
+    assert!(errors["errors"][0].get("failedAction").is_none());
+}
+
+#[tokio::test]
+async fn mistakes_are_told_with_their_place() {
+    let server = Server::start().await;
+    let put = |body: String| {
+        let server = &server;
+        async move {
+            let token = format!("Bearer {ADMIN}");
+            let headers = [("authorization", token.as_str())];
+            server
+                .send("PUT", "/v1/rules/mine", &headers, Some(body))
+                .await
+        }
+    };
+    let unknown = put(
+        "{\n  \"sql\": \"SELECT * FROM 'a'\",\n  \"actions\": [{\"lambda\": {}}]\n}".to_owned(),
+    )
+    .await;
+    assert_eq!(unknown.problem(), (400, "INVALID_REQUEST"));
+    let detail = unknown.body["detail"].as_str().expect("a detail");
+    assert!(
+        detail.contains("lambda") && detail.contains("line 3"),
+        "{detail}"
+    );
+    let syntax = put(json!({"sql": "SELECT *\nFORM 'a'", "actions": []}).to_string()).await;
+    assert_eq!(syntax.problem(), (400, "INVALID_RULE"));
+    let detail = syntax.body["detail"].as_str().expect("a detail");
+    assert!(detail.contains("line 2"), "{detail}");
+    let name = server
+        .as_admin("GET", "/v1/rules/not-a-name", Value::Null)
+        .await;
+    assert_eq!(name.problem(), (400, "INVALID_REQUEST"));
+}
+
+#[tokio::test]
+async fn a_statement_is_tried_with_reasons_and_every_digit() {
+    let server = Server::start().await;
+    let token = format!("Bearer {ADMIN}");
+    let body = r#"{"sql": "SELECT n, missing, timestamp() AS at FROM 'x/+' WHERE n > 0", "topic": "x/a",
+        "payload": {"n": 0.1234567890123456789012345678901234567}, "timestamp": 7}"#;
+    let headers = [("authorization", token.as_str())];
+    let tried = server
+        .send("POST", "/v1/rules/test", &headers, Some(body.to_owned()))
+        .await;
+    assert_eq!(tried.status, 200, "{tried:?}");
+    assert_eq!(tried.body["matched"], true);
+    assert_eq!(tried.body["result"]["at"], 7);
+    assert!(tried.body["result"].get("missing").is_none());
+    let undefined = &tried.body["undefined"][0];
+    assert_eq!(
+        (&undefined["expression"], &undefined["line"]),
+        (&json!("missing"), &json!(1))
+    );
+    let unmet = body.replace("n > 0", "n > 1");
+    let unmet = server
+        .send("POST", "/v1/rules/test", &headers, Some(unmet))
+        .await;
+    assert_eq!(unmet.body["matched"], false);
+    assert_eq!(unmet.body["unmet"]["expression"], "n > 1");
+    let wrong = body.replace("SELECT", "SELEKT");
+    let wrong = server
+        .send("POST", "/v1/rules/test", &headers, Some(wrong))
+        .await;
+    assert_eq!(wrong.problem(), (400, "INVALID_RULE"));
+    let topic = body.replace("\"x/a\"", "\"x/#\"");
+    let topic = server
+        .send("POST", "/v1/rules/test", &headers, Some(topic))
+        .await;
+    assert_eq!(topic.problem(), (400, "INVALID_RULE"));
+}
+
+#[tokio::test]
+async fn rules_are_for_operators() {
+    let server = Server::start().await;
+    let key = server.key_of("telemetry", []).await;
+    for (method, path) in [
+        ("GET", "/v1/rules"),
+        ("POST", "/v1/rules"),
+        ("GET", "/v1/rules/telemetry"),
+        ("PUT", "/v1/rules/telemetry"),
+        ("PATCH", "/v1/rules/telemetry"),
+        ("DELETE", "/v1/rules/telemetry"),
+        ("POST", "/v1/rules/telemetry/disable"),
+        ("GET", "/v1/rules/telemetry/versions"),
+        ("GET", "/v1/rules/telemetry/errors"),
+        ("POST", "/v1/rules/test"),
+    ] {
+        let refused = server.as_device(&key, method, path, Value::Null).await;
+        assert_eq!(refused.problem(), (401, "TOKEN_MISSING"), "{method} {path}");
+    }
+    let list = server
+        .as_admin("GET", "/v1/rules?limit=2", Value::Null)
+        .await;
+    assert_eq!(list.body["rules"].as_array().map(Vec::len), Some(2));
+    assert!(list.body["next_cursor"].is_string());
+}

@@ -1,0 +1,148 @@
+//! `/v1/telemetry`
+
+use serde_json::{Value, json};
+
+use crate::support::{NOW_MS, Server};
+
+async fn with_messages() -> Server {
+    let server = Server::start().await;
+    server.take("van/a/status", r#"{"state": "parked"}"#).await;
+    for n in 0..3 {
+        server.clock.advance_ms(1000);
+        let volts = format!(r#"{{"volts": 12.{n}0}}"#);
+        server.take("van/a/telemetry", &volts).await;
+    }
+    server.take("van/b/alerts", r#"{"severity": "low"}"#).await;
+    server
+}
+
+fn times(body: &Value) -> Vec<i64> {
+    let messages = body["messages"].as_array().expect("messages");
+    let time = |message: &Value| message["timestamp"].as_i64().expect("a time") - NOW_MS;
+    messages.iter().map(time).collect()
+}
+
+#[tokio::test]
+async fn messages_of_a_thing_are_listed_in_ranges_and_pages() {
+    let server = with_messages().await;
+    let list = |query: &str| {
+        let path = format!("/v1/telemetry/a{query}");
+        let server = &server;
+        async move { server.as_admin("GET", &path, Value::Null).await }
+    };
+    let all = list("").await;
+    assert_eq!(all.status, 200);
+    assert_eq!(times(&all.body), [3000, 2000, 1000, 0]);
+    assert_eq!(all.body["messages"][3]["state"], "parked");
+    let range = format!("?from={}&to={}&order=asc", NOW_MS + 1000, NOW_MS + 2000);
+    assert_eq!(times(&list(&range).await.body), [1000, 2000]);
+    assert_eq!(times(&list("?message_type=status").await.body), [0]);
+    let first = list("?limit=3").await.body;
+    let cursor = first["next_cursor"].as_str().expect("a cursor").to_owned();
+    let second = list(&format!("?limit=3&cursor={cursor}")).await.body;
+    assert_eq!(times(&second), [0]);
+    assert!(second.get("next_cursor").is_none());
+    for wrong in [
+        "?from=yesterday",
+        "?limit=0",
+        "?limit=1001",
+        "?cursor=x",
+        "?message_type=",
+    ] {
+        assert_eq!(list(wrong).await.status, 400, "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn the_latest_is_the_newest_that_matches() {
+    let server = with_messages().await;
+    let latest = server
+        .as_admin("GET", "/v1/telemetry/a/latest", Value::Null)
+        .await;
+    assert_eq!(latest.body["volts"], json!(12.2));
+    assert_eq!(latest.body["thing_name"], "a");
+    let status = "/v1/telemetry/a/latest?message_type=status";
+    let status = server.as_admin("GET", status, Value::Null).await;
+    assert_eq!(status.body["state"], "parked");
+    let none = server
+        .as_admin("GET", "/v1/telemetry/c/latest", Value::Null)
+        .await;
+    assert_eq!(none.problem(), (404, "NO_MESSAGE"));
+}
+
+#[tokio::test]
+async fn one_type_is_listed_across_things() {
+    let server = with_messages().await;
+    let path = format!("/v1/telemetry?message_type=alert&from={NOW_MS}");
+    let alerts = server.as_admin("GET", &path, Value::Null).await;
+    assert_eq!(alerts.body["messages"][0]["thing_name"], "b");
+    let untyped = server.as_admin("GET", "/v1/telemetry", Value::Null).await;
+    assert_eq!(untyped.problem(), (400, "INVALID_REQUEST"));
+}
+
+#[tokio::test]
+async fn a_key_sees_its_own_things_only() {
+    let server = with_messages().await;
+    let own = server.key_of("telemetry", ["a"]).await;
+    let any = server.key_of("telemetry", []).await;
+    let other = server.key_of("sensors", []).await;
+    let get = |key: String, path: &'static str| {
+        let server = &server;
+        async move {
+            server
+                .as_device(&key, "GET", path, Value::Null)
+                .await
+                .status
+        }
+    };
+    for (key, path, status) in [
+        (&own, "/v1/telemetry/a", 200),
+        (&own, "/v1/telemetry/a/latest", 200),
+        (&own, "/v1/telemetry/b", 403),
+        (&own, "/v1/telemetry/b/latest", 403),
+        (&own, "/v1/telemetry?message_type=alert", 403),
+        (&any, "/v1/telemetry/b", 200),
+        (&any, "/v1/telemetry?message_type=alert", 200),
+        (&other, "/v1/telemetry/a", 403),
+        (&other, "/v1/telemetry?message_type=alert", 403),
+    ] {
+        assert_eq!(get(key.clone(), path).await, status, "{path}");
+    }
+    let nobody = server.send("GET", "/v1/telemetry/a", &[], None).await;
+    assert_eq!(nobody.problem(), (401, "TOKEN_MISSING"));
+}
+
+#[tokio::test]
+async fn a_command_is_published_and_rules_see_it() {
+    let server = Server::start().await;
+    let rule = json!({
+        "sql": "SELECT topic(2) AS thing_name, timestamp() AS timestamp, topic(3) AS message_type, * FROM 'van/+/commands'",
+        "actions": [{"dynamoDBv2": {"putItem": {"tableName": "van-telemetry"}}}],
+    });
+    let made = server.as_admin("PUT", "/v1/rules/commands", rule).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let command = json!({"command": "heat", "parameters": {"target": 21.5}});
+    let sent = server
+        .as_admin("POST", "/v1/telemetry/a/commands", command.clone())
+        .await;
+    assert_eq!(sent.status, 202);
+    assert_eq!(sent.body["topic"], "van/a/commands");
+    let seen = server
+        .as_admin("GET", "/v1/telemetry/a/latest", Value::Null)
+        .await;
+    assert_eq!(seen.body["command_id"], sent.body["command_id"]);
+    assert_eq!(seen.body["parameters"], json!({"target": 21.5}));
+    let own = server.key_of("telemetry", ["a"]).await;
+    let path = "/v1/telemetry/b/commands";
+    let refused = server.as_device(&own, "POST", path, command).await;
+    assert_eq!(refused.problem(), (403, "OUT_OF_SCOPE"));
+    for wrong in [
+        json!({}),
+        json!({"command": ""}),
+        json!({"command": "x", "more": 1}),
+        json!([1]),
+    ] {
+        let refused = server.as_admin("POST", path, wrong.clone()).await;
+        assert_eq!(refused.problem(), (400, "INVALID_REQUEST"), "{wrong}");
+    }
+}

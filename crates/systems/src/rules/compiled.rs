@@ -1,0 +1,448 @@
+//! A rule made ready: its statement and templates parsed, its tables known. What can be wrong with a
+//! rule is found here, before it is ever kept.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use homeport_item::schema::TableSchema;
+use homeport_rules::{Statement, Template};
+
+use super::RuleError;
+use super::document::{
+    ActionDocument, DynamoDbDocument, HttpDocument, KeyTypeWord, KeyValue, PushDocument,
+    RepublishDocument, RepublishHeaders, RuleDocument,
+};
+use super::name::RuleName;
+use super::schema::OWN_PREFIX;
+use super::stats::RuleStats;
+use super::topic_index::FILTER_LEVELS_MAX;
+use crate::api_keys;
+use crate::messages::Delivery;
+
+/// The version of the language that rules are written in.
+pub const SQL_VERSION: &str = "2016-03-23";
+/// Actions that one rule may have, as AWS IoT has it.
+pub const ACTIONS_MAX: usize = 10;
+/// Longest statement.
+pub const SQL_BYTES_MAX: usize = 64 * 1024;
+/// Longest description.
+pub const DESCRIPTION_CHARS_MAX: usize = 1024;
+/// Longest template, and headers or properties that one action may have.
+pub const TEMPLATE_BYTES_MAX: usize = 4096;
+pub const HEADERS_MAX: usize = 50;
+
+/// The attribute that the older action puts the payload into unless another one is named.
+const PAYLOAD_FIELD: &str = "payload";
+
+/// A rule that can run.
+#[derive(Debug)]
+pub(super) struct Compiled {
+    pub(super) name: RuleName,
+    pub(super) statement: Statement,
+    pub(super) actions: Vec<Action>,
+    pub(super) error_action: Option<Action>,
+    pub(super) stats: Arc<RuleStats>,
+}
+
+/// What is done with a result.
+#[derive(Debug)]
+pub(super) enum Action {
+    /// The result is the item.
+    PutItem(Target),
+    /// The result is one attribute of an item.
+    PutPayload(PutPayload),
+    Republish(Republish),
+    Http(Http),
+    Push(Push),
+}
+
+/// A table to write into.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    pub(super) name: String,
+    /// None for tables that are not Homeport's.
+    pub(super) schema: Option<Arc<TableSchema>>,
+    /// Whether it is the table of telemetry, in which no message replaces another.
+    pub(super) is_telemetry: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct PutPayload {
+    pub(super) table: Target,
+    pub(super) hash: KeyField,
+    pub(super) range: Option<KeyField>,
+    pub(super) payload_field: String,
+    pub(super) operation: Option<Template>,
+}
+
+#[derive(Debug)]
+pub(super) struct KeyField {
+    pub(super) name: String,
+    pub(super) value: Template,
+    pub(super) is_number: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Republish {
+    pub(super) topic: Template,
+    pub(super) delivery: Delivery,
+    pub(super) headers: Headers,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Headers {
+    pub(super) payload_format_indicator: Option<Template>,
+    pub(super) content_type: Option<Template>,
+    pub(super) response_topic: Option<Template>,
+    pub(super) correlation_data: Option<Template>,
+    pub(super) message_expiry: Option<Template>,
+    pub(super) user_properties: Vec<(Template, Template)>,
+}
+
+#[derive(Debug)]
+pub(super) struct Http {
+    pub(super) url: Template,
+    pub(super) headers: Vec<(String, Template)>,
+}
+
+#[derive(Debug)]
+pub(super) struct Push {
+    pub(super) user_id: Template,
+    pub(super) title: Template,
+    pub(super) body: Template,
+}
+
+impl Action {
+    /// The name of the action's kind, as AWS IoT's error messages have it.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::PutItem(_) => "DynamoDBv2Action",
+            Self::PutPayload(_) => "DynamoDBAction",
+            Self::Republish(_) => "RepublishAction",
+            Self::Http(_) => "HttpAction",
+            Self::Push(_) => "PushAction",
+        }
+    }
+
+    pub(super) fn target(&self) -> Option<&Target> {
+        match self {
+            Self::PutItem(table) | Self::PutPayload(PutPayload { table, .. }) => Some(table),
+            _ => None,
+        }
+    }
+}
+
+/// The tables that Homeport keeps, by name.
+#[derive(Debug)]
+pub(super) struct KnownTables {
+    schemas: HashMap<String, Arc<TableSchema>>,
+    telemetry: String,
+}
+
+impl KnownTables {
+    pub(super) fn new(schemas: Vec<TableSchema>, telemetry: &str) -> Self {
+        let by_name = |schema: TableSchema| (schema.name.clone(), Arc::new(schema));
+        Self {
+            schemas: schemas.into_iter().map(by_name).collect(),
+            telemetry: telemetry.to_owned(),
+        }
+    }
+
+    fn target(&self, name: &str, place: &str) -> Result<Target, RuleError> {
+        // A message must not become a rule, a notification or a key.
+        if name.starts_with(OWN_PREFIX) || name == api_keys::schema::API_KEYS {
+            return Err(RuleError::invalid(
+                place,
+                format!("rules may not write into {name:?}"),
+            ));
+        }
+        Ok(Target {
+            name: name.to_owned(),
+            schema: self.schemas.get(name).cloned(),
+            is_telemetry: name == self.telemetry,
+        })
+    }
+}
+
+/// Makes a rule ready.
+///
+/// # Errors
+/// The first thing that is wrong, with its place.
+pub(super) fn compile(
+    name: &RuleName,
+    document: &RuleDocument,
+    tables: &KnownTables,
+    stats: Arc<RuleStats>,
+) -> Result<Compiled, RuleError> {
+    check_texts(document)?;
+    let statement =
+        Statement::parse(&document.sql).map_err(|error| RuleError::Statement(error.to_string()))?;
+    if statement.filter().as_str().split('/').count() > FILTER_LEVELS_MAX {
+        return Err(RuleError::invalid(
+            "sql",
+            format!("a topic filter may have {FILTER_LEVELS_MAX} levels at most"),
+        ));
+    }
+    let actions = document.actions.iter().enumerate();
+    let parts = Parts {
+        tables,
+        statement: Some(&statement),
+    };
+    let actions = actions.map(|(at, action)| parts.action(action, &format!("actions[{at}]")));
+    let actions = actions.collect::<Result<_, _>>()?;
+    // An error action runs on another message than the statement did, and has no variables of it.
+    let parts = Parts {
+        tables,
+        statement: None,
+    };
+    let error_action = document.error_action.as_ref();
+    let error_action = error_action
+        .map(|action| parts.action(action, "errorAction"))
+        .transpose()?;
+    Ok(Compiled {
+        name: name.clone(),
+        statement,
+        actions,
+        error_action,
+        stats,
+    })
+}
+
+fn check_texts(document: &RuleDocument) -> Result<(), RuleError> {
+    if document.sql.len() > SQL_BYTES_MAX {
+        let reason = format!("a statement may have {SQL_BYTES_MAX} bytes at most");
+        return Err(RuleError::invalid("sql", reason));
+    }
+    let description = document.description.as_deref().unwrap_or_default();
+    if description.chars().count() > DESCRIPTION_CHARS_MAX {
+        let reason = format!("a description may have {DESCRIPTION_CHARS_MAX} characters at most");
+        return Err(RuleError::invalid("description", reason));
+    }
+    match document.aws_iot_sql_version.as_deref() {
+        // DIFFERENCE: AWS takes a rule that names no version for one of 2015-10-08.
+        None | Some(SQL_VERSION) => {}
+        Some(other) => {
+            let reason = format!("{other:?} is not known here: rules are written in {SQL_VERSION}");
+            return Err(RuleError::invalid("awsIotSqlVersion", reason));
+        }
+    }
+    if document.actions.len() > ACTIONS_MAX {
+        let reason = format!("a rule may have {ACTIONS_MAX} actions at most");
+        return Err(RuleError::invalid("actions", reason));
+    }
+    Ok(())
+}
+
+/// What the parts of a rule are made ready with.
+struct Parts<'a> {
+    tables: &'a KnownTables,
+    /// Whose variables templates may use.
+    statement: Option<&'a Statement>,
+}
+
+impl Parts<'_> {
+    fn action(&self, document: &ActionDocument, place: &str) -> Result<Action, RuleError> {
+        let ActionDocument {
+            dynamodb_v2,
+            dynamodb,
+            republish,
+            http,
+            push,
+        } = document;
+        let actions = [
+            dynamodb_v2.as_ref().map(|action| {
+                let place = format!("{place}.dynamoDBv2.putItem.tableName");
+                let table = self.tables.target(&action.put_item.table_name, &place)?;
+                Ok(Action::PutItem(table))
+            }),
+            dynamodb
+                .as_ref()
+                .map(|action| self.put_payload(action, &format!("{place}.dynamoDB"))),
+            republish
+                .as_ref()
+                .map(|action| self.republish(action, &format!("{place}.republish"))),
+            http.as_ref()
+                .map(|action| self.http(action, &format!("{place}.http"))),
+            push.as_ref()
+                .map(|action| self.push(action, &format!("{place}.push"))),
+        ];
+        let mut actions = actions.into_iter().flatten();
+        match (actions.next(), actions.next()) {
+            (Some(action), None) => action,
+            _ => Err(RuleError::invalid(
+                place,
+                "exactly one of dynamoDBv2, dynamoDB, republish, http and push must be there",
+            )),
+        }
+    }
+
+    fn put_payload(&self, document: &DynamoDbDocument, place: &str) -> Result<Action, RuleError> {
+        let at = |member: &str| format!("{place}.{member}");
+        let hash = self.key_field(
+            &document.hash_key_field,
+            &document.hash_key_value,
+            document.hash_key_type,
+            &at("hashKeyValue"),
+        )?;
+        let range = match (&document.range_key_field, &document.range_key_value) {
+            (Some(field), Some(value)) => {
+                Some(self.key_field(field, value, document.range_key_type, &at("rangeKeyValue"))?)
+            }
+            (None, None) => None,
+            _ => {
+                return Err(RuleError::invalid(
+                    place,
+                    "rangeKeyField and rangeKeyValue must be given together",
+                ));
+            }
+        };
+        let operation = document.operation.as_deref();
+        Ok(Action::PutPayload(PutPayload {
+            table: self.tables.target(&document.table_name, &at("tableName"))?,
+            hash,
+            range,
+            payload_field: document
+                .payload_field
+                .clone()
+                .unwrap_or_else(|| PAYLOAD_FIELD.to_owned()),
+            operation: operation
+                .map(|text| self.template(text, &at("operation")))
+                .transpose()?,
+        }))
+    }
+
+    fn key_field(
+        &self,
+        name: &str,
+        value: &str,
+        kind: Option<KeyTypeWord>,
+        place: &str,
+    ) -> Result<KeyField, RuleError> {
+        Ok(KeyField {
+            name: name.to_owned(),
+            value: self.template(value, place)?,
+            is_number: kind == Some(KeyTypeWord::Number),
+        })
+    }
+
+    fn republish(&self, document: &RepublishDocument, place: &str) -> Result<Action, RuleError> {
+        let headers = document.headers.as_ref();
+        let headers = headers.map(|headers| self.headers(headers, &format!("{place}.headers")));
+        Ok(Action::Republish(Republish {
+            topic: self.template(&document.topic, &format!("{place}.topic"))?,
+            delivery: match document.qos {
+                None | Some(0) => Delivery::AtMostOnce,
+                Some(1) => Delivery::AtLeastOnce,
+                Some(_) => {
+                    return Err(RuleError::invalid(
+                        &format!("{place}.qos"),
+                        "the QoS of a republished message is 0 or 1",
+                    ));
+                }
+            },
+            headers: headers.transpose()?.unwrap_or_default(),
+        }))
+    }
+
+    fn headers(&self, headers: &RepublishHeaders, place: &str) -> Result<Headers, RuleError> {
+        let one = |member: &str, text: &Option<String>| {
+            let place = format!("{place}.{member}");
+            text.as_deref()
+                .map(|text| self.template(text, &place))
+                .transpose()
+        };
+        let place = format!("{place}.userProperties");
+        check_count(&headers.user_properties, &place)?;
+        let user_properties = headers.user_properties.iter().map(|pair| {
+            Ok((
+                self.template(&pair.key, &place)?,
+                self.template(&pair.value, &place)?,
+            ))
+        });
+        Ok(Headers {
+            payload_format_indicator: one(
+                "payloadFormatIndicator",
+                &headers.payload_format_indicator,
+            )?,
+            content_type: one("contentType", &headers.content_type)?,
+            response_topic: one("responseTopic", &headers.response_topic)?,
+            correlation_data: one("correlationData", &headers.correlation_data)?,
+            message_expiry: one("messageExpiry", &headers.message_expiry)?,
+            user_properties: user_properties.collect::<Result<_, RuleError>>()?,
+        })
+    }
+
+    fn http(&self, document: &HttpDocument, place: &str) -> Result<Action, RuleError> {
+        let url_place = format!("{place}.url");
+        // A host that a payload could choose would let devices send requests anywhere.
+        let scheme = ["https://", "http://"]
+            .into_iter()
+            .find(|scheme| document.url.starts_with(scheme));
+        let host = scheme
+            .and_then(|scheme| document.url.strip_prefix(scheme))
+            .and_then(|rest| rest.split(['/', '?', '#']).next());
+        match host {
+            Some(host) if !host.is_empty() && !host.contains("${") && !host.contains('@') => {}
+            _ => {
+                return Err(RuleError::invalid(
+                    &url_place,
+                    "expected an address that begins with https:// or http:// and a host without templates",
+                ));
+            }
+        }
+        let headers_place = format!("{place}.headers");
+        check_count(&document.headers, &headers_place)?;
+        let headers = document.headers.iter().map(|KeyValue { key, value }| {
+            if !is_header_name(key) {
+                let reason = format!("{key:?} cannot be the name of a header of this request");
+                return Err(RuleError::invalid(&headers_place, reason));
+            }
+            Ok((key.clone(), self.template(value, &headers_place)?))
+        });
+        Ok(Action::Http(Http {
+            url: self.template(&document.url, &url_place)?,
+            headers: headers.collect::<Result<_, RuleError>>()?,
+        }))
+    }
+
+    fn push(&self, document: &PushDocument, place: &str) -> Result<Action, RuleError> {
+        let one = |member: &str, text: &str| self.template(text, &format!("{place}.{member}"));
+        Ok(Action::Push(Push {
+            user_id: one("userId", &document.user_id)?,
+            title: one("title", &document.title)?,
+            body: one("body", &document.body)?,
+        }))
+    }
+
+    fn template(&self, text: &str, place: &str) -> Result<Template, RuleError> {
+        if text.len() > TEMPLATE_BYTES_MAX {
+            let reason = format!("a template may have {TEMPLATE_BYTES_MAX} bytes at most");
+            return Err(RuleError::invalid(place, reason));
+        }
+        let parsed = match self.statement {
+            Some(statement) => Template::parse_for(text, statement),
+            None => Template::parse(text),
+        };
+        parsed.map_err(|error| RuleError::invalid(place, error.to_string()))
+    }
+}
+
+/// Whether a rule may set the header: what says how the request is sent and who signed it is not its
+/// to say.
+fn is_header_name(name: &str) -> bool {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let lower = name.to_ascii_lowercase();
+    !name.is_empty()
+        && name.len() <= 128
+        && name.bytes().all(is_token)
+        && !lower.starts_with("webhook-")
+        && !["host", "content-length", "transfer-encoding", "connection"].contains(&lower.as_str())
+}
+
+fn check_count(pairs: &[KeyValue], place: &str) -> Result<(), RuleError> {
+    if pairs.len() > HEADERS_MAX {
+        let reason = format!("there may be {HEADERS_MAX} at most");
+        return Err(RuleError::invalid(place, reason));
+    }
+    Ok(())
+}

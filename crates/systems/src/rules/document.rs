@@ -1,0 +1,298 @@
+//! A rule as people write it: AWS IoT's `TopicRulePayload`, so that rules can be carried over. What
+//! AWS has and Homeport does not is refused, with its place in the text; what only AWS needs, such as
+//! `roleArn`, is taken and kept.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::name::RuleName;
+
+/// A rule with the name that it is to have, as `aws iot create-topic-rule` takes it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct NewRule {
+    pub rule_name: RuleName,
+    #[serde(deserialize_with = "object")]
+    pub topic_rule_payload: RuleDocument,
+}
+
+/// A rule.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct RuleDocument {
+    pub sql: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(default)]
+    pub rule_disabled: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aws_iot_sql_version: Option<String>,
+    #[serde(deserialize_with = "objects")]
+    pub actions: Vec<ActionDocument>,
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_object"
+    )]
+    pub error_action: Option<ActionDocument>,
+}
+
+/// One action: exactly one of its members is there.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ActionDocument {
+    /// Puts the result's members as an item's attributes.
+    #[serde(
+        rename = "dynamoDBv2",
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_object"
+    )]
+    pub dynamodb_v2: Option<DynamoDbV2Document>,
+    /// Puts the result into one attribute of an item whose key is given by templates.
+    #[serde(
+        rename = "dynamoDB",
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_object"
+    )]
+    pub dynamodb: Option<DynamoDbDocument>,
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_object"
+    )]
+    pub republish: Option<RepublishDocument>,
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_object"
+    )]
+    pub http: Option<HttpDocument>,
+    /// DIFFERENCE: Homeport's own; AWS goes through SNS.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_object"
+    )]
+    pub push: Option<PushDocument>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct DynamoDbV2Document {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role_arn: Option<String>,
+    #[serde(deserialize_with = "object")]
+    pub put_item: PutItemDocument,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct PutItemDocument {
+    pub table_name: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct DynamoDbDocument {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role_arn: Option<String>,
+    pub table_name: String,
+    /// INSERT, UPDATE or DELETE, or a template that becomes one of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    pub hash_key_field: String,
+    pub hash_key_value: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash_key_type: Option<KeyTypeWord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range_key_field: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range_key_value: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range_key_type: Option<KeyTypeWord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_field: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum KeyTypeWord {
+    String,
+    Number,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct RepublishDocument {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role_arn: Option<String>,
+    pub topic: String,
+    /// 0 unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qos: Option<u8>,
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_object"
+    )]
+    pub headers: Option<RepublishHeaders>,
+}
+
+/// What MQTT 5 lets be said about the new message; each is a template.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", default)]
+pub struct RepublishHeaders {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload_format_indicator: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_topic: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub correlation_data: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_expiry: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "objects")]
+    pub user_properties: Vec<KeyValue>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyValue {
+    pub key: String,
+    pub value: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct HttpDocument {
+    pub url: String,
+    /// AWS asks there once; Homeport signs its requests instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmation_url: Option<String>,
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "objects"
+    )]
+    pub headers: Vec<KeyValue>,
+}
+
+/// A notification to the devices of one user; each member is a template.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct PushDocument {
+    pub user_id: String,
+    pub title: String,
+    pub body: String,
+}
+
+impl RuleDocument {
+    /// The document as it is kept and shown.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a rule has string keys only")
+    }
+}
+
+/// Serde would take an array for a struct as well, member by member in their order, which nobody
+/// means.
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<T, M::Error> {
+        T::deserialize(MapAccessDeserializer::new(map))
+    }
+}
+
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        object(deserializer).map(Self)
+    }
+}
+
+fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+    deserializer.deserialize_map(ObjectVisitor(PhantomData))
+}
+
+fn optional_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    let found = Option::<Object<T>>::deserialize(deserializer)?;
+    Ok(found.map(|Object(inner)| inner))
+}
+
+fn objects<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    let found = Vec::<Object<T>>::deserialize(deserializer)?;
+    Ok(found.into_iter().map(|Object(inner)| inner).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULE: &str = r#"{
+        "sql": "SELECT * FROM 'a'",
+        "ruleDisabled": true,
+        "awsIotSqlVersion": "2016-03-23",
+        "actions": [
+            {"dynamoDBv2": {"roleArn": "arn:aws:iam::1:role/r", "putItem": {"tableName": "t"}}},
+            {"republish": {"topic": "b", "qos": 1}}
+        ],
+        "errorAction": {"republish": {"topic": "errors"}}
+    }"#;
+
+    #[test]
+    fn a_rule_of_aws_is_read_and_kept_whole() {
+        let rule: RuleDocument = serde_json::from_str(RULE).expect("a rule");
+        assert!(rule.rule_disabled);
+        assert_eq!(rule.actions.len(), 2);
+        let again: RuleDocument = serde_json::from_str(&rule.to_json()).expect("a rule");
+        assert_eq!(again, rule);
+        let role = again.actions[0].dynamodb_v2.as_ref().expect("an action");
+        assert_eq!(role.role_arn.as_deref(), Some("arn:aws:iam::1:role/r"));
+    }
+
+    #[test]
+    fn what_is_unknown_is_refused_with_its_place() {
+        for (from, to, place) in [
+            ("\"qos\"", "\"quality\"", "line 7 column 50"),
+            (
+                "republish\": {\"topic\": \"b",
+                "lambda\": {\"functionArn\": \"f",
+                "line 7",
+            ),
+            ("\"sql\"", "\"statement\"", "line 2 column 19"),
+            ("\"qos\": 1", "\"qos\": \"1\"", "line 7"),
+        ] {
+            let error = serde_json::from_str::<RuleDocument>(&RULE.replacen(from, to, 1));
+            let error = error.expect_err(to).to_string();
+            assert!(error.contains(place), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_array_is_no_object() {
+        for wrong in [
+            r#"{"sql": "s", "actions": [[null]]}"#,
+            r#"{"sql": "s", "actions": [{"dynamoDBv2": ["r", {"tableName": "t"}]}]}"#,
+            r#"{"sql": "s", "actions": [], "errorAction": []}"#,
+        ] {
+            assert!(
+                serde_json::from_str::<RuleDocument>(wrong).is_err(),
+                "{wrong}"
+            );
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What went wrong with a message in a rule, for people who look after the rule and, in AWS IoT's
+//! form, for its error action.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+
+use super::name::RuleName;
+use crate::messages::Message;
+use crate::time::EpochMillis;
+
+/// Longest reason that is kept.
+const REASON_CHARS_MAX: usize = 1000;
+/// What the statement itself is called where an action would be.
+const STATEMENT: &str = "Statement";
+
+/// Something that a repeat would not mend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub at: EpochMillis,
+    pub topic: String,
+    /// The kind of action that failed; none when the statement did.
+    pub action: Option<&'static str>,
+    /// What the action was for: a table, a topic, an address.
+    pub resource: Option<String>,
+    pub reason: String,
+}
+
+/// AWS IoT's message to an error action.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ErrorMessage<'a> {
+    rule_name: &'a str,
+    topic: &'a str,
+    cloudwatch_trace_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_id: Option<&'a str>,
+    base64_original_payload: String,
+    failures: [ErrorFailure<'a>; 1],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ErrorFailure<'a> {
+    failed_action: &'a str,
+    failed_resource: &'a str,
+    error_message: &'a str,
+}
+
+impl Failure {
+    pub(super) fn of_statement(message: &Message, reason: impl Into<String>) -> Self {
+        Self {
+            at: message.received_at,
+            topic: message.topic.clone(),
+            action: None,
+            resource: None,
+            reason: shortened(reason.into()),
+        }
+    }
+
+    pub(super) fn of_action(
+        message: &Message,
+        action: &'static str,
+        resource: impl Into<String>,
+        reason: impl Into<String>,
+    ) -> Self {
+        Self {
+            action: Some(action),
+            resource: Some(resource.into()),
+            ..Self::of_statement(message, reason)
+        }
+    }
+
+    /// The payload that the rule's error action gets.
+    pub(super) fn to_error_message(
+        &self,
+        rule: &RuleName,
+        message: &Message,
+        trace_id: &str,
+    ) -> Vec<u8> {
+        let error = ErrorMessage {
+            rule_name: rule.as_str(),
+            topic: &message.topic,
+            cloudwatch_trace_id: trace_id,
+            client_id: message.publisher.client_id.as_deref(),
+            base64_original_payload: STANDARD.encode(&message.payload),
+            failures: [ErrorFailure {
+                failed_action: self.action.unwrap_or(STATEMENT),
+                failed_resource: self.resource.as_deref().unwrap_or_default(),
+                error_message: &self.reason,
+            }],
+        };
+        serde_json::to_vec(&error).expect("an error message has string keys only")
+    }
+}
+
+fn shortened(mut reason: String) -> String {
+    if let Some((end, _)) = reason.char_indices().nth(REASON_CHARS_MAX) {
+        reason.truncate(end);
+        reason.push('…');
+    }
+    reason
+}

@@ -1,0 +1,418 @@
+//! Looking after rules: made, changed, switched on and off, deleted. Every change is a new version;
+//! the old ones stay readable.
+
+use std::sync::Arc;
+
+use homeport_item::expression::{Condition, KeyCondition, Path};
+use homeport_item::{Item, Value};
+use homeport_store::{
+    Action, CancelReason, Delete, Get, Put, Query, StoreError, TransactError, Transaction,
+};
+
+use super::compiled;
+use super::document::{NewRule, RuleDocument};
+use super::failure::Failure;
+use super::load::count_change;
+use super::name::RuleName;
+use super::rule::{Rule, RuleVersion, RuleView, Source, version_key, versions_partition};
+use super::stats::RuleStats;
+use super::{PAGE_MAX, RULES_MAX, RuleEngine, RuleError, schema};
+use crate::cursor::Cursor;
+
+/// Versions that are kept of each rule.
+pub const VERSIONS_KEPT: i64 = 100;
+/// How often a change is tried that got in the way of another.
+const CONFLICTS_MAX: usize = 6;
+
+const LIST: &str = "rules";
+
+/// A page of rules, in the order of their names.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RulePage {
+    pub rules: Vec<RuleView>,
+    /// Absent on the last page.
+    pub next: Option<Cursor>,
+}
+
+/// What is written with a change.
+enum Change<'a> {
+    Make(&'a Rule),
+    /// With the version that is there.
+    Replace(&'a Rule, i64),
+    Delete(&'a Rule, i64),
+}
+
+impl RuleEngine {
+    /// Makes a rule that is not there yet.
+    ///
+    /// # Errors
+    /// When it cannot be, there is one of that name, or the store fails.
+    pub async fn create(&self, new: NewRule) -> Result<RuleView, RuleError> {
+        let NewRule {
+            rule_name,
+            topic_rule_payload,
+        } = new;
+        let _one_at_a_time = self.inner.changing.lock().await;
+        self.check(&rule_name, &topic_rule_payload).await?;
+        self.make(rule_name, topic_rule_payload).await
+    }
+
+    /// Makes a rule or takes the place of the one of that name; whether it is new.
+    ///
+    /// # Errors
+    /// As for making, and when `expected` is not the version that is there.
+    pub async fn put(
+        &self,
+        name: &RuleName,
+        document: RuleDocument,
+        expected: Option<i64>,
+    ) -> Result<(RuleView, bool), RuleError> {
+        let _one_at_a_time = self.inner.changing.lock().await;
+        self.check(name, &document).await?;
+        match self.stored(name).await {
+            Ok(current) => {
+                let view = self.replace(current, document, expected).await?;
+                Ok((view, false))
+            }
+            Err(RuleError::Missing(_)) if expected.is_none() => {
+                Ok((self.make(name.clone(), document).await?, true))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Changes members of a rule; null removes one.
+    ///
+    /// # Errors
+    /// When there is no such rule, the result cannot be a rule, `expected` is not the version that is
+    /// there, or the store fails.
+    pub async fn patch(
+        &self,
+        name: &RuleName,
+        changes: serde_json::Map<String, serde_json::Value>,
+        expected: Option<i64>,
+    ) -> Result<RuleView, RuleError> {
+        let _one_at_a_time = self.inner.changing.lock().await;
+        let current = self.stored(name).await?;
+        let document = serde_json::to_value(&*current.document);
+        let mut members = match document {
+            Ok(serde_json::Value::Object(members)) => members,
+            _ => return Err(RuleError::Malformed("a rule is no object".to_owned())),
+        };
+        for (member, value) in changes {
+            if value.is_null() {
+                members.remove(&member);
+            } else {
+                members.insert(member, value);
+            }
+        }
+        let document: RuleDocument = serde_json::from_value(serde_json::Value::Object(members))
+            .map_err(|error| RuleError::invalid("the rule", error.to_string()))?;
+        self.check(name, &document).await?;
+        self.replace(current, document, expected).await
+    }
+
+    /// Switches a rule on or off.
+    ///
+    /// # Errors
+    /// When there is no such rule or the store fails.
+    pub async fn switch(&self, name: &RuleName, is_on: bool) -> Result<RuleView, RuleError> {
+        let _one_at_a_time = self.inner.changing.lock().await;
+        let current = self.stored(name).await?;
+        if current.document.rule_disabled != is_on {
+            return self.known(name);
+        }
+        let document = RuleDocument {
+            rule_disabled: !is_on,
+            ..(*current.document).clone()
+        };
+        self.replace(current, document, None).await
+    }
+
+    /// Deletes a rule. Its versions stay readable.
+    ///
+    /// # Errors
+    /// When there is no such rule, `expected` is not the version that is there, or the store fails.
+    pub async fn delete(&self, name: &RuleName, expected: Option<i64>) -> Result<(), RuleError> {
+        let _one_at_a_time = self.inner.changing.lock().await;
+        let current = self.stored(name).await?;
+        let read = check_version(&current, expected)?;
+        let last = Rule {
+            version: read + 1,
+            updated_at: self.now(),
+            ..current
+        };
+        self.write(Change::Delete(&last, read)).await?;
+        self.reload_after_change().await;
+        Ok(())
+    }
+
+    async fn make(&self, name: RuleName, document: RuleDocument) -> Result<RuleView, RuleError> {
+        let registry = self.registry();
+        if registry
+            .rule(&name)
+            .is_some_and(|rule| rule.source == Source::File)
+        {
+            return Err(RuleError::InFile(name));
+        }
+        if registry.len() >= RULES_MAX {
+            return Err(RuleError::TooMany);
+        }
+        let versions = self.read_versions(&name, 1).await?;
+        let last = versions.first().map_or(0, |last| last.rule.version);
+        let now = self.now();
+        let rule = Rule {
+            name,
+            document: Arc::new(document),
+            version: last + 1,
+            created_at: now,
+            updated_at: now,
+            source: Source::Store,
+        };
+        self.write(Change::Make(&rule)).await?;
+        self.reload_after_change().await;
+        self.known(&rule.name)
+    }
+
+    async fn replace(
+        &self,
+        current: Rule,
+        document: RuleDocument,
+        expected: Option<i64>,
+    ) -> Result<RuleView, RuleError> {
+        let read = check_version(&current, expected)?;
+        let rule = Rule {
+            document: Arc::new(document),
+            version: read + 1,
+            updated_at: self.now(),
+            ..current
+        };
+        self.write(Change::Replace(&rule, read)).await?;
+        self.reload_after_change().await;
+        self.known(&rule.name)
+    }
+
+    /// Checks everything about a rule that can be wrong.
+    async fn check(&self, name: &RuleName, document: &RuleDocument) -> Result<(), RuleError> {
+        let stats = Arc::new(RuleStats::unseen());
+        let compiled = compiled::compile(name, document, &self.inner.tables, stats)?;
+        let actions = compiled.actions.iter().enumerate();
+        let places = actions.map(|(at, action)| (format!("actions[{at}]"), action));
+        let error = compiled.error_action.iter();
+        let error = error.map(|action| ("errorAction".to_owned(), action));
+        for (place, action) in places.chain(error) {
+            if let Some(table) = action.target().filter(|table| table.schema.is_none())
+                && !self.has_table(&table.name).await?
+            {
+                return Err(RuleError::TableMissing {
+                    place,
+                    table: table.name.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a table that is not Homeport's is there: reading an item of it tells, whatever its
+    /// keys are.
+    async fn has_table(&self, name: &str) -> Result<bool, RuleError> {
+        let key = Item::new().with("homeport", "is this table there?");
+        match self.inner.store.get(Get::new(name, key)).await {
+            Ok(_) | Err(StoreError::Invalid(_) | StoreError::IndexMissing { .. }) => Ok(true),
+            Err(StoreError::TableMissing(_)) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn write(&self, change: Change<'_>) -> Result<(), RuleError> {
+        let (rule, is_deletion) = match change {
+            Change::Make(rule) | Change::Replace(rule, _) => (rule, false),
+            Change::Delete(rule, _) => (rule, true),
+        };
+        let is_version = |version: i64| Path::from(schema::VERSION).equals(version);
+        let current: Action = match change {
+            Change::Make(rule) => Put::new(schema::RULES, rule.to_item())
+                .when(Condition::not_exists(schema::PK))
+                .into(),
+            Change::Replace(rule, read) => Put::new(schema::RULES, rule.to_item())
+                .when(is_version(read))
+                .into(),
+            Change::Delete(rule, read) => {
+                let key = schema::key(schema::CURRENT, rule.name.as_str());
+                Delete::new(schema::RULES, key)
+                    .when(is_version(read))
+                    .into()
+            }
+        };
+        let version = Put::new(schema::RULES, rule.to_version_item(is_deletion));
+        let mut actions = vec![
+            current,
+            version.when(Condition::not_exists(schema::PK)).into(),
+            count_change().into(),
+        ];
+        if rule.version > VERSIONS_KEPT {
+            let oldest = version_key(&rule.name, rule.version - VERSIONS_KEPT);
+            actions.push(Delete::new(schema::RULES, oldest).into());
+        }
+        for _ in 0..CONFLICTS_MAX {
+            let transaction = Transaction::new(actions.clone());
+            match self.inner.store.transact(transaction).await {
+                Ok(()) => return Ok(()),
+                Err(TransactError::Cancelled(reasons)) => {
+                    let has_failed = |reason: &CancelReason| {
+                        matches!(reason, CancelReason::ConditionFailed { .. })
+                    };
+                    if reasons.iter().any(has_failed) {
+                        return Err(self.overtaken(&change).await);
+                    }
+                    tokio::task::yield_now().await;
+                }
+                Err(TransactError::TokenMismatch) => break,
+                Err(TransactError::Store(error)) => return Err(error.into()),
+            }
+        }
+        Err(StoreError::Throttled.into())
+    }
+
+    /// What another process has done meanwhile.
+    async fn overtaken(&self, change: &Change<'_>) -> RuleError {
+        let (Change::Make(rule) | Change::Replace(rule, _) | Change::Delete(rule, _)) = change;
+        match self.stored(&rule.name).await {
+            Ok(_) if matches!(change, Change::Make(_)) => RuleError::Exists(rule.name.clone()),
+            Ok(current) => RuleError::Changed {
+                name: current.name,
+                actual: current.version,
+            },
+            // Made and deleted in the meantime.
+            Err(RuleError::Missing(_)) if matches!(change, Change::Make(_)) => {
+                StoreError::Throttled.into()
+            }
+            Err(error) => error,
+        }
+    }
+
+    /// The change is durable: that memory does not have it yet is no failure of it.
+    async fn reload_after_change(&self) {
+        if let Err(error) = self.reload().await {
+            tracing::warn!(%error, "a changed rule runs as it was until rules can be read again");
+        }
+    }
+
+    /// A rule of the store, as it is there.
+    async fn stored(&self, name: &RuleName) -> Result<Rule, RuleError> {
+        let in_file = |rule: &Rule| rule.source == Source::File;
+        if self.registry().rule(name).is_some_and(in_file) {
+            return Err(RuleError::InFile(name.clone()));
+        }
+        let key = schema::key(schema::CURRENT, name.as_str());
+        let item = self.inner.store.get(Get::new(schema::RULES, key)).await?;
+        let item = item.ok_or_else(|| RuleError::Missing(name.clone()))?;
+        Rule::from_item(&item)
+    }
+
+    fn known(&self, name: &RuleName) -> Result<RuleView, RuleError> {
+        let view = self.registry().view(name);
+        view.ok_or_else(|| RuleError::Missing(name.clone()))
+    }
+
+    /// A rule as it runs.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn rule(&self, name: &RuleName) -> Result<RuleView, RuleError> {
+        self.known(name)
+    }
+
+    /// Rules as they run, in the order of their names.
+    ///
+    /// # Errors
+    /// When the cursor is not one of this list.
+    pub fn rules(&self, limit: usize, cursor: Option<Cursor>) -> Result<RulePage, RuleError> {
+        let start = cursor.map(|cursor| cursor.start_of(LIST)).transpose()?;
+        let after = start
+            .as_ref()
+            .and_then(|start| start.get(schema::NAME)?.as_str());
+        let limit = limit.clamp(1, PAGE_MAX);
+        let registry = self.registry();
+        let mut rules: Vec<_> = registry.views_after(after).take(limit + 1).collect();
+        let has_more = rules.len() > limit;
+        rules.truncate(limit);
+        let last = rules.last().filter(|_| has_more);
+        let next = last.map(|last| {
+            let key = Item::new().with(schema::NAME, last.rule.name.as_str());
+            Cursor::new(LIST, key)
+        });
+        Ok(RulePage { rules, next })
+    }
+
+    /// The versions of a rule that are kept, the newest first, also of one that was deleted.
+    ///
+    /// # Errors
+    /// When there never was one or the store fails.
+    pub async fn versions(&self, name: &RuleName) -> Result<Vec<RuleVersion>, RuleError> {
+        let limit = usize::try_from(VERSIONS_KEPT).unwrap_or(usize::MAX);
+        let versions = self.read_versions(name, limit).await?;
+        if versions.is_empty() {
+            return match self.registry().rule(name) {
+                Some(rule) if rule.source == Source::File => Err(RuleError::InFile(name.clone())),
+                _ => Err(RuleError::Missing(name.clone())),
+            };
+        }
+        Ok(versions)
+    }
+
+    /// One version of a rule.
+    ///
+    /// # Errors
+    /// When there is none or the store fails.
+    pub async fn version(&self, name: &RuleName, version: i64) -> Result<RuleVersion, RuleError> {
+        let get = Get::new(schema::RULES, version_key(name, version));
+        let item = self.inner.store.get(get).await?;
+        let item = item.ok_or_else(|| RuleError::VersionMissing(name.clone()))?;
+        RuleVersion::from_item(&item)
+    }
+
+    async fn read_versions(
+        &self,
+        name: &RuleName,
+        limit: usize,
+    ) -> Result<Vec<RuleVersion>, RuleError> {
+        let partition = Value::from(versions_partition(name));
+        let mut query = Query::new(schema::RULES, KeyCondition::new(schema::PK, partition))
+            .descending()
+            .limit(limit);
+        query.consistent = true;
+        let mut versions = Vec::new();
+        loop {
+            let page = self.inner.store.query(query.clone()).await?;
+            for item in &page.items {
+                versions.push(RuleVersion::from_item(item)?);
+            }
+            query.start = page.next;
+            if query.start.is_none() || versions.len() >= limit {
+                return Ok(versions);
+            }
+        }
+    }
+
+    /// The last failures of a rule in this process, the newest first.
+    ///
+    /// # Errors
+    /// When there is no such rule.
+    pub fn failures(&self, name: &RuleName) -> Result<Vec<Failure>, RuleError> {
+        let registry = self.registry();
+        let stats = registry.stats(name);
+        let stats = stats.ok_or_else(|| RuleError::Missing(name.clone()))?;
+        Ok(stats.failures())
+    }
+}
+
+fn check_version(current: &Rule, expected: Option<i64>) -> Result<i64, RuleError> {
+    match expected {
+        Some(expected) if expected != current.version => Err(RuleError::Changed {
+            name: current.name.clone(),
+            actual: current.version,
+        }),
+        _ => Ok(current.version),
+    }
+}

@@ -1,0 +1,502 @@
+//! What a message leads to: statements are evaluated, actions become writes, messages, requests and
+//! notifications. Nothing is done yet, and nothing here waits.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use homeport_item::expression::Update;
+use homeport_item::{Item, Number, Value as Attribute};
+use homeport_rules::{Outcome, Payload, Template, Value, Variables, topic};
+use homeport_store::{Action as StoreAction, Delete, Put, Update as UpdateRequest};
+
+use super::compiled::{Action, Compiled, Headers, Http, KeyField, PutPayload, Republish, Target};
+use super::failure::Failure;
+use super::registry::Registry;
+use super::requests;
+use super::stats::Counted;
+use super::{ACCOUNT_ID, RuleEngine, compiled};
+use crate::messages::{HOPS_MAX, Message, Properties, Publisher};
+use crate::push::{self, UserId};
+use crate::telemetry;
+
+/// An expiry above this is none in seconds: it would lie in the year 5138.
+const TTL_SECS_MAX: i64 = 100_000_000_000;
+
+/// All that a message leads to.
+#[derive(Default)]
+pub(super) struct Plan {
+    pub(super) writes: Vec<Write>,
+    pub(super) messages: Vec<Effect<Message>>,
+    pub(super) notices: Vec<Effect<Notice>>,
+    /// The rules whose statements selected the message.
+    pub(super) matched: Vec<Arc<Compiled>>,
+}
+
+/// Something to do for an action of a rule.
+pub(super) struct Effect<T> {
+    pub(super) by: By,
+    pub(super) what: T,
+}
+
+/// Which action of which rule.
+#[derive(Clone)]
+pub(super) struct By {
+    pub(super) rule: Arc<Compiled>,
+    pub(super) action: &'static str,
+    pub(super) resource: String,
+    /// The error action has none of its own.
+    pub(super) is_error_action: bool,
+}
+
+/// A write into a table.
+pub(super) struct Write {
+    pub(super) by: By,
+    pub(super) request: StoreAction,
+    /// Where it goes, if the table's keys are known.
+    pub(super) key: Option<Item>,
+    /// Of telemetry that was stamped on arrival: it must not replace another message.
+    pub(super) moving: Option<Moving>,
+}
+
+pub(super) struct Moving {
+    pub(super) thing: String,
+    pub(super) at: i64,
+    pub(super) received: i64,
+}
+
+pub(super) struct Notice {
+    pub(super) user: UserId,
+    pub(super) message: push::Message,
+}
+
+/// Why an action cannot be carried out, and on what.
+struct Refused {
+    resource: String,
+    reason: String,
+}
+
+/// A message with what is known about it on its way through rules.
+struct Context<'a> {
+    engine: &'a RuleEngine,
+    message: &'a Message,
+    seen: homeport_rules::Message<'a>,
+    /// Those of the statement, for its templates.
+    variables: Variables,
+}
+
+impl RuleEngine {
+    /// What a message leads to by all rules that match it.
+    pub(super) fn plan(&self, registry: &Registry, message: &Message) -> Plan {
+        let mut plan = Plan::default();
+        let mut matching = registry.matching(&message.topic).peekable();
+        if matching.peek().is_none() {
+            return plan;
+        }
+        let payload = Payload::new(&message.payload);
+        let trace_id = self.inner.traces.next();
+        let mut context = Context {
+            engine: self,
+            message,
+            seen: seen(message, &payload, &trace_id),
+            variables: Variables::default(),
+        };
+        for rule in matching {
+            match rule.statement.run(&context.seen, &mut random) {
+                Ok((Outcome::NotMatched, _)) => rule.stats.count(Counted::NotMatched),
+                Ok((Outcome::Matched(result), variables)) => {
+                    context.variables = variables;
+                    rule.stats.count(Counted::Matched);
+                    plan.matched.push(Arc::clone(rule));
+                    for action in &rule.actions {
+                        let by = by(rule, action, false);
+                        if let Err(refused) = context.add(&by, action, &result, &mut plan) {
+                            let failure = refused.into_failure(message, by.action);
+                            self.fail(rule, message, failure, &mut plan);
+                        }
+                    }
+                }
+                Err(error) => {
+                    rule.stats.count(Counted::Failed);
+                    let failure = Failure::of_statement(message, with_sources(&error));
+                    self.fail(rule, message, failure, &mut plan);
+                }
+            }
+        }
+        plan
+    }
+
+    /// Keeps a failure and adds what the rule's error action makes of it.
+    pub(super) fn fail(
+        &self,
+        rule: &Arc<Compiled>,
+        message: &Message,
+        failure: Failure,
+        plan: &mut Plan,
+    ) {
+        if failure.action.is_some() {
+            rule.stats.count(Counted::ActionsFailed);
+        }
+        if let Some(action) = &rule.error_action {
+            self.plan_error(rule, action, message, &failure, plan);
+        }
+        rule.stats.keep(failure);
+    }
+
+    fn plan_error(
+        &self,
+        rule: &Arc<Compiled>,
+        action: &Action,
+        message: &Message,
+        failure: &Failure,
+        plan: &mut Plan,
+    ) {
+        let trace_id = self.inner.traces.next();
+        let text = failure.to_error_message(&rule.name, message, &trace_id);
+        let payload = Payload::new(&text);
+        let context = Context {
+            engine: self,
+            message,
+            seen: seen(message, &payload, &trace_id),
+            variables: Variables::default(),
+        };
+        let by = by(rule, action, true);
+        let result = payload.json().cloned().unwrap_or_default();
+        if let Err(refused) = context.add(&by, action, &result, plan) {
+            rule.stats.count(Counted::ActionsFailed);
+            rule.stats.keep(refused.into_failure(message, by.action));
+        }
+    }
+}
+
+impl Refused {
+    fn into_failure(self, message: &Message, action: &'static str) -> Failure {
+        Failure::of_action(message, action, self.resource, self.reason)
+    }
+}
+
+impl Context<'_> {
+    fn add(
+        &self,
+        by: &By,
+        action: &Action,
+        result: &Value,
+        plan: &mut Plan,
+    ) -> Result<(), Refused> {
+        let refused = |reason: String| Refused {
+            resource: by.resource.clone(),
+            reason,
+        };
+        match action {
+            Action::PutItem(table) => {
+                let write = self.put_item(by, table, result).map_err(refused)?;
+                plan.writes.push(write);
+            }
+            Action::PutPayload(action) => {
+                let write = self.put_payload(by, action, result).map_err(refused)?;
+                plan.writes.push(write);
+            }
+            Action::Republish(action) => {
+                let topic = self.render(&action.topic).map_err(refused)?;
+                let refused = |reason: String| Refused {
+                    resource: topic.clone(),
+                    reason,
+                };
+                let message = self
+                    .republish(by, action, &topic, result)
+                    .map_err(refused)?;
+                plan.messages.push(Effect {
+                    by: By {
+                        resource: topic,
+                        ..by.clone()
+                    },
+                    what: message,
+                });
+            }
+            Action::Http(action) => {
+                let url = self.render(&action.url).map_err(refused)?;
+                let refused = |reason: String| Refused {
+                    resource: url.clone(),
+                    reason,
+                };
+                let write = self.request(by, action, &url, result).map_err(refused)?;
+                plan.writes.push(write);
+            }
+            Action::Push(action) => {
+                let notice = self.notice(action).map_err(refused)?;
+                plan.notices.push(Effect {
+                    by: By {
+                        resource: notice.user.to_string(),
+                        ..by.clone()
+                    },
+                    what: notice,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn put_item(&self, by: &By, table: &Target, result: &Value) -> Result<Write, String> {
+        let mut item = result.to_item().map_err(|error| with_sources(&error))?;
+        let key = self.fit(by, table, &mut item)?;
+        let moving = table.is_telemetry.then(|| self.moving(&item)).flatten();
+        Ok(Write {
+            by: by.clone(),
+            request: Put::new(&table.name, item).into(),
+            key,
+            moving,
+        })
+    }
+
+    /// Checks an item against what is known of its table, and answers with its key.
+    fn fit(&self, by: &By, table: &Target, item: &mut Item) -> Result<Option<Item>, String> {
+        let Some(schema) = &table.schema else {
+            return Ok(None);
+        };
+        schema.key.values(item).map_err(|error| error.to_string())?;
+        if let Some(attribute) = &schema.ttl_attribute
+            && let Some(secs) = seconds(item.get(attribute))
+        {
+            item.insert(attribute.as_str(), secs);
+            if by.rule.stats.note_ttl_in_millis() {
+                tracing::warn!(
+                    rule = %by.rule.name,
+                    table = table.name,
+                    "an expiry in milliseconds is stored in seconds"
+                );
+            }
+        }
+        let attributes = schema.key.attributes();
+        let key = attributes.filter_map(|attribute| {
+            let value = item.get(&attribute.name)?;
+            Some((attribute.name.clone(), value.clone()))
+        });
+        Ok(Some(key.collect()))
+    }
+
+    /// What must be known to move an item of telemetry that was stamped when its message came. A time
+    /// that the device gave is left as it is.
+    fn moving(&self, item: &Item) -> Option<Moving> {
+        let at = item.get(telemetry::schema::TIMESTAMP)?.as_number()?;
+        let received = self.message.received_at.0;
+        let thing = item.get(telemetry::schema::THING_NAME)?.as_str()?;
+        (*at == Number::from(received)).then(|| Moving {
+            thing: thing.to_owned(),
+            at: received,
+            received,
+        })
+    }
+
+    fn put_payload(&self, by: &By, action: &PutPayload, result: &Value) -> Result<Write, String> {
+        let mut key = Item::new();
+        for field in std::iter::once(&action.hash).chain(&action.range) {
+            key.insert(field.name.as_str(), self.key_value(field)?);
+        }
+        let operation = action.operation.as_ref();
+        let operation = operation
+            .map(|template| self.render(template))
+            .transpose()?;
+        let table = &action.table;
+        let payload = || result.to_attribute().map_err(|error| with_sources(&error));
+        let request: StoreAction = match operation.as_deref() {
+            None | Some("INSERT") => {
+                let item = key.clone().with(action.payload_field.as_str(), payload()?);
+                Put::new(&table.name, item).into()
+            }
+            Some("UPDATE") => {
+                let update = Update::new().set(action.payload_field.as_str(), payload()?);
+                UpdateRequest::new(&table.name, key.clone(), update).into()
+            }
+            Some("DELETE") => Delete::new(&table.name, key.clone()).into(),
+            Some(other) => {
+                return Err(format!(
+                    "the operation is {other:?}, not INSERT, UPDATE or DELETE"
+                ));
+            }
+        };
+        if let Some(schema) = &table.schema {
+            let checked = schema.key.exact_values(&key);
+            checked.map_err(|error| error.to_string())?;
+        }
+        Ok(Write {
+            by: by.clone(),
+            request,
+            key: Some(key),
+            moving: None,
+        })
+    }
+
+    fn key_value(&self, field: &KeyField) -> Result<Attribute, String> {
+        let text = self.render(&field.value)?;
+        if !field.is_number {
+            return Ok(text.into());
+        }
+        let number: Number = text
+            .parse()
+            .map_err(|_| format!("{} is {text:?}, not a number", field.name))?;
+        Ok(number.into())
+    }
+
+    fn republish(
+        &self,
+        by: &By,
+        action: &Republish,
+        topic: &str,
+        result: &Value,
+    ) -> Result<Message, String> {
+        if self.message.hops >= HOPS_MAX {
+            return Err(format!(
+                "the message was republished {HOPS_MAX} times already: rules go round in a circle"
+            ));
+        }
+        topic::check_name(topic).map_err(|error| error.to_string())?;
+        if topic.starts_with('$') {
+            return Err("topics that begin with $ are the server's own".to_owned());
+        }
+        Ok(Message {
+            topic: topic.to_owned(),
+            payload: bytes(result),
+            delivery: action.delivery,
+            retain: false,
+            publisher: Publisher {
+                client_id: None,
+                principal: Some(format!("rule:{}", by.rule.name)),
+            },
+            received_at: self.engine.now(),
+            properties: self.properties(&action.headers)?,
+            hops: self.message.hops + 1,
+        })
+    }
+
+    fn properties(&self, headers: &Headers) -> Result<Properties, String> {
+        let one =
+            |template: &Option<Template>| template.as_ref().map(|one| self.render(one)).transpose();
+        let expires_after_secs = one(&headers.message_expiry)?.map(|text| {
+            let secs = text.parse();
+            secs.map_err(|_| format!("messageExpiry is {text:?}, not a number of seconds"))
+        });
+        let user = headers.user_properties.iter();
+        let user = user.map(|(key, value)| Ok((self.render(key)?, self.render(value)?)));
+        let indicator = one(&headers.payload_format_indicator)?;
+        Ok(Properties {
+            content_type: one(&headers.content_type)?,
+            response_topic: one(&headers.response_topic)?,
+            correlation_data: one(&headers.correlation_data)?.map(Bytes::from),
+            payload_is_text: matches!(indicator.as_deref(), Some("1" | "UTF8_DATA")),
+            expires_after_secs: expires_after_secs.transpose()?,
+            user: user.collect::<Result<_, String>>()?,
+        })
+    }
+
+    fn request(&self, by: &By, action: &Http, url: &str, result: &Value) -> Result<Write, String> {
+        let headers = action.headers.iter();
+        let headers = headers.map(|(name, value)| Ok((name.clone(), self.render(value)?)));
+        let item = requests::to_item(
+            self.engine.now(),
+            by,
+            url,
+            headers.collect::<Result<_, String>>()?,
+            &bytes(result),
+            self.message,
+        )?;
+        Ok(Write {
+            by: By {
+                resource: url.to_owned(),
+                ..by.clone()
+            },
+            key: Some(requests::key_of(&item)),
+            request: Put::new(super::schema::REQUESTS, item).into(),
+            moving: None,
+        })
+    }
+
+    fn notice(&self, action: &compiled::Push) -> Result<Notice, String> {
+        let user: UserId = self
+            .render(&action.user_id)?
+            .parse()
+            .map_err(|error: crate::sensors::InvalidField| error.to_string())?;
+        let message = push::Message::new(push::NewMessage {
+            title: self.render(&action.title)?,
+            body: self.render(&action.body)?,
+            ..push::NewMessage::default()
+        });
+        Ok(Notice {
+            user,
+            message: message.map_err(|error| error.to_string())?,
+        })
+    }
+
+    fn render(&self, template: &Template) -> Result<String, String> {
+        template
+            .render_with(&self.seen, &self.variables, &mut random)
+            .map_err(|error| with_sources(&error))
+    }
+}
+
+fn by(rule: &Arc<Compiled>, action: &Action, is_error_action: bool) -> By {
+    By {
+        rule: Arc::clone(rule),
+        action: action.kind(),
+        resource: action
+            .target()
+            .map(|table| table.name.clone())
+            .unwrap_or_default(),
+        is_error_action,
+    }
+}
+
+/// A message as the language sees it.
+pub(super) fn seen<'a>(
+    message: &'a Message,
+    payload: &'a Payload<'a>,
+    trace_id: &'a str,
+) -> homeport_rules::Message<'a> {
+    let properties = &message.properties;
+    homeport_rules::Message {
+        topic: &message.topic,
+        payload,
+        client_id: message.publisher.client_id.as_deref(),
+        principal: message.publisher.principal.as_deref(),
+        source_ip: None,
+        account_id: ACCOUNT_ID,
+        now_ms: message.received_at.0,
+        trace_id,
+        properties: homeport_rules::Properties {
+            content_type: properties.content_type.as_deref(),
+            response_topic: properties.response_topic.as_deref(),
+            correlation_data: properties.correlation_data.as_deref(),
+            payload_is_text: properties.payload_is_text.then_some(true),
+            user: &properties.user,
+        },
+    }
+}
+
+/// Chance, from the operating system.
+pub(super) fn random(bytes: &mut [u8]) {
+    getrandom::fill(bytes).expect("the operating system gives random bytes");
+}
+
+/// A result as the payload of a message or a request.
+fn bytes(result: &Value) -> Bytes {
+    match result {
+        Value::Bytes(bytes) => Bytes::copy_from_slice(bytes),
+        other => Bytes::from(other.to_json()),
+    }
+}
+
+/// The seconds of an expiry that is in milliseconds.
+fn seconds(expiry: Option<&Attribute>) -> Option<i64> {
+    let millis = expiry?.as_number()?.floor_i64();
+    (millis > TTL_SECS_MAX).then(|| millis.div_euclid(1000))
+}
+
+/// An error with those behind it.
+pub(super) fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text
+}

@@ -1,0 +1,118 @@
+//! The rules as they are now, made ready and found by topic. A registry never changes: another one
+//! takes its place, so that a message sees all rules before a change or all after it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::compiled::{self, Compiled, KnownTables};
+use super::name::RuleName;
+use super::rule::{Rule, RuleView};
+use super::stats::RuleStats;
+use super::topic_index::TopicIndex;
+
+#[derive(Debug, Default)]
+pub(super) struct Registry {
+    rules: BTreeMap<RuleName, Known>,
+    running: Vec<Arc<Compiled>>,
+    index: TopicIndex,
+}
+
+#[derive(Debug)]
+struct Known {
+    rule: Rule,
+    stats: Arc<RuleStats>,
+    problem: Option<String>,
+}
+
+impl Registry {
+    /// The rules made ready. Counters go on from the registry before. Of two with one name the later
+    /// one counts.
+    pub(super) fn new(rules: Vec<Rule>, tables: &KnownTables, before: &Self) -> Self {
+        let mut registry = Self::default();
+        let mut by_name = BTreeMap::new();
+        for rule in rules {
+            by_name.insert(rule.name.clone(), rule);
+        }
+        for (name, rule) in by_name {
+            let known = before.rules.get(&name);
+            let stats = known.map_or_else(
+                || Arc::new(RuleStats::new(&name)),
+                |known| Arc::clone(&known.stats),
+            );
+            let compiled = compiled::compile(&name, &rule.document, tables, Arc::clone(&stats));
+            let problem = match compiled {
+                Ok(compiled) if !rule.document.rule_disabled => {
+                    let at = registry.running.len();
+                    registry.index.insert(compiled.statement.filter(), at);
+                    registry.running.push(Arc::new(compiled));
+                    None
+                }
+                Ok(_) => None,
+                Err(error) => {
+                    tracing::warn!(rule = %name, %error, "a rule cannot run");
+                    Some(error.to_string())
+                }
+            };
+            registry.rules.insert(
+                name,
+                Known {
+                    rule,
+                    stats,
+                    problem,
+                },
+            );
+        }
+        registry
+    }
+
+    /// The rules that a message on `topic` concerns, in the order of their names.
+    pub(super) fn matching(&self, topic: &str) -> impl Iterator<Item = &Arc<Compiled>> {
+        let found = self.index.matching(topic);
+        found.into_iter().map(|at| &self.running[at])
+    }
+
+    pub(super) fn running(&self, name: &RuleName) -> Option<&Arc<Compiled>> {
+        let at = self.running.binary_search_by(|rule| rule.name.cmp(name));
+        at.ok().map(|at| &self.running[at])
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.rules.len()
+    }
+
+    pub(super) fn rule(&self, name: &RuleName) -> Option<&Rule> {
+        self.rules.get(name).map(|known| &known.rule)
+    }
+
+    pub(super) fn stats(&self, name: &RuleName) -> Option<&Arc<RuleStats>> {
+        self.rules.get(name).map(|known| &known.stats)
+    }
+
+    pub(super) fn view(&self, name: &RuleName) -> Option<RuleView> {
+        self.rules.get(name).map(view)
+    }
+
+    /// The rules whose names come after `after`, in the order of their names.
+    pub(super) fn views_after(&self, after: Option<&str>) -> impl Iterator<Item = RuleView> {
+        let rules = self.rules.iter();
+        rules
+            .filter(move |(name, _)| after.is_none_or(|after| name.as_str() > after))
+            .map(|(_, known)| view(known))
+    }
+}
+
+fn view(known: &Known) -> RuleView {
+    let mut notes = known.rule.notes();
+    if known.stats.has_ttl_in_millis() {
+        notes.push(
+            "the expiry comes in milliseconds; it is stored in seconds, as stores read it"
+                .to_owned(),
+        );
+    }
+    RuleView {
+        rule: known.rule.clone(),
+        notes,
+        problem: known.problem.clone(),
+        counts: known.stats.counts(),
+    }
+}

@@ -1,0 +1,156 @@
+//! A rule with what is known about it, and how it is kept.
+
+use std::sync::Arc;
+
+use homeport_item::{Item, Value};
+
+use super::document::{ActionDocument, RuleDocument};
+use super::name::RuleName;
+use super::stats::RuleCounts;
+use super::{RuleError, schema};
+use crate::time::EpochMillis;
+
+/// Digits of a version in its key.
+const VERSION_DIGITS: usize = 10;
+
+/// Where a rule comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// It is kept in the store and can be changed.
+    Store,
+    /// The server's file of rules has it: it wins over one of the same name in the store, and is
+    /// changed in the file.
+    File,
+}
+
+/// A rule, or one of its versions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rule {
+    pub name: RuleName,
+    pub document: Arc<RuleDocument>,
+    /// 0 for rules of the file, which have none.
+    pub version: i64,
+    pub created_at: EpochMillis,
+    pub updated_at: EpochMillis,
+    pub source: Source,
+}
+
+/// A version that once was, or still is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RuleVersion {
+    pub rule: Rule,
+    /// Whether this is the change that deleted the rule.
+    pub is_deletion: bool,
+}
+
+/// A rule as people see it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RuleView {
+    pub rule: Rule,
+    /// What they should know: members that do nothing here, values that are stored differently.
+    pub notes: Vec<String>,
+    /// Why it does not run though it is enabled.
+    pub problem: Option<String>,
+    /// Since this process started.
+    pub counts: RuleCounts,
+}
+
+impl Rule {
+    pub(super) fn to_item(&self) -> Item {
+        self.fields(schema::key(schema::CURRENT, self.name.as_str()))
+    }
+
+    pub(super) fn to_version_item(&self, is_deletion: bool) -> Item {
+        let mut item = self.fields(version_key(&self.name, self.version));
+        if is_deletion {
+            item.insert(schema::DELETED, true);
+        }
+        item
+    }
+
+    fn fields(&self, key: Item) -> Item {
+        key.with(schema::NAME, self.name.as_str())
+            .with(schema::DOCUMENT, self.document.to_json())
+            .with(schema::VERSION, self.version)
+            .with(schema::CREATED_AT, self.created_at.0)
+            .with(schema::UPDATED_AT, self.updated_at.0)
+    }
+
+    pub(super) fn from_item(item: &Item) -> Result<Self, RuleError> {
+        let malformed = || RuleError::Malformed("a rule is not as it was written".to_owned());
+        parse(item).ok_or_else(malformed)
+    }
+
+    /// What people should know about the rule as it is written.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let document = &self.document;
+        let actions = document.actions.iter().enumerate();
+        let places = actions.map(|(at, action)| (format!("actions[{at}]"), action));
+        let error = document.error_action.iter();
+        for (place, action) in places.chain(error.map(|action| ("errorAction".to_owned(), action)))
+        {
+            notes.extend(ignored(action).map(|member| {
+                format!("{place}.{member} is kept and does nothing here: it is for AWS")
+            }));
+        }
+        if document.aws_iot_sql_version.is_none() {
+            notes.push(
+                "awsIotSqlVersion is not given: the rule runs as one of 2016-03-23, on AWS it would run as one of 2015-10-08"
+                    .to_owned(),
+            );
+        }
+        notes
+    }
+}
+
+fn ignored(action: &ActionDocument) -> impl Iterator<Item = &'static str> {
+    let dynamodb_v2 = action.dynamodb_v2.as_ref();
+    let dynamodb = action.dynamodb.as_ref();
+    let republish = action.republish.as_ref();
+    let http = action.http.as_ref();
+    [
+        dynamodb_v2.and_then(|action| action.role_arn.as_ref().map(|_| "dynamoDBv2.roleArn")),
+        dynamodb.and_then(|action| action.role_arn.as_ref().map(|_| "dynamoDB.roleArn")),
+        republish.and_then(|action| action.role_arn.as_ref().map(|_| "republish.roleArn")),
+        http.and_then(|action| {
+            let given = action.confirmation_url.as_ref();
+            given.map(|_| "http.confirmationUrl")
+        }),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+fn parse(item: &Item) -> Option<Rule> {
+    let text = |name| item.get(name).and_then(Value::as_str);
+    let whole = |name| item.get(name)?.as_number()?.to_i64();
+    Some(Rule {
+        name: text(schema::NAME)?.parse().ok()?,
+        document: Arc::new(serde_json::from_str(text(schema::DOCUMENT)?).ok()?),
+        version: whole(schema::VERSION)?,
+        created_at: EpochMillis(whole(schema::CREATED_AT)?),
+        updated_at: EpochMillis(whole(schema::UPDATED_AT)?),
+        source: Source::Store,
+    })
+}
+
+impl RuleVersion {
+    pub(super) fn from_item(item: &Item) -> Result<Self, RuleError> {
+        Ok(Self {
+            rule: Rule::from_item(item)?,
+            is_deletion: item.get(schema::DELETED).and_then(Value::as_bool) == Some(true),
+        })
+    }
+}
+
+pub(super) fn version_key(name: &RuleName, version: i64) -> Item {
+    schema::key(
+        versions_partition(name),
+        format!("{version:0width$}", width = VERSION_DIGITS),
+    )
+}
+
+pub(super) fn versions_partition(name: &RuleName) -> String {
+    format!("{}{name}", schema::VERSIONS)
+}

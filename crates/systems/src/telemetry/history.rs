@@ -1,0 +1,150 @@
+//! Looking at messages: ranges of one thing, the newest that matches, and one type across all
+//! things.
+
+use homeport_item::Item;
+use homeport_item::expression::{Condition, KeyCondition, Path, SortCondition};
+use homeport_store::Query;
+
+use super::types::{MessageType, ThingName};
+use super::{PAGE_MAX, Telemetry, TelemetryError, schema};
+use crate::cursor::Cursor;
+use crate::pages;
+use crate::time::EpochMillis;
+
+/// Items that the search for the newest match looks at first; every further look is
+/// [`LATEST_GROWTH`] times as wide, up to [`LATEST_LOOK_MAX`].
+const LATEST_LOOK_FIRST: usize = 16;
+const LATEST_GROWTH: usize = 4;
+const LATEST_LOOK_MAX: usize = 4096;
+
+/// In which order messages come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    OldestFirst,
+    #[default]
+    NewestFirst,
+}
+
+/// Which messages are wanted; both ends are included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HistoryRange {
+    pub from: Option<EpochMillis>,
+    pub to: Option<EpochMillis>,
+    pub order: Order,
+}
+
+/// A page of messages, each with all its attributes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HistoryPage {
+    pub items: Vec<Item>,
+    /// Absent on the last page.
+    pub next: Option<Cursor>,
+}
+
+impl Telemetry {
+    /// Messages of a thing in a range of time, of one type or of all.
+    ///
+    /// # Errors
+    /// When the cursor is not one of this list or the store fails.
+    pub async fn history(
+        &self,
+        thing: &ThingName,
+        message_type: Option<&MessageType>,
+        range: HistoryRange,
+        limit: usize,
+        cursor: Option<Cursor>,
+    ) -> Result<HistoryPage, TelemetryError> {
+        let list = format!("telemetry/{thing}/{message_type:?}/{range:?}");
+        let condition = KeyCondition::new(schema::THING_NAME, thing);
+        let mut query = Query::new(&self.table.name, condition);
+        query.filter = message_type.map(of_type);
+        self.page(query, range, &list, limit, cursor).await
+    }
+
+    /// Messages of one type across all things.
+    ///
+    /// # Errors
+    /// When the cursor is not one of this list or the store fails.
+    pub async fn of_type(
+        &self,
+        message_type: &MessageType,
+        range: HistoryRange,
+        limit: usize,
+        cursor: Option<Cursor>,
+    ) -> Result<HistoryPage, TelemetryError> {
+        let list = format!("telemetry-type/{message_type}/{range:?}");
+        let condition = KeyCondition::new(schema::MESSAGE_TYPE, message_type);
+        let query = Query::new(&self.table.name, condition).on_index(schema::MESSAGE_TYPE_INDEX);
+        self.page(query, range, &list, limit, cursor).await
+    }
+
+    async fn page(
+        &self,
+        mut query: Query,
+        range: HistoryRange,
+        list: &str,
+        limit: usize,
+        cursor: Option<Cursor>,
+    ) -> Result<HistoryPage, TelemetryError> {
+        let start = cursor.map(|cursor| cursor.start_of(list)).transpose()?;
+        match (range.from, range.to) {
+            // DynamoDB refuses a range that ends before it begins.
+            (Some(from), Some(to)) if from > to => {
+                return Ok(HistoryPage {
+                    items: Vec::new(),
+                    next: None,
+                });
+            }
+            (Some(from), Some(to)) => bound(
+                &mut query,
+                SortCondition::Between(from.0.into(), to.0.into()),
+            ),
+            (Some(from), None) => bound(&mut query, SortCondition::GreaterOrEqual(from.0.into())),
+            (None, Some(to)) => bound(&mut query, SortCondition::LessOrEqual(to.0.into())),
+            (None, None) => {}
+        }
+        query.descending = range.order == Order::NewestFirst;
+        query.start = start;
+        let limit = limit.clamp(1, PAGE_MAX);
+        let page = pages::read_page(&*self.store, &self.table, query, list, limit).await?;
+        Ok(HistoryPage {
+            items: page.items,
+            next: page.next,
+        })
+    }
+
+    /// The newest message of a thing, or its newest of one type, however many others came since.
+    ///
+    /// # Errors
+    /// When there is none or the store fails.
+    pub async fn latest(
+        &self,
+        thing: &ThingName,
+        message_type: Option<&MessageType>,
+    ) -> Result<Item, TelemetryError> {
+        let condition = KeyCondition::new(schema::THING_NAME, thing);
+        let mut query = Query::new(&self.table.name, condition).descending();
+        query.filter = message_type.map(of_type);
+        // Without a filter the first item is the one, unless the store's page holds expired ones.
+        let mut look = message_type.map_or(1, |_| LATEST_LOOK_FIRST);
+        loop {
+            let page = self.store.query(query.clone().limit(look)).await?;
+            if let Some(item) = page.items.into_iter().next() {
+                return Ok(item);
+            }
+            query.start = page.next;
+            if query.start.is_none() {
+                return Err(TelemetryError::NoMessage(thing.clone()));
+            }
+            look = (look * LATEST_GROWTH).min(LATEST_LOOK_MAX);
+        }
+    }
+}
+
+fn of_type(message_type: &MessageType) -> Condition {
+    Path::from(schema::MESSAGE_TYPE).equals(message_type)
+}
+
+fn bound(query: &mut Query, condition: SortCondition) {
+    query.key_condition.sort = Some((schema::TIMESTAMP.to_owned(), condition));
+}

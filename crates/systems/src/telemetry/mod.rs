@@ -1,0 +1,86 @@
+//! Telemetry: what things published and rules wrote down, looked at by thing and by type, and
+//! commands on their way to things. Writing is for rules to do, see [`crate::rules`].
+
+mod commands;
+mod history;
+pub mod schema;
+mod types;
+
+use std::sync::Arc;
+
+use homeport_item::schema::TableSchema;
+use homeport_store::{Clock, Store, StoreError};
+
+use crate::cursor::CursorError;
+use crate::messages::Publish;
+use crate::sensors::InvalidField;
+
+pub use commands::{Command, PARAMETERS_BYTES_MAX, SentCommand};
+pub use history::{HistoryPage, HistoryRange, Order};
+pub use types::{CommandName, MessageType, THING_NAME_LEN_MAX, ThingName, WORD_LEN_MAX};
+
+/// Items that one page may have.
+pub const PAGE_MAX: usize = 1000;
+
+/// What can be set about the system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// The table's name.
+    pub table: String,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            table: schema::TABLE_DEFAULT.to_owned(),
+        }
+    }
+}
+
+/// Telemetry on a store.
+#[derive(Clone)]
+pub struct Telemetry {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    publish: Arc<dyn Publish>,
+    table: Arc<TableSchema>,
+}
+
+/// Why something could not be done.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum TelemetryError {
+    #[error(transparent)]
+    Invalid(#[from] InvalidField),
+    #[error("thing {0} has no such message")]
+    NoMessage(ThingName),
+    #[error(transparent)]
+    Cursor(#[from] CursorError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Telemetry {
+    #[must_use]
+    pub fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        publish: Arc<dyn Publish>,
+        settings: &Settings,
+    ) -> Self {
+        Self {
+            store,
+            clock,
+            publish,
+            table: Arc::new(schema::telemetry(&settings.table)),
+        }
+    }
+}
+
+impl std::fmt::Debug for Telemetry {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Telemetry")
+            .field("table", &self.table.name)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,113 @@
+//! The words of telemetry: each is checked when it is made, and is right from then on.
+
+use std::fmt;
+use std::str::FromStr;
+
+use homeport_item::Value;
+
+use super::schema;
+use crate::sensors::InvalidField;
+
+/// Longest name of a thing, as AWS IoT has it.
+pub const THING_NAME_LEN_MAX: usize = 128;
+/// Longest type of a message, and longest command.
+pub const WORD_LEN_MAX: usize = 128;
+
+macro_rules! word_type {
+    ($(#[$doc:meta])* $name:ident, $field:expr, $expected:literal, $len_max:expr, $is_right:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(String);
+
+        impl $name {
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidField;
+
+            fn from_str(text: &str) -> Result<Self, InvalidField> {
+                let is_right: fn(u8) -> bool = $is_right;
+                if (1..=$len_max).contains(&text.len()) && text.bytes().all(is_right) {
+                    return Ok(Self(text.to_owned()));
+                }
+                Err(InvalidField {
+                    field: $field,
+                    expected: $expected,
+                })
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str(&self.0)
+            }
+        }
+
+        impl From<&$name> for Value {
+            fn from(word: &$name) -> Self {
+                Self::from(word.as_str())
+            }
+        }
+    };
+}
+
+word_type!(
+    /// A thing: one level of a topic, so that it has no slash. A name with `#` can be that of a
+    /// shard, which no topic has.
+    ThingName,
+    schema::THING_NAME,
+    "1 to 128 graphic ASCII characters, none of them /",
+    THING_NAME_LEN_MAX,
+    |byte| byte.is_ascii_graphic() && byte != b'/'
+);
+word_type!(
+    /// What kind of message an item holds, such as `telemetry`, `status` or `alert`.
+    MessageType,
+    schema::MESSAGE_TYPE,
+    "1 to 128 graphic ASCII characters",
+    WORD_LEN_MAX,
+    |byte| byte.is_ascii_graphic()
+);
+word_type!(
+    /// What a thing is told to do.
+    CommandName,
+    "command",
+    "1 to 128 graphic ASCII characters",
+    WORD_LEN_MAX,
+    |byte| byte.is_ascii_graphic()
+);
+
+impl ThingName {
+    /// Whether it can be a level of a topic.
+    #[must_use]
+    pub fn is_addressable(&self) -> bool {
+        !self.0.contains(['+', '#'])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thing_is_one_level_of_a_topic() {
+        for (text, is_addressable) in [
+            ("storyteller-van-01", true),
+            ("van:1", true),
+            ("van-01#shard-1", false),
+            ("van+", false),
+        ] {
+            let thing: ThingName = text.parse().expect("a thing");
+            assert_eq!(thing.is_addressable(), is_addressable, "{text}");
+        }
+        for wrong in ["", "a/b", "a b", "é", "a\n"] {
+            assert!(wrong.parse::<ThingName>().is_err(), "{wrong:?}");
+        }
+        assert!("x".repeat(128).parse::<ThingName>().is_ok());
+        assert!("x".repeat(129).parse::<ThingName>().is_err());
+    }
+}

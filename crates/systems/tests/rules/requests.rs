@@ -1,0 +1,172 @@
+//! Requests over HTTP: kept with the message, sent once, tried again, given up.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use homeport_systems::rules::{
+    OutgoingRequest, REQUEST_ATTEMPTS_MAX, RequestError, RequestService, RequestWorker,
+};
+use serde_json::{Value, json};
+
+use crate::support::NOW_MS;
+use crate::world::{World, world};
+
+const REQUESTS: &str = "homeport-rule-requests";
+const HOUR_MS: i64 = 60 * 60 * 1000;
+
+/// Answers as it is told, and writes down what it was asked.
+#[derive(Default)]
+struct Receiver {
+    asked: Mutex<Vec<OutgoingRequest>>,
+    answer: Mutex<Option<RequestError>>,
+}
+
+#[async_trait]
+impl RequestService for Receiver {
+    async fn post(&self, request: &OutgoingRequest) -> Result<(), RequestError> {
+        self.asked
+            .lock()
+            .expect("not poisoned")
+            .push(request.clone());
+        let answer = self.answer.lock().expect("not poisoned").clone();
+        answer.map_or(Ok(()), Err)
+    }
+}
+
+impl Receiver {
+    fn asked(&self) -> Vec<OutgoingRequest> {
+        std::mem::take(&mut self.asked.lock().expect("not poisoned"))
+    }
+
+    fn answer(&self, answer: Option<RequestError>) {
+        *self.answer.lock().expect("not poisoned") = answer;
+    }
+}
+
+fn busy() -> RequestError {
+    RequestError::Later {
+        reason: "busy".to_owned(),
+        retry_after: None,
+    }
+}
+
+async fn with_rule() -> (World, Arc<Receiver>, RequestWorker) {
+    let world = world().await;
+    let document = json!({
+        "sql": "SELECT volts FROM 'van/+/low'",
+        "actions": [{"http": {
+            "url": "https://example.com/${topic(2)}",
+            "headers": [{"key": "X-Thing", "value": "${topic(2)}"}],
+        }}],
+        "errorAction": {"republish": {"topic": "errors"}},
+    });
+    world.create("hook", document).await;
+    let receiver = Arc::new(Receiver::default());
+    let worker = RequestWorker::new(world.engine.clone(), Arc::clone(&receiver) as _);
+    (world, receiver, worker)
+}
+
+#[tokio::test]
+async fn a_request_is_kept_when_the_message_is_taken_and_sent_once() {
+    let (world, receiver, worker) = with_rule().await;
+    world.send("van/a/low", r#"{"volts": 11.50}"#).await;
+    assert_eq!(world.items(REQUESTS).await.len(), 1);
+    assert_eq!(worker.turn().await, Ok(1));
+    let asked = receiver.asked();
+    assert_eq!(asked.len(), 1);
+    assert_eq!(asked[0].url, "https://example.com/a");
+    assert_eq!(asked[0].body, r#"{"volts":11.5}"#);
+    assert_eq!(asked[0].headers, [("X-Thing".to_owned(), "a".to_owned())]);
+    assert_eq!(asked[0].timestamp_secs, NOW_MS / 1000);
+    assert_eq!(world.items(REQUESTS).await, Vec::<Value>::new());
+    assert_eq!(worker.turn().await, Ok(0));
+}
+
+#[tokio::test]
+async fn a_request_is_tried_again_with_the_same_id_and_survives_a_restart() {
+    let (world, receiver, worker) = with_rule().await;
+    world.send("van/a/low", "{}").await;
+    receiver.answer(Some(busy()));
+    assert_eq!(worker.turn().await, Ok(1));
+    let first = receiver.asked();
+    assert_eq!(worker.turn().await, Ok(0), "not due yet");
+    drop(worker);
+    let world = world.restart(Vec::new()).await;
+    let worker = RequestWorker::new(world.engine.clone(), Arc::clone(&receiver) as _);
+    world.fixture.clock.advance_ms(5_000);
+    receiver.answer(None);
+    assert_eq!(worker.turn().await, Ok(1));
+    let second = receiver.asked();
+    assert_eq!(first[0].id, second[0].id);
+    assert_eq!(world.items(REQUESTS).await, Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn a_receiver_that_asks_for_patience_gets_it() {
+    let (world, receiver, worker) = with_rule().await;
+    world.send("van/a/low", "{}").await;
+    receiver.answer(Some(RequestError::Later {
+        reason: "slow down".to_owned(),
+        retry_after: Some(Duration::from_secs(60)),
+    }));
+    worker.turn().await.expect("a turn");
+    world.fixture.clock.advance_ms(59_000);
+    assert_eq!(worker.turn().await, Ok(0));
+    world.fixture.clock.advance_ms(1_000);
+    assert_eq!(worker.turn().await, Ok(1));
+}
+
+#[tokio::test]
+async fn a_request_that_nobody_takes_is_given_up_and_the_rule_is_told() {
+    let (world, receiver, worker) = with_rule().await;
+    world.send("van/a/low", r#"{"volts": 1}"#).await;
+    receiver.answer(Some(busy()));
+    let mut attempts = 0;
+    while worker.turn().await == Ok(1) {
+        attempts += 1;
+        world.fixture.clock.advance_ms(HOUR_MS);
+    }
+    assert_eq!(attempts, REQUEST_ATTEMPTS_MAX);
+    assert_eq!(world.items(REQUESTS).await, Vec::<Value>::new());
+    assert!(
+        world.reasons("hook")[0].contains("12 attempts"),
+        "{:?}",
+        world.reasons("hook")
+    );
+    let published = world.broker.take();
+    assert_eq!(published.len(), 1);
+    let error: Value = serde_json::from_slice(&published[0].payload).expect("JSON");
+    assert_eq!(error["failures"][0]["failedAction"], "HttpAction");
+    assert_eq!(
+        error["failures"][0]["failedResource"],
+        "https://example.com/a"
+    );
+    assert_eq!(error["topic"], "van/a/low");
+}
+
+#[tokio::test]
+async fn a_request_that_is_refused_is_not_tried_again() {
+    let (world, receiver, worker) = with_rule().await;
+    world.send("van/a/low", r#"{"volts": 1}"#).await;
+    receiver.answer(Some(RequestError::Never("a private address".to_owned())));
+    assert_eq!(worker.turn().await, Ok(1));
+    assert_eq!(world.items(REQUESTS).await, Vec::<Value>::new());
+    assert!(world.reasons("hook")[0].contains("a private address"));
+}
+
+#[tokio::test]
+async fn two_workers_do_not_send_one_request_twice() {
+    let (world, receiver, worker) = with_rule().await;
+    for n in 0..10 {
+        world.send(&format!("van/{n}/low"), "{}").await;
+    }
+    let other = RequestWorker::new(world.engine.clone(), Arc::clone(&receiver) as _);
+    let (one, two) = tokio::join!(worker.turn(), other.turn());
+    one.and(two).expect("turns");
+    let mut ids: Vec<_> = receiver.asked().into_iter().map(|one| one.id).collect();
+    assert_eq!(ids.len(), 10);
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 10);
+}

@@ -1,0 +1,251 @@
+//! The rules that ship with Homeport, and what is promised of telemetry.
+
+use std::sync::Arc;
+
+use homeport_store::Store;
+use homeport_systems::messages::Intake as _;
+use homeport_systems::rules::RuleError;
+use serde_json::{Value, json};
+
+use crate::failing::FailingStore;
+use crate::support::NOW_MS;
+use crate::world::{
+    OTHER, Recorder, TELEMETRY, World, engine_on, message, put_item, rule_name, world,
+};
+
+/// The payload behind the design document's sample.
+const SAMPLE: &str = r#"{"battery_voltage": 13.2, "glycol_temp": 72,
+    "pdm1": {"1": true, "2": false}, "hvac_mode": "heat", "hvac_temp": 68}"#;
+const TTL_SECS: i64 = NOW_MS / 1000 + 30 * 24 * 60 * 60;
+
+#[tokio::test]
+async fn telemetry_is_stored_as_the_document_shows_it() {
+    let world = world().await;
+    world.send("van/storyteller-van-01/telemetry", SAMPLE).await;
+    assert_eq!(
+        world.items(TELEMETRY).await,
+        [json!({
+            "thing_name": {"S": "storyteller-van-01"},
+            "timestamp": {"N": NOW_MS.to_string()},
+            "message_type": {"S": "telemetry"},
+            "battery_voltage": {"N": "13.2"},
+            "glycol_temp": {"N": "72"},
+            "pdm1": {"M": {"1": {"BOOL": true}, "2": {"BOOL": false}}},
+            "hvac_mode": {"S": "heat"},
+            "hvac_temp": {"N": "68"},
+            "ttl": {"N": TTL_SECS.to_string()},
+        })]
+    );
+}
+
+#[tokio::test]
+async fn status_and_alerts_have_types_of_their_own() {
+    let world = world().await;
+    for topic in [
+        "van/a/status",
+        "van/a/alerts",
+        "van/a/other",
+        "car/a/telemetry",
+    ] {
+        world.send(topic, r#"{"x": 1}"#).await;
+    }
+    let types = |item: &Value| item["message_type"]["S"].as_str().map(str::to_owned);
+    let items = world.items(TELEMETRY).await;
+    let mut types: Vec<_> = items.iter().filter_map(types).collect();
+    types.sort_unstable();
+    assert_eq!(types, ["alert", "status"]);
+}
+
+#[tokio::test]
+async fn a_payload_cannot_forge_what_the_rule_says() {
+    let world = world().await;
+    let forged = r#"{"thing_name": "other", "timestamp": 1, "message_type": "alert", "ttl": 1}"#;
+    world.send("van/a/telemetry", forged).await;
+    assert_eq!(
+        world.items(TELEMETRY).await,
+        [json!({
+            "thing_name": {"S": "a"},
+            "timestamp": {"N": NOW_MS.to_string()},
+            "message_type": {"S": "telemetry"},
+            "ttl": {"N": TTL_SECS.to_string()},
+        })]
+    );
+}
+
+#[tokio::test]
+async fn numbers_keep_every_digit() {
+    let world = world().await;
+    let digits = "0.1234567890123456789012345678901234567";
+    world
+        .send("van/a/telemetry", &format!(r#"{{"x": {digits}}}"#))
+        .await;
+    assert_eq!(world.items(TELEMETRY).await[0]["x"]["N"], digits);
+}
+
+#[tokio::test]
+async fn an_expiry_in_milliseconds_is_stored_in_seconds_and_the_rule_says_so() {
+    let world = world().await;
+    let notes = |world: &World| {
+        world
+            .engine
+            .rule(&rule_name("telemetry"))
+            .expect("a rule")
+            .notes
+    };
+    assert_eq!(notes(&world), Vec::<String>::new());
+    world.send("van/a/telemetry", "{}").await;
+    assert_eq!(
+        world.items(TELEMETRY).await[0]["ttl"]["N"],
+        TTL_SECS.to_string()
+    );
+    let notes = notes(&world);
+    assert!(notes[0].contains("stored in seconds"), "{notes:?}");
+    // One that is in seconds stays what it is.
+    let sql = format!(
+        "SELECT topic(2) AS thing_name, timestamp() AS timestamp, {TTL_SECS} AS ttl FROM 'b/+'"
+    );
+    world.create("seconds", put_item(&sql, TELEMETRY)).await;
+    world.send("b/c", "{}").await;
+    let items = world.items(TELEMETRY).await;
+    assert!(
+        items
+            .iter()
+            .all(|item| item["ttl"]["N"] == TTL_SECS.to_string())
+    );
+    let rule = world.engine.rule(&rule_name("seconds")).expect("a rule");
+    assert!(
+        !rule.notes.iter().any(|note| note.contains("seconds")),
+        "{rule:?}"
+    );
+}
+
+#[tokio::test]
+async fn two_messages_of_a_thing_in_one_millisecond_are_both_kept() {
+    let world = world().await;
+    for n in 0..5 {
+        world
+            .send("van/a/telemetry", &format!(r#"{{"n": {n}}}"#))
+            .await;
+    }
+    // Another process knows nothing of these moments: the condition tells it.
+    let other = world.other_engine().await;
+    let taken = other.take(&message("van/a/telemetry", r#"{"n": 5}"#)).await;
+    taken.expect("taken in");
+    let items = world.items(TELEMETRY).await;
+    let mut stored: Vec<_> = items
+        .iter()
+        .map(|item| (item["timestamp"]["N"].clone(), item["n"]["N"].clone()))
+        .collect();
+    stored.sort_by_key(|(at, _)| at.to_string());
+    let expected: Vec<_> = (0..6)
+        .map(|n| (json!((NOW_MS + n).to_string()), json!(n.to_string())))
+        .collect();
+    assert_eq!(stored, expected);
+}
+
+#[tokio::test]
+async fn messages_at_the_same_time_from_many_tasks_are_all_kept() {
+    let world = Arc::new(world().await);
+    let tasks = (0..20).map(|n| {
+        let world = Arc::clone(&world);
+        tokio::spawn(async move {
+            world
+                .send("van/a/telemetry", &format!(r#"{{"n": {n}}}"#))
+                .await
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.expect("no panic");
+    }
+    assert_eq!(world.items(TELEMETRY).await.len(), 20);
+}
+
+#[tokio::test]
+async fn a_time_that_the_device_gives_is_left_as_it_is() {
+    let world = world().await;
+    let sql = "SELECT topic(2) AS thing_name, * FROM 'own/+'";
+    world.create("own", put_item(sql, TELEMETRY)).await;
+    world.send("own/a", r#"{"timestamp": 7, "n": 1}"#).await;
+    world.send("own/a", r#"{"timestamp": 7, "n": 2}"#).await;
+    let items = world.items(TELEMETRY).await;
+    assert_eq!(
+        items.len(),
+        1,
+        "the second is the first once more, or corrects it"
+    );
+    assert_eq!(items[0]["n"]["N"], "2");
+}
+
+#[tokio::test]
+async fn a_message_is_not_taken_while_the_store_is_down() {
+    let world = world().await;
+    let store = Arc::clone(&world.fixture.store);
+    let down = Arc::new(FailingStore::new(store, 0, false)) as Arc<dyn Store>;
+    let broker = Arc::new(Recorder::default());
+    let engine = engine_on(&world.fixture, down, broker, Vec::new());
+    // Loading reads only: all that ships was made by the other engine.
+    engine.load().await.expect("rules");
+    let taken = engine.take(&message("van/a/telemetry", "{}")).await;
+    assert!(taken.expect_err("not kept").is_transient());
+    assert_eq!(world.items(TELEMETRY).await, Vec::<Value>::new());
+    // What no rule wants is taken all the same.
+    engine
+        .take(&message("elsewhere", "{}"))
+        .await
+        .expect("taken in");
+}
+
+#[tokio::test]
+async fn all_writes_of_a_message_are_one_transaction() {
+    let world = world().await;
+    let sql = "SELECT topic(2) AS thing_name, timestamp() AS timestamp, 'copy' AS message_type, * FROM 'van/+/telemetry'";
+    world.create("copy", put_item(sql, TELEMETRY)).await;
+    let store = Arc::clone(&world.fixture.store);
+    // Lets single writes through and refuses transactions, which is how it is known that this is one.
+    let no_transactions = Arc::new(FailingStore::new(store, 100, false)) as Arc<dyn Store>;
+    let broker = Arc::new(Recorder::default());
+    let engine = engine_on(&world.fixture, no_transactions, broker, Vec::new());
+    engine.load().await.expect("rules");
+    let taken = engine.take(&message("van/a/telemetry", "{}")).await;
+    assert!(taken.expect_err("not kept").is_transient());
+    assert_eq!(world.items(TELEMETRY).await, Vec::<Value>::new());
+    world.send("van/a/telemetry", "{}").await;
+    let items = world.items(TELEMETRY).await;
+    let times: Vec<_> = items
+        .iter()
+        .map(|item| item["timestamp"]["N"].clone())
+        .collect();
+    assert_eq!(
+        items.len(),
+        2,
+        "each has a millisecond of its own: {times:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_table_of_someone_else_is_written_and_a_missing_one_is_refused() {
+    let world = world().await;
+    let sql = "SELECT topic(2) AS id, * FROM 'x/+'";
+    world.create("other", put_item(sql, OTHER)).await;
+    world.send("x/a", r#"{"n": 1}"#).await;
+    world.send("x/a", r#"{"n": 2}"#).await;
+    let expected = json!({"id": {"S": "a"}, "n": {"N": "2"}});
+    assert_eq!(world.items(OTHER).await, [expected]);
+    for (table, is_missing) in [
+        ("no-such-table", true),
+        ("api_keys", false),
+        ("homeport-rules", false),
+    ] {
+        let refused = world
+            .engine
+            .create(crate::world::new("r", put_item(sql, table)))
+            .await;
+        let error = refused.expect_err(table);
+        assert_eq!(
+            matches!(error, RuleError::TableMissing { .. }),
+            is_missing,
+            "{error}"
+        );
+        assert!(error.to_string().contains("actions[0]"), "{error}");
+    }
+}
