@@ -3,7 +3,7 @@
 
 use homeport_item::schema::TableSchema;
 
-use crate::{api_keys, chargers, push, reactions, records, sensors};
+use crate::{api_keys, chargers, messages, push, reactions, records, sensors};
 
 /// What can be asked of a table or an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -111,12 +111,28 @@ pub fn systems(names: &TableNames) -> Vec<System> {
             )],
         },
         System {
+            name: "messages",
+            tables: vec![
+                used(
+                    messages::schema::sessions(),
+                    &[Put, Update, Delete, Scan],
+                    &[],
+                ),
+                used(messages::schema::queue(), &[Query, BatchWrite], &[]),
+                used(messages::schema::retained(), &[Put, Scan, BatchGet], &[]),
+            ],
+        },
+        System {
             name: "reactions",
             tables: vec![used(reactions::schema::positions(), &[Get, Put], &[])],
         },
         System {
             name: "api_keys",
-            tables: vec![used(api_keys::schema::api_keys(), &[Put, Update], &[Query])],
+            tables: vec![used(
+                api_keys::schema::api_keys(),
+                &[Get, Put, Update],
+                &[Query],
+            )],
         },
     ]
 }
@@ -140,6 +156,7 @@ mod tests {
             chargers::schema::tables(),
             push::schema::tables(&names.device_tokens),
             records::schema::tables(&names.records),
+            messages::schema::tables(),
             reactions::schema::tables(),
             api_keys::schema::tables(),
         ]

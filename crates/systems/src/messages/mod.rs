@@ -2,13 +2,28 @@
 //!
 //! A message is taken in (rules run on it and what they write becomes durable) before it is sent on
 //! to subscribers, and its publisher is answered after both. How it came, over MQTT or HTTP or from
-//! a rule, makes no difference. There is no MQTT in here.
+//! a rule, makes no difference. What has to outlive a connection or the process (sessions, queues,
+//! retained messages) is kept in tables here. There is no MQTT in here.
+
+mod late;
+mod queue;
+mod retained;
+pub mod schema;
+mod sessions;
+mod stored;
+mod topic;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use homeport_store::StoreError;
 
 use crate::time::EpochMillis;
+
+pub use late::LatePublish;
+pub use queue::{NewQueued, QueuePage, QueueTable, Queued};
+pub use retained::{RetainedTable, RetainedTopic};
+pub use sessions::{SessionTable, StoredSession, Subscription};
+pub use topic::{TOPIC_LEN_MAX, TOPIC_LEVELS_MAX, TopicError, TopicFilter, check_topic};
 
 /// How often a message may make others by rules that republish it.
 pub const HOPS_MAX: u8 = 5;
@@ -68,6 +83,17 @@ pub trait Intake: Send + Sync + 'static {
     /// # Errors
     /// When the store cannot keep it now: the publisher is not acknowledged and sends it again.
     async fn take(&self, message: &Message) -> Result<(), StoreError>;
+}
+
+/// An intake without rules: it takes every message and keeps nothing of it.
+#[derive(Debug, Clone, Copy)]
+pub struct NoRules;
+
+#[async_trait]
+impl Intake for NoRules {
+    async fn take(&self, _: &Message) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 /// Where anything but an MQTT connection publishes: HTTP, rules, commands, alerts.
