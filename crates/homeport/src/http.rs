@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use homeport_engine::Engine;
 use homeport_server::{
-    AdminToken, AppState, Gauges, Health, RateLimit, RateLimiter, UserAlgorithm, UserKeys,
-    UserTokenSettings, UserTokens,
+    AdminToken, AppState, Broker, BrokerParts, Gauges, Health, RateLimit, RateLimiter,
+    UserAlgorithm, UserKeys, UserTokenSettings, UserTokens,
 };
 use homeport_store::{Clock, SystemClock};
 use homeport_systems::api_keys::{ApiKeys, Pepper};
@@ -17,6 +17,7 @@ use homeport_systems::sensors::{self, Sensors};
 
 use crate::backend::Backend;
 use crate::config::{JwtAlgorithm, Settings};
+use crate::mqtt;
 use crate::secrets::{self, Secret};
 
 const SECS_PER_DAY: i64 = 24 * 60 * 60;
@@ -35,6 +36,22 @@ pub(crate) async fn state(
         .await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let view = Arc::new(EngineView(backend.engine.clone()));
+    // Before anything counts.
+    let metrics = homeport_server::install_recorder()?;
+    let api_keys = Arc::new(ApiKeys::new(
+        Arc::clone(store),
+        Arc::clone(&clock),
+        Pepper::new(pepper.text),
+    ));
+    let broker = Broker::start(BrokerParts {
+        settings: mqtt::settings(&settings.mqtt)?,
+        store: Arc::clone(store),
+        clock: Arc::clone(&clock),
+        intake: mqtt::intake(),
+        api_keys: Arc::clone(&api_keys),
+        admin_token: AdminToken::new(&admin_token.text),
+    })
+    .await?;
     Ok(AppState {
         chargers: Chargers::new(Arc::clone(store), Arc::clone(&clock)),
         sensors: Sensors::new(
@@ -50,11 +67,8 @@ pub(crate) async fn state(
                 ..records::Settings::default()
             },
         ),
-        api_keys: Arc::new(ApiKeys::new(
-            Arc::clone(store),
-            Arc::clone(&clock),
-            Pepper::new(pepper.text),
-        )),
+        api_keys,
+        broker,
         push: Push::new(
             Arc::clone(store),
             Arc::clone(&clock),
@@ -64,7 +78,7 @@ pub(crate) async fn state(
         admin_token: AdminToken::new(&admin_token.text),
         rate_limiter: Arc::new(RateLimiter::new(rate_limit(settings)?, clock)),
         health: Arc::clone(&view) as _,
-        metrics: homeport_server::install_recorder()?,
+        metrics,
         gauges: view,
     })
 }

@@ -13,6 +13,7 @@ use subtle::ConstantTimeEq as _;
 use crate::jwt::UserTokens;
 use crate::limits::RateLimiter;
 use crate::measure::Gauges;
+use crate::mqtt::Broker;
 
 /// Everything a handler may need; cheap to clone.
 #[derive(Clone)]
@@ -22,6 +23,7 @@ pub struct AppState {
     pub records: Records,
     pub push: Push,
     pub api_keys: Arc<ApiKeys>,
+    pub broker: Broker,
     pub admin_token: AdminToken,
     pub user_tokens: Arc<UserTokens>,
     pub rate_limiter: Arc<RateLimiter>,

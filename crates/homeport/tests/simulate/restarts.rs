@@ -52,6 +52,7 @@ impl Server {
         let mut server = Self(Killed(Some(
             homeport(&["serve", "--data-dir", data_dir, "--http-listen", &address])
                 .args(["--dynamodb-listen", "127.0.0.1:0"])
+                .args(["--mqtt-listen", "127.0.0.1:0"])
                 .env("HOMEPORT_ADMIN_TOKEN", TOKEN)
                 .stdout(Stdio::piped())
                 .spawn()

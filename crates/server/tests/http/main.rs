@@ -9,3 +9,4 @@ mod push;
 mod records;
 mod sensors;
 mod support;
+mod topics;

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use homeport_engine::{Engine, Options};
 use homeport_server::{
-    AdminToken, AppState, Gauges, Health, RateLimit, RateLimiter, UserAlgorithm, UserKeys,
-    UserTokenSettings, UserTokens,
+    AdminToken, AppState, Broker, BrokerParts, Gauges, Health, MqttSettings, RateLimit,
+    RateLimiter, UserAlgorithm, UserKeys, UserTokenSettings, UserTokens,
 };
 use homeport_store::{Clock, ManualClock, Store};
 use homeport_systems::api_keys::{ApiKeys, NewApiKey, Pepper};
 use homeport_systems::chargers::Chargers;
+use homeport_systems::messages::NoRules;
 use homeport_systems::push::{self, Push};
 use homeport_systems::records::{self, Records};
 use homeport_systems::schema::TableNames;
@@ -80,6 +81,15 @@ impl Server {
         let pepper = Pepper::new("pepper".to_owned());
         let api_keys = Arc::new(ApiKeys::new(Arc::clone(&store), Arc::clone(&time), pepper));
         let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+        let broker = Broker::start(BrokerParts {
+            settings: MqttSettings::default(),
+            store: Arc::clone(&store),
+            clock: Arc::clone(&time),
+            intake: Arc::new(NoRules),
+            api_keys: Arc::clone(&api_keys),
+            admin_token: AdminToken::new(ADMIN),
+        });
+        let broker = broker.await.expect("a broker");
         let record_settings = records::Settings::default();
         let state = AppState {
             chargers: Chargers::new(Arc::clone(&store), Arc::clone(&time)),
@@ -92,6 +102,7 @@ impl Server {
             user_tokens: Arc::new(UserTokens::new(users, Arc::clone(&time))),
             sensors: Sensors::new(store, Arc::clone(&time), Settings::default()),
             api_keys: Arc::clone(&api_keys),
+            broker,
             admin_token: AdminToken::new(ADMIN),
             rate_limiter: Arc::new(RateLimiter::new(limit, time)),
             health: Arc::new(Quiet),
