@@ -33,7 +33,8 @@ class Server:
     def __init__(self, data_dir, access_key_id=None, secret_access_key=None, http_port=0, options=()):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("HOMEPORT_")}
         command = [os.environ["HOMEPORT_BIN"], "serve", "--data-dir", str(data_dir)]
-        command += ["--http-listen", f"127.0.0.1:{http_port}", "--dynamodb-listen", "127.0.0.1:0", *options]
+        command += ["--http-listen", f"127.0.0.1:{http_port}", "--dynamodb-listen", "127.0.0.1:0"]
+        command += ["--mqtt-listen", "127.0.0.1:0", *options]
         environment["HOMEPORT_ADMIN_TOKEN"] = ADMIN_TOKEN
         # A failing test prints what its server logged: what went wrong, and not every request.
         environment["HOMEPORT_LOG"] = "warn"
@@ -46,6 +47,10 @@ class Server:
         watchdog.start()
         try:
             self.endpoint = self._read_address("DynamoDB's protocol")
+            self.mqtt_port = self._read_port("MQTT on mqtt")
+            self.mqtt_tls_port = None
+            if "--mqtt-tls-listen" in options:
+                self.mqtt_tls_port = self._read_port("MQTT with TLS on mqtts")
             self.url = self._read_address("listening")
             self.http = self.url
             self.admin_token = ADMIN_TOKEN
@@ -59,6 +64,13 @@ class Server:
             found = re.search(rf"{what} on (http://\S+)", line)
             if found:
                 return found.group(1)
+        raise RuntimeError(f"the server ended with {self.process.wait()} before it listened")
+
+    def _read_port(self, what):
+        for line in self.process.stdout:
+            found = re.search(rf"{what}://\S+:(\d+)", line)
+            if found:
+                return int(found.group(1))
         raise RuntimeError(f"the server ended with {self.process.wait()} before it listened")
 
     def as_operator(self, method, path, body=None):

@@ -4,6 +4,7 @@
 //! none of the product's crates, so that it still builds when they do not.
 
 mod clients;
+mod debian;
 mod peers;
 mod process;
 mod steps;

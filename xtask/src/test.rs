@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::steps::Steps;
-use crate::{clients, peers, process, tidy, tools};
+use crate::{clients, debian, peers, process, tidy, tools};
 
 /// Tells the tests of the systems which store to use, other than the engine.
 const STORE_VARIABLE: &str = "HOMEPORT_TEST_STORE";
@@ -32,7 +32,8 @@ pub(crate) fn run(root: &Path, nextest_args: &[String]) -> anyhow::Result<()> {
     steps.step("tools", || {
         tools::ensure_components(root)?;
         tools::NEXTEST.ensure(root)?;
-        tools::DENY.ensure(root)
+        tools::DENY.ensure(root)?;
+        debian::ensure()
     });
     // cargo-deny and tidy look at the dependencies of every platform; a build alone downloads only this one's.
     steps.step("fetch", || cargo(&["fetch", "--locked"]));

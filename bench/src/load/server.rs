@@ -88,6 +88,7 @@ pub(crate) fn start_homeport(data_dir: &Path) -> anyhow::Result<Homeport> {
         .args(["--durability", "sync"])
         .args(["--http-listen", "127.0.0.1:0"])
         .args(["--dynamodb-listen", "127.0.0.1:0"])
+        .args(["--mqtt-listen", "127.0.0.1:0"])
         .args(["--rate-per-second", RATE_PER_SECOND])
         .env("HOMEPORT_ADMIN_TOKEN", ADMIN_TOKEN);
     let (child, [dynamodb, http]) = start_and_read(

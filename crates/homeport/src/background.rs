@@ -17,7 +17,7 @@ use crate::config::Settings;
 use crate::secrets;
 
 /// Ends when everything is to stop.
-type BoxFuture = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type BoxFuture = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// All of it, as long as it runs.
 pub(crate) struct Background {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use homeport_engine::Engine;
 use homeport_server::{
-    AdminToken, AppState, Gauges, Health, RateLimit, RateLimiter, UserAlgorithm, UserKeys,
-    UserTokenSettings, UserTokens,
+    AdminToken, AppState, Broker, BrokerParts, Gauges, Health, RateLimit, RateLimiter,
+    UserAlgorithm, UserKeys, UserTokenSettings, UserTokens,
 };
 use homeport_store::{Clock, SystemClock};
 use homeport_systems::api_keys::{ApiKeys, Pepper};
 use homeport_systems::chargers::Chargers;
-use homeport_systems::messages::{Publish, PublishSlot, RulesOnly};
+use homeport_systems::messages::{Publish, PublishSlot};
 use homeport_systems::push::{self, Push};
 use homeport_systems::records::{self, Records};
 use homeport_systems::schema::TableNames;
@@ -19,7 +19,7 @@ use homeport_systems::telemetry::{self, Telemetry};
 
 use crate::backend::Backend;
 use crate::config::{JwtAlgorithm, Settings};
-use crate::rules;
+use crate::{mqtt, rules};
 use crate::secrets::{self, Secret};
 
 const SECS_PER_DAY: i64 = 24 * 60 * 60;
@@ -45,9 +45,23 @@ pub(crate) async fn state(
         Arc::clone(&clock),
         push_settings(settings)?,
     );
+    let api_keys = Arc::new(ApiKeys::new(
+        Arc::clone(store),
+        Arc::clone(&clock),
+        Pepper::new(pepper.text),
+    ));
     let slot = PublishSlot::new();
     let rules = rules::engine(store, &clock, &push, Arc::new(slot.clone()), settings).await?;
-    let publish: Arc<dyn Publish> = Arc::new(RulesOnly(Arc::new(rules.clone())));
+    let broker = Broker::start(BrokerParts {
+        settings: mqtt::settings(&settings.mqtt)?,
+        store: Arc::clone(store),
+        clock: Arc::clone(&clock),
+        intake: Arc::new(rules.clone()),
+        api_keys: Arc::clone(&api_keys),
+        admin_token: AdminToken::new(&admin_token.text),
+    })
+    .await?;
+    let publish: Arc<dyn Publish> = Arc::new(broker.clone());
     slot.fill(&publish);
     Ok(AppState {
         telemetry: Telemetry::new(
@@ -74,11 +88,8 @@ pub(crate) async fn state(
                 ..records::Settings::default()
             },
         ),
-        api_keys: Arc::new(ApiKeys::new(
-            Arc::clone(store),
-            Arc::clone(&clock),
-            Pepper::new(pepper.text),
-        )),
+        api_keys,
+        broker,
         push,
         user_tokens: Arc::new(UserTokens::new(user_tokens(settings)?, Arc::clone(&clock))),
         admin_token: AdminToken::new(&admin_token.text),

@@ -11,6 +11,7 @@ mod http;
 mod keys;
 mod logs;
 mod maintenance;
+mod mqtt;
 mod push;
 mod rules;
 mod secrets;

@@ -12,8 +12,9 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::backend::Backend;
-use crate::background::Background;
+use crate::background::{Background, BoxFuture};
 use crate::config::{DurabilityWord, Dynamodb, Settings};
+use crate::mqtt::Mqtt;
 use crate::{address, http, secrets};
 
 pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
@@ -57,6 +58,8 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     let background = Background::start(&backend, &state, &settings, || {
         Box::pin(until(stopped.clone()))
     })?;
+    let stop_mqtt = || Box::pin(until(stopped.clone())) as BoxFuture;
+    let mqtt = Mqtt::start(&state.broker, &settings.mqtt, stop_mqtt).await?;
     let router = homeport_server::router(state);
     let server = tokio::spawn(homeport_server::serve(
         listener,
@@ -76,13 +79,14 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     if let Some(dynamodb) = dynamodb {
         dynamodb.await.context("ending DynamoDB's connections")?;
     }
+    mqtt.end().await?;
     background.end().await?;
     backend.close().await?;
     println!("stopped");
     Ok(ExitCode::SUCCESS)
 }
 
-async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+pub(crate) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address)
         .await
         .with_context(|| format!("listening on {address}"))

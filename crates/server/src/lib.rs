@@ -1,4 +1,5 @@
-//! The edges of Homeport: HTTP routes with their OpenAPI document, authentication, limits, metrics.
+//! The edges of Homeport: HTTP routes with their OpenAPI document, MQTT, authentication, limits,
+//! metrics.
 //! Handlers are thin: they parse a request into the systems' types, call one use case, and show the
 //! answer.
 
@@ -11,6 +12,7 @@ mod jwt;
 mod limits;
 mod listen;
 mod measure;
+mod mqtt;
 mod object;
 mod outbound;
 mod problem;
@@ -27,6 +29,7 @@ pub use jwt::{UserAlgorithm, UserKeys, UserTokenSettings, UserTokens};
 pub use limits::{RateLimit, RateLimiter};
 pub use listen::{Limits, serve};
 pub use measure::{Gauges, install_recorder};
+pub use mqtt::{Broker, BrokerParts, MqttSettings, MqttTls, MqttTlsError, serve_mqtt};
 pub use routes::api_keys::{ApiKeyBody, ApiKeyList, CreateApiKey, CreatedApiKey, RevokedApiKey};
 pub use routes::rules::RuleBody;
 pub use routes::{openapi, router};

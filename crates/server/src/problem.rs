@@ -16,6 +16,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::jwt::UserTokenError;
+use crate::mqtt::PublishRefusal;
 
 /// When to come back after the store could not be reached.
 const RETRY_AFTER_SECS: u64 = 1;
@@ -258,6 +259,16 @@ impl From<RecordsError> for Problem {
             RecordsError::Malformed(_) => Self::internal(&error),
             RecordsError::Store(error) => error.into(),
         }
+    }
+}
+
+impl From<PublishRefusal> for Problem {
+    fn from(refusal: PublishRefusal) -> Self {
+        let (status, code) = match refusal {
+            PublishRefusal::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "PAYLOAD_TOO_LARGE"),
+            PublishRefusal::RetainedFull => (StatusCode::SERVICE_UNAVAILABLE, "RETAINED_FULL"),
+        };
+        Self::new(status, code, refusal.to_string())
     }
 }
 

@@ -16,6 +16,7 @@ use subtle::ConstantTimeEq as _;
 use crate::jwt::UserTokens;
 use crate::limits::RateLimiter;
 use crate::measure::Gauges;
+use crate::mqtt::Broker;
 
 /// Everything a handler may need; cheap to clone.
 #[derive(Clone)]
@@ -29,6 +30,7 @@ pub struct AppState {
     /// Where messages are published. It is kept here for all who publish without holding on to it.
     pub publish: Arc<dyn Publish>,
     pub api_keys: Arc<ApiKeys>,
+    pub broker: Broker,
     pub admin_token: AdminToken,
     pub user_tokens: Arc<UserTokens>,
     pub rate_limiter: Arc<RateLimiter>,

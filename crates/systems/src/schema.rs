@@ -3,7 +3,7 @@
 
 use homeport_item::schema::TableSchema;
 
-use crate::{api_keys, chargers, push, reactions, records, rules, sensors, telemetry};
+use crate::{api_keys, chargers, messages, push, reactions, records, rules, sensors, telemetry};
 
 /// What can be asked of a table or an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -132,12 +132,28 @@ pub fn systems(names: &TableNames) -> Vec<System> {
             ],
         },
         System {
+            name: "messages",
+            tables: vec![
+                used(
+                    messages::schema::sessions(),
+                    &[Put, Update, Delete, Scan],
+                    &[],
+                ),
+                used(messages::schema::queue(), &[Query, BatchWrite], &[]),
+                used(messages::schema::retained(), &[Put, Scan, BatchGet], &[]),
+            ],
+        },
+        System {
             name: "reactions",
             tables: vec![used(reactions::schema::positions(), &[Get, Put], &[])],
         },
         System {
             name: "api_keys",
-            tables: vec![used(api_keys::schema::api_keys(), &[Put, Update], &[Query])],
+            tables: vec![used(
+                api_keys::schema::api_keys(),
+                &[Get, Put, Update],
+                &[Query],
+            )],
         },
     ]
 }
@@ -163,6 +179,7 @@ mod tests {
             records::schema::tables(&names.records),
             telemetry::schema::tables(&names.telemetry),
             rules::schema::tables(),
+            messages::schema::tables(),
             reactions::schema::tables(),
             api_keys::schema::tables(),
         ]

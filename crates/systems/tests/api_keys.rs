@@ -233,3 +233,15 @@ async fn impossible_keys_are_refused_and_unknown_ones_missing() {
     let nobody = UuidV4::random();
     assert_eq!(keys.revoke(nobody).await, Err(ApiKeyError::Missing(nobody)));
 }
+
+#[tokio::test]
+async fn whoever_listens_is_told_of_a_revocation() {
+    let (keys, _fixture) = keys().await;
+    let (key, _) = keys.create(NewApiKey::default()).await.expect("a key");
+    let mut revocations = keys.revocations();
+    assert_eq!(keys.is_active(key.key_id).await, Ok(true));
+    keys.revoke(key.key_id).await.expect("revokes");
+    assert_eq!(revocations.try_recv(), Ok(key.key_id));
+    assert_eq!(keys.is_active(key.key_id).await, Ok(false));
+    assert_eq!(keys.is_active(UuidV4::random()).await, Ok(false));
+}

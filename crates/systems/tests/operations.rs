@@ -21,7 +21,8 @@ use homeport_systems::chargers::{
     StatePatch, WirelessDeviceId,
 };
 use homeport_systems::messages::{
-    Delivery, Intake as _, Properties, Publish, PublishSlot, Publisher,
+    self, Delivery, Intake as _, Properties, Publish, PublishSlot, Publisher, QueueTable,
+    RetainedTable, SessionTable, StoredSession,
 };
 use homeport_systems::push::{
     self, Envelope, Message, NewMessage, Push, PushService, Receipt, ServiceError, Ticket, Worker,
@@ -175,6 +176,7 @@ async fn systems_use_what_they_are_said_to_use() {
         settings,
     ))
     .await;
+    use_messages(&store).await;
     let pepper = Pepper::new("pepper".to_owned());
     use_api_keys(&ApiKeys::new(store, clock, pepper)).await;
 
@@ -520,5 +522,55 @@ async fn use_api_keys(keys: &ApiKeys) {
     let (key, raw) = keys.create(NewApiKey::default()).await.expect("a key");
     keys.verify(raw.reveal()).await.expect("verified");
     keys.list(10, None).await.expect("keys");
+    assert_eq!(keys.is_active(key.key_id).await, Ok(true));
     keys.revoke(key.key_id).await.expect("revoked");
+}
+
+/// A session from its beginning to its end, a message through its queue, and a retained one.
+async fn use_messages(store: &Arc<dyn Store>) {
+    let sessions = SessionTable::new(Arc::clone(store));
+    sessions.begin_run().await.expect("a run");
+    let session = StoredSession {
+        name: "any/c".to_owned(),
+        client_id: "c".to_owned(),
+        queue_id: "q".to_owned(),
+        expiry_secs: 60,
+        expires_at: None,
+        subscriptions: BTreeMap::new(),
+    };
+    sessions.put(&session).await.expect("stored");
+    assert_eq!(sessions.load().await.expect("sessions").len(), 1);
+    sessions.remove("any/c").await.expect("removed");
+    let message = messages::Message {
+        topic: "van/v1/x".to_owned(),
+        payload: "1".into(),
+        delivery: messages::Delivery::AtLeastOnce,
+        retain: true,
+        publisher: messages::Publisher::default(),
+        received_at: EpochMillis(NOW_MS),
+        properties: messages::Properties::default(),
+        hops: 0,
+    };
+    let retained = RetainedTable::new(Arc::clone(store));
+    let now = EpochMillis(NOW_MS).seconds();
+    retained.keep(&message, 1, now).await.expect("kept");
+    assert_eq!(retained.topics().await.expect("topics").len(), 1);
+    let topics = [message.topic.as_str().into()];
+    assert_eq!(retained.get(&topics).await.expect("messages").len(), 1);
+    let queue = QueueTable::new(Arc::clone(store));
+    let queued = messages::NewQueued {
+        queue_id: "q".into(),
+        queued: messages::Queued {
+            sequence: 1,
+            message: Arc::new(message),
+            delivery: messages::Delivery::AtLeastOnce,
+            retain: false,
+            identifiers: Vec::new(),
+        },
+        expires_at: now.plus_secs(3_000_000_000),
+    };
+    queue.add(&[queued]).await.expect("added");
+    assert_eq!(queue.count("q").await, Ok(1));
+    assert_eq!(queue.first("q", 1).await.expect("a page").queued.len(), 1);
+    queue.clear("q").await.expect("cleared");
 }

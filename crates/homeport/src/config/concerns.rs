@@ -52,6 +52,42 @@ concern! {
 }
 
 concern! {
+    /// MQTT for devices and for whoever listens to them.
+    Mqtt ["mqtt"] {
+        /// Where MQTT is served; it is served over WebSockets too, at /mqtt of HTTP's address
+        listen: SocketAddr = Some("127.0.0.1:1883"), flag "mqtt-listen" ADDRESS;
+        /// Where MQTT is served with TLS; nowhere unless given
+        tls_listen: Option<SocketAddr> = None, flag "mqtt-tls-listen" ADDRESS;
+        /// TLS: a PEM file with the server's certificate and those between it and its root
+        tls_cert: Option<PathBuf> = None, flag "mqtt-tls-cert" FILE;
+        /// TLS: a PEM file with the certificate's private key
+        tls_key: Option<PathBuf> = None, flag "mqtt-tls-key" FILE;
+        /// TLS: a PEM file with the certificates of those who issue clients' certificates; if given, clients must show one, beside their password
+        tls_client_ca: Option<PathBuf> = None, flag "mqtt-tls-client-ca" FILE;
+        /// Connections that are served at one time; more wait to be accepted
+        connections: Whole<1, 1_000_000> = Some("20000"), flag "mqtt-connections" COUNT;
+        /// How long a connection may take to say who it is, in seconds
+        connect_timeout_secs: Whole<1, 3600> = Some("10"), flag "mqtt-connect-timeout-secs" SECONDS;
+        /// The largest packet, in bytes
+        packet_bytes_max: Whole<1024, 360_000> = Some("262144"), flag "mqtt-packet-bytes-max" BYTES;
+        /// Messages of one connection that are being taken in, and messages sent to it that it has not acknowledged
+        inflight_max: Whole<1, 65_535> = Some("256"), flag "mqtt-inflight-max" COUNT;
+        /// Messages that wait for one session; newer ones are dropped for it
+        queue_max: Whole<1, 1_000_000> = Some("1000"), flag "mqtt-queue-max" COUNT;
+        /// Subscriptions of one client
+        subscriptions_max: Whole<1, 1000> = Some("100"), flag "mqtt-subscriptions-max" COUNT;
+        /// Sessions at one time, connected and not
+        sessions_max: Whole<1, 10_000_000> = Some("100000"), flag "mqtt-sessions-max" COUNT;
+        /// How long a session may live without a connection, in seconds
+        session_expiry_max_secs: Whole<1, 31_536_000> = Some("604800"), flag "mqtt-session-expiry-max-secs" SECONDS;
+        /// Topics that have a retained message
+        retained_max: Whole<0, 10_000_000> = Some("100000"), flag "mqtt-retained-max" COUNT;
+        /// The longest keep-alive that MQTT 5 clients are granted, in seconds
+        keep_alive_max_secs: Whole<1, 65_535> = Some("1200"), flag "mqtt-keep-alive-max-secs" SECONDS;
+    }
+}
+
+concern! {
     /// Operators, who manage keys and devices.
     Admin ["admin"] {
         /// The token of operators; made on the first start unless given
@@ -245,6 +281,7 @@ all! {
     data: Data,
     store: Store,
     http: Http,
+    mqtt: Mqtt,
     admin: Admin,
     api_keys: ApiKeys,
     sensors: Sensors,
@@ -267,6 +304,16 @@ impl Settings {
         if both[0] != both[1] {
             return Err(ConfigError::Together(
                 "dynamodb.access_key_id and dynamodb.secret_access_key must be given together",
+            ));
+        }
+        let mqtt = &self.mqtt;
+        let has_tls = mqtt.tls_listen.is_some();
+        if mqtt.tls_cert.is_some() != has_tls
+            || mqtt.tls_key.is_some() != has_tls
+            || mqtt.tls_client_ca.is_some() && !has_tls
+        {
+            return Err(ConfigError::Together(
+                "mqtt.tls_listen, mqtt.tls_cert and mqtt.tls_key must be given together, and mqtt.tls_client_ca only with them",
             ));
         }
         let users = &self.users;

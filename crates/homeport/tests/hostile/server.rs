@@ -27,6 +27,7 @@ impl Server {
         }
         let mut child = command
             .args(["serve", "--http-listen", "127.0.0.1:0"])
+            .args(["--mqtt-listen", "127.0.0.1:0"])
             .args(["--dynamodb-listen", "127.0.0.1:0", "--data-dir"])
             .arg(data_dir)
             .stdout(Stdio::piped())

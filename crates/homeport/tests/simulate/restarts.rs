@@ -53,6 +53,7 @@ impl Server {
             homeport(&["serve", "--data-dir", data_dir, "--http-listen", &address])
                 .args(["--dynamodb-listen", "127.0.0.1:0"])
                 .args(more)
+                .args(["--mqtt-listen", "127.0.0.1:0"])
                 .env("HOMEPORT_ADMIN_TOKEN", TOKEN)
                 .stdout(Stdio::piped())
                 .spawn()

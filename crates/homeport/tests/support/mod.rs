@@ -65,6 +65,7 @@ impl Server {
         command
             .args(["--http-listen", "127.0.0.1:0"])
             .args(["--dynamodb-listen", "127.0.0.1:0"])
+            .args(["--mqtt-listen", "127.0.0.1:0"])
             .args(more);
         Self::spawn(command)
     }

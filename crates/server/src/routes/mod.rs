@@ -9,6 +9,7 @@ mod records;
 pub(crate) mod rules;
 mod sensors;
 mod telemetry;
+mod topics;
 
 use std::time::Duration;
 
@@ -50,6 +51,8 @@ pub(crate) const USER_TOKEN: &str = "user_token";
             record store answers in an envelope of its own.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
     ),
+    // Its route is wider than the document can say.
+    paths(topics::publish_message),
     components(schemas(ProblemBody, ErrorEnvelope, sensors::data::ReadingBody<'static>, chargers::ingest::EventBody<'static>)),
     modifiers(&Security)
 )]
@@ -164,6 +167,7 @@ pub fn router(state: AppState) -> Router {
         .allow_headers([header::AUTHORIZATION, header::CONTENT_TYPE]);
     router
         .merge(docs::router(document))
+        .merge(topics::router())
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(TimeoutLayer::with_status_code(
             StatusCode::REQUEST_TIMEOUT,

@@ -13,3 +13,4 @@ mod rules;
 mod sensors;
 mod support;
 mod telemetry;
+mod topics;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use homeport_engine::{Engine, Options};
 use homeport_server::expo_stand_in::ExpoStandIn;
 use homeport_server::{
-    AdminToken, AppState, Gauges, Health, RateLimit, RateLimiter, UserAlgorithm, UserKeys,
-    UserTokenSettings, UserTokens,
+    AdminToken, AppState, Broker, BrokerParts, Gauges, Health, MqttSettings, RateLimit,
+    RateLimiter, UserAlgorithm, UserKeys, UserTokenSettings, UserTokens,
 };
 use homeport_store::{Clock, ManualClock, Store};
 use homeport_systems::api_keys::{ApiKeys, NewApiKey, Pepper};
 use homeport_systems::chargers::Chargers;
-use homeport_systems::messages::{Intake as _, Message, Publish, PublishSlot, RulesOnly};
+use homeport_systems::messages::{Intake as _, Message, Publish, PublishSlot};
 use homeport_systems::push::{self, Push};
 use homeport_systems::records::{self, Records};
 use homeport_systems::rules::{RuleEngine, Surroundings};
@@ -113,7 +113,16 @@ impl Server {
         };
         let rules = RuleEngine::new(surroundings, Vec::new()).expect("an engine");
         rules.load().await.expect("rules");
-        let publish: Arc<dyn Publish> = Arc::new(RulesOnly(Arc::new(rules.clone())));
+        let broker = Broker::start(BrokerParts {
+            settings: MqttSettings::default(),
+            store: Arc::clone(&store),
+            clock: Arc::clone(&time),
+            intake: Arc::new(rules.clone()),
+            api_keys: Arc::clone(&api_keys),
+            admin_token: AdminToken::new(ADMIN),
+        });
+        let broker = broker.await.expect("a broker");
+        let publish: Arc<dyn Publish> = Arc::new(broker.clone());
         slot.fill(&publish);
         let state = AppState {
             telemetry: Telemetry::new(
@@ -130,6 +139,7 @@ impl Server {
             user_tokens: Arc::new(UserTokens::new(users, Arc::clone(&time))),
             sensors: Sensors::new(store, Arc::clone(&time), Settings::default()),
             api_keys: Arc::clone(&api_keys),
+            broker,
             admin_token: AdminToken::new(ADMIN),
             rate_limiter: Arc::new(RateLimiter::new(limit, time)),
             health: Arc::new(Quiet),

@@ -11,8 +11,10 @@ use std::sync::Arc;
 use homeport_item::expression::{Condition, KeyCondition, Path, Update};
 use homeport_item::{Item, Value};
 use homeport_store::{
-    Clock, Put, Query, Returning, Store, StoreError, Update as UpdateRequest, WriteError,
+    Clock, Get, Put, Query, Returning, Store, StoreError, Update as UpdateRequest, WriteError,
 };
+
+use tokio::sync::broadcast;
 
 use crate::cursor::{Cursor, CursorError};
 use crate::ids::UuidV4;
@@ -34,6 +36,8 @@ pub const LAST_USED_EVERY_SECS: i64 = 5 * 60;
 /// How long another process may go on accepting a key that was revoked here.
 pub const CACHE_SECS: i64 = 30;
 
+/// Revocations that a listener may be behind; one that is further behind asks the store.
+const REVOCATIONS_MAX: usize = 64;
 const LIST: &str = "api-keys";
 /// The system that keys without one belong to: it had keys first.
 const FIRST_SYSTEM: &str = "sensors";
@@ -96,6 +100,7 @@ pub struct ApiKeys {
     clock: Arc<dyn Clock>,
     pepper: Pepper,
     cache: Cache,
+    revocations: broadcast::Sender<UuidV4>,
 }
 
 impl ApiKey {
@@ -162,6 +167,7 @@ impl ApiKeys {
             clock,
             pepper,
             cache: Cache::default(),
+            revocations: broadcast::Sender::new(REVOCATIONS_MAX),
         }
     }
 
@@ -248,6 +254,8 @@ impl ApiKeys {
         // IMPORTANT: only after the store has it, so that a verification under way cannot put the
         // old state back for longer than a cached key lives.
         self.cache.revoke(key_id, self.now());
+        // An error means that nobody listens.
+        let _ = self.revocations.send(key_id);
         Ok(Revoked {
             was_active: before.is_active,
             key: ApiKey {
@@ -255,6 +263,24 @@ impl ApiKeys {
                 ..before
             },
         })
+    }
+
+    /// Whether a key is active still, by what the store says now.
+    ///
+    /// # Errors
+    /// When the store fails: then nobody knows.
+    pub async fn is_active(&self, key_id: UuidV4) -> Result<bool, ApiKeyError> {
+        let key = Item::new().with(schema::KEY_ID, key_id.to_string());
+        let item = self.store.get(Get::new(schema::API_KEYS, key)).await?;
+        Ok(item
+            .and_then(|item| item.get(schema::IS_ACTIVE)?.as_bool())
+            .unwrap_or_default())
+    }
+
+    /// Tells of every key that this process revokes from now on.
+    #[must_use]
+    pub fn revocations(&self) -> broadcast::Receiver<UuidV4> {
+        self.revocations.subscribe()
     }
 
     /// The active key behind a text that a device sent; `None` when there is none.

@@ -2,9 +2,16 @@
 //!
 //! A message is taken in (rules run on it and what they write becomes durable) before it is sent on
 //! to subscribers, and its publisher is answered after both. How it came, over MQTT or HTTP or from
-//! a rule, makes no difference. There is no MQTT in here.
+//! a rule, makes no difference. What has to outlive a connection or the process (sessions, queues,
+//! retained messages) is kept in tables here. There is no MQTT in here.
 
+mod queue;
+mod retained;
+pub mod schema;
+mod sessions;
 mod slot;
+mod stored;
+mod topic;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -12,7 +19,11 @@ use homeport_store::StoreError;
 
 use crate::time::EpochMillis;
 
-pub use slot::{PublishSlot, RulesOnly};
+pub use queue::{NewQueued, QueuePage, QueueTable, Queued};
+pub use retained::{RetainedTable, RetainedTopic};
+pub use sessions::{SessionTable, StoredSession, Subscription};
+pub use slot::PublishSlot;
+pub use topic::{TOPIC_LEN_MAX, TOPIC_LEVELS_MAX, TopicError, TopicFilter, check_topic};
 
 /// How often a message may make others by rules that republish it.
 pub const HOPS_MAX: u8 = 5;

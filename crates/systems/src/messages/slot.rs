@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use async_trait::async_trait;
 use homeport_store::StoreError;
 
-use super::{Intake, Message, Publish};
+use super::{Message, Publish};
 
 /// Publishes through whoever has taken the place.
 #[derive(Clone, Default)]
@@ -14,9 +14,6 @@ pub struct PublishSlot {
     // Weak, so that the broker and the rules, which hold each other, can both be let go.
     taken: Arc<OnceLock<Weak<dyn Publish>>>,
 }
-
-/// Publishes where there is no broker: rules run, and nobody listens.
-pub struct RulesOnly(pub Arc<dyn Intake>);
 
 impl PublishSlot {
     #[must_use]
@@ -43,24 +40,11 @@ impl Publish for PublishSlot {
     }
 }
 
-#[async_trait]
-impl Publish for RulesOnly {
-    async fn publish(&self, message: Message) -> Result<(), StoreError> {
-        self.0.take(&message).await
-    }
-}
-
 impl std::fmt::Debug for PublishSlot {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("PublishSlot")
             .field("is_taken", &self.taken.get().is_some())
             .finish()
-    }
-}
-
-impl std::fmt::Debug for RulesOnly {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("RulesOnly").finish_non_exhaustive()
     }
 }

@@ -19,6 +19,8 @@ use tokio::sync::Semaphore;
 
 use silence::{Activity, Watched};
 
+pub use silence::Busy;
+
 /// Header fields of a request together may not be longer than this.
 const HEADERS_MAX_BYTES: u32 = 16 * 1024;
 /// Requests that one HTTP/2 connection may have open.
@@ -36,6 +38,19 @@ pub struct Limits {
     /// How long a connection may be silent while no request is being answered, and how long the
     /// headers of a request may take.
     pub idle_timeout: Duration,
+}
+
+/// The connection that a request came on; among the request's extensions.
+#[derive(Debug, Clone)]
+pub struct Connection(Arc<Activity>);
+
+impl Connection {
+    /// Lets the connection be silent for as long as the answer is kept: for one that goes on as
+    /// something other than HTTP and has rules of its own.
+    #[must_use]
+    pub fn stay_busy(&self) -> Busy {
+        self.0.begin()
+    }
 }
 
 /// Serves `listener` over HTTP/1.1 and HTTP/2 until `stop` is done; requests that are being
@@ -80,7 +95,9 @@ pub async fn serve<S, B>(
         let activity = Arc::new(Activity::default());
         let stream = Watched::new(stream, limits.idle_timeout, Arc::clone(&activity));
         let service = service.clone();
-        let handle = service_fn(move |request| {
+        let handle = service_fn(move |mut request: Request<Incoming>| {
+            let connection = Connection(Arc::clone(&activity));
+            request.extensions_mut().insert(connection);
             let answering = activity.begin();
             let answer = service.call(request);
             async move {
@@ -90,7 +107,7 @@ pub async fn serve<S, B>(
             }
         });
         let connection = builder
-            .serve_connection(TokioIo::new(stream), handle)
+            .serve_connection_with_upgrades(TokioIo::new(stream), handle)
             .into_owned();
         let connection = graceful.watch(connection);
         tokio::spawn(async move {

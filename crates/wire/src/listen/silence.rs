@@ -17,17 +17,18 @@ use tokio::time::{Instant, Sleep};
 #[derive(Debug, Default)]
 pub(super) struct Activity(AtomicUsize);
 
-/// Lasts as long as a request is being answered.
-pub(super) struct Answering(Arc<Activity>);
+/// Lasts as long as a request is being answered, or something else makes silence no fault.
+#[derive(Debug)]
+pub struct Busy(Arc<Activity>);
 
 impl Activity {
-    pub(super) fn begin(self: &Arc<Self>) -> Answering {
+    pub(super) fn begin(self: &Arc<Self>) -> Busy {
         self.0.fetch_add(1, Ordering::Relaxed);
-        Answering(Arc::clone(self))
+        Busy(Arc::clone(self))
     }
 }
 
-impl Drop for Answering {
+impl Drop for Busy {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -1,0 +1,67 @@
+//! MQTT put together: the broker, and the ports that it is reached on.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use homeport_server::{Broker, MqttSettings, MqttTls, serve_mqtt};
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::background::BoxFuture;
+use crate::config;
+use crate::serve::bind;
+
+/// MQTT as long as it is served.
+pub(crate) struct Mqtt {
+    listeners: JoinSet<()>,
+    broker: JoinHandle<()>,
+}
+
+pub(crate) fn settings(settings: &config::Mqtt) -> anyhow::Result<MqttSettings> {
+    Ok(MqttSettings {
+        connections_max: settings.connections.count(),
+        packet_bytes_max: settings.packet_bytes_max.count(),
+        inflight_max: u16::try_from(settings.inflight_max.get())?,
+        queue_len_max: settings.queue_max.count(),
+        subscriptions_max: settings.subscriptions_max.count(),
+        sessions_max: settings.sessions_max.count(),
+        session_expiry_secs_max: u32::try_from(settings.session_expiry_max_secs.get())?,
+        retained_max: settings.retained_max.count(),
+        keep_alive_secs_max: u16::try_from(settings.keep_alive_max_secs.get())?,
+        connect_timeout: Duration::from_secs(settings.connect_timeout_secs.get()),
+    })
+}
+
+impl Mqtt {
+    /// Listens on the ports that are set, and says so.
+    pub(crate) async fn start(
+        broker: &Broker,
+        settings: &config::Mqtt,
+        stop: impl Fn() -> BoxFuture,
+    ) -> anyhow::Result<Self> {
+        let mut listeners = JoinSet::new();
+        let listener = bind(settings.listen).await?;
+        println!("MQTT on mqtt://{}", listener.local_addr()?);
+        listeners.spawn(serve_mqtt(listener, None, broker.clone(), stop()));
+        if let (Some(address), Some(certificate), Some(key)) =
+            (settings.tls_listen, &settings.tls_cert, &settings.tls_key)
+        {
+            let client_ca = settings.tls_client_ca.as_deref();
+            let tls = MqttTls::load(certificate, key, client_ca).context("preparing MQTT's TLS")?;
+            let listener = bind(address).await?;
+            println!("MQTT with TLS on mqtts://{}", listener.local_addr()?);
+            listeners.spawn(serve_mqtt(listener, Some(tls), broker.clone(), stop()));
+        }
+        Ok(Self {
+            listeners,
+            broker: tokio::spawn(broker.clone().run_until(stop())),
+        })
+    }
+
+    /// Waits until all connections have ended, each with what it was doing.
+    pub(crate) async fn end(mut self) -> anyhow::Result<()> {
+        while let Some(listener) = self.listeners.join_next().await {
+            listener.context("ending MQTT's ports")?;
+        }
+        self.broker.await.context("ending MQTT's connections")
+    }
+}

@@ -1,0 +1,218 @@
+//! Who may do what on which topics. Devices have the topics `van/{thing}/…`: a key with scopes
+//! those of its things, a key without one those of every thing. Operators have all topics.
+
+use std::sync::Arc;
+
+use homeport_systems::api_keys::{ApiKey, ApiKeyError, ApiKeys};
+use homeport_systems::ids::UuidV4;
+use homeport_systems::messages::TopicFilter;
+use sha2::{Digest as _, Sha256};
+
+use crate::state::AdminToken;
+
+/// The system whose keys may use topics.
+pub(crate) const SYSTEM: &str = "telemetry";
+/// The first level of devices' topics; the second is the name of a thing.
+const THINGS: &str = "van";
+/// The user name of operators.
+const OPERATOR: &str = "admin";
+/// Bytes of a digest that tell owners apart.
+const OWNER_BYTES: usize = 16;
+
+/// Somebody who was authenticated.
+#[derive(Debug, Clone)]
+pub(crate) enum Access {
+    Operator,
+    Key(Arc<ApiKey>),
+}
+
+/// What credentials are proved against.
+#[derive(Debug, Clone)]
+pub(crate) struct Credentials {
+    pub(crate) api_keys: Arc<ApiKeys>,
+    pub(crate) admin_token: AdminToken,
+}
+
+/// Why credentials are not enough.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Denied {
+    #[error("the user name or password is wrong")]
+    Wrong,
+    #[error("the key is not one for telemetry")]
+    OtherSystem,
+    #[error("credentials cannot be checked now")]
+    Unknown(#[source] ApiKeyError),
+}
+
+impl Credentials {
+    /// The user name `admin` comes with the admin token; with any other one the password is an API
+    /// key.
+    pub(super) async fn verify(
+        &self,
+        user_name: Option<&str>,
+        password: Option<&[u8]>,
+    ) -> Result<Access, Denied> {
+        let password = password.and_then(|bytes| std::str::from_utf8(bytes).ok());
+        let Some(password) = password else {
+            return Err(Denied::Wrong);
+        };
+        if user_name == Some(OPERATOR) {
+            return match self.admin_token.is(password) {
+                true => Ok(Access::Operator),
+                false => Err(Denied::Wrong),
+            };
+        }
+        let key = self.api_keys.verify(password).await;
+        let key = key.map_err(Denied::Unknown)?.ok_or(Denied::Wrong)?;
+        if key.system != SYSTEM {
+            return Err(Denied::OtherSystem);
+        }
+        Ok(Access::Key(key))
+    }
+}
+
+impl Access {
+    pub(crate) fn may_publish(&self, topic: &str) -> bool {
+        if topic.starts_with('$') {
+            return false;
+        }
+        let Self::Key(key) = self else {
+            return true;
+        };
+        let mut levels = topic.split('/');
+        let is_things = levels.next() == Some(THINGS);
+        let thing = levels.next().filter(|thing| !thing.is_empty());
+        is_things && levels.next().is_some() && thing.is_some_and(|thing| key.allows(SYSTEM, thing))
+    }
+
+    pub(crate) fn may_subscribe(&self, filter: &TopicFilter) -> bool {
+        let Self::Key(key) = self else {
+            return true;
+        };
+        let mut levels = filter.levels();
+        if levels.next() != Some(THINGS) {
+            return false;
+        }
+        let thing = levels.next();
+        key.system == SYSTEM
+            && (key.scopes.is_empty()
+                || thing.is_some_and(|thing| key.scopes.contains(thing))
+                    // A wildcard could be the name in a scope, and would still be one.
+                    && !matches!(thing, Some("+" | "#"))
+                    && levels.next().is_some())
+    }
+
+    /// Who a session belongs to. Whoever may use the same things has the same client ids, so that a
+    /// device keeps its session when its key is replaced; nobody else can reach it.
+    pub(super) fn owner(&self) -> String {
+        match self {
+            Self::Operator => OPERATOR.to_owned(),
+            Self::Key(key) if key.scopes.is_empty() => "any".to_owned(),
+            Self::Key(key) => {
+                let mut digest = Sha256::new();
+                for scope in &key.scopes {
+                    digest.update(scope);
+                    digest.update([0]);
+                }
+                hex::encode(&digest.finalize()[..OWNER_BYTES])
+            }
+        }
+    }
+
+    /// Who published something, as far as rules may know.
+    pub(crate) fn principal(&self) -> String {
+        match self {
+            Self::Operator => OPERATOR.to_owned(),
+            Self::Key(key) => key.key_id.to_string(),
+        }
+    }
+
+    pub(super) fn key_id(&self) -> Option<UuidV4> {
+        match self {
+            Self::Operator => None,
+            Self::Key(key) => Some(key.key_id),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use homeport_systems::time::{EpochSeconds, UtcSecond};
+
+    use super::*;
+
+    fn key(scopes: &[&str]) -> Access {
+        Access::Key(Arc::new(ApiKey {
+            key_id: UuidV4::random(),
+            created_at: UtcSecond::new(EpochSeconds(0)),
+            last_used_at: None,
+            is_active: true,
+            description: None,
+            system: SYSTEM.to_owned(),
+            scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
+        }))
+    }
+
+    #[test]
+    fn a_device_publishes_below_its_own_thing() {
+        let device = key(&["v1"]);
+        for (topic, is_allowed) in [
+            ("van/v1/telemetry", true),
+            ("van/v1/a/b", true),
+            ("van/v1", false),
+            ("van/v10/telemetry", false),
+            ("van/v2/telemetry", false),
+            ("bus/v1/telemetry", false),
+            ("van//telemetry", false),
+            ("/van/v1/telemetry", false),
+            ("$SYS/van/v1", false),
+        ] {
+            assert_eq!(device.may_publish(topic), is_allowed, "{topic}");
+        }
+        assert!(key(&[]).may_publish("van/v2/telemetry"));
+        assert!(!key(&[]).may_publish("van//telemetry"));
+        assert!(!key(&[]).may_publish("bus/v2/telemetry"));
+        assert!(Access::Operator.may_publish("anything"));
+        assert!(!Access::Operator.may_publish("$SYS/broker"));
+    }
+
+    #[test]
+    fn a_device_subscribes_below_its_own_thing() {
+        let device = key(&["v1", "+"]);
+        for (filter, is_allowed) in [
+            ("van/v1/commands", true),
+            ("van/v1/#", true),
+            ("van/v1/+/x", true),
+            ("$share/group/van/v1/#", true),
+            ("$share/group/van/v2/#", false),
+            ("van/v1", false),
+            ("van/+/commands", false),
+            ("van/#", false),
+            ("+/v1/commands", false),
+            ("#", false),
+            ("van/v2/commands", false),
+        ] {
+            let parsed = filter.parse().expect("a filter");
+            assert_eq!(device.may_subscribe(&parsed), is_allowed, "{filter}");
+        }
+        let any = key(&[]);
+        for (filter, is_allowed) in [
+            ("van/+/telemetry", true),
+            ("van/#", true),
+            ("#", false),
+            ("+/v1/telemetry", false),
+        ] {
+            let parsed = filter.parse().expect("a filter");
+            assert_eq!(any.may_subscribe(&parsed), is_allowed, "{filter}");
+            assert!(Access::Operator.may_subscribe(&parsed));
+        }
+    }
+
+    #[test]
+    fn keys_of_the_same_things_own_the_same_sessions() {
+        assert_eq!(key(&["a", "b"]).owner(), key(&["b", "a"]).owner());
+        assert_ne!(key(&["ab"]).owner(), key(&["a", "b"]).owner());
+        assert_ne!(key(&["any"]).owner(), key(&[]).owner());
+        assert_ne!(key(&[]).owner(), Access::Operator.owner());
+    }
+}

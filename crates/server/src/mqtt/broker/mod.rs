@@ -1,0 +1,236 @@
+//! The broker: sessions, who is subscribed to what, and the way of a message from whoever publishes
+//! it to everyone who asked for it. There is no MQTT packet and no socket in here.
+//!
+//! A message takes four steps, of which a connection runs many at a time without changing their
+//! order: it is taken in by the rules ([`Broker::take_in`]), handed to those who get it from memory
+//! ([`Broker::route`]), written for those who must not lose it ([`Broker::store`]), and handed to
+//! these ([`Broker::deliver`]). Only then is its publisher answered.
+
+mod lifecycle;
+mod mailbox;
+mod retained;
+mod route;
+mod session;
+mod trie;
+mod upkeep;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use async_trait::async_trait;
+use homeport_store::{Clock, Store, StoreError};
+use homeport_systems::api_keys::ApiKeys;
+use homeport_systems::messages::{
+    Intake, Message, Publish, QueueTable, RetainedTable, SessionTable, TopicFilter,
+};
+use homeport_systems::time::{EpochMillis, EpochSeconds};
+use tokio::sync::Semaphore;
+
+use super::access::Credentials;
+use super::measure::Meters;
+use super::settings::MqttSettings;
+use crate::state::AdminToken;
+use retained::Retained;
+use trie::Trie;
+
+pub(super) use lifecycle::{Arrival, Attached, OpenError, Parting};
+pub(super) use mailbox::{Mailbox, Outgoing};
+pub(super) use route::Route;
+pub(super) use session::Session;
+
+/// Sequences of one run of the server; a later run has higher ones, whatever the clock says.
+const SEQUENCE_BITS_OF_RUN: u32 = 40;
+
+/// The broker; cheap to clone.
+#[derive(Clone)]
+pub struct Broker(Arc<Shared>);
+
+struct Shared {
+    settings: MqttSettings,
+    clock: Arc<dyn Clock>,
+    intake: Arc<dyn Intake>,
+    credentials: Credentials,
+    session_table: SessionTable,
+    queue_table: QueueTable,
+    retained_table: RetainedTable,
+    sessions: Mutex<HashMap<Arc<str>, Arc<Session>>>,
+    subscriptions: RwLock<Trie>,
+    retained: Retained,
+    /// When which session has something to be done: its end, or its will.
+    due: Mutex<BTreeSet<(i64, Arc<str>)>>,
+    sequence: AtomicU64,
+    link_ids: AtomicU64,
+    /// Places for connections; each holds one while it lasts.
+    connection_room: Arc<Semaphore>,
+    is_stopping: AtomicBool,
+    meters: Meters,
+}
+
+/// What a broker is made of.
+#[derive(Clone)]
+pub struct BrokerParts {
+    pub settings: MqttSettings,
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+    /// What every message goes through before anybody gets it.
+    pub intake: Arc<dyn Intake>,
+    pub api_keys: Arc<ApiKeys>,
+    pub admin_token: AdminToken,
+}
+
+/// Why a message is not published that no connection brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PublishRefusal {
+    #[error("the payload is larger than a packet may be")]
+    TooLarge,
+    #[error("there are too many retained messages")]
+    RetainedFull,
+}
+
+impl Broker {
+    /// Starts with the sessions and the retained messages that the store has. One process at a time
+    /// may do this on the same tables.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn start(parts: BrokerParts) -> Result<Self, StoreError> {
+        let session_table = SessionTable::new(Arc::clone(&parts.store));
+        let retained_table = RetainedTable::new(Arc::clone(&parts.store));
+        let run = session_table.begin_run().await?;
+        let stored = session_table.load().await?;
+        let retained = Retained::new(retained_table.topics().await?);
+        let room = parts.settings.connections_max;
+        let broker = Self(Arc::new(Shared {
+            settings: parts.settings,
+            clock: parts.clock,
+            intake: parts.intake,
+            credentials: Credentials {
+                api_keys: parts.api_keys,
+                admin_token: parts.admin_token,
+            },
+            session_table,
+            queue_table: QueueTable::new(parts.store),
+            retained_table,
+            sessions: Mutex::default(),
+            subscriptions: RwLock::default(),
+            retained,
+            due: Mutex::default(),
+            sequence: AtomicU64::new(run << SEQUENCE_BITS_OF_RUN),
+            link_ids: AtomicU64::new(0),
+            connection_room: Arc::new(Semaphore::new(room)),
+            is_stopping: AtomicBool::new(false),
+            meters: Meters::new(),
+        }));
+        broker.restore(stored).await?;
+        broker.measure_retained();
+        Ok(broker)
+    }
+
+    pub(super) fn settings(&self) -> &MqttSettings {
+        &self.0.settings
+    }
+
+    pub(super) fn credentials(&self) -> &Credentials {
+        &self.0.credentials
+    }
+
+    pub(super) fn meters(&self) -> &Meters {
+        &self.0.meters
+    }
+
+    pub(super) fn connection_room(&self) -> &Arc<Semaphore> {
+        &self.0.connection_room
+    }
+
+    pub(super) fn queue_table(&self) -> &QueueTable {
+        &self.0.queue_table
+    }
+
+    pub(super) fn retained_table(&self) -> &RetainedTable {
+        &self.0.retained_table
+    }
+
+    /// The topics with retained messages that a filter matches.
+    pub(super) fn retained_topics(&self, filter: &TopicFilter) -> Vec<Arc<str>> {
+        self.0.retained.matching(filter)
+    }
+
+    /// Whether a retained message on `topic` would be one too many.
+    pub(super) fn is_retained_full(&self, topic: &str) -> bool {
+        let retained = &self.0.retained;
+        retained.len() >= self.0.settings.retained_max && !retained.contains(topic)
+    }
+
+    /// Whether a message may be published that no connection brings.
+    ///
+    /// # Errors
+    /// What speaks against it.
+    pub(crate) fn check_publish(
+        &self,
+        topic: &str,
+        payload_bytes: usize,
+        retain: bool,
+    ) -> Result<(), PublishRefusal> {
+        if topic.len() + payload_bytes > self.0.settings.packet_bytes_max {
+            return Err(PublishRefusal::TooLarge);
+        }
+        if retain && payload_bytes > 0 && self.is_retained_full(topic) {
+            return Err(PublishRefusal::RetainedFull);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn now(&self) -> EpochMillis {
+        EpochMillis(self.0.clock.now_ms())
+    }
+
+    fn now_secs(&self) -> EpochSeconds {
+        self.now().seconds()
+    }
+
+    fn next_sequence(&self) -> u64 {
+        self.0.sequence.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
+        self.0
+            .sessions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn measure_retained(&self) {
+        self.0.meters.retained.set(self.0.retained.len() as f64);
+    }
+
+    /// Lets the rules have a message; when this is answered, what they write is durable.
+    pub(super) async fn take_in(&self, message: &Message) -> Result<(), StoreError> {
+        self.0.intake.take(message).await
+    }
+}
+
+#[async_trait]
+impl Publish for Broker {
+    async fn publish(&self, message: Message) -> Result<(), StoreError> {
+        self.take_in(&message).await?;
+        let mut route = self.route(&Arc::new(message), None);
+        self.store(&mut route).await?;
+        self.deliver(route);
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Broker {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Broker").finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for BrokerParts {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("BrokerParts")
+            .finish_non_exhaustive()
+    }
+}

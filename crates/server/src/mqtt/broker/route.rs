@@ -1,0 +1,231 @@
+//! Who gets a message, and how: from memory at once, or through the store first.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, PoisonError};
+
+use homeport_store::StoreError;
+use homeport_systems::messages::{Delivery, Message, NewQueued, Queued, Subscription};
+
+use super::Broker;
+use super::mailbox::{Outgoing, Put};
+use super::session::Session;
+use super::trie::{Group, Subscriber};
+use crate::mqtt::codec::{Reason, Refusal};
+
+/// What is still to be done for a message.
+pub(in crate::mqtt) struct Route {
+    message: Arc<Message>,
+    /// For sessions that must not lose it.
+    queued: Vec<(Arc<Session>, NewQueued)>,
+    /// Its sequence, when it is to be retained.
+    retained: Option<u64>,
+}
+
+/// How one session gets a message; several of its subscriptions may have asked for it.
+struct Target {
+    session: Arc<Session>,
+    delivery: Delivery,
+    retain: bool,
+    identifiers: Vec<u32>,
+}
+
+impl Route {
+    /// Whether nothing has to be written.
+    pub(in crate::mqtt) fn is_done(&self) -> bool {
+        self.queued.is_empty() && self.retained.is_none()
+    }
+}
+
+impl Broker {
+    /// Hands a message to everyone who gets it from memory, and says what has to be stored.
+    /// Messages of one publisher must come here in their order.
+    pub(in crate::mqtt) fn route(
+        &self,
+        message: &Arc<Message>,
+        from: Option<&Arc<Session>>,
+    ) -> Route {
+        let mut queued = Vec::new();
+        for target in self.targets(message, from) {
+            if let Some(new) = self.hand_over(message, &target) {
+                queued.push((target.session, new));
+            }
+        }
+        Route {
+            message: Arc::clone(message),
+            queued,
+            retained: message.retain.then(|| self.next_sequence()),
+        }
+    }
+
+    /// Writes what has to be durable before the publisher is answered.
+    pub(in crate::mqtt) async fn store(&self, route: &mut Route) -> Result<(), StoreError> {
+        if !route.queued.is_empty() {
+            self.leave_out_full_queues(&mut route.queued).await?;
+            let new: Vec<_> = route.queued.iter().map(|(_, new)| new.clone()).collect();
+            self.0.queue_table.add(&new).await?;
+            self.0.meters.queued.increment(new.len() as u64);
+        }
+        if let Some(sequence) = route.retained {
+            let message = &route.message;
+            let now = self.now_secs();
+            self.0.retained_table.keep(message, sequence, now).await?;
+            let is_there = !message.payload.is_empty();
+            self.0.retained.note(&message.topic, sequence, is_there);
+            self.measure_retained();
+        }
+        Ok(())
+    }
+
+    /// Hands what was stored to those of its sessions that are connected. Messages of one publisher
+    /// must come here in their order.
+    pub(in crate::mqtt) fn deliver(&self, route: Route) {
+        for (session, new) in route.queued {
+            let link = session.state().link.clone();
+            if let Some(link) = link {
+                let sequence = new.queued.sequence;
+                link.mailbox.put_stored(new.queued.into(), sequence);
+            }
+        }
+    }
+
+    fn targets(&self, message: &Message, from: Option<&Arc<Session>>) -> Vec<Target> {
+        let mut targets: Vec<Target> = Vec::new();
+        // By address: a session that several subscriptions name gets one copy.
+        let mut index: HashMap<*const Session, usize> = HashMap::new();
+        let trie = &self.0.subscriptions;
+        let trie = trie.read().unwrap_or_else(PoisonError::into_inner);
+        trie.matching(&message.topic, &mut |subscribers| {
+            for one in &subscribers.each {
+                let is_own = from.is_some_and(|from| Arc::ptr_eq(from, &one.session));
+                if one.how.no_local && is_own {
+                    continue;
+                }
+                match index.entry(Arc::as_ptr(&one.session)) {
+                    Entry::Vacant(vacant) => {
+                        vacant.insert(targets.len());
+                        targets.push(target(message, one));
+                    }
+                    Entry::Occupied(occupied) => {
+                        widen(&mut targets[*occupied.get()], message, one.how);
+                    }
+                }
+            }
+            for group in &subscribers.groups {
+                // A shared subscription is one of its own: its copy is never joined with another.
+                targets.extend(choose(group).map(|one| target(message, one)));
+            }
+        });
+        targets
+    }
+
+    /// Hands a message over in memory, or says what to store for a session that must not lose it.
+    fn hand_over(&self, message: &Arc<Message>, target: &Target) -> Option<NewQueued> {
+        let mut state = target.session.state();
+        let outgoing = |sequence| Outgoing {
+            message: Arc::clone(message),
+            delivery: target.delivery,
+            retain: target.retain,
+            identifiers: target.identifiers.clone(),
+            sequence,
+        };
+        if target.delivery == Delivery::AtMostOnce || !state.is_durable() {
+            let link = state.link.clone();
+            drop(state);
+            let put = link.as_ref().map(|link| link.mailbox.put(outgoing(None)));
+            if let (Some(link), Some(Put::Full)) = (link, put) {
+                self.0.meters.dropped_slow.increment(1);
+                if target.delivery == Delivery::AtLeastOnce {
+                    // Dropping it in silence would break what QoS 1 promises.
+                    link.mailbox.close(Refusal::new(
+                        Reason::QUOTA_EXCEEDED,
+                        "the client takes its messages too slowly",
+                    ));
+                }
+            }
+            return None;
+        }
+        if let Some(len) = &mut state.queue_len {
+            if *len >= self.0.settings.queue_len_max {
+                self.0.meters.dropped_queue_full.increment(1);
+                return None;
+            }
+            *len += 1;
+        }
+        let queue_id = Arc::clone(&state.queue_id);
+        drop(state);
+        let longest = self.0.settings.session_expiry_secs_max;
+        let secs = message.properties.expires_after_secs.unwrap_or(longest);
+        Some(NewQueued {
+            queue_id,
+            queued: Queued {
+                sequence: self.next_sequence(),
+                message: Arc::clone(message),
+                delivery: target.delivery,
+                retain: target.retain,
+                identifiers: target.identifiers.clone(),
+            },
+            // No earlier than the session can end, unless the message itself does.
+            expires_at: self.now_secs().plus_secs(secs.min(longest).into()),
+        })
+    }
+
+    /// Counts queues whose length is not known since the server was started.
+    async fn leave_out_full_queues(
+        &self,
+        queued: &mut Vec<(Arc<Session>, NewQueued)>,
+    ) -> Result<(), StoreError> {
+        let mut full = Vec::new();
+        for (index, (session, new)) in queued.iter().enumerate() {
+            if session.state().queue_len.is_some() {
+                continue;
+            }
+            let len = self.0.queue_table.count(&new.queue_id).await?;
+            let mut state = session.state();
+            if len >= self.0.settings.queue_len_max {
+                state.queue_len = Some(len);
+                full.push(index);
+            } else {
+                state.queue_len = Some(len + 1);
+            }
+        }
+        for index in full.into_iter().rev() {
+            queued.remove(index);
+            self.0.meters.dropped_queue_full.increment(1);
+        }
+        Ok(())
+    }
+}
+
+fn target(message: &Message, one: &Subscriber) -> Target {
+    Target {
+        session: Arc::clone(&one.session),
+        delivery: message.delivery.min(one.how.delivery),
+        retain: one.how.retain_as_published && message.retain,
+        identifiers: one.how.identifier.into_iter().collect(),
+    }
+}
+
+/// Lets a session's other subscription have its say.
+fn widen(target: &mut Target, message: &Message, how: Subscription) {
+    target.delivery = target.delivery.max(message.delivery.min(how.delivery));
+    target.retain |= how.retain_as_published && message.retain;
+    target.identifiers.extend(how.identifier);
+}
+
+/// Who of a group gets a message: the next one that is connected and has room, else one that is
+/// connected, else one whose queue waits for it.
+fn choose(group: &Group) -> Option<&Subscriber> {
+    let mut connected = None;
+    let mut waiting = None;
+    for one in group.in_turn() {
+        let state = one.session.state();
+        match &state.link {
+            Some(link) if link.mailbox.has_room() => return Some(one),
+            Some(_) => connected = connected.or(Some(one)),
+            None if state.is_durable() => waiting = waiting.or(Some(one)),
+            None => {}
+        }
+    }
+    connected.or(waiting)
+}

@@ -1,0 +1,137 @@
+//! A session in memory: what it is subscribed to, and the connection that it has, if it has one.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use homeport_systems::ids::UuidV4;
+use homeport_systems::messages::{Message, StoredSession, Subscription, TopicFilter};
+use homeport_systems::time::EpochSeconds;
+use tokio::sync::Notify;
+
+use super::mailbox::Mailbox;
+
+/// One session. It is in the registry, and in the trie with each of its subscriptions.
+pub(in crate::mqtt) struct Session {
+    /// Who it belongs to, and the client id.
+    pub(super) name: Arc<str>,
+    pub(in crate::mqtt) client_id: String,
+    /// Held while the session begins, ends or is written to the store, so that these happen one
+    /// after another.
+    pub(super) change: tokio::sync::Mutex<()>,
+    /// Told when a connection lets go.
+    pub(super) detached: Notify,
+    state: Mutex<SessionState>,
+}
+
+pub(in crate::mqtt) struct SessionState {
+    pub(super) queue_id: Arc<str>,
+    /// How long it lives without a connection; with zero it ends with its connection, and nothing
+    /// of it is stored.
+    pub(super) expiry_secs: u32,
+    pub(super) expires_at: Option<EpochSeconds>,
+    pub(in crate::mqtt) subscriptions: BTreeMap<TopicFilter, Subscription>,
+    pub(super) link: Option<Link>,
+    /// What the last connection sent and nobody acknowledged: packet id and sequence.
+    pub(super) unacknowledged: Vec<(u16, u64)>,
+    /// How many messages its queue has; none until it is counted.
+    pub(super) queue_len: Option<usize>,
+    pub(super) will: Option<PendingWill>,
+    /// Whether the store has the session.
+    pub(super) is_stored: bool,
+    /// It is out of the registry; whoever still holds it must look again.
+    pub(super) is_over: bool,
+}
+
+/// The connection of a session.
+#[derive(Clone)]
+pub(in crate::mqtt) struct Link {
+    pub(super) id: u64,
+    pub(super) mailbox: Arc<Mailbox>,
+    pub(super) key_id: Option<UuidV4>,
+}
+
+/// A will that waits for its delay.
+pub(super) struct PendingWill {
+    pub(super) due_ms: i64,
+    pub(super) message: Message,
+}
+
+impl Session {
+    /// One that begins now, of which nothing is stored.
+    pub(super) fn new(name: Arc<str>, client_id: String) -> Self {
+        Self {
+            name,
+            client_id,
+            change: tokio::sync::Mutex::default(),
+            detached: Notify::new(),
+            state: Mutex::new(SessionState {
+                queue_id: new_queue_id(),
+                expiry_secs: 0,
+                expires_at: None,
+                subscriptions: BTreeMap::new(),
+                link: None,
+                unacknowledged: Vec::new(),
+                queue_len: Some(0),
+                will: None,
+                is_stored: false,
+                is_over: false,
+            }),
+        }
+    }
+
+    /// One that the store has.
+    pub(super) fn restored(stored: StoredSession) -> Self {
+        let session = Self::new(stored.name.into(), stored.client_id);
+        {
+            let mut state = session.state();
+            state.queue_id = stored.queue_id.into();
+            state.expiry_secs = stored.expiry_secs;
+            state.expires_at = stored.expires_at;
+            state.subscriptions = stored.subscriptions;
+            state.queue_len = None;
+            state.is_stored = true;
+        }
+        session
+    }
+
+    pub(in crate::mqtt) fn state(&self) -> MutexGuard<'_, SessionState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As it is to be stored.
+    pub(super) fn to_stored(&self) -> StoredSession {
+        let state = self.state();
+        StoredSession {
+            name: self.name.to_string(),
+            client_id: self.client_id.clone(),
+            queue_id: state.queue_id.to_string(),
+            expiry_secs: state.expiry_secs,
+            expires_at: state.expires_at,
+            subscriptions: state.subscriptions.clone(),
+        }
+    }
+}
+
+impl SessionState {
+    /// Whether it outlives its connection.
+    pub(in crate::mqtt) fn is_durable(&self) -> bool {
+        self.expiry_secs > 0
+    }
+
+    pub(super) fn is_connected(&self) -> bool {
+        self.link.is_some()
+    }
+}
+
+pub(super) fn new_queue_id() -> Arc<str> {
+    UuidV4::random().to_string().into()
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Session")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,321 @@
+//! All subscriptions, as a tree with one level of a topic per step: finding those of a message
+//! looks at as many nodes as its topic has levels, and the wildcards beside them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use homeport_systems::messages::{Subscription, TopicFilter};
+
+use super::session::Session;
+
+#[derive(Default)]
+pub(super) struct Trie {
+    root: Node,
+}
+
+#[derive(Default)]
+struct Node {
+    children: HashMap<Box<str>, Node>,
+    /// Below `+`.
+    any: Option<Box<Node>>,
+    /// Subscriptions that end here.
+    here: Option<Box<Subscribers>>,
+    /// Subscriptions that end in `#` below here.
+    below: Option<Box<Subscribers>>,
+}
+
+/// Who subscribed to one filter.
+#[derive(Default)]
+pub(super) struct Subscribers {
+    pub(super) each: Vec<Subscriber>,
+    pub(super) groups: Vec<Group>,
+}
+
+pub(super) struct Subscriber {
+    pub(super) session: Arc<Session>,
+    pub(super) how: Subscription,
+}
+
+/// Those who share a subscription.
+pub(super) struct Group {
+    name: Box<str>,
+    members: Vec<Subscriber>,
+    /// Whose turn it is.
+    next: AtomicUsize,
+}
+
+impl Group {
+    /// The members, beginning with the one whose turn it is.
+    pub(super) fn in_turn(&self) -> impl Iterator<Item = &Subscriber> {
+        let first = self.next.fetch_add(1, Ordering::Relaxed) % self.members.len().max(1);
+        let (before, from) = self.members.split_at(first);
+        from.iter().chain(before)
+    }
+}
+
+impl Trie {
+    /// Adds a subscription, or replaces the session's one to the same filter.
+    pub(super) fn insert(
+        &mut self,
+        filter: &TopicFilter,
+        session: &Arc<Session>,
+        how: Subscription,
+    ) {
+        let mut node = &mut self.root;
+        for level in filter.levels() {
+            node = match level {
+                "#" => {
+                    let below = node.below.get_or_insert_default();
+                    return below.insert(filter.group(), session, how);
+                }
+                "+" => node.any.get_or_insert_default(),
+                level => node.children.entry(level.into()).or_default(),
+            };
+        }
+        let here = node.here.get_or_insert_default();
+        here.insert(filter.group(), session, how);
+    }
+
+    pub(super) fn remove(&mut self, filter: &TopicFilter, session: &Arc<Session>) {
+        let levels: Vec<&str> = filter.levels().collect();
+        self.root.remove(&levels, filter.group(), session);
+    }
+
+    /// Shows everyone who subscribed to a filter that matches.
+    pub(super) fn matching(&self, topic: &str, visit: &mut impl FnMut(&Subscribers)) {
+        let levels: Vec<&str> = topic.split('/').collect();
+        // Wildcards at the front do not reach topics of the server's own.
+        if topic.starts_with('$') {
+            if let Some(child) = self.root.children.get(levels[0]) {
+                child.matching(&levels[1..], visit);
+            }
+        } else {
+            self.root.matching(&levels, visit);
+        }
+    }
+}
+
+impl Node {
+    fn matching(&self, levels: &[&str], visit: &mut impl FnMut(&Subscribers)) {
+        if let Some(below) = &self.below {
+            visit(below);
+        }
+        let Some((level, rest)) = levels.split_first() else {
+            if let Some(here) = &self.here {
+                visit(here);
+            }
+            return;
+        };
+        if let Some(child) = self.children.get(*level) {
+            child.matching(rest, visit);
+        }
+        if let Some(any) = &self.any {
+            any.matching(rest, visit);
+        }
+    }
+
+    /// Removes a subscription and every node that nobody needs any more.
+    fn remove(&mut self, levels: &[&str], group: Option<&str>, session: &Arc<Session>) {
+        let leave = |subscribers: &mut Option<Box<Subscribers>>| {
+            if let Some(some) = subscribers {
+                some.remove(group, session);
+                if some.is_empty() {
+                    *subscribers = None;
+                }
+            }
+        };
+        match levels.split_first() {
+            None => leave(&mut self.here),
+            Some((&"#", _)) => leave(&mut self.below),
+            Some((&"+", rest)) => {
+                if let Some(any) = &mut self.any {
+                    any.remove(rest, group, session);
+                    if any.is_empty() {
+                        self.any = None;
+                    }
+                }
+            }
+            Some((level, rest)) => {
+                if let Some(child) = self.children.get_mut(*level) {
+                    child.remove(rest, group, session);
+                    if child.is_empty() {
+                        self.children.remove(*level);
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.children.is_empty()
+            && self.any.is_none()
+            && self.here.is_none()
+            && self.below.is_none()
+    }
+}
+
+impl Subscribers {
+    fn insert(&mut self, group: Option<&str>, session: &Arc<Session>, how: Subscription) {
+        let list = match group {
+            None => &mut self.each,
+            Some(name) => {
+                let found = self.groups.iter().position(|group| *group.name == *name);
+                let index = found.unwrap_or_else(|| {
+                    self.groups.push(Group {
+                        name: name.into(),
+                        members: Vec::new(),
+                        next: AtomicUsize::new(0),
+                    });
+                    self.groups.len() - 1
+                });
+                &mut self.groups[index].members
+            }
+        };
+        match list
+            .iter_mut()
+            .find(|one| Arc::ptr_eq(&one.session, session))
+        {
+            Some(one) => one.how = how,
+            None => list.push(Subscriber {
+                session: Arc::clone(session),
+                how,
+            }),
+        }
+    }
+
+    fn remove(&mut self, group: Option<&str>, session: &Arc<Session>) {
+        let leave = |list: &mut Vec<Subscriber>| {
+            list.retain(|one| !Arc::ptr_eq(&one.session, session));
+        };
+        match group {
+            None => leave(&mut self.each),
+            Some(name) => {
+                for group in self.groups.iter_mut().filter(|group| *group.name == *name) {
+                    leave(&mut group.members);
+                }
+                self.groups.retain(|group| !group.members.is_empty());
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.each.is_empty() && self.groups.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use homeport_systems::messages::Delivery;
+
+    use super::*;
+
+    const HOW: Subscription = Subscription {
+        delivery: Delivery::AtLeastOnce,
+        no_local: false,
+        retain_as_published: false,
+        identifier: None,
+    };
+
+    fn session(name: &str) -> Arc<Session> {
+        Arc::new(Session::new(name.into(), name.to_owned()))
+    }
+
+    fn found(trie: &Trie, topic: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        trie.matching(topic, &mut |subscribers| {
+            found.extend(
+                subscribers
+                    .each
+                    .iter()
+                    .map(|one| one.session.client_id.clone()),
+            );
+        });
+        found.sort();
+        found
+    }
+
+    /// The trie finds what comparing with every filter finds.
+    #[test]
+    fn the_trie_agrees_with_the_filters() {
+        let filters = [
+            "#",
+            "+",
+            "+/+",
+            "van/#",
+            "van/+",
+            "van/v1",
+            "van/v1/#",
+            "van/+/x",
+            "+/v1/x",
+            "/",
+            "/+",
+            "van//x",
+            "$internal/#",
+            "$internal/+/x",
+            "van/v1/x/#",
+            "+/+/+",
+            "van/+/#",
+        ];
+        let topics = [
+            "van",
+            "van/v1",
+            "van/v1/x",
+            "van/v2/x",
+            "van//x",
+            "/",
+            "/v1",
+            "$internal",
+            "$internal/v1/x",
+            "van/v1/x/y",
+            "bus/v1/x",
+            "x/y/z/w",
+        ];
+        let mut trie = Trie::default();
+        let sessions: Vec<_> = filters.iter().map(|filter| session(filter)).collect();
+        let parsed: Vec<TopicFilter> = filters
+            .iter()
+            .map(|filter| filter.parse().expect("a filter"))
+            .collect();
+        for (filter, session) in parsed.iter().zip(&sessions) {
+            trie.insert(filter, session, HOW);
+            trie.insert(filter, session, HOW);
+        }
+        for topic in topics {
+            let mut expected: Vec<_> = parsed
+                .iter()
+                .filter(|filter| filter.matches(topic))
+                .map(ToString::to_string)
+                .collect();
+            expected.sort();
+            assert_eq!(found(&trie, topic), expected, "{topic}");
+        }
+        for (filter, session) in parsed.iter().zip(&sessions) {
+            trie.remove(filter, session);
+        }
+        assert!(trie.root.is_empty(), "nothing is left behind");
+    }
+
+    #[test]
+    fn members_of_a_group_take_turns() {
+        let mut trie = Trie::default();
+        let filter: TopicFilter = "$share/workers/van/+/x".parse().expect("a filter");
+        let sessions = ["a", "b", "c"].map(session);
+        for session in &sessions {
+            trie.insert(&filter, session, HOW);
+        }
+        let mut turns = String::new();
+        for _ in 0..6 {
+            trie.matching("van/v1/x", &mut |subscribers| {
+                assert!(subscribers.each.is_empty());
+                let first = subscribers.groups[0].in_turn().next().expect("a member");
+                turns.push_str(&first.session.client_id);
+            });
+        }
+        assert_eq!(turns, "abcabc");
+        sessions
+            .iter()
+            .for_each(|session| trie.remove(&filter, session));
+        assert!(trie.root.is_empty());
+    }
+}

@@ -1,0 +1,67 @@
+//! MQTT's packets, from bytes and to bytes: versions 3.1.1 and 5, as far as a server needs them.
+//! What is refused is refused with a reason; nothing in here panics on input, keeps a state or does
+//! I/O. No other module knows a byte of MQTT.
+
+mod connect;
+mod decode;
+mod encode;
+mod fields;
+mod properties;
+mod reason;
+#[cfg(test)]
+mod tests;
+
+use bytes::Bytes;
+use homeport_systems::messages;
+
+pub(super) use connect::{Connect, Will};
+pub(super) use decode::{Packet, first, next};
+pub(super) use encode::{
+    Sent, Welcome, disconnect, pingresp, puback, publish, publish_len, suback, unsuback, unwelcome,
+    welcome,
+};
+pub(super) use reason::{Reason, Refusal};
+
+/// Which MQTT a client speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Version {
+    /// 3.1.1
+    V3,
+    V5,
+}
+
+/// A message as a client publishes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Publish {
+    pub(super) qos: u8,
+    pub(super) retain: bool,
+    /// Empty when an alias stands for it.
+    pub(super) topic: String,
+    pub(super) topic_alias: Option<u16>,
+    /// None with QoS 0.
+    pub(super) packet_id: Option<u16>,
+    pub(super) payload: Bytes,
+    pub(super) properties: messages::Properties,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Subscribe {
+    pub(super) packet_id: u16,
+    pub(super) identifier: Option<u32>,
+    pub(super) filters: Vec<(String, SubscribeOptions)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SubscribeOptions {
+    pub(super) qos: u8,
+    pub(super) no_local: bool,
+    pub(super) retain_as_published: bool,
+    /// 0: retained messages are sent; 1: if the subscription is new; 2: never.
+    pub(super) retain_handling: u8,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unsubscribe {
+    pub(super) packet_id: u16,
+    pub(super) filters: Vec<String>,
+}

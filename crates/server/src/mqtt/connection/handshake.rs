@@ -1,0 +1,252 @@
+//! The beginning of a connection: who it is, whether it may, and which session it gets.
+
+use std::time::Duration;
+
+use homeport_systems::ids::UuidV4;
+use homeport_systems::messages::{Message, check_topic};
+
+use super::transport::Transport;
+use super::{Connection, delivery_of};
+use crate::mqtt::access::{Access, Denied};
+use crate::mqtt::broker::{Arrival, Broker, OpenError};
+use crate::mqtt::codec::{self, Connect, Reason, Refusal, Version, Welcome, Will};
+use crate::mqtt::settings::{
+    CLIENT_ID_LEN_MAX, FAREWELL_MAX, TOPIC_ALIASES_MAX, USER_PROPERTIES_MAX,
+};
+
+/// An expiry that means never.
+const NEVER: u32 = u32::MAX;
+/// A first packet may be no longer: it is read before it is known who sends it.
+const CONNECT_BYTES_MAX: usize = 128 * 1024;
+
+/// Brings a connection to the point where packets flow; none when it does not get there.
+pub(super) async fn welcome(mut io: Transport, broker: &Broker) -> Option<Connection> {
+    let connect = match first_packet(&mut io, broker).await {
+        Ok(connect) => connect?,
+        Err(refusal) => {
+            broker.meters().refused(refusal.reason);
+            if refusal.reason == Reason::UNSUPPORTED_VERSION {
+                turn_away(&mut io, Version::V3, refusal).await;
+            }
+            return None;
+        }
+    };
+    let version = connect.version;
+    let client_id = connect.client_id.clone();
+    match admit(connect, broker, &mut io).await {
+        Ok(connection) => Some(connection.over(io)),
+        Err(refusal) => {
+            broker.meters().refused(refusal.reason);
+            tracing::debug!(
+                client_id,
+                reason = refusal.reason.name(),
+                "an MQTT client was refused"
+            );
+            turn_away(&mut io, version, refusal).await;
+            None
+        }
+    }
+}
+
+/// A connection that only lacks its bytes.
+pub(super) struct Admitted {
+    pub(super) broker: Broker,
+    pub(super) version: Version,
+    pub(super) access: Access,
+    pub(super) attached: crate::mqtt::broker::Attached,
+    pub(super) keep_alive_secs: u16,
+    pub(super) will: Option<Box<Will>>,
+    pub(super) receive_maximum: u16,
+    pub(super) maximum_packet_size: usize,
+}
+
+async fn first_packet(io: &mut Transport, broker: &Broker) -> Result<Option<Connect>, Refusal> {
+    let max = broker.settings().packet_bytes_max.min(CONNECT_BYTES_MAX);
+    let read = async {
+        loop {
+            if let Some(connect) = codec::first(&mut io.read, max)? {
+                return Ok(Some(connect));
+            }
+            match std::future::poll_fn(|context| io.poll_fill(context)).await {
+                Ok(0) | Err(_) => return Ok(None),
+                Ok(_) => {}
+            }
+        }
+    };
+    match tokio::time::timeout(broker.settings().connect_timeout, read).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(Refusal::new(
+            Reason::KEEP_ALIVE_TIMEOUT,
+            "nothing was said in time",
+        )),
+    }
+}
+
+async fn admit(connect: Connect, broker: &Broker, io: &mut Transport) -> Result<Admitted, Refusal> {
+    if connect.has_authentication_method {
+        return Err(Refusal::new(
+            Reason::BAD_AUTHENTICATION_METHOD,
+            "clients prove themselves with user name and password",
+        ));
+    }
+    let credentials = broker.credentials();
+    let access = credentials
+        .verify(connect.user_name.as_deref(), connect.password.as_deref())
+        .await
+        .map_err(denied)?;
+    let (client_id, is_assigned) = client_id(&connect)?;
+    if let Some(will) = &connect.will {
+        check_will(will, &access, broker)?;
+    }
+    let settings = broker.settings();
+    let asked_expiry = match connect.version {
+        Version::V3 if connect.clean_start => 0,
+        Version::V3 => NEVER,
+        Version::V5 => connect.session_expiry.unwrap_or_default(),
+    };
+    let expiry_secs = asked_expiry.min(settings.session_expiry_secs_max);
+    let arrival = Arrival {
+        access: &access,
+        client_id: &client_id,
+        clean_start: connect.clean_start,
+        expiry_secs,
+    };
+    let attached = broker.open(arrival).await.map_err(|error| match error {
+        OpenError::TooMany => Refusal::new(Reason::QUOTA_EXCEEDED, "there are too many sessions"),
+        OpenError::Store(error) => {
+            tracing::warn!(%error, "cannot open an MQTT session");
+            unavailable()
+        }
+    })?;
+    let max = settings.keep_alive_secs_max;
+    let is_too_seldom = connect.keep_alive_secs == 0 || connect.keep_alive_secs > max;
+    let server_keep_alive = (connect.version == Version::V5 && is_too_seldom).then_some(max);
+    let welcome = Welcome {
+        session_present: attached.is_present,
+        session_expiry: (expiry_secs != asked_expiry).then_some(expiry_secs),
+        receive_maximum: settings.inflight_max,
+        maximum_packet_size: u32::try_from(settings.packet_bytes_max).unwrap_or(u32::MAX),
+        assigned_client_id: is_assigned.then_some(client_id.as_str()),
+        topic_alias_maximum: TOPIC_ALIASES_MAX,
+        keep_alive_secs: server_keep_alive,
+    };
+    codec::welcome(&mut io.write, connect.version, &welcome);
+    let client_receives = connect.receive_maximum.unwrap_or(u16::MAX);
+    let client_takes = connect.maximum_packet_size.unwrap_or(u32::MAX);
+    Ok(Admitted {
+        broker: broker.clone(),
+        version: connect.version,
+        access,
+        attached,
+        keep_alive_secs: server_keep_alive.unwrap_or(connect.keep_alive_secs),
+        will: connect.will,
+        receive_maximum: client_receives.min(settings.inflight_max),
+        maximum_packet_size: usize::try_from(client_takes).unwrap_or(usize::MAX),
+    })
+}
+
+fn client_id(connect: &Connect) -> Result<(String, bool), Refusal> {
+    let invalid = |detail| Err(Refusal::new(Reason::CLIENT_ID_INVALID, detail));
+    if connect.client_id.is_empty() {
+        if connect.version == Version::V3 && !connect.clean_start {
+            return invalid("a session that is kept needs a client id");
+        }
+        return Ok((format!("auto-{}", UuidV4::random()), true));
+    }
+    if connect.client_id.len() > CLIENT_ID_LEN_MAX {
+        return invalid("a client id has at most 256 bytes");
+    }
+    if connect.client_id.chars().any(char::is_control) {
+        return invalid("a client id has no control characters");
+    }
+    Ok((connect.client_id.clone(), false))
+}
+
+fn check_will(will: &Will, access: &Access, broker: &Broker) -> Result<(), Refusal> {
+    if will.qos > 1 {
+        return Err(Refusal::new(
+            Reason::QOS_NOT_SUPPORTED,
+            "QoS 2 is not spoken here",
+        ));
+    }
+    if check_topic(&will.topic).is_err() {
+        return Err(Refusal::new(
+            Reason::TOPIC_INVALID,
+            "the will's topic cannot be published on",
+        ));
+    }
+    if !access.may_publish(&will.topic) {
+        return Err(Refusal::new(
+            Reason::NOT_AUTHORIZED,
+            "the will's topic is not this client's",
+        ));
+    }
+    let is_too_much = will.properties.user.len() > USER_PROPERTIES_MAX
+        || will.retain && broker.is_retained_full(&will.topic);
+    if is_too_much {
+        return Err(Refusal::new(Reason::QUOTA_EXCEEDED, "the will is too much"));
+    }
+    Ok(())
+}
+
+fn denied(denied: Denied) -> Refusal {
+    match denied {
+        Denied::Wrong => Refusal::new(
+            Reason::BAD_CREDENTIALS,
+            "the user name or password is wrong",
+        ),
+        Denied::OtherSystem => Refusal::new(
+            Reason::NOT_AUTHORIZED,
+            "the API key is not one for telemetry",
+        ),
+        Denied::Unknown(error) => {
+            tracing::warn!(%error, "cannot check the credentials of an MQTT client");
+            unavailable()
+        }
+    }
+}
+
+fn unavailable() -> Refusal {
+    Refusal::new(
+        Reason::SERVER_UNAVAILABLE,
+        "the store cannot answer now; try again",
+    )
+}
+
+async fn turn_away(io: &mut Transport, version: Version, refusal: Refusal) {
+    codec::unwelcome(&mut io.write, version, refusal.reason, refusal.detail);
+    let farewell = async {
+        io.drain().await?;
+        io.shut_down().await
+    };
+    // A client that does not take it gets none.
+    let _ = tokio::time::timeout(FAREWELL_MAX, farewell).await;
+}
+
+impl Admitted {
+    fn over(self, io: Transport) -> Connection {
+        Connection::new(self, io)
+    }
+
+    /// How long the client may be silent: half as long again as it said.
+    pub(super) fn silence_max(&self) -> Option<Duration> {
+        let secs = u64::from(self.keep_alive_secs);
+        (secs > 0).then(|| Duration::from_millis(secs * 1500))
+    }
+}
+
+impl Will {
+    /// The message that it is.
+    pub(super) fn into_message(self, connection: &Connection) -> Message {
+        Message {
+            topic: self.topic,
+            payload: self.payload,
+            delivery: delivery_of(self.qos),
+            retain: self.retain,
+            publisher: connection.publisher.clone(),
+            received_at: connection.broker.now(),
+            properties: self.properties,
+            hops: 0,
+        }
+    }
+}

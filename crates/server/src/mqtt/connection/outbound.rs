@@ -1,0 +1,307 @@
+//! What a client is sent: its mailbox, what its queue in the store has, and retained messages.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use homeport_store::{BATCH_WRITE_MAX, StoreError};
+use homeport_systems::messages::{Delivery, Message, QueuePage, Subscription, TopicFilter};
+
+use super::Connection;
+use crate::mqtt::broker::Outgoing;
+use crate::mqtt::codec::{self, Reason, Refusal, Sent};
+use crate::mqtt::settings::WRITE_BYTES_MAX;
+
+/// Messages that are read from the store at one time, beside those that are known.
+const QUEUE_PAGE: usize = 64;
+/// Retained messages that are read at one time: each may be as large as a packet.
+const RETAINED_PAGE: usize = 8;
+
+pub(super) struct Outbound {
+    /// Sent and not acknowledged: packet id and, of stored messages, the sequence.
+    inflight: HashMap<u16, Option<u64>>,
+    last_id: u16,
+    receive_maximum: usize,
+    maximum_packet_size: usize,
+    /// What the connection before sent under which packet id.
+    resend: HashMap<u64, u16>,
+    /// Acknowledged and still in the store.
+    acknowledged: Vec<u64>,
+    removing: Option<BoxFuture<'static, (Vec<u64>, Result<(), StoreError>)>>,
+    loading: Option<BoxFuture<'static, Loaded>>,
+    /// The store's page has nothing new until something is removed from it.
+    waits_for_removal: bool,
+    retained: VecDeque<RetainedWanted>,
+    /// Retained messages that were read.
+    ready: VecDeque<Outgoing>,
+}
+
+/// Retained messages that a subscription asked for.
+struct RetainedWanted {
+    topics: VecDeque<Arc<str>>,
+    how: Subscription,
+}
+
+enum Loaded {
+    Queue(Result<QueuePage, StoreError>),
+    Retained(Result<Vec<Message>, StoreError>, Subscription),
+}
+
+impl Outbound {
+    pub(super) fn new(
+        receive_maximum: u16,
+        maximum_packet_size: usize,
+        unacknowledged: Vec<(u16, u64)>,
+    ) -> Self {
+        let resend = unacknowledged.into_iter();
+        Self {
+            inflight: HashMap::new(),
+            last_id: 0,
+            receive_maximum: receive_maximum.into(),
+            maximum_packet_size,
+            resend: resend.map(|(id, sequence)| (sequence, id)).collect(),
+            acknowledged: Vec::new(),
+            removing: None,
+            loading: None,
+            waits_for_removal: false,
+            retained: VecDeque::new(),
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// What was sent and not acknowledged, for the session's next connection.
+    pub(super) fn unacknowledged(&self) -> Vec<(u16, u64)> {
+        let inflight = self.inflight.iter();
+        let sent = inflight.filter_map(|(id, sequence)| Some((*id, (*sequence)?)));
+        let resend = self.resend.iter().map(|(sequence, id)| (*id, *sequence));
+        sent.chain(resend).collect()
+    }
+
+    /// A packet id that nothing else has.
+    fn free_id(&mut self) -> u16 {
+        loop {
+            self.last_id = self.last_id.checked_add(1).unwrap_or(1);
+            let is_taken = self.inflight.contains_key(&self.last_id)
+                || self.resend.values().any(|id| *id == self.last_id);
+            if !is_taken {
+                return self.last_id;
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// Prepares bytes for the client as far as it takes them; whether there were any.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(super) fn poll_outbound(&mut self, context: &mut Context<'_>) -> Result<bool, Refusal> {
+        let mut has_moved = self.poll_store(context)?;
+        while self.io.write.len() < WRITE_BYTES_MAX {
+            let Some(outgoing) = self.next_outgoing() else {
+                break;
+            };
+            has_moved = true;
+            self.send(&outgoing);
+        }
+        if self.outbound.loading.is_none() {
+            has_moved |= self.begin_loading();
+        }
+        has_moved |= self.begin_removing();
+        Ok(has_moved)
+    }
+
+    /// A client has a message.
+    pub(super) fn acknowledged(&mut self, packet_id: u16) {
+        // An id that is not known is one of a message that was sent again and acknowledged twice.
+        if let Some(Some(sequence)) = self.outbound.inflight.remove(&packet_id) {
+            self.outbound.acknowledged.push(sequence);
+        }
+    }
+
+    /// Sends the retained messages of a filter, as the client takes them.
+    pub(super) fn send_retained(&mut self, filter: &TopicFilter, how: Subscription) {
+        let topics = self.broker.retained_topics(filter);
+        if !topics.is_empty() {
+            self.outbound.retained.push_back(RetainedWanted {
+                topics: topics.into(),
+                how,
+            });
+        }
+    }
+
+    /// Takes what is acknowledged out of the store, at the end.
+    pub(super) async fn remove_acknowledged(&mut self) {
+        if let Some(removing) = self.outbound.removing.take() {
+            let (sequences, outcome) = removing.await;
+            self.finish_removing(&sequences, outcome);
+        }
+        let sequences = std::mem::take(&mut self.outbound.acknowledged);
+        if !sequences.is_empty() {
+            let queue_id = self.broker.queue_id(&self.session);
+            let table = self.broker.queue_table();
+            let outcome = table.remove(&queue_id, &sequences).await;
+            self.finish_removing(&sequences, outcome);
+        }
+    }
+
+    fn finish_removing(&mut self, sequences: &[u64], outcome: Result<(), StoreError>) {
+        match outcome {
+            Ok(()) => {
+                self.mailbox.forget(sequences);
+                self.broker.note_removed(&self.session, sequences.len());
+            }
+            // They stay known here and are sent again on the next connection, which QoS 1 allows.
+            Err(error) => tracing::warn!(%error, "cannot remove acknowledged messages"),
+        }
+    }
+
+    fn next_outgoing(&mut self) -> Option<Outgoing> {
+        let has_room = self.outbound.inflight.len() < self.outbound.receive_maximum;
+        let may_go = |one: &Outgoing| one.delivery == Delivery::AtMostOnce || has_room;
+        if self.outbound.ready.front().is_some_and(may_go) {
+            return self.outbound.ready.pop_front();
+        }
+        self.mailbox.take(may_go)
+    }
+
+    fn send(&mut self, outgoing: &Outgoing) {
+        let message = &*outgoing.message;
+        let waited_ms = self.broker.now().0.saturating_sub(message.received_at.0);
+        let waited_secs = u32::try_from(waited_ms.max(0) / 1000).unwrap_or(u32::MAX);
+        let lifetime = message.properties.expires_after_secs;
+        if lifetime.is_some_and(|secs| secs <= waited_secs) {
+            self.broker.meters().dropped_expired.increment(1);
+            self.outbound.acknowledged.extend(outgoing.sequence);
+            return;
+        }
+        let resend_id = outgoing
+            .sequence
+            .and_then(|sequence| self.outbound.resend.remove(&sequence));
+        let packet_id = match outgoing.delivery {
+            Delivery::AtMostOnce => None,
+            Delivery::AtLeastOnce => Some(resend_id.unwrap_or_else(|| self.outbound.free_id())),
+        };
+        let sent = Sent {
+            message,
+            packet_id,
+            is_duplicate: resend_id.is_some(),
+            retain: outgoing.retain,
+            identifiers: &outgoing.identifiers,
+            expires_after_secs: lifetime.map(|secs| secs - waited_secs),
+        };
+        if codec::publish_len(self.version, &sent) > self.outbound.maximum_packet_size {
+            self.broker.meters().dropped_too_large.increment(1);
+            self.outbound.acknowledged.extend(outgoing.sequence);
+            return;
+        }
+        codec::publish(&mut self.io.write, self.version, &sent);
+        if let Some(id) = packet_id {
+            self.outbound.inflight.insert(id, outgoing.sequence);
+        }
+        self.broker.meters().sent[usize::from(packet_id.is_some())].increment(1);
+    }
+
+    /// Moves on what the store is asked for; whether anything did.
+    fn poll_store(&mut self, context: &mut Context<'_>) -> Result<bool, Refusal> {
+        let mut has_moved = false;
+        if let Some(Poll::Ready((sequences, outcome))) =
+            (self.outbound.removing.as_mut()).map(|removing| removing.poll_unpin(context))
+        {
+            self.outbound.removing = None;
+            self.outbound.waits_for_removal = false;
+            has_moved = true;
+            self.finish_removing(&sequences, outcome);
+        }
+        if let Some(Poll::Ready(loaded)) =
+            (self.outbound.loading.as_mut()).map(|loading| loading.poll_unpin(context))
+        {
+            self.outbound.loading = None;
+            has_moved = true;
+            self.finish_loading(loaded)?;
+        }
+        Ok(has_moved)
+    }
+
+    fn finish_loading(&mut self, loaded: Loaded) -> Result<(), Refusal> {
+        match loaded {
+            Loaded::Queue(Ok(page)) => {
+                let has_more = page.has_more;
+                let is_news = self.mailbox.finish_reading(page.queued, has_more);
+                self.outbound.waits_for_removal = has_more && !is_news;
+                Ok(())
+            }
+            Loaded::Retained(Ok(messages), how) => {
+                let outgoing = messages.into_iter().map(|message| Outgoing {
+                    delivery: message.delivery.min(how.delivery),
+                    message: Arc::new(message),
+                    retain: true,
+                    identifiers: how.identifier.into_iter().collect(),
+                    sequence: None,
+                });
+                self.outbound.ready.extend(outgoing);
+                Ok(())
+            }
+            Loaded::Queue(Err(error)) | Loaded::Retained(Err(error), _) => {
+                tracing::warn!(%error, "cannot read messages for an MQTT client");
+                Err(Refusal::new(
+                    Reason::SERVER_BUSY,
+                    "the store cannot be read now; come back",
+                ))
+            }
+        }
+    }
+
+    /// Reads more when there is nothing left to send; whether anything is asked for now.
+    fn begin_loading(&mut self) -> bool {
+        let has_room = self.outbound.inflight.len() < self.outbound.receive_maximum;
+        if !has_room || !self.outbound.ready.is_empty() {
+            return false;
+        }
+        if !self.outbound.waits_for_removal
+            && let Some(known) = self.mailbox.begin_reading()
+        {
+            let table = self.broker.queue_table().clone();
+            let queue_id = self.broker.queue_id(&self.session);
+            self.outbound.loading = Some(Box::pin(async move {
+                Loaded::Queue(table.first(&queue_id, known + QUEUE_PAGE).await)
+            }));
+            return true;
+        }
+        let Some(wanted) = self.outbound.retained.front_mut() else {
+            return false;
+        };
+        let len = wanted.topics.len().min(RETAINED_PAGE);
+        let topics: Vec<_> = wanted.topics.drain(..len).collect();
+        let how = wanted.how;
+        if wanted.topics.is_empty() {
+            self.outbound.retained.pop_front();
+        }
+        let table = self.broker.retained_table().clone();
+        self.outbound.loading = Some(Box::pin(async move {
+            Loaded::Retained(table.get(&topics).await, how)
+        }));
+        true
+    }
+
+    /// Takes acknowledged messages out of the store, several at a time; whether it begins now.
+    fn begin_removing(&mut self) -> bool {
+        let outbound = &mut self.outbound;
+        let is_due = outbound.acknowledged.len() >= BATCH_WRITE_MAX
+            || outbound.inflight.is_empty()
+            || outbound.waits_for_removal;
+        if outbound.acknowledged.is_empty() || outbound.removing.is_some() || !is_due {
+            return false;
+        }
+        let sequences = std::mem::take(&mut outbound.acknowledged);
+        let table = self.broker.queue_table().clone();
+        let queue_id = self.broker.queue_id(&self.session);
+        outbound.removing = Some(Box::pin(async move {
+            let outcome = table.remove(&queue_id, &sequences).await;
+            (sequences, outcome)
+        }));
+        true
+    }
+}

@@ -1,0 +1,20 @@
+//! MQTT 3.1.1 and 5: QoS 0 and 1, sessions, retained messages and wills, over TCP, TLS and
+//! WebSockets. `codec` is the only place that knows MQTT's bytes, `broker` the only one that knows
+//! sessions; `connection` stands between them.
+
+pub(crate) mod access;
+mod broker;
+mod codec;
+mod connection;
+mod listen;
+mod measure;
+mod settings;
+mod tls;
+mod websocket;
+
+pub(crate) use broker::PublishRefusal;
+pub use broker::{Broker, BrokerParts};
+pub use listen::serve_mqtt;
+pub use settings::MqttSettings;
+pub use tls::{MqttTls, MqttTlsError};
+pub(crate) use websocket::{NoUpgrade, upgrade};

@@ -1,0 +1,70 @@
+//! Publishing over HTTP.
+
+use homeport_store::{Scan, Store as _};
+use homeport_systems::messages::schema;
+use serde_json::Value;
+
+use crate::support::Server;
+
+#[tokio::test]
+async fn a_topic_may_be_written_with_or_without_escapes() {
+    let server = Server::start().await;
+    for path in [
+        "/v1/topics/van/v1/commands",
+        "/v1/topics/van%2Fv1%2Fcommands?qos=1",
+    ] {
+        let answer = server.as_admin("POST", path, Value::from("go")).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert_eq!(answer.body["topic"], "van/v1/commands");
+    }
+}
+
+#[tokio::test]
+async fn a_retained_message_is_in_the_store_when_it_is_answered() {
+    let server = Server::start().await;
+    let path = "/v1/topics/van/v1/status?retain=true&qos=1";
+    let answer = server.as_admin("POST", path, Value::from("on")).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let page = server.engine.scan(Scan::new(schema::RETAINED)).await;
+    let items = page.expect("a page").items;
+    let topics: Vec<_> = items.iter().map(|item| item.get(schema::TOPIC)).collect();
+    assert_eq!(topics, [Some(&"van/v1/status".into())]);
+}
+
+#[tokio::test]
+async fn keys_publish_below_their_things_only() {
+    let server = Server::start().await;
+    let key = server.key_of("telemetry", ["v1"]).await;
+    let other = server.key_of("sensors", []).await;
+    for (key, topic, expected) in [
+        (&key, "van/v1/telemetry", Ok(())),
+        (&key, "van/v2/telemetry", Err((403, "OUT_OF_SCOPE"))),
+        (&key, "$SYS/x", Err((403, "OUT_OF_SCOPE"))),
+        (&other, "van/v1/telemetry", Err((403, "OUT_OF_SCOPE"))),
+        (&key, "van/v1/+", Err((400, "INVALID_REQUEST"))),
+        (&key, "van/v1/x?qos=2", Err((400, "INVALID_REQUEST"))),
+        (&key, "van/v1/x?retain=maybe", Err((400, "INVALID_REQUEST"))),
+    ] {
+        let path = format!("/v1/topics/{topic}");
+        let answer = server.as_device(key, "POST", &path, Value::from("x")).await;
+        match expected {
+            Ok(()) => assert_eq!(answer.status, 200, "{topic} {answer:?}"),
+            Err(problem) => assert_eq!(answer.problem(), problem, "{topic}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_payload_larger_than_a_packet_is_refused() {
+    let server = Server::start().await;
+    let body = Value::from("x".repeat(300_000));
+    let answer = server.as_admin("POST", "/v1/topics/van/v1/x", body).await;
+    assert_eq!(answer.problem(), (413, "PAYLOAD_TOO_LARGE"));
+}
+
+#[tokio::test]
+async fn the_websocket_address_is_for_websockets() {
+    let server = Server::start().await;
+    let answer = server.send("GET", "/mqtt", &[], None).await;
+    assert_eq!(answer.problem(), (426, "WEBSOCKET_ONLY"));
+}

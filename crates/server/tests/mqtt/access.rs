@@ -1,0 +1,138 @@
+//! Who may connect, and what they may do.
+
+use rumqttc::mqttbytes::v4;
+use rumqttc::v5::mqttbytes::QoS;
+use rumqttc::v5::mqttbytes::v5::{
+    ConnectReturnCode, DisconnectReasonCode, Packet, PubAckReason, SubscribeReasonCode,
+};
+
+use crate::client::{Client, Options5, V3, V5, message};
+use crate::world::{ADMIN, World};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_keys_of_telemetry_and_operators_connect() {
+    let world = World::start().await;
+    let key = world.key(["v1"]).await;
+    let (_, of_sensors) = world.key_of("sensors", []).await;
+    let unknown = "0".repeat(64);
+    for (login, expected) in [
+        (("v1", key.as_str()), ConnectReturnCode::Success),
+        (("admin", ADMIN), ConnectReturnCode::Success),
+        (
+            ("admin", key.as_str()),
+            ConnectReturnCode::BadUserNamePassword,
+        ),
+        (("v1", ADMIN), ConnectReturnCode::BadUserNamePassword),
+        (
+            ("v1", unknown.as_str()),
+            ConnectReturnCode::BadUserNamePassword,
+        ),
+        (("v1", ""), ConnectReturnCode::BadUserNamePassword),
+        (
+            ("v1", of_sensors.as_str()),
+            ConnectReturnCode::NotAuthorized,
+        ),
+    ] {
+        let options = Options5::default();
+        let (_, answer) = Client::<V5>::try_connect(&world, "c", login, options).await;
+        assert_eq!(answer.code, expected, "{}", login.0);
+    }
+    let (mut old, answer) = Client::<V3>::try_connect(&world, "c3", &unknown, true).await;
+    assert_eq!(answer.code, v4::ConnectReturnCode::BadUserNamePassword);
+    old.expect_end().await;
+    let mut nobody = Client::<V3>::open(&world).await;
+    nobody
+        .send(&v4::Packet::Connect(v4::Connect::new("c")))
+        .await;
+    let v4::Packet::ConnAck(answer) = nobody.receive().await else {
+        panic!("no answer");
+    };
+    assert_eq!(answer.code, v4::ConnectReturnCode::BadUserNamePassword);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_denied_publish_is_answered_in_mqtt_5_and_ends_mqtt_3() {
+    let world = World::start().await;
+    let key = world.key(["v1"]).await;
+    let mut device = Client::<V5>::connect(&world, "c", &key).await;
+    device.publish("van/v2/telemetry", "{}", 4).await;
+    let Packet::PubAck(answer) = device.receive().await else {
+        panic!("no answer");
+    };
+    assert_eq!(
+        (answer.pkid, answer.reason),
+        (4, PubAckReason::NotAuthorized)
+    );
+    device.publish_and_wait("van/v1/telemetry", "{}").await;
+    let mut publish = message("van/v2/telemetry", "{}", 0);
+    publish.qos = QoS::AtMostOnce;
+    device.send(&Packet::Publish(publish)).await;
+    device
+        .expect_disconnect(DisconnectReasonCode::NotAuthorized)
+        .await;
+    let mut old = Client::<V3>::connect(&world, "c", &key).await;
+    let qos = rumqttc::mqttbytes::QoS::AtLeastOnce;
+    let mut publish = v4::Publish::new("van/v2/telemetry", qos, "{}");
+    publish.pkid = 1;
+    old.send(&v4::Packet::Publish(publish)).await;
+    old.expect_end().await;
+    assert_eq!(world.taken().await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_denied_subscription_is_told_for_each_filter() {
+    let world = World::start().await;
+    let key = world.key(["v1"]).await;
+    let mut old = Client::<V3>::connect(&world, "c", &key).await;
+    let qos = rumqttc::mqttbytes::QoS::AtMostOnce;
+    let filters = ["van/v1/#", "van/v2/#", "#", "van/+/x", "van/v1/#/x"];
+    let filters = filters.map(|path| v4::SubscribeFilter::new(path.to_owned(), qos));
+    let mut subscribe = v4::Subscribe::new_many(filters);
+    subscribe.pkid = 2;
+    old.send(&v4::Packet::Subscribe(subscribe)).await;
+    let mut codes = vec![v4::SubscribeReasonCode::Failure; 5];
+    codes[0] = v4::SubscribeReasonCode::Success(qos);
+    old.expect(v4::Packet::SubAck(v4::SubAck::new(2, codes)))
+        .await;
+    let mut new = Client::<V5>::connect(&world, "c5", &key).await;
+    assert_eq!(new.subscribe("#").await, SubscribeReasonCode::NotAuthorized);
+    assert_eq!(
+        new.subscribe("van/v1/#/x").await,
+        SubscribeReasonCode::TopicFilterInvalid
+    );
+    let mut operator = Client::<V5>::operator(&world, "o").await;
+    assert_eq!(
+        operator.subscribe("#").await,
+        SubscribeReasonCode::Success(QoS::AtLeastOnce)
+    );
+    operator.publish_and_wait("anything/at/all", "1").await;
+    assert_eq!(operator.take().await, "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_publishes_on_the_servers_own_topics() {
+    let world = World::start().await;
+    let mut operator = Client::<V5>::operator(&world, "o").await;
+    operator.publish("$SYS/broker/load", "1", 4).await;
+    let Packet::PubAck(answer) = operator.receive().await else {
+        panic!("no answer");
+    };
+    assert_eq!(answer.reason, PubAckReason::NotAuthorized);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn revoking_a_key_disconnects_its_clients() {
+    let world = World::start().await;
+    let (key_id, key) = world.key_of("telemetry", ["v1"]).await;
+    let other = world.key(["v1"]).await;
+    let mut device = Client::<V5>::connect(&world, "c", &key).await;
+    let mut unharmed = Client::<V5>::connect(&world, "o", &other).await;
+    world.api_keys.revoke(key_id).await.expect("revoked");
+    device
+        .expect_disconnect(DisconnectReasonCode::NotAuthorized)
+        .await;
+    unharmed.ping().await;
+    let options = Options5::default();
+    let (_, answer) = Client::<V5>::try_connect(&world, "c", ("x", &key), options).await;
+    assert_eq!(answer.code, ConnectReturnCode::BadUserNamePassword);
+}

@@ -1,0 +1,236 @@
+//! What is too much, too large, too slow or too silent.
+
+use std::time::Duration;
+
+use homeport_server::MqttSettings;
+use rumqttc::v5::mqttbytes::QoS;
+use rumqttc::v5::mqttbytes::v5::{
+    ConnectReturnCode, DisconnectReasonCode, Filter, Packet, PubAckReason, PublishProperties,
+    SubscribeReasonCode,
+};
+
+use crate::client::{Client, Options5, V3, V5, message};
+use crate::world::{World, until};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_client_is_ended_after_its_keep_alive() {
+    let world = World::start().await;
+    let key = world.key([]).await;
+    let options = Options5 {
+        keep_alive: 1,
+        ..Options5::default()
+    };
+    let started = std::time::Instant::now();
+    let (mut client, _) = Client::<V5>::connect_with(&world, "c", &key, options).await;
+    client
+        .expect_disconnect(DisconnectReasonCode::KeepAliveTimeout)
+        .await;
+    assert!(started.elapsed() >= Duration::from_millis(1500));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_says_nothing_is_closed() {
+    let settings = MqttSettings {
+        connect_timeout: Duration::from_millis(200),
+        ..MqttSettings::default()
+    };
+    let world = World::start_with(settings).await;
+    Client::<V5>::open(&world).await.expect_end().await;
+    let mut half = Client::<V5>::open(&world).await;
+    half.send_bytes(&[0x10, 0x20, 0, 4]).await;
+    half.expect_end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_packet_that_is_too_large_ends_the_connection() {
+    let settings = MqttSettings {
+        packet_bytes_max: 1024,
+        ..MqttSettings::default()
+    };
+    let world = World::start_with(settings).await;
+    let key = world.key([]).await;
+    let mut client = Client::<V5>::connect(&world, "c", &key).await;
+    client.publish_and_wait("van/v1/x", &"x".repeat(900)).await;
+    // Its length is enough: the rest is not waited for.
+    client.send_bytes(&[0x30, 0xff, 0xff, 0x7f]).await;
+    client
+        .expect_disconnect(DisconnectReasonCode::PacketTooLarge)
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn subscriptions_have_a_limit() {
+    let settings = MqttSettings {
+        subscriptions_max: 2,
+        ..MqttSettings::default()
+    };
+    let world = World::start_with(settings).await;
+    let key = world.key([]).await;
+    let mut client = Client::<V5>::connect(&world, "c", &key).await;
+    let granted = SubscribeReasonCode::Success(QoS::AtLeastOnce);
+    for (filter, expected) in [
+        ("van/v1/a", granted),
+        ("van/v1/b", granted),
+        ("van/v1/c", SubscribeReasonCode::QuotaExceeded),
+        ("van/v1/a", granted),
+    ] {
+        assert_eq!(client.subscribe(filter).await, expected, "{filter}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_have_a_limit() {
+    let settings = MqttSettings {
+        sessions_max: 1,
+        ..MqttSettings::default()
+    };
+    let world = World::start_with(settings).await;
+    let key = world.key([]).await;
+    let first = Client::<V5>::connect(&world, "a", &key).await;
+    let options = Options5::default();
+    let (_, answer) = Client::<V5>::try_connect(&world, "b", ("x", &key), options).await;
+    assert_eq!(answer.code, ConnectReturnCode::QuotaExceeded);
+    first.disconnect().await;
+    until("there is room", || async {
+        let options = Options5::default();
+        let (_, answer) = Client::<V5>::try_connect(&world, "b", ("x", &key), options).await;
+        answer.code == ConnectReturnCode::Success
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_beyond_the_limit_wait_to_be_accepted() {
+    let settings = MqttSettings {
+        connections_max: 1,
+        ..MqttSettings::default()
+    };
+    let world = World::start_with(settings).await;
+    let key = world.key([]).await;
+    let first = Client::<V5>::connect(&world, "a", &key).await;
+    let mut second = Client::<V5>::open(&world).await;
+    let second_connects = async {
+        let connect = rumqttc::v5::mqttbytes::v5::Connect {
+            keep_alive: 60,
+            client_id: "b".to_owned(),
+            clean_start: true,
+            properties: None,
+        };
+        let login = rumqttc::v5::mqttbytes::v5::Login::new("x", &key);
+        second
+            .send(&Packet::Connect(connect, None, Some(login)))
+            .await;
+        second.receive().await
+    };
+    let mut second_connects = std::pin::pin!(second_connects);
+    let early = tokio::time::timeout(Duration::from_millis(200), &mut second_connects).await;
+    assert!(early.is_err(), "it was served at once: {early:?}");
+    first.disconnect().await;
+    assert!(matches!(second_connects.await, Packet::ConnAck(_)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn too_many_user_properties_are_refused() {
+    let world = World::start().await;
+    let key = world.key([]).await;
+    let mut client = Client::<V5>::connect(&world, "c", &key).await;
+    let mut publish = message("van/v1/x", "1", 3);
+    publish.properties = Some(PublishProperties {
+        user_properties: vec![("a".to_owned(), "b".to_owned()); 65],
+        ..PublishProperties::default()
+    });
+    client.send(&Packet::Publish(publish)).await;
+    let Packet::PubAck(answer) = client.receive().await else {
+        panic!("no answer");
+    };
+    assert_eq!(answer.reason, PubAckReason::QuotaExceeded);
+}
+
+/// Fills what a subscriber that reads nothing can hold, many times over.
+async fn flood(world: &World, key: &str, qos: QoS) {
+    let mut publisher = Client::<V5>::connect(world, "p", key).await;
+    let payload = "x".repeat(50_000);
+    for round in 0..400_u16 {
+        let mut publish = message("van/v1/x", &payload, round % 200 + 1);
+        publish.qos = qos;
+        publisher.send(&Packet::Publish(publish)).await;
+        if qos == QoS::AtLeastOnce {
+            assert!(matches!(publisher.receive().await, Packet::PubAck(_)));
+        }
+    }
+    publisher.publish_and_wait("van/v1/done", "done").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_subscriber_of_qos_0_loses_messages_and_hurts_nobody() {
+    let world = World::start().await;
+    let key = world.key([]).await;
+    let mut slow = Client::<V5>::connect(&world, "slow", &key).await;
+    slow.subscribe_with(Filter::new("van/v1/x", QoS::AtMostOnce), None)
+        .await;
+    let mut quick = Client::<V5>::connect(&world, "quick", &key).await;
+    quick.subscribe("van/v1/done").await;
+    flood(&world, &key, QoS::AtMostOnce).await;
+    assert_eq!(quick.take().await, "done");
+    // It is still connected, and has what fitted.
+    let mut got = 0;
+    slow.send(&Packet::PingReq(rumqttc::v5::mqttbytes::v5::PingReq))
+        .await;
+    while let Packet::Publish(_) = slow.receive().await {
+        got += 1;
+    }
+    assert!((1..400).contains(&got), "{got}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_subscriber_of_qos_1_without_a_session_is_ended() {
+    let world = World::start().await;
+    let key = world.key([]).await;
+    let mut slow = Client::<V5>::connect(&world, "slow", &key).await;
+    slow.subscribe("van/v1/x").await;
+    flood(&world, &key, QoS::AtLeastOnce).await;
+    // What was on its way comes first; the reason, if it still fits, last.
+    let mut last = None;
+    while let Some(packet) = slow.next().await {
+        last = Some(packet);
+    }
+    match last {
+        Some(Packet::Publish(_)) | None => {}
+        Some(Packet::Disconnect(said)) => {
+            assert_eq!(said.reason_code, DisconnectReasonCode::QuotaExceeded);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_subscriber_with_a_session_loses_nothing() {
+    let world = World::start().await;
+    let key = world.key([]).await;
+    let kept = Options5::kept(true);
+    let mut slow = Client::<V5>::connect_with(&world, "slow", &key, kept)
+        .await
+        .0;
+    slow.subscribe("van/v1/x").await;
+    flood(&world, &key, QoS::AtLeastOnce).await;
+    for _ in 0..400 {
+        slow.take().await;
+    }
+    slow.ping().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_id_has_a_limit() {
+    let world = World::start().await;
+    let key = world.key([]).await;
+    for id in ["x".repeat(257), "a\u{7}b".to_owned()] {
+        let options = Options5::default();
+        let (_, answer) = Client::<V5>::try_connect(&world, &id, ("x", &key), options).await;
+        assert_eq!(answer.code, ConnectReturnCode::ClientIdentifierNotValid);
+    }
+    let (_, answer) = Client::<V3>::try_connect(&world, "", &key, false).await;
+    assert_eq!(
+        answer.code,
+        rumqttc::mqttbytes::v4::ConnectReturnCode::BadClientId
+    );
+}

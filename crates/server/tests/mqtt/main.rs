@@ -1,0 +1,13 @@
+//! MQTT, talked to over a socket with the packets of another implementation.
+
+mod access;
+mod client;
+mod delivery;
+mod hostile;
+mod limits;
+mod order;
+mod properties;
+mod retained;
+mod sessions;
+mod wills;
+mod world;

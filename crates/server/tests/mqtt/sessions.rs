@@ -1,0 +1,283 @@
+//! Sessions that outlive their connections, and the server.
+
+use homeport_server::MqttSettings;
+use homeport_systems::messages::schema;
+use rumqttc::v5::mqttbytes::v5::{Disconnect, DisconnectProperties, DisconnectReasonCode, Packet};
+
+use crate::client::{Client, Options5, V3, V5};
+use crate::world::{World, until};
+
+/// A session that waits for `van/v1/#` while nobody is connected.
+async fn waiting(world: &World, key: &str) {
+    let mut client = Client::<V5>::connect_with(world, "s", key, Options5::kept(true))
+        .await
+        .0;
+    client.subscribe("van/v1/#").await;
+    client.disconnect().await;
+}
+
+async fn back(world: &World, key: &str) -> Client<V5> {
+    let (client, answer) = Client::<V5>::connect_with(world, "s", key, Options5::kept(false)).await;
+    assert!(answer.session_present);
+    client
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queued_messages_survive_a_restart() {
+    let world = World::start().await;
+    let key = world.key([]).await;
+    waiting(&world, &key).await;
+    let mut publisher = Client::<V5>::connect(&world, "p", &key).await;
+    for number in 0..150 {
+        publisher
+            .publish_and_wait("van/v1/x", &number.to_string())
+            .await;
+    }
+    drop(publisher);
+    let world = world.restart().await;
+    let mut client = back(&world, &key).await;
+    for number in 0..150 {
+        assert_eq!(client.take().await, number.to_string());
+    }
+    until("the queue is empty", || async {
+        world.count(schema::QUEUE).await == 0
+    })
+    .await;
+    // What comes now still reaches it, in order and once.
+    let mut publisher = Client::<V5>::connect(&world, "p", &key).await;
+    publisher.publish_and_wait("van/v1/x", "new").await;
+    assert_eq!(client.take().await, "new");
+    client.ping().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connected_sessions_message_is_stored_until_it_is_acknowledged() {
+    let world = World::start().await;
+    let key = world.key([]).await;
+    let kept = Options5::kept(true);
+    let mut client = Client::<V5>::connect_with(&world, "s", &key, kept).await.0;
+    client.subscribe("van/v1/#").await;
+    let mut publisher = Client::<V5>::connect(&world, "p", &key).await;
+    publisher.publish_and_wait("van/v1/x", "1").await;
+    assert_eq!(world.count(schema::QUEUE).await, 1);
+    let publish = client.receive_publish().await;
+    drop((client, publisher));
+    let world = world.restart().await;
+    let mut client = back(&world, &key).await;
+    let again = client.receive_publish().await;
+    assert_eq!(again.payload, publish.payload);
+    client.acknowledge(again.pkid).await;
+    until("it is forgotten", || async {
+        world.count(schema::QUEUE).await == 0
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_not_acknowledged_is_sent_again_as_a_duplicate_with_its_id() {
+    let world = World::start().await;
+    let key = world.key([]).await;
+    let kept = Options5::kept(true);
+    let mut client = Client::<V5>::connect_with(&world, "s", &key, kept).await.0;
+    client.subscribe("van/v1/#").await;
+    let mut publisher = Client::<V5>::connect(&world, "p", &key).await;
+    for number in ["1", "2"] {
+        publisher.publish_and_wait("van/v1/x", number).await;
+    }
+    let first = client.receive_publish().await;
+    let second = client.receive_publish().await;
+    assert!(!first.dup);
+    client.acknowledge(first.pkid).await;
+    client.ping().await;
+    drop(client);
+    publisher.publish_and_wait("van/v1/x", "3").await;
+    let mut client = back(&world, &key).await;
+    let again = client.receive_publish().await;
+    assert_eq!((again.pkid, again.dup), (second.pkid, true));
+    assert_eq!(again.payload, second.payload);
+    let third = client.receive_publish().await;
+    assert_eq!((&third.payload[..], third.dup), (&b"3"[..], false));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clean_start_forgets_everything() {
+    let world = World::start().await;
+    let key = world.key([]).await;
+    waiting(&world, &key).await;
+    let mut publisher = Client::<V5>::connect(&world, "p", &key).await;
+    publisher.publish_and_wait("van/v1/x", "1").await;
+    assert_eq!(world.count(schema::QUEUE).await, 1);
+    let (mut client, answer) =
+        Client::<V5>::connect_with(&world, "s", &key, Options5::kept(true)).await;
+    assert!(!answer.session_present);
+    assert_eq!(world.count(schema::QUEUE).await, 0);
+    publisher.publish_and_wait("van/v1/x", "2").await;
+    client.ping().await;
+    client.disconnect().await;
+    // A client that asks for no session leaves none behind, in the store either.
+    let client = Client::<V5>::connect(&world, "s", &key).await;
+    client.disconnect().await;
+    let world = world.restart().await;
+    let options = Options5::kept(false);
+    let (_, answer) = Client::<V5>::connect_with(&world, "s", &key, options).await;
+    assert!(!answer.session_present);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_of_mqtt_3_are_kept_unless_they_are_clean() {
+    let world = World::start().await;
+    let key = world.key([]).await;
+    let (client, answer) = Client::<V3>::try_connect(&world, "s", &key, false).await;
+    assert!(!answer.session_present);
+    drop(client);
+    let (client, answer) = Client::<V3>::try_connect(&world, "s", &key, false).await;
+    assert!(answer.session_present);
+    drop(client);
+    let (client, _) = Client::<V3>::try_connect(&world, "s", &key, true).await;
+    drop(client);
+    let (_, answer) = Client::<V3>::try_connect(&world, "s", &key, false).await;
+    assert!(!answer.session_present);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_connection_takes_the_session_over() {
+    let world = World::start().await;
+    let key = world.key([]).await;
+    let kept = Options5::kept(true);
+    let mut first = Client::<V5>::connect_with(&world, "s", &key, kept).await.0;
+    first.subscribe("van/v1/#").await;
+    let mut second = back(&world, &key).await;
+    first
+        .expect_disconnect(DisconnectReasonCode::SessionTakenOver)
+        .await;
+    second
+        .publish_and_wait("van/v1/x", "still subscribed")
+        .await;
+    assert_eq!(second.take().await, "still subscribed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_takes_over_the_session_of_other_things() {
+    let world = World::start().await;
+    let mine = world.key(["v1"]).await;
+    let other = world.key(["v2"]).await;
+    let kept = Options5::kept(true);
+    let mut client = Client::<V5>::connect_with(&world, "s", &mine, kept).await.0;
+    let (mut thief, answer) =
+        Client::<V5>::connect_with(&world, "s", &other, Options5::kept(false)).await;
+    assert!(!answer.session_present);
+    client.ping().await;
+    thief.ping().await;
+    // Another key for the same thing is the same owner.
+    let renewed = world.key(["v1"]).await;
+    let (_, answer) =
+        Client::<V5>::connect_with(&world, "s", &renewed, Options5::kept(false)).await;
+    assert!(answer.session_present);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_ends_when_its_time_is_over() {
+    let world = World::start().await;
+    let key = world.key([]).await;
+    waiting(&world, &key).await;
+    let mut publisher = Client::<V5>::connect(&world, "p", &key).await;
+    publisher.publish_and_wait("van/v1/x", "1").await;
+    assert_eq!(world.count(schema::QUEUE).await, 1);
+    world.clock.advance_ms(3_601_000);
+    until("the queue is gone", || async {
+        world.count(schema::QUEUE).await == 0
+    })
+    .await;
+    let (_, answer) = Client::<V5>::connect_with(&world, "s", &key, Options5::kept(false)).await;
+    assert!(!answer.session_present);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_may_shorten_its_session_when_it_leaves() {
+    let world = World::start().await;
+    let key = world.key([]).await;
+    let kept = Options5::kept(true);
+    let mut client = Client::<V5>::connect_with(&world, "s", &key, kept).await.0;
+    let bye = Disconnect {
+        reason_code: DisconnectReasonCode::NormalDisconnection,
+        properties: Some(DisconnectProperties {
+            session_expiry_interval: Some(0),
+            reason_string: None,
+            user_properties: Vec::new(),
+            server_reference: None,
+        }),
+    };
+    client.send(&Packet::Disconnect(bye)).await;
+    client.expect_end().await;
+    let (_, answer) = Client::<V5>::connect_with(&world, "s", &key, Options5::kept(false)).await;
+    assert!(!answer.session_present);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_queue_keeps_what_it_has() {
+    let settings = MqttSettings {
+        queue_len_max: 3,
+        ..MqttSettings::default()
+    };
+    let world = World::start_with(settings).await;
+    let key = world.key([]).await;
+    waiting(&world, &key).await;
+    let mut publisher = Client::<V5>::connect(&world, "p", &key).await;
+    for number in 0..2 {
+        publisher
+            .publish_and_wait("van/v1/x", &number.to_string())
+            .await;
+    }
+    drop(publisher);
+    // The length is counted anew after a restart.
+    let world = world.restart().await;
+    let mut publisher = Client::<V5>::connect(&world, "p", &key).await;
+    for number in 2..6 {
+        publisher
+            .publish_and_wait("van/v1/x", &number.to_string())
+            .await;
+    }
+    let mut client = back(&world, &key).await;
+    for number in 0..3 {
+        assert_eq!(client.take().await, number.to_string());
+    }
+    client.ping().await;
+    until("there is room", || async {
+        world.count(schema::QUEUE).await == 0
+    })
+    .await;
+    publisher.publish_and_wait("van/v1/x", "room").await;
+    assert_eq!(client.take().await, "room");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn qos_0_is_not_queued() {
+    let world = World::start().await;
+    let key = world.key([]).await;
+    waiting(&world, &key).await;
+    let mut publisher = Client::<V5>::connect(&world, "p", &key).await;
+    let mut publish = crate::client::message("van/v1/x", "0", 0);
+    publish.qos = rumqttc::v5::mqttbytes::QoS::AtMostOnce;
+    publisher.send(&Packet::Publish(publish)).await;
+    publisher.publish_and_wait("van/v1/x", "1").await;
+    let mut client = back(&world, &key).await;
+    assert_eq!(client.take().await, "1");
+    client.ping().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopping_tells_clients_and_takes_in_what_was_accepted() {
+    let world = World::start().await;
+    let key = world.key([]).await;
+    let mut client = Client::<V5>::connect(&world, "c", &key).await;
+    world.intake.open_gate(false);
+    client.publish("van/v1/x", "1", 1).await;
+    world.intake.until_waiting(1).await;
+    world.stop();
+    world.intake.open_gate(true);
+    client.expect(crate::client::acknowledged(1)).await;
+    client
+        .expect_disconnect(DisconnectReasonCode::ServerShuttingDown)
+        .await;
+    assert_eq!(world.restart().await.taken().await.len(), 1);
+}

@@ -1,0 +1,134 @@
+//! What is published when a client is lost.
+
+use rumqttc::v5::mqttbytes::QoS;
+use rumqttc::v5::mqttbytes::v5::{
+    ConnectReturnCode, Disconnect, DisconnectReasonCode, LastWill, LastWillProperties, Packet,
+};
+
+use crate::client::{Client, Options5, V5};
+use crate::world::{World, until};
+
+fn will(delay_secs: u32) -> Option<LastWill> {
+    let properties = LastWillProperties {
+        delay_interval: Some(delay_secs),
+        payload_format_indicator: None,
+        message_expiry_interval: None,
+        content_type: Some("text/plain".to_owned()),
+        response_topic: None,
+        correlation_data: None,
+        user_properties: Vec::new(),
+    };
+    Some(LastWill {
+        topic: "van/v1/status".into(),
+        message: "lost".into(),
+        qos: QoS::AtLeastOnce,
+        retain: false,
+        properties: Some(properties),
+    })
+}
+
+async fn watcher(world: &World, key: &str) -> Client<V5> {
+    let mut watcher = Client::<V5>::connect(world, "watcher", key).await;
+    watcher.subscribe("van/+/status").await;
+    watcher
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_will_is_published_when_the_connection_breaks() {
+    let world = World::start().await;
+    let key = world.key([]).await;
+    let mut watcher = watcher(&world, &key).await;
+    let options = Options5 {
+        will: will(0),
+        ..Options5::default()
+    };
+    let (device, _) = Client::<V5>::connect_with(&world, "v1", &key, options).await;
+    drop(device);
+    let lost = watcher.receive_publish().await;
+    assert_eq!(&lost.payload[..], b"lost");
+    let said = lost.properties.expect("properties");
+    assert_eq!(said.content_type.as_deref(), Some("text/plain"));
+    assert_eq!(world.taken().await.len(), 1, "rules see it too");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_says_goodbye_leaves_no_will() {
+    let world = World::start().await;
+    let key = world.key([]).await;
+    let mut watcher = watcher(&world, &key).await;
+    let options = Options5 {
+        will: will(0),
+        ..Options5::default()
+    };
+    let (device, _) = Client::<V5>::connect_with(&world, "v1", &key, options).await;
+    device.disconnect().await;
+    watcher.publish_and_wait("van/v1/status", "first").await;
+    assert_eq!(watcher.take().await, "first");
+    // Unless it asks for it.
+    let options = Options5 {
+        will: will(0),
+        ..Options5::default()
+    };
+    let (mut device, _) = Client::<V5>::connect_with(&world, "v1", &key, options).await;
+    let bye = Disconnect::new(DisconnectReasonCode::DisconnectWithWillMessage);
+    device.send(&Packet::Disconnect(bye)).await;
+    assert_eq!(watcher.take().await, "lost");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_will_waits_for_its_delay_and_is_dropped_when_the_client_is_back() {
+    let world = World::start().await;
+    let key = world.key([]).await;
+    let mut watcher = watcher(&world, &key).await;
+    let delayed = || Options5 {
+        will: will(60),
+        ..Options5::kept(false)
+    };
+    let device = Client::<V5>::connect_with(&world, "v1", &key, delayed())
+        .await
+        .0;
+    drop(device);
+    // Back in time: the connection before left a will that nobody gets.
+    let device = Client::<V5>::connect_with(&world, "v1", &key, delayed())
+        .await
+        .0;
+    world.clock.advance_ms(61_000);
+    watcher.publish_and_wait("van/v1/status", "first").await;
+    assert_eq!(watcher.take().await, "first");
+    drop(device);
+    until("the session waits", || async {
+        world.clock.advance_ms(1000);
+        world.taken().await.len() == 2
+    })
+    .await;
+    assert_eq!(watcher.take().await, "lost");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_will_is_published_when_the_session_ends_before_its_delay() {
+    let world = World::start().await;
+    let key = world.key([]).await;
+    let mut watcher = watcher(&world, &key).await;
+    let delayed = Options5 {
+        will: will(60),
+        ..Options5::kept(true)
+    };
+    let device = Client::<V5>::connect_with(&world, "v1", &key, delayed)
+        .await
+        .0;
+    drop(device);
+    let _anew = Client::<V5>::connect_with(&world, "v1", &key, Options5::kept(true)).await;
+    assert_eq!(watcher.take().await, "lost");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_will_on_a_foreign_topic_is_refused() {
+    let world = World::start().await;
+    let key = world.key(["v2"]).await;
+    let options = Options5 {
+        will: will(0),
+        ..Options5::default()
+    };
+    let (_, answer) = Client::<V5>::try_connect(&world, "v2", ("x", &key), options).await;
+    assert_eq!(answer.code, ConnectReturnCode::NotAuthorized);
+}

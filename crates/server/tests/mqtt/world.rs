@@ -1,0 +1,241 @@
+//! A real broker on a real engine, with an intake that keeps what it takes in a table and can be
+//! told to wait or to fail.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use homeport_engine::{Engine, Options};
+use homeport_item::schema::TableSchema;
+use homeport_item::{Item, KeyKind, Value};
+use homeport_server::{AdminToken, Broker, BrokerParts, MqttSettings, serve_mqtt};
+use homeport_store::{Clock, ManualClock, Put, Scan, Store, StoreError, WriteError};
+use homeport_systems::api_keys::{ApiKeys, NewApiKey, Pepper};
+use homeport_systems::ids::UuidV4;
+use homeport_systems::messages::{Intake, Message};
+use homeport_systems::schema::TableNames;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+pub(crate) const ADMIN: &str = "admin-token-of-the-tests";
+/// 2027-01-15T08:00:00Z
+pub(crate) const NOW_MS: i64 = 1_800_000_000_000;
+/// Nothing that is waited for takes longer, unless it never comes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+const TAKEN: &str = "taken";
+
+pub(crate) struct World {
+    pub(crate) address: SocketAddr,
+    pub(crate) broker: Broker,
+    pub(crate) api_keys: Arc<ApiKeys>,
+    pub(crate) intake: Arc<Keeper>,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) engine: Engine,
+    settings: MqttSettings,
+    stop: watch::Sender<bool>,
+    running: Vec<JoinHandle<()>>,
+    directory: tempfile::TempDir,
+}
+
+/// An intake that writes every message to a table.
+pub(crate) struct Keeper {
+    store: Arc<dyn Store>,
+    gate: watch::Sender<bool>,
+    waiting: watch::Sender<usize>,
+    fails: AtomicBool,
+    next: AtomicI64,
+}
+
+#[async_trait]
+impl Intake for Keeper {
+    async fn take(&self, message: &Message) -> Result<(), StoreError> {
+        // The order in which messages begin, whatever the order in which they end.
+        let number = self.next.fetch_add(1, Ordering::SeqCst);
+        self.waiting.send_modify(|waiting| *waiting += 1);
+        let mut gate = self.gate.subscribe();
+        let _ = gate.wait_for(|is_open| *is_open).await;
+        self.waiting.send_modify(|waiting| *waiting -= 1);
+        if self.fails.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable("told to fail".to_owned()));
+        }
+        let item = Item::new()
+            .with("topic", message.topic.as_str())
+            .with("number", number)
+            .with("payload", Value::B(message.payload.to_vec()));
+        match self.store.put(Put::new(TAKEN, item)).await {
+            Ok(_) => Ok(()),
+            Err(WriteError::Store(error)) => Err(error),
+            Err(WriteError::ConditionFailed { .. }) => Ok(()),
+        }
+    }
+}
+
+impl Keeper {
+    /// Lets messages wait, or go on.
+    pub(crate) fn open_gate(&self, is_open: bool) {
+        self.gate.send_replace(is_open);
+    }
+
+    pub(crate) fn fail(&self, fails: bool) {
+        self.fails.store(fails, Ordering::SeqCst);
+    }
+
+    /// Waits until as many messages wait at the gate.
+    pub(crate) async fn until_waiting(&self, count: usize) {
+        let mut waiting = self.waiting.subscribe();
+        let reached = waiting.wait_for(|waiting| *waiting == count);
+        let outcome = tokio::time::timeout(PATIENCE, reached).await;
+        outcome.expect("they come").expect("it is there");
+    }
+}
+
+impl World {
+    pub(crate) async fn start() -> Self {
+        Self::start_with(MqttSettings::default()).await
+    }
+
+    pub(crate) async fn start_with(settings: MqttSettings) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let clock = Arc::new(ManualClock::at_ms(NOW_MS));
+        Self::open(directory, clock, settings).await
+    }
+
+    async fn open(
+        directory: tempfile::TempDir,
+        clock: Arc<ManualClock>,
+        settings: MqttSettings,
+    ) -> Self {
+        let options = Options {
+            clock: Arc::clone(&clock) as _,
+            background_sweep: false,
+            ..Options::default()
+        };
+        let engine = Engine::open(directory.path(), options).expect("opens");
+        let mut tables = homeport_systems::schema::tables(&TableNames::default());
+        tables.push(TableSchema::new(TAKEN, "topic", KeyKind::S).with_sort("number", KeyKind::N));
+        engine.ensure_tables(&tables).await.expect("tables");
+        let store: Arc<dyn Store> = Arc::new(engine.clone());
+        let time: Arc<dyn Clock> = Arc::clone(&clock) as _;
+        let pepper = Pepper::new("pepper".to_owned());
+        let api_keys = Arc::new(ApiKeys::new(Arc::clone(&store), Arc::clone(&time), pepper));
+        let intake = Arc::new(Keeper {
+            store: Arc::clone(&store),
+            gate: watch::Sender::new(true),
+            waiting: watch::Sender::new(0),
+            fails: AtomicBool::new(false),
+            next: AtomicI64::new(0),
+        });
+        let broker = Broker::start(BrokerParts {
+            settings: settings.clone(),
+            store,
+            clock: time,
+            intake: Arc::clone(&intake) as _,
+            api_keys: Arc::clone(&api_keys),
+            admin_token: AdminToken::new(ADMIN),
+        });
+        let broker = broker.await.expect("a broker");
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (stop, stopped) = watch::channel(false);
+        let until = |mut stopped: watch::Receiver<bool>| async move {
+            let _ = stopped.wait_for(|is_over| *is_over).await;
+        };
+        let running = vec![
+            tokio::spawn(serve_mqtt(
+                listener,
+                None,
+                broker.clone(),
+                until(stopped.clone()),
+            )),
+            tokio::spawn(broker.clone().run_until(until(stopped))),
+        ];
+        Self {
+            address,
+            broker,
+            api_keys,
+            intake,
+            clock,
+            engine,
+            settings,
+            stop,
+            running,
+            directory,
+        }
+    }
+
+    /// Ends the server and starts another one on the same data.
+    pub(crate) async fn restart(self) -> Self {
+        self.stop.send_replace(true);
+        for running in self.running {
+            running.await.expect("it ends well");
+        }
+        drop((self.broker, self.api_keys, self.intake, self.engine));
+        Self::open(self.directory, self.clock, self.settings).await
+    }
+
+    /// Tells everything to end, and goes on.
+    pub(crate) fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    /// A key for the topics of these things.
+    pub(crate) async fn key<const N: usize>(&self, things: [&str; N]) -> String {
+        self.key_of("telemetry", things).await.1
+    }
+
+    pub(crate) async fn key_of<const N: usize>(
+        &self,
+        system: &str,
+        scopes: [&str; N],
+    ) -> (UuidV4, String) {
+        let new = NewApiKey {
+            system: Some(system.to_owned()),
+            scopes: scopes.map(str::to_owned).into_iter().collect(),
+            ..NewApiKey::default()
+        };
+        let (key, raw) = self.api_keys.create(new).await.expect("a key");
+        (key.key_id, raw.reveal().to_owned())
+    }
+
+    /// What the intake has kept: topics and payloads, in the order in which they came.
+    pub(crate) async fn taken(&self) -> Vec<(String, String)> {
+        let page = self.engine.scan(Scan::new(TAKEN)).await.expect("a page");
+        let mut taken: Vec<_> = page
+            .items
+            .iter()
+            .map(|item| {
+                let number = item.get("number").and_then(|n| n.as_number()?.to_i64());
+                let topic = item.get("topic").and_then(Value::as_str).expect("a topic");
+                let Some(Value::B(payload)) = item.get("payload") else {
+                    panic!("a payload");
+                };
+                let payload = String::from_utf8_lossy(payload).into_owned();
+                (number, (topic.to_owned(), payload))
+            })
+            .collect();
+        taken.sort();
+        taken.into_iter().map(|(_, message)| message).collect()
+    }
+
+    /// How many items a table has.
+    pub(crate) async fn count(&self, table: &str) -> usize {
+        let page = self.engine.scan(Scan::new(table)).await;
+        page.expect("a page").count
+    }
+}
+
+/// Waits until something holds.
+pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
+    let mut look = tokio::time::interval(Duration::from_millis(5));
+    let waited = async {
+        while !holds().await {
+            look.tick().await;
+        }
+    };
+    let outcome = tokio::time::timeout(PATIENCE, waited).await;
+    assert!(outcome.is_ok(), "it never came to this: {what}");
+}

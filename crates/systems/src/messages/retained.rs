@@ -1,0 +1,144 @@
+//! Retained messages: the last one of each topic, for those who subscribe later, in a table.
+//!
+//! Messages on one topic may reach the store in another order than they came: the one with the
+//! higher sequence stays. So that this holds for a message that takes a retained one away too, it
+//! stays for a while as an item without a payload.
+
+use std::sync::Arc;
+
+use homeport_item::Item;
+use homeport_item::expression::{Condition, Path, Projection};
+use homeport_store::{
+    BATCH_GET_MAX, BatchGet, Put, Scan, Store, StoreError, TableKeys, WriteError,
+};
+
+use super::stored::{self, integer};
+use super::{Message, schema};
+use crate::time::EpochSeconds;
+
+/// How long it is remembered that a topic's message was taken away: longer than any write takes.
+const TAKEN_AWAY_SECS: i64 = 60 * 60;
+/// How often what a batch left over is tried again.
+const ATTEMPTS_MAX: usize = 100;
+
+/// The table of retained messages.
+#[derive(Clone)]
+pub struct RetainedTable {
+    store: Arc<dyn Store>,
+}
+
+/// A topic that has a retained message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RetainedTopic {
+    pub topic: String,
+    pub sequence: u64,
+}
+
+impl RetainedTable {
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store }
+    }
+
+    /// Keeps a message in place of the topic's earlier one; an empty one takes that away.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn keep(
+        &self,
+        message: &Message,
+        sequence: u64,
+        now: EpochSeconds,
+    ) -> Result<(), StoreError> {
+        let mut item = if message.payload.is_empty() {
+            Item::new()
+                .with(schema::TOPIC, message.topic.as_str())
+                .with(schema::EXPIRES_AT, now.plus_secs(TAKEN_AWAY_SECS).0)
+        } else {
+            stored::to_item(message)
+        };
+        item.insert(schema::SEQUENCE, sequence);
+        if let (Some(secs), false) = (
+            message.properties.expires_after_secs,
+            message.payload.is_empty(),
+        ) {
+            let until = message.received_at.seconds().plus_secs(secs.into());
+            item.insert(schema::EXPIRES_AT, until.0);
+        }
+        let is_newer = Condition::not_exists(schema::TOPIC)
+            .or(Path::new(schema::SEQUENCE).less_than(sequence));
+        match self
+            .store
+            .put(Put::new(schema::RETAINED, item).when(is_newer))
+            .await
+        {
+            // A later message is there already.
+            Ok(_) | Err(WriteError::ConditionFailed { .. }) => Ok(()),
+            Err(WriteError::Store(error)) => Err(error),
+        }
+    }
+
+    /// The topics that have a message.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn topics(&self) -> Result<Vec<RetainedTopic>, StoreError> {
+        let mut scan = Scan::new(schema::RETAINED).filter(Condition::exists(schema::PAYLOAD));
+        scan.projection = Some(Projection::new([schema::TOPIC, schema::SEQUENCE]));
+        scan.consistent = true;
+        let mut topics = Vec::new();
+        loop {
+            let page = self.store.scan(scan.clone()).await?;
+            topics.extend(page.items.iter().filter_map(|item| {
+                Some(RetainedTopic {
+                    topic: item.get(schema::TOPIC)?.as_str()?.to_owned(),
+                    sequence: integer(item, schema::SEQUENCE)?.try_into().ok()?,
+                })
+            }));
+            scan.start = page.next;
+            if scan.start.is_none() {
+                return Ok(topics);
+            }
+        }
+    }
+
+    /// The messages of some topics, as many as there still are.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn get(&self, topics: &[Arc<str>]) -> Result<Vec<Message>, StoreError> {
+        let mut messages = Vec::with_capacity(topics.len());
+        for chunk in topics.chunks(BATCH_GET_MAX) {
+            let mut tables = vec![TableKeys {
+                table: schema::RETAINED.to_owned(),
+                keys: chunk
+                    .iter()
+                    .map(|topic| Item::new().with(schema::TOPIC, &**topic))
+                    .collect(),
+                projection: None,
+                consistent: true,
+            }];
+            for attempt in 0.. {
+                if tables.is_empty() {
+                    break;
+                }
+                if attempt == ATTEMPTS_MAX {
+                    return Err(StoreError::Throttled);
+                }
+                let answer = self.store.batch_get(BatchGet { tables }).await?;
+                let items = answer.items.iter();
+                messages.extend(items.filter_map(|(_, item)| stored::from_item(item)));
+                tables = answer.unprocessed;
+            }
+        }
+        Ok(messages)
+    }
+}
+
+impl std::fmt::Debug for RetainedTable {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("RetainedTable")
+            .finish_non_exhaustive()
+    }
+}

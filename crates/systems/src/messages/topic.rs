@@ -1,0 +1,222 @@
+//! Topics and topic filters: what they may be, and which topics a filter matches.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Longest topic or filter, in bytes: one fits into a key of a table.
+pub const TOPIC_LEN_MAX: usize = 1024;
+/// Levels that a topic or a filter may have.
+pub const TOPIC_LEVELS_MAX: usize = 32;
+/// What a shared subscription's filter begins with.
+const SHARE: &str = "$share/";
+
+/// Why a text is no topic, or no filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TopicError {
+    #[error("a topic has at least one character")]
+    Empty,
+    #[error("a topic has at most {TOPIC_LEN_MAX} bytes")]
+    TooLong,
+    #[error("a topic has at most {TOPIC_LEVELS_MAX} levels")]
+    TooDeep,
+    #[error("a topic has no control characters")]
+    Control,
+    #[error("messages are published on topics without + and #")]
+    Wildcard,
+    #[error("+ and # stand alone in a level of a filter, and # in its last")]
+    MisplacedWildcard,
+    #[error("a shared subscription is $share/group/filter, with no + or # in the group")]
+    Share,
+}
+
+/// What somebody subscribes to: topics with wildcards, perhaps shared with a group.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TopicFilter {
+    group: Option<String>,
+    filter: String,
+}
+
+impl TopicFilter {
+    /// The group that shares the subscription, if one does.
+    #[must_use]
+    pub fn group(&self) -> Option<&str> {
+        self.group.as_deref()
+    }
+
+    /// The filter, without the group.
+    #[must_use]
+    pub fn filter(&self) -> &str {
+        &self.filter
+    }
+
+    #[must_use]
+    pub fn levels(&self) -> std::str::Split<'_, char> {
+        self.filter.split('/')
+    }
+
+    /// Whether a message on `topic` is one that is asked for.
+    #[must_use]
+    pub fn matches(&self, topic: &str) -> bool {
+        // Wildcards at the front do not reach topics of the server's own.
+        if topic.starts_with('$') && self.filter.starts_with(['+', '#']) {
+            return false;
+        }
+        let mut levels = topic.split('/');
+        for wanted in self.levels() {
+            match (wanted, levels.next()) {
+                ("#", _) => return true,
+                ("+", Some(_)) => {}
+                (wanted, Some(level)) if wanted == level => {}
+                _ => return false,
+            }
+        }
+        levels.next().is_none()
+    }
+}
+
+impl FromStr for TopicFilter {
+    type Err = TopicError;
+
+    fn from_str(text: &str) -> Result<Self, TopicError> {
+        check(text)?;
+        let (group, filter) = match text.strip_prefix(SHARE) {
+            Some(rest) => {
+                let (group, filter) = rest.split_once('/').ok_or(TopicError::Share)?;
+                if group.is_empty() || group.contains(['+', '#']) || filter.is_empty() {
+                    return Err(TopicError::Share);
+                }
+                (Some(group.to_owned()), filter)
+            }
+            None => (None, text),
+        };
+        let mut levels = filter.split('/').peekable();
+        while let Some(level) = levels.next() {
+            let is_alone = level.len() == 1;
+            if level.contains('+') && !is_alone
+                || level.contains('#') && (!is_alone || levels.peek().is_some())
+            {
+                return Err(TopicError::MisplacedWildcard);
+            }
+        }
+        Ok(Self {
+            group,
+            filter: filter.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for TopicFilter {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(group) = &self.group {
+            write!(formatter, "{SHARE}{group}/")?;
+        }
+        formatter.write_str(&self.filter)
+    }
+}
+
+/// Whether a message can be published on `topic`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_topic(topic: &str) -> Result<(), TopicError> {
+    check(topic)?;
+    if topic.contains(['+', '#']) {
+        return Err(TopicError::Wildcard);
+    }
+    Ok(())
+}
+
+fn check(text: &str) -> Result<(), TopicError> {
+    if text.is_empty() {
+        return Err(TopicError::Empty);
+    }
+    if text.len() > TOPIC_LEN_MAX {
+        return Err(TopicError::TooLong);
+    }
+    if text.split('/').count() > TOPIC_LEVELS_MAX {
+        return Err(TopicError::TooDeep);
+    }
+    if text.chars().any(char::is_control) {
+        return Err(TopicError::Control);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filter(text: &str) -> TopicFilter {
+        text.parse().expect("a filter")
+    }
+
+    #[test]
+    fn wildcards_match_as_mqtt_says() {
+        for (wanted, topic, is_match) in [
+            ("van/+/telemetry", "van/v1/telemetry", true),
+            ("van/+/telemetry", "van/v1/status", false),
+            ("van/+/telemetry", "van/v1/x/telemetry", false),
+            ("van/v1/#", "van/v1/a/b", true),
+            ("van/v1/#", "van/v1", true),
+            ("van/v1/#", "van/v10/a", false),
+            ("#", "van", true),
+            ("#", "$internal/x", false),
+            ("+/x", "$internal/x", false),
+            ("$internal/#", "$internal/x", true),
+            ("+", "/", false),
+            ("+/+", "/", true),
+            ("/+", "/finance", true),
+            ("+", "/finance", false),
+            ("van//x", "van//x", true),
+            ("van/+/x", "van//x", true),
+            ("Van", "van", false),
+        ] {
+            assert_eq!(filter(wanted).matches(topic), is_match, "{wanted} {topic}");
+        }
+    }
+
+    #[test]
+    fn wildcards_stand_alone_and_the_last_one_last() {
+        for wrong in ["van+", "+van/x", "#/x", "van/#x", "van/x#", "van/#/x"] {
+            let parsed = wrong.parse::<TopicFilter>();
+            assert_eq!(parsed, Err(TopicError::MisplacedWildcard), "{wrong}");
+        }
+        for right in ["#", "+", "van/+/+", "/", "van/+/#", "//"] {
+            assert_eq!(filter(right).to_string(), right);
+        }
+    }
+
+    #[test]
+    fn shared_filters_name_their_group() {
+        let shared = filter("$share/workers/van/+/telemetry");
+        assert_eq!(shared.group(), Some("workers"));
+        assert_eq!(shared.filter(), "van/+/telemetry");
+        assert_eq!(shared.to_string(), "$share/workers/van/+/telemetry");
+        for wrong in [
+            "$share/x",
+            "$share//x",
+            "$share/a+/x",
+            "$share/a/",
+            "$share/",
+        ] {
+            assert_eq!(
+                wrong.parse::<TopicFilter>(),
+                Err(TopicError::Share),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn topics_are_bounded_and_without_wildcards() {
+        assert_eq!(check_topic("van/v1/telemetry"), Ok(()));
+        assert_eq!(check_topic(""), Err(TopicError::Empty));
+        assert_eq!(check_topic("van/+/x"), Err(TopicError::Wildcard));
+        assert_eq!(check_topic("van/\0"), Err(TopicError::Control));
+        let long = "x".repeat(TOPIC_LEN_MAX + 1);
+        assert_eq!(check_topic(&long), Err(TopicError::TooLong));
+        let deep = "/".repeat(TOPIC_LEVELS_MAX);
+        assert_eq!(check_topic(&deep), Err(TopicError::TooDeep));
+        assert_eq!(check_topic(&deep[1..]), Ok(()));
+    }
+}

@@ -1,0 +1,64 @@
+//! Programs that only Debian's packages bring, installed where that can be done.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::process;
+
+/// Programs that tests run, each with the package that has it.
+const PROGRAMS: [(&str, &str); 2] = [
+    ("mosquitto_pub", "mosquitto-clients"),
+    ("mosquitto_sub", "mosquitto-clients"),
+];
+
+/// Installs what is missing as root on Debian; says what to install elsewhere.
+pub(crate) fn ensure() -> anyhow::Result<()> {
+    for (program, package) in PROGRAMS {
+        if is_there(program) {
+            continue;
+        }
+        if !is_root() || !is_there("apt-get") {
+            anyhow::bail!(
+                "{program} is missing: install Debian's package {package}, or what your system calls it"
+            );
+        }
+        println!("{program} is missing: installing {package}");
+        process::run(Command::new("apt-get").args(["update", "--quiet"]))?;
+        process::run(
+            Command::new("apt-get")
+                .env("DEBIAN_FRONTEND", "noninteractive")
+                .args(["install", "--yes", "--quiet", "--no-install-recommends"])
+                .arg(package),
+        )?;
+    }
+    Ok(())
+}
+
+/// Whether a program is among those that can be run by their name.
+fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| is_file(&directory.join(program)))
+}
+
+fn is_file(path: &Path) -> bool {
+    path.is_file()
+        || path
+            .with_extension(std::env::consts::EXE_EXTENSION)
+            .is_file()
+}
+
+fn is_root() -> bool {
+    let asked = Command::new("id").arg("-u").stderr(Stdio::null()).output();
+    asked.is_ok_and(|answer| answer.stdout.trim_ascii() == b"0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_by_their_name() {
+        assert!(is_there("cargo"));
+        assert!(!is_there("a-program-that-nobody-has"));
+    }
+}
