@@ -1,23 +1,28 @@
 //! The one thread that writes: it takes what callers have queued, decides it in order, writes the
 //! outcome as one batch with one sync, and answers everyone.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use fjall::{PersistMode, UserKey};
 use homeport_store::{StoreError, TransactError};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::evaluate::{self, Outcome};
 use crate::group::Group;
 use crate::layout;
 use crate::options::Durability;
 use crate::prepare::Prepared;
+use crate::queue::Queue;
 use crate::shared::Shared;
 
 /// A group is closed when it has this many bytes, so that who waits for it does not wait long.
 const GROUP_BYTES_MAX: usize = 1024 * 1024;
+/// How long a group waits for callers that are likely to come, at most; it is never more than half of
+/// what the group before took.
+const GATHER_WAIT_MAX: Duration = Duration::from_micros(250);
 /// How long a group waits for the key-value store to flush before it is written all the same.
 const FLUSH_WAIT_MAX: Duration = Duration::from_secs(5);
 const FLUSH_POLL: Duration = Duration::from_millis(1);
@@ -108,47 +113,46 @@ impl Committer {
         }
     }
 
-    pub(crate) fn run(mut self, mut queue: mpsc::UnboundedReceiver<Work>) {
-        let mut waiting = None;
-        while let Some(work) = waiting.take().or_else(|| queue.blocking_recv()) {
-            match work {
-                Work::Stop => return,
-                Work::Exclusive(run) => run(&mut self),
-                Work::Transactions {
+    pub(crate) fn run(mut self) {
+        let shared = Arc::clone(&self.shared);
+        // Also when this thread panics: callers must not wait for it.
+        let _closing = Closing(&shared.queue);
+        let mut waiting = VecDeque::new();
+        let mut answered = 0;
+        let mut patience = Duration::ZERO;
+        loop {
+            if waiting.is_empty() {
+                waiting.extend(shared.queue.take(answered, patience));
+            }
+            let mut bytes = 0;
+            let mut members = Vec::with_capacity(waiting.len());
+            while bytes < GROUP_BYTES_MAX
+                && let Some(Work::Transactions { .. }) = waiting.front()
+                && let Some(Work::Transactions {
                     prepared,
                     reply,
                     permit,
-                } => {
-                    let mut bytes = weight(&prepared);
-                    let mut members = vec![Member {
-                        prepared,
-                        reply,
-                        _permit: permit,
-                    }];
-                    while bytes < GROUP_BYTES_MAX {
-                        match queue.try_recv() {
-                            Ok(Work::Transactions {
-                                prepared,
-                                reply,
-                                permit,
-                            }) => {
-                                bytes += weight(&prepared);
-                                members.push(Member {
-                                    prepared,
-                                    reply,
-                                    _permit: permit,
-                                });
-                            }
-                            Ok(other) => {
-                                waiting = Some(other);
-                                break;
-                            }
-                            Err(_) => break,
-                        }
-                    }
-                    self.commit_members(members);
-                }
+                }) = waiting.pop_front()
+            {
+                bytes += weight(&prepared);
+                members.push(Member {
+                    prepared,
+                    reply,
+                    _permit: permit,
+                });
             }
+            if members.is_empty() {
+                match waiting.pop_front() {
+                    Some(Work::Exclusive(run)) => run(&mut self),
+                    Some(Work::Stop) => return,
+                    Some(Work::Transactions { .. }) | None => {}
+                }
+                continue;
+            }
+            answered = members.len();
+            let started = Instant::now();
+            self.commit_members(members);
+            patience = started.elapsed().min(GATHER_WAIT_MAX * 2) / 2;
         }
     }
 
@@ -269,6 +273,14 @@ impl Committer {
             std::thread::sleep(FLUSH_POLL);
         }
         self.shared.metrics.waited_for_flush(started.elapsed());
+    }
+}
+
+struct Closing<'a>(&'a Queue);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }
 

@@ -104,7 +104,7 @@ impl Engine {
             .map(|table| table.id())
             .collect();
         let room = DiskRoom::new(path, options.disk_reserve_bytes);
-        let (shared, queue) = Shared::new(
+        let shared = Shared::new(
             options,
             database,
             keyspaces,
@@ -118,7 +118,7 @@ impl Engine {
         let committer = Committer::new(Arc::clone(&shared), last);
         let sweeper = Arc::clone(&shared);
         let threads = vec![
-            spawn("homeport-commit", move || committer.run(queue))?,
+            spawn("homeport-commit", move || committer.run())?,
             spawn("homeport-sweep", move || sweep::run(&sweeper))?,
         ];
         for table in unfinished {

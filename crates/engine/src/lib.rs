@@ -26,6 +26,7 @@ mod layout;
 mod metrics;
 mod options;
 mod prepare;
+mod queue;
 mod read;
 mod record;
 mod seam;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fjall::{Database, PersistMode};
 use homeport_store::{StoreError, TransactError};
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 
 use crate::catalogue::SharedCatalogue;
 use crate::committer::{Committer, Work};
@@ -19,6 +19,7 @@ use crate::latch::Latch;
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::prepare::Prepared;
+use crate::queue::Queue;
 
 /// What may wait for the committer at one time.
 pub(crate) const QUEUE_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -42,7 +43,7 @@ pub(crate) struct Shared {
     /// Set when the engine closes; background work ends as soon as it sees it.
     pub(crate) stopping: AtomicBool,
     jobs: Mutex<Vec<JoinHandle<()>>>,
-    queue: mpsc::UnboundedSender<Work>,
+    pub(crate) queue: Queue,
     places: Arc<Semaphore>,
     // Last: everything above that refers to it goes first.
     pub(crate) database: Database,
@@ -60,9 +61,8 @@ impl Shared {
         commit: crate::committer::CommitRecord,
         room: DiskRoom,
         lock: File,
-    ) -> (Self, mpsc::UnboundedReceiver<Work>) {
-        let (queue, receiver) = mpsc::unbounded_channel();
-        let shared = Self {
+    ) -> Self {
+        Self {
             options,
             catalogue,
             keyspaces,
@@ -74,12 +74,11 @@ impl Shared {
             last_change: watch::Sender::new(commit.next_change),
             stopping: AtomicBool::new(false),
             jobs: Mutex::default(),
-            queue,
+            queue: Queue::default(),
             places: Arc::new(Semaphore::new(units(QUEUE_BYTES_MAX) as usize)),
             database,
             _lock: lock,
-        };
-        (shared, receiver)
+        }
     }
 
     pub(crate) fn now_secs(&self) -> i64 {
@@ -131,7 +130,7 @@ impl Shared {
             reply,
             permit,
         };
-        self.queue.send(work).map_err(|_| stopped())?;
+        self.queue.push(work).map_err(|_| stopped())?;
         answer.await.map_err(|_| stopped())
     }
 
@@ -145,7 +144,7 @@ impl Shared {
             let _ = reply.send(work(committer));
         };
         // When the committer has stopped, the receiver tells.
-        let _ = self.queue.send(Work::Exclusive(Box::new(run)));
+        let _ = self.queue.push(Work::Exclusive(Box::new(run)));
         answer
     }
 
@@ -177,7 +176,7 @@ impl Shared {
     }
 
     pub(crate) fn stop_committer(&self) {
-        let _ = self.queue.send(Work::Stop);
+        let _ = self.queue.push(Work::Stop);
     }
 }
 

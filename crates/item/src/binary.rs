@@ -12,8 +12,9 @@
 //! ```
 //! Every payload says how long it is, so that a reader hops over what it does not want.
 
-use crate::item::{Item, Map};
+use crate::item::Item;
 use crate::key;
+use crate::map::Map;
 use crate::number::Number;
 use crate::set::Set;
 use crate::value::{READ_DEPTH_MAX, Value, ValueKind};

@@ -1,16 +1,12 @@
 //! An item: named attributes, with the limits that DynamoDB puts on it.
 
-use std::collections::BTreeMap;
-
+use crate::map::{Map, Name};
 use crate::value::{DEPTH_MAX, Value};
 
 /// An item's size may not exceed this.
 pub const ITEM_SIZE_MAX_BYTES: usize = 400 * 1024;
 /// An attribute name may not be longer than this.
 pub const NAME_SIZE_MAX_BYTES: usize = 65_535;
-
-/// Named values, in the order of their names.
-pub type Map = BTreeMap<String, Value>;
 
 /// A whole item.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -42,8 +38,8 @@ impl Item {
         self.0.get(name)
     }
 
-    pub fn insert(&mut self, name: impl Into<String>, value: impl Into<Value>) -> Option<Value> {
-        self.0.insert(name.into(), value.into())
+    pub fn insert(&mut self, name: impl Into<Name>, value: impl Into<Value>) -> Option<Value> {
+        self.0.insert(name, value.into())
     }
 
     pub fn remove(&mut self, name: &str) -> Option<Value> {
@@ -52,7 +48,7 @@ impl Item {
 
     /// The item with one more attribute, for building in code.
     #[must_use]
-    pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+    pub fn with(mut self, name: impl Into<Name>, value: impl Into<Value>) -> Self {
         self.insert(name, value);
         self
     }
@@ -123,7 +119,7 @@ impl From<Map> for Item {
     }
 }
 
-impl<N: Into<String>, V: Into<Value>> FromIterator<(N, V)> for Item {
+impl<N: Into<Name>, V: Into<Value>> FromIterator<(N, V)> for Item {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(attributes: I) -> Self {
         Self(
             attributes
@@ -135,8 +131,8 @@ impl<N: Into<String>, V: Into<Value>> FromIterator<(N, V)> for Item {
 }
 
 impl IntoIterator for Item {
-    type Item = (String, Value);
-    type IntoIter = std::collections::btree_map::IntoIter<String, Value>;
+    type Item = (Name, Value);
+    type IntoIter = std::vec::IntoIter<(Name, Value)>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.0.into_iter()

@@ -8,7 +8,8 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::binary::{Content, DecodeError, ValueRef, number_of, text_of};
-use crate::item::{Item, Map};
+use crate::item::Item;
+use crate::map::Map;
 use crate::number::Number;
 use crate::set::Set;
 use crate::value::{READ_DEPTH_MAX, Value, ValueKind};

@@ -6,14 +6,16 @@ pub mod expression;
 pub mod item;
 pub mod json;
 pub mod key;
+pub mod map;
 pub mod number;
 pub mod schema;
 pub mod set;
 pub mod value;
 
 pub use binary::{ItemRef, ValueRef};
-pub use item::{Item, Map};
+pub use item::Item;
 pub use key::KeyKind;
+pub use map::{Map, Name};
 pub use number::{Number, NumberError};
 pub use set::{Set, SetError};
 pub use value::{Value, ValueError, ValueKind};

@@ -1,6 +1,6 @@
 //! The ten attribute types and the rules that hold for any value.
 
-use crate::item::Map;
+use crate::map::Map;
 use crate::number::{Number, NumberError};
 use crate::set::{Set, SetError};
 
@@ -304,12 +304,14 @@ pub(crate) mod arbitrary {
         leaf.prop_recursive(4, 24, 5, |inner| {
             prop_oneof![
                 vec(inner.clone(), 0..5).prop_map(Value::L),
-                btree_map("[a-z]{0,6}", inner, 0..5).prop_map(Value::M),
+                btree_map("[a-z]{0,6}", inner, 0..5)
+                    .prop_map(|entries| Value::M(entries.into_iter().collect())),
             ]
         })
     }
 
     pub(crate) fn any_item() -> impl Strategy<Value = Item> {
-        btree_map("[a-z]{1,6}", any_value(), 0..8).prop_map(Item::from)
+        btree_map("[a-z]{1,6}", any_value(), 0..8)
+            .prop_map(|entries| entries.into_iter().collect::<Item>())
     }
 }

@@ -12,7 +12,7 @@ pub(crate) type Attributes = HashMap<String, AttributeValue>;
 
 pub(crate) fn attributes(item: Item) -> Attributes {
     item.into_iter()
-        .map(|(name, value)| (name, attribute(value)))
+        .map(|(name, value)| (name.into(), attribute(value)))
         .collect()
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn attribute(value: Value) -> AttributeValue {
         Value::Null => AttributeValue::Null(true),
         Value::M(map) => AttributeValue::M(
             map.into_iter()
-                .map(|(name, value)| (name, attribute(value)))
+                .map(|(name, value)| (name.into(), attribute(value)))
                 .collect(),
         ),
         Value::L(list) => AttributeValue::L(list.into_iter().map(attribute).collect()),

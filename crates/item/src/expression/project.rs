@@ -9,7 +9,8 @@ use super::path::{Document, Path, PathElement};
 use super::placeholders::Placeholders;
 use super::tree::Projection;
 use crate::binary::DecodeError;
-use crate::item::{Item, Map};
+use crate::item::Item;
+use crate::map::Map;
 use crate::value::Value;
 
 impl Projection {

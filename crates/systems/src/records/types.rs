@@ -336,7 +336,7 @@ fn map_to_json(map: &Map) -> serde_json::Value {
     let members = map.iter();
     serde_json::Value::Object(
         members
-            .map(|(name, member)| (name.clone(), to_json(member)))
+            .map(|(name, member)| (name.to_string(), to_json(member)))
             .collect(),
     )
 }

@@ -13,7 +13,7 @@ use super::reading::Reading;
 use super::register::Registration;
 use super::types::{BatchId, Capabilities, HardwareId, NameChange, SensorName};
 use super::{MARKER_RETENTION_SECS, Sensors, SensorsError, schema};
-use crate::time::EpochSeconds;
+use crate::time::{EpochSeconds, UtcSecond};
 
 /// How often a transaction that got in another's way is tried again.
 const ATTEMPTS_MAX: usize = 4;
@@ -37,6 +37,21 @@ pub enum Rejection {
     BatchIdConflict,
     #[error("the store cannot keep it: {0}")]
     Unstorable(String),
+}
+
+/// When readings arrived, as their markers tell it.
+struct Received {
+    at: String,
+    marker_expires_at: EpochSeconds,
+}
+
+impl Received {
+    fn at(now: EpochSeconds) -> Self {
+        Self {
+            at: UtcSecond::new(now).to_string(),
+            marker_expires_at: now.plus_secs(MARKER_RETENTION_SECS),
+        }
+    }
 }
 
 impl Sensors {
@@ -66,7 +81,11 @@ impl Sensors {
             if open.is_empty() {
                 break;
             }
-            let transactions = open.iter().map(|at| self.store_once(&named[*at])).collect();
+            let received = Received::at(self.now());
+            let transactions = open
+                .iter()
+                .map(|at| self.store_once(&named[*at], &received))
+                .collect();
             let answers = self.store.transact_each(transactions).await;
             for (at, answer) in open.into_iter().zip(answers) {
                 outcomes[at] = self.judge(&named[at], answer)?;
@@ -90,13 +109,12 @@ impl Sensors {
     }
 
     /// The transaction that stores a reading if its marker is new.
-    fn store_once(&self, reading: &Reading) -> Transaction {
-        let expires_at = self.now().plus_secs(MARKER_RETENTION_SECS);
+    fn store_once(&self, reading: &Reading, received: &Received) -> Transaction {
         let marker = Item::new()
             .with(schema::BATCH_ID, &reading.batch_id)
             .with(schema::HARDWARE_ID, &reading.hardware_id)
-            .with(schema::RECEIVED_AT, self.now_second().to_string())
-            .with(schema::EXPIRATION_TIME, expires_at.0);
+            .with(schema::RECEIVED_AT, received.at.as_str())
+            .with(schema::EXPIRATION_TIME, received.marker_expires_at.0);
         let marker = Put {
             old_on_failure: true,
             ..Put::new(schema::PROCESSED_BATCHES, marker)
@@ -219,7 +237,7 @@ impl Sensors {
         hardware_id: &HardwareId,
         now: EpochSeconds,
     ) -> Result<(), StoreError> {
-        let seen = crate::time::UtcSecond::new(now).to_string();
+        let seen = UtcSecond::new(now).to_string();
         let update = Update::new()
             .set(schema::LAST_SEEN_AT, seen.as_str())
             .set(schema::GSI1SK, seen.as_str());

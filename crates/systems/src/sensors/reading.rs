@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use homeport_item::{Item, Map, Number, Value};
+use homeport_item::{Item, Map, Name, Number, Value};
 
 use super::schema;
 use super::types::{BatchId, FirmwareVersion, FriendlyName, HardwareId, InvalidField, SensorName};
@@ -94,12 +94,12 @@ impl Reading {
         let numbers: Map = self
             .sensors
             .iter()
-            .map(|(name, number)| (name.to_string(), Value::N(*number)))
+            .map(|(name, number)| (Name::from(name.clone()), Value::N(*number)))
             .collect();
         let states: Map = self
             .sensor_status
             .iter()
-            .map(|(name, status)| (name.to_string(), Value::from(status.as_str())))
+            .map(|(name, status)| (Name::from(name.clone()), Value::from(status.as_str())))
             .collect();
         let mut item = Item::new()
             .with(schema::HARDWARE_ID, &self.hardware_id)

@@ -1,10 +1,11 @@
 //! The sensors' words: each is checked when it is made, and is right from then on.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use homeport_item::{Map, Value};
+use homeport_item::{Map, Name, Value};
 
 use super::schema;
 
@@ -28,10 +29,10 @@ pub struct InvalidField {
 }
 
 macro_rules! text_type {
-    ($(#[$doc:meta])* $name:ident, $field:expr, $expected:literal, $check:expr) => {
+    ($(#[$doc:meta])* $name:ident($text:ty), $field:expr, $expected:literal, $check:expr) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name(String);
+        pub struct $name($text);
 
         impl $name {
             #[must_use]
@@ -40,16 +41,24 @@ macro_rules! text_type {
             }
         }
 
+        impl TryFrom<Cow<'_, str>> for $name {
+            type Error = InvalidField;
+
+            fn try_from(text: Cow<'_, str>) -> Result<Self, InvalidField> {
+                let check: fn(&str) -> bool = $check;
+                if check(&text) {
+                    Ok(Self(text.into()))
+                } else {
+                    Err(InvalidField { field: $field, expected: $expected })
+                }
+            }
+        }
+
         impl TryFrom<String> for $name {
             type Error = InvalidField;
 
             fn try_from(text: String) -> Result<Self, InvalidField> {
-                let check: fn(&str) -> bool = $check;
-                if check(&text) {
-                    Ok(Self(text))
-                } else {
-                    Err(InvalidField { field: $field, expected: $expected })
-                }
+                Self::try_from(Cow::Owned(text))
             }
         }
 
@@ -57,13 +66,19 @@ macro_rules! text_type {
             type Err = InvalidField;
 
             fn from_str(text: &str) -> Result<Self, InvalidField> {
-                Self::try_from(text.to_owned())
+                Self::try_from(Cow::Borrowed(text))
             }
         }
 
         impl fmt::Display for $name {
             fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str(&self.0)
+            }
+        }
+
+        impl From<$name> for $text {
+            fn from(text: $name) -> Self {
+                text.0
             }
         }
 
@@ -77,7 +92,7 @@ macro_rules! text_type {
 
 text_type!(
     /// A device's MAC address, in upper case with colons.
-    HardwareId,
+    HardwareId(String),
     schema::HARDWARE_ID,
     "a MAC address as AA:BB:CC:DD:EE:FF, in upper case",
     is_hardware_id
@@ -85,7 +100,7 @@ text_type!(
 
 text_type!(
     /// What identifies one reading; devices make it up and the server does not look into it.
-    BatchId,
+    BatchId(String),
     schema::BATCH_ID,
     "1 to 256 graphic ASCII characters",
     |text| (1..=BATCH_ID_LEN_MAX).contains(&text.len())
@@ -94,7 +109,7 @@ text_type!(
 
 text_type!(
     /// What a person calls a device.
-    FriendlyName,
+    FriendlyName(String),
     schema::FRIENDLY_NAME,
     "1 to 64 printable characters",
     |text| (1..=FRIENDLY_NAME_CHARS_MAX).contains(&text.chars().count())
@@ -104,7 +119,7 @@ text_type!(
 
 text_type!(
     /// What runs on a device.
-    FirmwareVersion,
+    FirmwareVersion(String),
     schema::FIRMWARE_VERSION,
     "1 to 64 printable ASCII characters",
     |text| (1..=FIRMWARE_VERSION_LEN_MAX).contains(&text.len())
@@ -113,7 +128,7 @@ text_type!(
 
 text_type!(
     /// The name of a sensor, of one of its values or of a feature.
-    SensorName,
+    SensorName(Name),
     "a sensor's name",
     "1 to 64 characters of a-z, A-Z, 0-9 and _",
     |text| (1..=NAME_LEN_MAX).contains(&text.len())

@@ -5,7 +5,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use homeport_item::{Item, Map, Number, Set, Value, ValueKind};
+use homeport_item::{Item, Name, Number, Set, Value, ValueKind};
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::containers::{
@@ -190,13 +190,14 @@ impl<'de> Visitor<'de> for AttributesVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut attributes = Map::new();
+        // Collected first: they come in any order, and there may be very many.
+        let mut attributes = Vec::new();
         let mut problem = None;
         while let Some(Text(name)) = map.next_key()? {
             match map.next_value::<Option<Attribute>>()? {
                 None => {}
                 Some(Attribute(Ok(value))) => {
-                    attributes.insert(name.into_owned(), value);
+                    attributes.push((Name::from(name), value));
                 }
                 Some(Attribute(Err(text))) => {
                     problem.get_or_insert(text);
@@ -204,7 +205,7 @@ impl<'de> Visitor<'de> for AttributesVisitor {
             }
         }
         Ok(match problem {
-            None => Ok(Item::from(attributes)),
+            None => Ok(attributes.into_iter().collect()),
             Some(text) => Err(text),
         })
     }

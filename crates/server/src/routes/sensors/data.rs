@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use homeport_item::Number;
 use homeport_systems::sensors::{
-    IngestOutcome, READINGS_PER_REQUEST_MAX, Reading, Rejection, SensorName, SensorStatus,
+    BatchId, IngestOutcome, READINGS_PER_REQUEST_MAX, Reading, Rejection, SensorName, SensorStatus,
 };
 use homeport_systems::time::EpochMillis;
 use serde::{Deserialize, Serialize};
@@ -130,12 +130,17 @@ pub(in crate::routes) async fn ingest_readings(
             request.readings.len()
         )));
     }
-    let parsed: Vec<Result<Reading, Refused>> = request
+    let mut readings = Vec::with_capacity(request.readings.len());
+    let parsed: Vec<Result<BatchId, Refused>> = request
         .readings
         .iter()
-        .map(|raw| parse(&device, raw))
+        .map(|raw| {
+            let reading = parse(&device, raw)?;
+            let batch_id = reading.batch_id.clone();
+            readings.push(reading);
+            Ok(batch_id)
+        })
         .collect();
-    let readings: Vec<Reading> = parsed.iter().flatten().cloned().collect();
     let mut outcomes = if readings.is_empty() {
         Vec::new()
     } else {
@@ -145,7 +150,7 @@ pub(in crate::routes) async fn ingest_readings(
     let results = parsed
         .into_iter()
         .map(|parsed| match parsed {
-            Ok(reading) => result(reading, outcomes.next()),
+            Ok(batch_id) => result(batch_id, outcomes.next()),
             Err(refused) => rejected(refused),
         })
         .collect();
@@ -178,10 +183,10 @@ fn parse(device: &Device, raw: &RawValue) -> Result<Reading, Refused> {
 
 impl ReadingBody<'_> {
     fn parse(self) -> Result<Reading, String> {
-        fn field<T: TryFrom<String, Error: std::fmt::Display>>(
-            text: Cow<'_, str>,
+        fn field<'a, T: TryFrom<Cow<'a, str>, Error: std::fmt::Display>>(
+            text: Cow<'a, str>,
         ) -> Result<T, String> {
-            T::try_from(text.into_owned()).map_err(|error| error.to_string())
+            T::try_from(text).map_err(|error| error.to_string())
         }
         let mut sensors = BTreeMap::new();
         for (name, value) in self.sensors {
@@ -214,7 +219,7 @@ impl ReadingBody<'_> {
     }
 }
 
-fn result(reading: Reading, outcome: Option<IngestOutcome>) -> ReadingResult {
+fn result(batch_id: BatchId, outcome: Option<IngestOutcome>) -> ReadingResult {
     let (status, code, reason) = match outcome {
         Some(IngestOutcome::Stored) => (ReadingStatus::Stored, None, None),
         Some(IngestOutcome::Duplicate) => (ReadingStatus::Duplicate, None, None),
@@ -237,7 +242,7 @@ fn result(reading: Reading, outcome: Option<IngestOutcome>) -> ReadingResult {
         measure::reading(outcome);
     }
     ReadingResult {
-        batch_id: Some(reading.batch_id.to_string()),
+        batch_id: Some(batch_id.into()),
         status,
         code,
         reason,

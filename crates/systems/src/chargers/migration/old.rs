@@ -104,7 +104,7 @@ fn from_events(wireless: WirelessDeviceId, old: &Item) -> Result<Moved, String> 
             let name = if name.starts_with(prefix) {
                 name
             } else {
-                format!("{prefix}{name}")
+                format!("{prefix}{name}").into()
             };
             (name, value)
         });
