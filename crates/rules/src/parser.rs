@@ -241,7 +241,8 @@ impl<'a> Parser<'a> {
 
     fn item(&mut self) -> Result<SelectItem, SyntaxError> {
         let selected = self.selected()?;
-        let path = if self.accept_keyword("AS") {
+        let has_alias = self.accept_keyword("AS");
+        let path = if has_alias {
             self.alias()?
         } else {
             match &selected {
@@ -249,7 +250,11 @@ impl<'a> Parser<'a> {
                 Selected::Expression(expression) => vec![self.default_name(expression)],
             }
         };
-        Ok(SelectItem { selected, path })
+        Ok(SelectItem {
+            selected,
+            path,
+            has_alias,
+        })
     }
 
     fn alias(&mut self) -> Result<Vec<String>, SyntaxError> {
