@@ -23,8 +23,6 @@ use crate::messages::Delivery;
 pub const SQL_VERSION: &str = "2016-03-23";
 /// Actions that one rule may have, as AWS IoT has it.
 pub const ACTIONS_MAX: usize = 10;
-/// Longest statement.
-pub const SQL_BYTES_MAX: usize = 64 * 1024;
 /// Longest description.
 pub const DESCRIPTION_CHARS_MAX: usize = 1024;
 /// Longest template, and headers or properties that one action may have.
@@ -209,10 +207,6 @@ pub(super) fn compile(
 }
 
 fn check_texts(document: &RuleDocument) -> Result<(), RuleError> {
-    if document.sql.len() > SQL_BYTES_MAX {
-        let reason = format!("a statement may have {SQL_BYTES_MAX} bytes at most");
-        return Err(RuleError::invalid("sql", reason));
-    }
     let description = document.description.as_deref().unwrap_or_default();
     if description.chars().count() > DESCRIPTION_CHARS_MAX {
         let reason = format!("a description may have {DESCRIPTION_CHARS_MAX} characters at most");
