@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use homeport_item::schema::TableSchema;
-use homeport_rules::{Statement, Template};
+use homeport_rules::{Statement, Template, topic};
 
 use super::RuleError;
 use super::document::{
@@ -323,7 +323,7 @@ impl Parts<'_> {
         let headers = document.headers.as_ref();
         let headers = headers.map(|headers| self.headers(headers, &format!("{place}.headers")));
         Ok(Action::Republish(Republish {
-            topic: self.template(&document.topic, &format!("{place}.topic"))?,
+            topic: self.topic(&document.topic, &format!("{place}.topic"))?,
             delivery: match document.qos {
                 None | Some(0) => Delivery::AtMostOnce,
                 Some(1) => Delivery::AtLeastOnce,
@@ -336,6 +336,16 @@ impl Parts<'_> {
             },
             headers: headers.transpose()?.unwrap_or_default(),
         }))
+    }
+
+    /// The topic to publish on. One that is always the same is checked now.
+    fn topic(&self, text: &str, place: &str) -> Result<Template, RuleError> {
+        let template = self.template(text, place)?;
+        if template.is_constant() {
+            topic::check_name(text)
+                .map_err(|error| RuleError::invalid(place, error.to_string()))?;
+        }
+        Ok(template)
     }
 
     fn headers(&self, headers: &RepublishHeaders, place: &str) -> Result<Headers, RuleError> {
