@@ -397,6 +397,137 @@ resource "aws_dynamodb_table" "awsh_recordstore_dev" {
   }
 }
 
+resource "aws_dynamodb_table" "van_telemetry" {
+  name                        = "van-telemetry"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "thing_name"
+  range_key                   = "timestamp"
+  deletion_protection_enabled = var.deletion_protection
+  stream_enabled              = true
+  stream_view_type            = "NEW_IMAGE"
+  tags                        = var.tags
+
+  attribute {
+    name = "thing_name"
+    type = "S"
+  }
+
+  attribute {
+    name = "timestamp"
+    type = "N"
+  }
+
+  attribute {
+    name = "message_type"
+    type = "S"
+  }
+
+  global_secondary_index {
+    name            = "MessageTypeIndex"
+    hash_key        = "message_type"
+    range_key       = "timestamp"
+    projection_type = "ALL"
+  }
+
+  ttl {
+    attribute_name = "ttl"
+    enabled        = true
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
+resource "aws_dynamodb_table" "homeport_rules" {
+  name                        = "homeport-rules"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "pk"
+  range_key                   = "sk"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "pk"
+    type = "S"
+  }
+
+  attribute {
+    name = "sk"
+    type = "S"
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
+resource "aws_dynamodb_table" "homeport_rule_requests" {
+  name                        = "homeport-rule-requests"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "request_id"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "request_id"
+    type = "S"
+  }
+
+  attribute {
+    name = "work"
+    type = "S"
+  }
+
+  attribute {
+    name = "due_at_ms"
+    type = "N"
+  }
+
+  global_secondary_index {
+    name            = "work"
+    hash_key        = "work"
+    range_key       = "due_at_ms"
+    projection_type = "ALL"
+  }
+
+  ttl {
+    attribute_name = "forget_at"
+    enabled        = true
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
 resource "aws_dynamodb_table" "homeport_reactions" {
   name                        = "homeport-reactions"
   billing_mode                = "PAY_PER_REQUEST"
@@ -649,6 +780,76 @@ data "aws_iam_policy_document" "homeport" {
   }
 
   statement {
+    sid = "VanTelemetry"
+    actions = [
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+    ]
+    resources = [
+      aws_dynamodb_table.van_telemetry.arn,
+    ]
+  }
+
+  statement {
+    sid = "VanTelemetryIndexes"
+    actions = [
+      "dynamodb:Query",
+    ]
+    resources = [
+      "${aws_dynamodb_table.van_telemetry.arn}/index/MessageTypeIndex",
+    ]
+  }
+
+  statement {
+    sid = "VanTelemetryStreams"
+    actions = [
+      "dynamodb:DescribeStream",
+      "dynamodb:GetRecords",
+      "dynamodb:GetShardIterator",
+    ]
+    resources = [
+      "${aws_dynamodb_table.van_telemetry.arn}/stream/*",
+    ]
+  }
+
+  statement {
+    sid = "HomeportRules"
+    actions = [
+      "dynamodb:DeleteItem",
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+      "dynamodb:UpdateItem",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_rules.arn,
+    ]
+  }
+
+  statement {
+    sid = "HomeportRuleRequests"
+    actions = [
+      "dynamodb:DeleteItem",
+      "dynamodb:PutItem",
+      "dynamodb:UpdateItem",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_rule_requests.arn,
+    ]
+  }
+
+  statement {
+    sid = "HomeportRuleRequestsIndexes"
+    actions = [
+      "dynamodb:Query",
+    ]
+    resources = [
+      "${aws_dynamodb_table.homeport_rule_requests.arn}/index/work",
+    ]
+  }
+
+  statement {
     sid = "HomeportReactions"
     actions = [
       "dynamodb:GetItem",
@@ -700,6 +901,9 @@ data "aws_iam_policy_document" "homeport" {
       aws_dynamodb_table.photoeditor_dev_device_tokens.arn,
       aws_dynamodb_table.homeport_notifications.arn,
       aws_dynamodb_table.awsh_recordstore_dev.arn,
+      aws_dynamodb_table.van_telemetry.arn,
+      aws_dynamodb_table.homeport_rules.arn,
+      aws_dynamodb_table.homeport_rule_requests.arn,
       aws_dynamodb_table.homeport_reactions.arn,
       aws_dynamodb_table.api_keys.arn,
     ]

@@ -48,7 +48,7 @@ pub(crate) struct AnyMessageType {
 #[allow(dead_code, reason = "describes the query in the OpenAPI document")]
 pub(crate) struct OneMessageType {
     /// The one type wanted
-    #[param(schema_with = word)]
+    #[param(schema_with = word, required = true)]
     message_type: String,
 }
 

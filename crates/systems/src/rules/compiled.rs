@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use homeport_item::schema::TableSchema;
-use homeport_rules::{Statement, Template};
+use homeport_rules::{Statement, Template, topic};
 
 use super::RuleError;
 use super::document::{
@@ -23,8 +23,6 @@ use crate::messages::Delivery;
 pub const SQL_VERSION: &str = "2016-03-23";
 /// Actions that one rule may have, as AWS IoT has it.
 pub const ACTIONS_MAX: usize = 10;
-/// Longest statement.
-pub const SQL_BYTES_MAX: usize = 64 * 1024;
 /// Longest description.
 pub const DESCRIPTION_CHARS_MAX: usize = 1024;
 /// Longest template, and headers or properties that one action may have.
@@ -209,10 +207,6 @@ pub(super) fn compile(
 }
 
 fn check_texts(document: &RuleDocument) -> Result<(), RuleError> {
-    if document.sql.len() > SQL_BYTES_MAX {
-        let reason = format!("a statement may have {SQL_BYTES_MAX} bytes at most");
-        return Err(RuleError::invalid("sql", reason));
-    }
     let description = document.description.as_deref().unwrap_or_default();
     if description.chars().count() > DESCRIPTION_CHARS_MAX {
         let reason = format!("a description may have {DESCRIPTION_CHARS_MAX} characters at most");
@@ -329,7 +323,7 @@ impl Parts<'_> {
         let headers = document.headers.as_ref();
         let headers = headers.map(|headers| self.headers(headers, &format!("{place}.headers")));
         Ok(Action::Republish(Republish {
-            topic: self.template(&document.topic, &format!("{place}.topic"))?,
+            topic: self.topic(&document.topic, &format!("{place}.topic"))?,
             delivery: match document.qos {
                 None | Some(0) => Delivery::AtMostOnce,
                 Some(1) => Delivery::AtLeastOnce,
@@ -342,6 +336,16 @@ impl Parts<'_> {
             },
             headers: headers.transpose()?.unwrap_or_default(),
         }))
+    }
+
+    /// The topic to publish on. One that is always the same is checked now.
+    fn topic(&self, text: &str, place: &str) -> Result<Template, RuleError> {
+        let template = self.template(text, place)?;
+        if template.is_constant() {
+            topic::check_name(text)
+                .map_err(|error| RuleError::invalid(place, error.to_string()))?;
+        }
+        Ok(template)
     }
 
     fn headers(&self, headers: &RepublishHeaders, place: &str) -> Result<Headers, RuleError> {

@@ -49,30 +49,30 @@ pub struct ActionDocument {
     #[serde(
         rename = "dynamoDBv2",
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "optional_object"
+        deserialize_with = "given_object"
     )]
     pub dynamodb_v2: Option<DynamoDbV2Document>,
     /// Puts the result into one attribute of an item whose key is given by templates.
     #[serde(
         rename = "dynamoDB",
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "optional_object"
+        deserialize_with = "given_object"
     )]
     pub dynamodb: Option<DynamoDbDocument>,
     #[serde(
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "optional_object"
+        deserialize_with = "given_object"
     )]
     pub republish: Option<RepublishDocument>,
     #[serde(
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "optional_object"
+        deserialize_with = "given_object"
     )]
     pub http: Option<HttpDocument>,
     /// DIFFERENCE: Homeport's own; AWS goes through SNS.
     #[serde(
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "optional_object"
+        deserialize_with = "given_object"
     )]
     pub push: Option<PushDocument>,
 }
@@ -134,7 +134,7 @@ pub struct RepublishDocument {
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "optional_object"
+        deserialize_with = "given_object"
     )]
     pub headers: Option<RepublishHeaders>,
 }
@@ -224,6 +224,13 @@ fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Re
     deserializer.deserialize_map(ObjectVisitor(PhantomData))
 }
 
+/// A member that may be left out and is an object where it is there.
+fn given_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    object(deserializer).map(Some)
+}
+
 fn optional_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
@@ -283,11 +290,12 @@ mod tests {
     }
 
     #[test]
-    fn an_array_is_no_object() {
+    fn neither_an_array_nor_null_is_an_object() {
         for wrong in [
             r#"{"sql": "s", "actions": [[null]]}"#,
             r#"{"sql": "s", "actions": [{"dynamoDBv2": ["r", {"tableName": "t"}]}]}"#,
             r#"{"sql": "s", "actions": [], "errorAction": []}"#,
+            r#"{"sql": "s", "actions": [{"republish": {"topic": "a"}, "http": null}]}"#,
         ] {
             assert!(
                 serde_json::from_str::<RuleDocument>(wrong).is_err(),

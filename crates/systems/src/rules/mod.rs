@@ -44,7 +44,7 @@ use moments::Moments;
 use registry::Registry;
 
 pub use compiled::{
-    ACTIONS_MAX, DESCRIPTION_CHARS_MAX, HEADERS_MAX, SQL_BYTES_MAX, SQL_VERSION, TEMPLATE_BYTES_MAX,
+    ACTIONS_MAX, DESCRIPTION_CHARS_MAX, HEADERS_MAX, SQL_VERSION, TEMPLATE_BYTES_MAX,
 };
 pub use document::{
     ActionDocument, DynamoDbDocument, DynamoDbV2Document, HttpDocument, KeyTypeWord, KeyValue,

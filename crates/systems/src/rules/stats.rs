@@ -14,10 +14,14 @@ use super::name::RuleName;
 /// Failures that are kept of each rule.
 pub const FAILURES_KEPT: usize = 50;
 
+/// How long messages that matched took, together; divided by how many there were, the mean.
+const MICROS: &str = "homeport_rule_microseconds_total";
+
 /// The counters of one rule. They outlive its changes and end with its name.
 pub(super) struct RuleStats {
     counters: [Tally; Counted::ALL.len()],
     micros: AtomicU64,
+    micros_exported: Counter,
     micros_max: AtomicU64,
     /// Whether a time to live came in milliseconds.
     ttl_in_millis: AtomicBool,
@@ -88,7 +92,7 @@ impl Counted {
 
 impl RuleStats {
     pub(super) fn new(name: &RuleName) -> Self {
-        Self::with(|counted| metrics::counter!(counted.metric(), "rule" => name.to_string()))
+        Self::with(|metric| metrics::counter!(metric, "rule" => name.to_string()))
     }
 
     /// Counters that nobody sees, for a rule that is only looked at.
@@ -96,13 +100,14 @@ impl RuleStats {
         Self::with(|_| Counter::noop())
     }
 
-    fn with(exported: impl Fn(Counted) -> Counter) -> Self {
+    fn with(exported: impl Fn(&'static str) -> Counter) -> Self {
         Self {
             counters: Counted::ALL.map(|counted| Tally {
                 count: AtomicU64::new(0),
-                exported: exported(counted),
+                exported: exported(counted.metric()),
             }),
             micros: AtomicU64::new(0),
+            micros_exported: exported(MICROS),
             micros_max: AtomicU64::new(0),
             ttl_in_millis: AtomicBool::new(false),
             failures: Mutex::default(),
@@ -119,6 +124,7 @@ impl RuleStats {
     pub(super) fn took(&self, duration: Duration) {
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         self.micros.fetch_add(micros, Ordering::Relaxed);
+        self.micros_exported.increment(micros);
         self.micros_max.fetch_max(micros, Ordering::Relaxed);
     }
 

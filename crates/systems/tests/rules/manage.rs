@@ -207,6 +207,8 @@ async fn what_cannot_be_a_rule_is_refused_with_its_place() {
             "actions[0]",
         ),
         (republish("${topic(}"), "actions[0].republish.topic"),
+        (republish("a/#"), "actions[0].republish.topic"),
+        (republish(""), "actions[0].republish.topic"),
         (
             action(json!({"republish": {"topic": "a", "qos": 2}})),
             "actions[0].republish.qos",

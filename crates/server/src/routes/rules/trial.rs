@@ -23,7 +23,7 @@ pub(in crate::routes) struct TestStatement {
     sql: String,
     #[schema(
         min_length = 1,
-        max_length = 1024,
+        max_length = 65_535,
         pattern = "^[^+#\\u0000]+$",
         example = "van/storyteller-van-01/telemetry"
     )]
