@@ -65,9 +65,27 @@ def fitting(path, body):
         body = {"idtag": "gid", "encoded": KEPT["gid"]}
     elif path.endswith("/state"):
         body = {name: storable(value) for name, value in body.items()}
+    elif path.startswith("/v1/alerts/definitions"):
+        body = fitting_definition(body)
     elif path.startswith("/v1/groups"):
         for name in {"acl_policy", "value"} & body.keys():
             body[name] = storable(body[name])
+    return body
+
+
+def fitting_definition(body):
+    """A definition whose limits are in order and whose zone exists."""
+    kind, condition = next(iter(body["condition"].items()))
+    condition = dict(condition)
+    if kind == "threshold":
+        condition["raise"] = storable(condition["raise"])
+        condition["clear"] = condition["raise"]
+    elif kind == "rate":
+        condition["per_minute"] = abs(storable(condition["per_minute"])) or 1
+        condition["clear_per_minute"] = 0
+    body["condition"] = {kind: condition}
+    if body.get("quiet"):
+        body["quiet"] = {"from": "22:00", "to": "07:00", "zone": "Europe/Berlin"}
     return body
 
 

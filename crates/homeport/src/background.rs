@@ -1,4 +1,5 @@
-//! Work that goes on beside requests: the record store's, push's, and reactions on changes.
+//! Work that goes on beside requests: the record store's, push's, that of alerts, and reactions on
+//! changes.
 
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use homeport_systems::push::Worker;
 use homeport_systems::reactions::{Reaction, Reactions};
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::alerts;
 use crate::backend::Backend;
 use crate::config::Settings;
 
@@ -20,6 +22,7 @@ type BoxFuture = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(crate) struct Background {
     records: JoinHandle<()>,
     push: JoinHandle<()>,
+    alerts: JoinHandle<()>,
     // Dropped while they run: whoever follows next goes on from their positions.
     reactions: JoinSet<()>,
 }
@@ -31,14 +34,17 @@ impl Background {
         state: &AppState,
         settings: &Settings,
         stop: impl Fn() -> BoxFuture,
-    ) -> Self {
+    ) -> anyhow::Result<Self> {
         let records = state.records.clone();
         let expo = Expo::new(
             settings.push.expo_url.to_string(),
             (settings.push.expo_access_token.as_ref()).map(|token| token.reveal().to_owned()),
         );
         let push = Worker::new(state.push.clone(), Arc::new(expo));
+        let alerts = alerts::worker(state, settings)?;
         let mut reactions = JoinSet::new();
+        let following = state.alerts.clone();
+        reactions.spawn(async move { following.follow().await });
         if let Some(feed) = &backend.feed {
             let following = Reactions::new(
                 Arc::clone(&backend.store),
@@ -50,14 +56,15 @@ impl Background {
                 reactions.spawn(async move { following.follow(reaction).await });
             }
         }
-        Self {
+        Ok(Self {
             records: {
                 let stop = stop();
                 tokio::spawn(async move { records.run_until(stop).await })
             },
             push: tokio::spawn(push.run_until(stop())),
+            alerts: tokio::spawn(alerts.run_until(stop())),
             reactions,
-        }
+        })
     }
 
     /// Waits for what ends by itself and ends the rest.
@@ -66,7 +73,8 @@ impl Background {
         self.records
             .await
             .context("ending the record store's background work")?;
-        self.push.await.context("ending push's worker")
+        self.push.await.context("ending push's worker")?;
+        self.alerts.await.context("ending the worker of alerts")
     }
 }
 

@@ -8,6 +8,7 @@ use homeport_server::{
     UserTokenSettings, UserTokens,
 };
 use homeport_store::{Clock, SystemClock};
+use homeport_systems::alerts::Alerts;
 use homeport_systems::api_keys::{ApiKeys, Pepper};
 use homeport_systems::chargers::Chargers;
 use homeport_systems::push::{self, Push};
@@ -15,6 +16,7 @@ use homeport_systems::records::{self, Records};
 use homeport_systems::schema::TableNames;
 use homeport_systems::sensors::{self, Sensors};
 
+use crate::alerts;
 use crate::backend::Backend;
 use crate::config::{JwtAlgorithm, Settings};
 use crate::secrets::{self, Secret};
@@ -35,6 +37,27 @@ pub(crate) async fn state(
         .await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let view = Arc::new(EngineView(backend.engine.clone()));
+    let records = Records::new(
+        Arc::clone(store),
+        Arc::clone(&clock),
+        records::Settings {
+            table: names.records.clone(),
+            ..records::Settings::default()
+        },
+    );
+    let push = Push::new(
+        Arc::clone(store),
+        Arc::clone(&clock),
+        push_settings(settings)?,
+    );
+    let parts = homeport_systems::alerts::Parts {
+        store: Arc::clone(store),
+        clock: Arc::clone(&clock),
+        feed: backend.feed.clone(),
+        push: push.clone(),
+        records: records.clone(),
+        publish: None,
+    };
     Ok(AppState {
         chargers: Chargers::new(Arc::clone(store), Arc::clone(&clock)),
         sensors: Sensors::new(
@@ -42,24 +65,14 @@ pub(crate) async fn state(
             Arc::clone(&clock),
             sensor_settings(settings)?,
         ),
-        records: Records::new(
-            Arc::clone(store),
-            Arc::clone(&clock),
-            records::Settings {
-                table: names.records,
-                ..records::Settings::default()
-            },
-        ),
+        records,
         api_keys: Arc::new(ApiKeys::new(
             Arc::clone(store),
             Arc::clone(&clock),
             Pepper::new(pepper.text),
         )),
-        push: Push::new(
-            Arc::clone(store),
-            Arc::clone(&clock),
-            push_settings(settings)?,
-        ),
+        push,
+        alerts: Alerts::new(parts, alerts::settings(settings, names.records)?),
         user_tokens: Arc::new(UserTokens::new(user_tokens(settings)?, Arc::clone(&clock))),
         admin_token: AdminToken::new(&admin_token.text),
         rate_limiter: Arc::new(RateLimiter::new(rate_limit(settings)?, clock)),

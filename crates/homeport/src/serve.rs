@@ -56,7 +56,7 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     };
     let background = Background::start(&backend, &state, &settings, || {
         Box::pin(until(stopped.clone()))
-    });
+    })?;
     let router = homeport_server::router(state);
     let server = tokio::spawn(homeport_server::serve(
         listener,

@@ -14,7 +14,7 @@ use http_body_util::Full;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::outbound::{Outbound, OutboundError};
+use crate::outbound::{Outbound, OutboundError, Reach};
 
 const SEND: &str = "/--/api/v2/push/send";
 const RECEIPTS: &str = "/--/api/v2/push/getReceipts";
@@ -60,7 +60,7 @@ impl Expo {
     #[must_use]
     pub fn new(base_url: String, access_token: Option<String>) -> Self {
         Self {
-            outbound: Outbound::new(),
+            outbound: Outbound::new(Reach::Anywhere),
             base_url,
             access_token,
             timeout: TIMEOUT_DEFAULT,
@@ -100,6 +100,7 @@ impl Expo {
                 reason,
             },
             OutboundError::Broken(reason) => ServiceError::Unanswered(reason),
+            OutboundError::Forbidden(error) => ServiceError::Refused(error.to_string()),
         })?;
         if answer.status.is_success() {
             return Ok(answer.body);

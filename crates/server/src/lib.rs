@@ -4,6 +4,8 @@
 
 mod auth;
 mod body;
+mod decimal;
+mod deliver;
 mod expo;
 mod forms;
 mod jwt;
@@ -13,12 +15,14 @@ mod measure;
 mod object;
 mod outbound;
 mod problem;
+mod public_address;
 mod request_id;
 mod routes;
 mod state;
 mod url;
 mod whole;
 
+pub use deliver::{Delivery, SmtpRelay, SmtpRelayError, SmtpTls};
 pub use expo::Expo;
 pub use jwt::{UserAlgorithm, UserKeys, UserTokenSettings, UserTokens};
 pub use limits::{RateLimit, RateLimiter};

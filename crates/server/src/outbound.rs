@@ -1,5 +1,9 @@
-//! Requests to services on the internet: bounded in time and in what is read of an answer.
+//! Requests to services on the internet: bounded in time and in what is read of an answer, and, where
+//! others choose the address, kept away from the server's own network. Redirects are not followed.
 
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::http::{HeaderMap, Request, StatusCode};
@@ -8,14 +12,36 @@ use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use hyper_util::rt::TokioExecutor;
+use tower::Service;
+
+use crate::public_address::{self, NotPublic};
 
 /// A client that keeps connections for the next request. It speaks https, and http to whoever was
 /// configured that way.
 #[derive(Clone)]
 pub(crate) struct Outbound {
     /// Why there is none, on a machine that trusts nobody: it may never be needed.
-    client: Result<Client<HttpsConnector<HttpConnector>, Full<Bytes>>, String>,
+    client: Result<Client<HttpsConnector<HttpConnector<Resolver>>, Full<Bytes>>, String>,
+    reach: Reach,
+}
+
+/// Where requests may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Anywhere: an operator of this server has set the address.
+    Anywhere,
+    /// To public addresses only.
+    Public,
+}
+
+/// Looks names up, and leaves out addresses that requests may not go to. The connection is made to
+/// one of those that it answers with, so that a name cannot change its mind in between.
+#[derive(Clone)]
+struct Resolver {
+    system: GaiResolver,
+    reach: Reach,
 }
 
 /// What came back.
@@ -28,6 +54,9 @@ pub(crate) struct Answer {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OutboundError {
+    /// The address is not one that requests may go to.
+    #[error(transparent)]
+    Forbidden(#[from] NotPublic),
     /// The request did not leave.
     #[error("no connection: {0}")]
     NotConnected(String),
@@ -37,15 +66,21 @@ pub(crate) enum OutboundError {
 }
 
 impl Outbound {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(reach: Reach) -> Self {
+        let resolver = Resolver {
+            system: GaiResolver::new(),
+            reach,
+        };
+        let mut connector = HttpConnector::new_with_resolver(resolver);
+        connector.enforce_http(false);
         let client = HttpsConnectorBuilder::new()
             .with_native_roots()
             .map(|builder| {
-                let connector = builder.https_or_http().enable_http1().build();
-                Client::builder(TokioExecutor::new()).build(connector)
+                let builder = builder.https_or_http().enable_http1();
+                Client::builder(TokioExecutor::new()).build(builder.wrap_connector(connector))
             })
             .map_err(|error| format!("this machine has no root certificates: {error}"));
-        Self { client }
+        Self { client, reach }
     }
 
     pub(crate) async fn send(
@@ -54,11 +89,17 @@ impl Outbound {
         timeout: Duration,
         body_bytes_max: usize,
     ) -> Result<Answer, OutboundError> {
+        if self.reach == Reach::Public {
+            // An address in digits is connected to without being looked up.
+            public_address::check_host(request.uri().host().unwrap_or_default())?;
+        }
         let client = self.client.as_ref();
         let client = client.map_err(|reason| OutboundError::NotConnected(reason.clone()))?;
         let exchange = async {
             let response = client.request(request).await.map_err(|error| {
-                if error.is_connect() {
+                if let Some(forbidden) = forbidden(&error) {
+                    OutboundError::Forbidden(forbidden)
+                } else if error.is_connect() {
                     OutboundError::NotConnected(chain(&error))
                 } else {
                     OutboundError::Broken(chain(&error))
@@ -78,6 +119,42 @@ impl Outbound {
             .await
             .map_err(took_too_long)?
     }
+}
+
+impl Service<Name> for Resolver {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = Box<dyn std::error::Error + Send + Sync>;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.system.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let (looking_up, reach) = (self.system.call(name.clone()), self.reach);
+        Box::pin(async move {
+            let mut addresses: Vec<_> = looking_up.await?.collect();
+            if reach == Reach::Public {
+                addresses.retain(|address| public_address::is_public(address.ip()));
+                if addresses.is_empty() {
+                    return Err(NotPublic(name.to_string()).into());
+                }
+            }
+            Ok(addresses.into_iter())
+        })
+    }
+}
+
+/// The refusal of an address behind an error, if that is what it is about.
+fn forbidden(error: &(dyn std::error::Error + 'static)) -> Option<NotPublic> {
+    let mut source = Some(error);
+    while let Some(error) = source {
+        if let Some(forbidden) = error.downcast_ref::<NotPublic>() {
+            return Some(forbidden.clone());
+        }
+        source = error.source();
+    }
+    None
 }
 
 /// An error with those behind it, which say what really happened.

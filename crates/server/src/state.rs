@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use homeport_systems::alerts::Alerts;
 use homeport_systems::api_keys::ApiKeys;
 use homeport_systems::chargers::Chargers;
 use homeport_systems::push::Push;
@@ -21,6 +22,7 @@ pub struct AppState {
     pub chargers: Chargers,
     pub records: Records,
     pub push: Push,
+    pub alerts: Alerts,
     pub api_keys: Arc<ApiKeys>,
     pub admin_token: AdminToken,
     pub user_tokens: Arc<UserTokens>,

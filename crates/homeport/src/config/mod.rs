@@ -12,8 +12,8 @@ mod value;
 use std::path::{Path, PathBuf};
 
 pub(crate) use concerns::{
-    DurabilityWord, Dynamodb, JwtAlgorithm, LogFormat, Logs, Settings, Store as StoreSettings,
-    StoreKind,
+    DurabilityWord, Dynamodb, JwtAlgorithm, LogFormat, Logs, Settings, SmtpTlsWord,
+    Store as StoreSettings, StoreKind,
 };
 pub(crate) use flags::{Everything, Flags, OnDirectory, OnKeys, OnStore};
 pub(crate) use layers::{ConfigError, Values};

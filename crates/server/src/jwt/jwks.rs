@@ -15,7 +15,7 @@ use jsonwebtoken::{Algorithm, DecodingKey};
 use serde_json::Value;
 
 use super::UserTokenError;
-use crate::outbound::Outbound;
+use crate::outbound::{Outbound, Reach};
 
 /// How long keys count without being fetched again.
 const CACHE_MS: i64 = 60 * 60 * 1000;
@@ -56,7 +56,7 @@ impl Source {
     pub(super) fn url(url: String) -> Self {
         Self::Url {
             url,
-            outbound: Box::new(Outbound::new()),
+            outbound: Box::new(Outbound::new(Reach::Anywhere)),
         }
     }
 

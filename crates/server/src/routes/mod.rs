@@ -1,5 +1,6 @@
 //! All routes, in one list.
 
+mod alerts;
 pub(crate) mod api_keys;
 mod chargers;
 mod docs;
@@ -48,7 +49,7 @@ pub(crate) const USER_TOKEN: &str = "user_token";
             record store answers in an envelope of its own.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
     ),
-    components(schemas(ProblemBody, ErrorEnvelope, sensors::data::ReadingBody<'static>, chargers::ingest::EventBody<'static>)),
+    components(schemas(ProblemBody, ErrorEnvelope, sensors::data::ReadingBody<'static>, chargers::ingest::EventBody<'static>, alerts::ThresholdBody, alerts::AbsenceBody, alerts::RateBody)),
     modifiers(&Security)
 )]
 struct Document;
@@ -94,6 +95,7 @@ fn documented() -> OpenApiRouter<AppState> {
         ))
         .routes(routes!(chargers::daily::list_daily))
         .routes(routes!(chargers::daily::rebuild_daily))
+        .merge(alerts::documented())
         .merge(push::documented())
         .merge(records::documented())
         .routes(routes!(api_keys::create_api_key, api_keys::list_api_keys))
