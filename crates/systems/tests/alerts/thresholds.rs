@@ -26,6 +26,7 @@ async fn a_low_battery_is_raised_once_and_cleared_once() {
     ] {
         world.judged_volts(VAN, secs, volts).await;
         assert_eq!(world.counts().await, counts, "{volts}");
+        world.advance_secs(1);
     }
     let all = world.list(StateFilter::All).await;
     let [newest, first] = all.as_slice() else {

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use homeport_item::{Item, Number};
-use homeport_store::{Change, Position, Put, StoreError};
+use homeport_store::{
+    Change, ChangeFeed, ChangePage, Clock as _, ManualClock, Position, Put, StoreError,
+};
 use homeport_systems::alerts::{
     Alert, AlertFilter, AlertId, Alerts, Condition, Definition, DefinitionTerms, Deliver,
     DeliveryError, Devices, Email, NotificationState, Parts, Settings, Side, SourceKind,
@@ -28,6 +30,47 @@ pub(crate) struct World {
     pub(crate) outside: Arc<Outside>,
     pub(crate) topics: Arc<Topics>,
     settings: Settings,
+}
+
+/// The changes of a store, with the times that the tests' clock has. Stores other than the engine
+/// stamp changes by a clock of their own, which the tests cannot set.
+struct Restamped {
+    feed: Arc<dyn ChangeFeed>,
+    clock: Arc<ManualClock>,
+}
+
+/// Further apart than this, two clocks have nothing to do with each other.
+const CLOCKS_APART_MS: i64 = 24 * 60 * 60 * 1000;
+
+#[async_trait]
+impl ChangeFeed for Restamped {
+    async fn end(&self, table: &str) -> Result<Position, StoreError> {
+        self.feed.end(table).await
+    }
+
+    async fn changes(
+        &self,
+        table: &str,
+        from: &Position,
+        limit: usize,
+        wait: Duration,
+    ) -> Result<ChangePage, StoreError> {
+        let mut page = self.feed.changes(table, from, limit, wait).await?;
+        let now_ms = self.clock.now_ms();
+        for change in &mut page.changes {
+            if (change.at_ms - now_ms).abs() > CLOCKS_APART_MS {
+                change.at_ms = now_ms;
+            }
+        }
+        Ok(page)
+    }
+}
+
+fn feed(fixture: &Fixture) -> Arc<dyn ChangeFeed> {
+    Arc::new(Restamped {
+        feed: fixture.feed(),
+        clock: Arc::clone(&fixture.clock),
+    })
 }
 
 /// Targets outside: what they got, and what they answer next.
@@ -164,7 +207,7 @@ impl World {
 
     /// All changes of telemetry behind a position.
     pub(crate) async fn changes(&self, from: &Position) -> Vec<Change> {
-        let feed = self.fixture.feed();
+        let feed = feed(&self.fixture);
         let mut from = from.clone();
         let mut changes = Vec::new();
         loop {
@@ -245,7 +288,7 @@ fn parts(fixture: &Fixture, topics: &Arc<Topics>) -> Parts {
     Parts {
         store: Arc::clone(store),
         clock: Arc::clone(clock) as _,
-        feed: Some(fixture.feed()),
+        feed: Some(feed(fixture)),
         push: Push::new(
             Arc::clone(store),
             Arc::clone(clock) as _,
