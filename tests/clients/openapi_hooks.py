@@ -73,6 +73,8 @@ def fitting(path, body):
         body = {name: storable(value, **STATE_LIMITS) for name, value in body.items()}
     elif path.startswith("/v1/rules"):
         body = ruled(body)
+    elif path.startswith("/v1/alerts/definitions"):
+        body = fitting_definition(body)
     elif path.startswith("/v1/groups"):
         if "acl_policy" in body:
             body["acl_policy"] = storable(body["acl_policy"], **POLICY_LIMITS)
@@ -99,6 +101,27 @@ def storable(value, levels, size):
     value = with_numbers(value)
     fits = levels_of(value) <= levels and len(json.dumps(value).encode()) <= size
     return value if fits or not isinstance(value, (str, list, dict)) else type(value)()
+
+
+def fitting_definition(body):
+    """A definition whose limits are in order, whose zone exists and whose addresses are short enough."""
+    kind, condition = next(iter(body["condition"].items()))
+    condition = dict(condition)
+    if kind == "threshold":
+        condition["raise"] = with_numbers(condition["raise"])
+        condition["clear"] = condition["raise"]
+    elif kind == "rate":
+        condition["per_minute"] = abs(with_numbers(condition["per_minute"])) or 1
+        condition["clear_per_minute"] = 0
+    body["condition"] = {kind: condition}
+    if body.get("quiet"):
+        body["quiet"] = {"from": "22:00", "to": "07:00", "zone": "Europe/Berlin"}
+    # The parts of an address have greatest lengths too.
+    body["targets"] = [
+        {"email": {"to": "anna@example.com"}} if len(target.get("email", {}).get("to", "")) > 64 else target
+        for target in body.get("targets") or []
+    ]
+    return body
 
 
 def with_numbers(value):

@@ -12,7 +12,7 @@ const STORE_VARIABLE: &str = "HOMEPORT_TEST_STORE";
 const OTHER_STORES: [(&str, &str); 3] = [
     (
         "wire",
-        "package(homeport-systems) & kind(test) - binary(/^reactions/)",
+        "package(homeport-systems) & kind(test) - binary(/^reactions/) - binary(alerts)",
     ),
     (
         "dynoxide",

@@ -1,4 +1,4 @@
-//! Work that goes on beside requests: the record store's, push's, that of rules, and reactions on
+//! Work that goes on beside requests: the record store's, push's, that of rules and alerts, and reactions on
 //! changes.
 
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use homeport_systems::reactions::{Reaction, Reactions};
 use homeport_systems::rules::RequestWorker;
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::alerts;
 use crate::backend::Backend;
 use crate::config::Settings;
 use crate::secrets;
@@ -25,6 +26,7 @@ pub(crate) struct Background {
     push: JoinHandle<()>,
     rule_changes: JoinHandle<()>,
     rule_requests: JoinHandle<()>,
+    alerts: JoinHandle<()>,
     // Dropped while they run: whoever follows next goes on from their positions.
     reactions: JoinSet<()>,
 }
@@ -43,7 +45,10 @@ impl Background {
             (settings.push.expo_access_token.as_ref()).map(|token| token.reveal().to_owned()),
         );
         let push = Worker::new(state.push.clone(), Arc::new(expo));
+        let alerts = alerts::worker(state, settings)?;
         let mut reactions = JoinSet::new();
+        let following = state.alerts.clone();
+        reactions.spawn(async move { following.follow().await });
         if let Some(feed) = &backend.feed {
             let following = Reactions::new(
                 Arc::clone(&backend.store),
@@ -72,6 +77,7 @@ impl Background {
                 tokio::spawn(async move { records.run_until(stop).await })
             },
             push: tokio::spawn(push.run_until(stop())),
+            alerts: tokio::spawn(alerts.run_until(stop())),
             reactions,
         })
     }
@@ -88,7 +94,8 @@ impl Background {
         self.rule_requests
             .await
             .context("ending the requests of rules")?;
-        self.push.await.context("ending push's worker")
+        self.push.await.context("ending push's worker")?;
+        self.alerts.await.context("ending the worker of alerts")
     }
 }
 

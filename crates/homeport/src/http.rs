@@ -8,6 +8,7 @@ use homeport_server::{
     UserAlgorithm, UserKeys, UserTokenSettings, UserTokens,
 };
 use homeport_store::{Clock, SystemClock};
+use homeport_systems::alerts::Alerts;
 use homeport_systems::api_keys::{ApiKeys, Pepper};
 use homeport_systems::chargers::Chargers;
 use homeport_systems::messages::{Publish, PublishSlot};
@@ -17,6 +18,7 @@ use homeport_systems::schema::TableNames;
 use homeport_systems::sensors::{self, Sensors};
 use homeport_systems::telemetry::{self, Telemetry};
 
+use crate::alerts;
 use crate::backend::Backend;
 use crate::config::{JwtAlgorithm, Settings};
 use crate::{mqtt, rules};
@@ -38,6 +40,14 @@ pub(crate) async fn state(
         .await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let view = Arc::new(EngineView(backend.engine.clone()));
+    let records = Records::new(
+        Arc::clone(store),
+        Arc::clone(&clock),
+        records::Settings {
+            table: names.records,
+            ..records::Settings::default()
+        },
+    );
     // Before anything counts.
     let metrics = homeport_server::install_recorder()?;
     let push = Push::new(
@@ -63,6 +73,14 @@ pub(crate) async fn state(
     .await?;
     let publish: Arc<dyn Publish> = Arc::new(broker.clone());
     slot.fill(&publish);
+    let parts = homeport_systems::alerts::Parts {
+        store: Arc::clone(store),
+        clock: Arc::clone(&clock),
+        feed: backend.feed.clone(),
+        push: push.clone(),
+        records: records.clone(),
+        publish: Some(Arc::new(slot.clone())),
+    };
     Ok(AppState {
         telemetry: Telemetry::new(
             Arc::clone(store),
@@ -80,17 +98,11 @@ pub(crate) async fn state(
             Arc::clone(&clock),
             sensor_settings(settings)?,
         ),
-        records: Records::new(
-            Arc::clone(store),
-            Arc::clone(&clock),
-            records::Settings {
-                table: names.records,
-                ..records::Settings::default()
-            },
-        ),
+        records,
         api_keys,
         broker,
         push,
+        alerts: Alerts::new(parts, alerts::settings(settings)?),
         user_tokens: Arc::new(UserTokens::new(user_tokens(settings)?, Arc::clone(&clock))),
         admin_token: AdminToken::new(&admin_token.text),
         rate_limiter: Arc::new(RateLimiter::new(rate_limit(settings)?, clock)),

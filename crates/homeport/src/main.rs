@@ -2,6 +2,7 @@
 //! the crates below.
 
 mod address;
+mod alerts;
 mod arguments;
 mod backend;
 mod background;

@@ -1,6 +1,7 @@
 //! The forms of fields in the OpenAPI document, as exact as the checks behind them: a client that
 //! keeps to the document is not refused, and one that does not is.
 
+pub(crate) mod alerts;
 pub(crate) mod chargers;
 pub(crate) mod records;
 pub(crate) mod rules;

@@ -5,6 +5,8 @@
 
 mod auth;
 mod body;
+mod decimal;
+mod deliver;
 mod expo;
 pub mod expo_stand_in;
 mod forms;
@@ -24,6 +26,7 @@ mod state;
 mod url;
 mod whole;
 
+pub use deliver::{Delivery, SmtpRelay, SmtpRelayError, SmtpTls};
 pub use expo::Expo;
 pub use jwt::{UserAlgorithm, UserKeys, UserTokenSettings, UserTokens};
 pub use limits::{RateLimit, RateLimiter};

@@ -4,6 +4,7 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use homeport_store::StoreError;
+use homeport_systems::alerts::AlertsError;
 use homeport_systems::api_keys::ApiKeyError;
 use homeport_systems::chargers::{self, ChargersError};
 use homeport_systems::cursor::CursorError;
@@ -346,5 +347,22 @@ impl From<RuleError> for Problem {
 impl From<TrialError> for Problem {
     fn from(error: TrialError) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "INVALID_RULE", error.to_string())
+    }
+}
+
+impl From<AlertsError> for Problem {
+    fn from(error: AlertsError) -> Self {
+        let with = |status, code| Self::new(status, code, error.to_string());
+        match error {
+            AlertsError::Invalid(error) => error.into(),
+            AlertsError::Unavailable(_) => with(StatusCode::CONFLICT, "TARGET_UNAVAILABLE"),
+            AlertsError::TooManyDefinitions => with(StatusCode::CONFLICT, "TOO_MANY_DEFINITIONS"),
+            AlertsError::DefinitionMissing => with(StatusCode::NOT_FOUND, "DEFINITION_NOT_FOUND"),
+            AlertsError::AlertMissing => with(StatusCode::NOT_FOUND, "ALERT_NOT_FOUND"),
+            AlertsError::AlreadyAcknowledged => with(StatusCode::CONFLICT, "ALREADY_ACKNOWLEDGED"),
+            AlertsError::Cursor(error) => error.into(),
+            AlertsError::Malformed(_) => Self::internal(&error),
+            AlertsError::Store(error) => error.into(),
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use homeport_systems::alerts::Alerts;
 use homeport_systems::api_keys::ApiKeys;
 use homeport_systems::chargers::Chargers;
 use homeport_systems::messages::Publish;
@@ -29,6 +30,7 @@ pub struct AppState {
     pub rules: RuleEngine,
     /// Where messages are published. It is kept here for all who publish without holding on to it.
     pub publish: Arc<dyn Publish>,
+    pub alerts: Alerts,
     pub api_keys: Arc<ApiKeys>,
     pub broker: Broker,
     pub admin_token: AdminToken,

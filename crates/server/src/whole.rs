@@ -11,7 +11,8 @@ use crate::problem::Problem;
 /// Whole numbers are exact up to here when they are written as fractions.
 const EXACT_MAX: f64 = 9_007_199_254_740_991.0;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(transparent)]
 pub(crate) struct WholeNumber(pub(crate) i64);
 
 impl<'de> Deserialize<'de> for WholeNumber {

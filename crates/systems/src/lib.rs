@@ -2,6 +2,7 @@
 //! system is a module with its frozen schema, its types and its use cases. There is no HTTP in here
 //! and no AWS.
 
+pub mod alerts;
 pub mod api_keys;
 pub mod chargers;
 pub mod cursor;

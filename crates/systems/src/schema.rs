@@ -3,7 +3,9 @@
 
 use homeport_item::schema::TableSchema;
 
-use crate::{api_keys, chargers, messages, push, reactions, records, rules, sensors, telemetry};
+use crate::{
+    alerts, api_keys, chargers, messages, push, reactions, records, rules, sensors, telemetry,
+};
 
 /// What can be asked of a table or an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +29,8 @@ pub struct UsedTable {
     pub operations: &'static [Operation],
     /// On each of its indexes.
     pub index_operations: &'static [Operation],
+    /// Whether alerts may follow it: its stream is switched on when a definition first needs it.
+    pub may_be_watched: bool,
 }
 
 /// A system with its tables.
@@ -62,13 +66,18 @@ pub fn systems(names: &TableNames) -> Vec<System> {
         schema,
         operations,
         index_operations,
+        may_be_watched: false,
+    };
+    let watched = |used| UsedTable {
+        may_be_watched: true,
+        ..used
     };
     vec![
         System {
             name: "sensors",
             tables: vec![
                 used(sensors::schema::devices(), &[Get, Put, Update], &[Query]),
-                used(sensors::schema::device_readings(), &[Put, Query], &[]),
+                watched(used(sensors::schema::device_readings(), &[Put, Query], &[])),
                 used(sensors::schema::processed_batches(), &[Put], &[]),
             ],
         },
@@ -106,19 +115,40 @@ pub fn systems(names: &TableNames) -> Vec<System> {
         },
         System {
             name: "records",
-            tables: vec![used(
+            tables: vec![watched(used(
                 records::schema::table(&names.records),
                 &[Get, Put, Update, Delete, Check, Query, BatchGet, BatchWrite],
                 &[],
-            )],
+            ))],
+        },
+        System {
+            name: "alerts",
+            tables: vec![
+                used(
+                    alerts::schema::definitions(),
+                    &[Get, Put, Update, Delete, Check, Query],
+                    &[],
+                ),
+                used(
+                    alerts::schema::watches(),
+                    &[Get, Put, Delete, Query, BatchGet],
+                    &[Query],
+                ),
+                used(alerts::schema::alerts(), &[Get, Put, Update], &[Query]),
+                used(
+                    alerts::schema::outbox(),
+                    &[Get, Put, Update, Query],
+                    &[Query],
+                ),
+            ],
         },
         System {
             name: "telemetry",
-            tables: vec![used(
+            tables: vec![watched(used(
                 telemetry::schema::telemetry(&names.telemetry),
                 &[Get, Put, Query],
                 &[Query],
-            )],
+            ))],
         },
         System {
             name: "rules",
@@ -177,6 +207,7 @@ mod tests {
             chargers::schema::tables(),
             push::schema::tables(&names.device_tokens),
             records::schema::tables(&names.records),
+            alerts::schema::tables(),
             telemetry::schema::tables(&names.telemetry),
             rules::schema::tables(),
             messages::schema::tables(),

@@ -11,10 +11,11 @@ use async_trait::async_trait;
 use homeport_item::schema::TableSchema;
 use homeport_item::{Item, Map, Value};
 use homeport_store::{
-    Action, BatchGet, BatchGetAnswer, BatchWrite, BatchWriteAnswer, ChangeFeed, ChangePage, Delete,
-    Get, ManualClock, Page, Position, Put, Query, Scan, Store, StoreError, TransactError,
-    Transaction, Update, WriteError, WriteRequest,
+    Action, BatchGet, BatchGetAnswer, BatchWrite, BatchWriteAnswer, Change, ChangeFeed, ChangeKind,
+    ChangePage, Clock as _, Delete, Get, ManualClock, Page, Position, Put, Query, Scan, Store,
+    StoreError, TransactError, Transaction, Update, WriteError, WriteRequest,
 };
+use homeport_systems::alerts::{self, Alerts};
 use homeport_systems::api_keys::{ApiKeys, NewApiKey, Pepper};
 use homeport_systems::chargers::{
     Chargers, DailyReaction, EventData, EventDevice, EventRange, MountainDay, NewEvent, ScId,
@@ -27,7 +28,7 @@ use homeport_systems::messages::{
 use homeport_systems::push::{
     self, Envelope, Message, NewMessage, Push, PushService, Receipt, ServiceError, Ticket, Worker,
 };
-use homeport_systems::reactions::Reactions;
+use homeport_systems::reactions::{Reaction as _, Reactions};
 use homeport_systems::records::{
     self, DeviceChange, GroupChange, NewDevice, NewGroup, NewJournal, NewRecord, RecordRange,
     RecordValue, Records,
@@ -169,6 +170,7 @@ async fn systems_use_what_they_are_said_to_use() {
     );
     use_push(&push, &clock).await;
     use_telemetry_and_rules(&store, &clock, &push).await;
+    use_alerts(&store, &clock, &push).await;
     let settings = records::Settings::default();
     use_records(&Records::new(
         Arc::clone(&store),
@@ -516,6 +518,107 @@ async fn use_telemetry_and_rules(store: &Arc<dyn Store>, clock: &Arc<ManualClock
     };
     let replay = engine.replay(&rule, &document, telemetry, range);
     replay.expect("a rule").page().await.expect("a page");
+/// Takes everything.
+struct Obliging;
+
+#[async_trait]
+impl alerts::Deliver for Obliging {
+    async fn webhook(&self, _: &alerts::WebhookCall) -> Result<(), alerts::DeliveryError> {
+        Ok(())
+    }
+
+    async fn email(&self, _: &alerts::Email) -> Result<(), alerts::DeliveryError> {
+        Ok(())
+    }
+}
+
+/// A definition whose alert is raised, told, acknowledged and cleared, a silence, and their removal.
+async fn use_alerts(store: &Arc<dyn Store>, clock: &Arc<ManualClock>, push: &Push) {
+    let (time, settings) = (Arc::clone(clock) as _, records::Settings::default());
+    let parts = alerts::Parts {
+        store: Arc::clone(store),
+        clock: Arc::clone(clock) as _,
+        feed: Some(Arc::new(Quiet)),
+        push: push.clone(),
+        records: Records::new(Arc::clone(store), time, settings),
+        publish: None,
+    };
+    let settings = alerts::Settings {
+        silence_grace_secs: 0,
+        ..alerts::Settings::default()
+    };
+    let alerts = Alerts::new(parts.clone(), settings.clone());
+    let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned();
+    let terms = |condition| alerts::DefinitionTerms {
+        name: "cold".parse().expect("a name"),
+        is_enabled: true,
+        source: alerts::SourceKind::Sensors,
+        filter: None,
+        devices: alerts::Devices::All,
+        condition,
+        quiet: None,
+        min_interval_secs: 0,
+        targets: vec![alerts::Target::Webhook {
+            url: "https://example.com/".parse().expect("a URL"),
+            secret: Some(secret.clone().try_into().expect("a secret")),
+        }],
+    };
+    let cold = alerts::Condition::Threshold(alerts::Threshold {
+        attribute: "sensors.t".parse().expect("a path"),
+        side: alerts::Side::Below,
+        raise: 10.into(),
+        clear: 10.into(),
+        min_secs: 0,
+        min_count: 1,
+    });
+    let silent = alerts::Condition::Absence(alerts::Absence { after_secs: 60 });
+    let cold = alerts.create(terms(cold)).await.expect("a definition");
+    let silent = alerts.create(terms(silent)).await.expect("a definition");
+    // Not every store has a log: the changes are made up.
+    let reading = |at_ms: i64, degrees: i64| {
+        let values = Map::from([("t".to_owned(), Value::from(degrees))]);
+        let item = Item::new()
+            .with("hardware_id", "AA:BB:CC:DD:EE:03")
+            .with("ts_batch", format!("{at_ms:013}#a"))
+            .with("timestamp_ms", at_ms)
+            .with("sensors", Value::M(values));
+        Change {
+            at_ms: clock.now_ms(),
+            kind: ChangeKind::Insert,
+            by_expiry: false,
+            key: Item::new(),
+            old: None,
+            new: Some(item),
+        }
+    };
+    let judge = async |alerts: &Alerts, change| {
+        let reaction = alerts.reaction(alerts::SourceKind::Sensors);
+        let reactions = alerts.reactions().expect("a feed");
+        reactions.catch_up(&reaction).await.expect("level");
+        reaction.apply(&[change]).await.expect("judged");
+    };
+    judge(&alerts, reading(NOW_MS, 5)).await;
+    let mut worker = alerts::Worker::new(alerts.clone(), Arc::new(Obliging));
+    worker.turn().await.expect("a turn");
+    let open = alerts
+        .alerts(&alerts::AlertFilter::default(), 10, None)
+        .await;
+    let id = open.expect("alerts").alerts[0].id.clone();
+    let by = "anna".parse().expect("a name");
+    alerts.acknowledge(&id, by, None).await.expect("seen");
+    judge(&alerts, reading(NOW_MS + 1, 15)).await;
+    // Another process judges the next one, so that what this one knows is out of date.
+    let other = Alerts::new(parts, settings);
+    judge(&other, reading(NOW_MS + 2, 5)).await;
+    judge(&alerts, reading(NOW_MS + 3, 15)).await;
+    clock.advance_ms(120_000);
+    assert_eq!(worker.turn().await.expect("a turn").silent, 1);
+    let page = alerts.definitions(10, None).await.expect("a page");
+    assert_eq!(page.definitions.len(), 2);
+    for id in [&cold.id, &silent.id] {
+        alerts.definition(id).await.expect("a definition");
+        alerts.delete(id).await.expect("deleted");
+    }
 }
 
 async fn use_api_keys(keys: &ApiKeys) {

@@ -162,6 +162,34 @@ concern! {
 }
 
 concern! {
+    /// Alerts, and how people and programs are told of them.
+    Alerts ["alerts"] {
+        /// Notifications that may wait to be sent at one time; an alert that finds no room is raised and not told
+        outbox_max: Whole<1, 100_000_000> = Some("100000"), flag "alerts-outbox-max" COUNT;
+        /// How long cleared alerts are kept, in days; 0 keeps them for ever
+        retention_days: Whole<0, 36_500> = Some("365"), flag "alerts-retention-days" DAYS;
+        /// How long after a start no device is said to be silent, in seconds: after a break of the server all need a while to be heard
+        silence_grace_secs: Whole<0, 86_400> = Some("60"), flag "alerts-silence-grace-secs" SECONDS;
+        /// What signs webhooks without a secret of their own: whsec_ and 24 to 64 bytes in base64
+        webhook_secret: Option<Secret> = None, flag "alerts-webhook-secret" SECRET;
+        /// Whether webhooks may reach this machine and private networks
+        private_addresses: bool = Some("false"), flag "alerts-private-addresses" BOOLEAN;
+        /// The SMTP relay for e-mail; there is none unless given
+        smtp_host: Option<String> = None, flag "alerts-smtp-host" HOST;
+        /// The relay's port
+        smtp_port: Whole<1, 65_535> = Some("587"), flag "alerts-smtp-port" PORT;
+        /// How the connection to the relay is encrypted
+        smtp_tls: SmtpTlsWord = Some("starttls"), flag "alerts-smtp-tls" MODE;
+        /// Who we are to the relay, where it asks
+        smtp_user: Option<String> = None, flag "alerts-smtp-user" USER;
+        /// The password for the relay
+        smtp_password: Option<Secret> = None, flag "alerts-smtp-password" PASSWORD;
+        /// The sender of e-mail, like Homeport <homeport@example.com>
+        smtp_from: Option<String> = None, flag "alerts-smtp-from" ADDRESS;
+    }
+}
+
+concern! {
     /// App users, who prove themselves with a JWT.
     Users ["users"] {
         /// What signs their tokens; a token that names another algorithm is refused
@@ -242,6 +270,18 @@ words! {
 }
 
 words! {
+    /// How the connection to an SMTP relay is encrypted.
+    SmtpTlsWord {
+        /// It begins in plain text and is encrypted before anything is said; else nothing is sent
+        Starttls = "starttls",
+        /// It is encrypted from the start, as on port 465
+        Implicit = "implicit",
+        /// It is not encrypted
+        None = "none",
+    }
+}
+
+words! {
     /// How a line of the log looks.
     LogFormat {
         /// For people
@@ -286,6 +326,7 @@ all! {
     api_keys: ApiKeys,
     sensors: Sensors,
     push: Push,
+    alerts: Alerts,
     users: Users,
     records: Records,
     telemetry: Telemetry,
@@ -314,6 +355,17 @@ impl Settings {
         {
             return Err(ConfigError::Together(
                 "mqtt.tls_listen, mqtt.tls_cert and mqtt.tls_key must be given together, and mqtt.tls_client_ca only with them",
+            ));
+        }
+        let alerts = &self.alerts;
+        if alerts.smtp_host.is_some() != alerts.smtp_from.is_some() {
+            return Err(ConfigError::Together(
+                "alerts.smtp_host and alerts.smtp_from must be given together",
+            ));
+        }
+        if alerts.smtp_user.is_some() != alerts.smtp_password.is_some() {
+            return Err(ConfigError::Together(
+                "alerts.smtp_user and alerts.smtp_password must be given together",
             ));
         }
         let users = &self.users;

@@ -12,7 +12,7 @@ mod value;
 use std::path::{Path, PathBuf};
 
 pub(crate) use concerns::{
-    DurabilityWord, Dynamodb, JwtAlgorithm, LogFormat, Logs, Mqtt, Settings,
+    DurabilityWord, Dynamodb, JwtAlgorithm, LogFormat, Logs, Mqtt, Settings, SmtpTlsWord,
     Store as StoreSettings, StoreKind,
 };
 pub(crate) use flags::{Everything, Flags, OnDirectory, OnKeys, OnRules, OnStore};

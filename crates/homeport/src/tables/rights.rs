@@ -25,6 +25,9 @@ const FOLLOW: [&str; 3] = [
     "dynamodb:GetShardIterator",
 ];
 
+/// What alerts do with a table when a definition first needs its changes.
+const SWITCH_STREAM_ON: &str = "dynamodb:UpdateTable";
+
 /// What a server does with every table when it starts, to see that all is as it should be.
 pub(super) const LOOK: [&str; 4] = [
     "dynamodb:DescribeContinuousBackups",
@@ -47,10 +50,14 @@ pub(super) const USE_KEY: [&str; 6] = [
 pub(super) fn grants(systems: &[System]) -> Vec<Grant<'_>> {
     let mut grants = Vec::new();
     for table in systems.iter().flat_map(|system| &system.tables) {
+        let mut on_table = actions(table.operations, table.schema.ttl_attribute.is_some());
+        if table.may_be_watched {
+            on_table.push(SWITCH_STREAM_ON);
+        }
         grants.push(Grant {
             table,
             on: Part::Table,
-            actions: actions(table.operations, table.schema.ttl_attribute.is_some()),
+            actions: on_table,
         });
         let indexes: Vec<_> = table
             .schema
@@ -65,7 +72,7 @@ pub(super) fn grants(systems: &[System]) -> Vec<Grant<'_>> {
                 actions: actions(table.index_operations, false),
             });
         }
-        if table.schema.stream.is_some() {
+        if table.schema.stream.is_some() || table.may_be_watched {
             grants.push(Grant {
                 table,
                 on: Part::Streams,

@@ -107,11 +107,13 @@ pub(super) mod sample {
                     schema: things,
                     operations: &[Operation::Get, Operation::Check, Operation::BatchWrite],
                     index_operations: &[Operation::Query, Operation::Scan],
+                    may_be_watched: false,
                 },
                 UsedTable {
                     schema: plain,
                     operations: &[Operation::Delete],
                     index_operations: &[],
+                    may_be_watched: false,
                 },
             ],
         }]

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use homeport_item::schema::{IndexSchema, TableSchema};
-use homeport_systems::schema::System;
+use homeport_systems::schema::{System, UsedTable};
 
 use crate::config::StoreSettings;
 
@@ -15,7 +15,7 @@ pub(super) fn render(systems: &[System], settings: &StoreSettings) -> String {
     let tables = || systems.iter().flat_map(|system| &system.tables);
     for table in tables() {
         text.push('\n');
-        resource(&mut text, &table.schema);
+        resource(&mut text, table);
     }
     text.push_str("\ndata \"aws_iam_policy_document\" \"homeport\" {\n");
     for grant in rights::grants(systems) {
@@ -108,7 +108,8 @@ fn reference(table: &TableSchema) -> String {
     format!("aws_dynamodb_table.{}", shape::snake(&table.name))
 }
 
-fn resource(text: &mut String, table: &TableSchema) {
+fn resource(text: &mut String, used: &UsedTable) {
+    let table = &used.schema;
     let _ = writeln!(
         text,
         "resource \"aws_dynamodb_table\" \"{}\" {{",
@@ -164,7 +165,13 @@ fn resource(text: &mut String, table: &TableSchema) {
         ],
     );
     // A plan that would replace a table must not take the data with it.
-    block(text, "lifecycle", &[("prevent_destroy", "true".to_owned())]);
+    let mut lifecycle = vec![("prevent_destroy", "true".to_owned())];
+    if used.may_be_watched {
+        // Alerts switch the stream on when they need it, and a plan must not switch it off again.
+        let stream = "[stream_enabled, stream_view_type]".to_owned();
+        lifecycle.push(("ignore_changes", stream));
+    }
+    block(text, "lifecycle", &lifecycle);
     text.push_str("}\n");
 }
 

@@ -110,6 +110,7 @@ resource "aws_dynamodb_table" "device_readings" {
 
   lifecycle {
     prevent_destroy = true
+    ignore_changes  = [stream_enabled, stream_view_type]
   }
 }
 
@@ -394,6 +395,197 @@ resource "aws_dynamodb_table" "awsh_recordstore_dev" {
 
   lifecycle {
     prevent_destroy = true
+    ignore_changes  = [stream_enabled, stream_view_type]
+  }
+}
+
+resource "aws_dynamodb_table" "homeport_alert_definitions" {
+  name                        = "homeport-alert-definitions"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "shelf"
+  range_key                   = "definition_id"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "shelf"
+    type = "S"
+  }
+
+  attribute {
+    name = "definition_id"
+    type = "S"
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
+resource "aws_dynamodb_table" "homeport_alert_watches" {
+  name                        = "homeport-alert-watches"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "definition_id"
+  range_key                   = "device"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "definition_id"
+    type = "S"
+  }
+
+  attribute {
+    name = "device"
+    type = "S"
+  }
+
+  attribute {
+    name = "waits"
+    type = "S"
+  }
+
+  attribute {
+    name = "due_at_ms"
+    type = "N"
+  }
+
+  global_secondary_index {
+    name            = "silence"
+    hash_key        = "waits"
+    range_key       = "due_at_ms"
+    projection_type = "ALL"
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
+resource "aws_dynamodb_table" "homeport_alerts" {
+  name                        = "homeport-alerts"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "alert_id"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "alert_id"
+    type = "S"
+  }
+
+  attribute {
+    name = "all"
+    type = "S"
+  }
+
+  attribute {
+    name = "open"
+    type = "S"
+  }
+
+  global_secondary_index {
+    name            = "all"
+    hash_key        = "all"
+    range_key       = "alert_id"
+    projection_type = "ALL"
+  }
+
+  global_secondary_index {
+    name            = "open"
+    hash_key        = "open"
+    range_key       = "alert_id"
+    projection_type = "ALL"
+  }
+
+  ttl {
+    attribute_name = "forget_at"
+    enabled        = true
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
+resource "aws_dynamodb_table" "homeport_alert_outbox" {
+  name                        = "homeport-alert-outbox"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "alert_id"
+  range_key                   = "notification"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "alert_id"
+    type = "S"
+  }
+
+  attribute {
+    name = "notification"
+    type = "S"
+  }
+
+  attribute {
+    name = "work"
+    type = "S"
+  }
+
+  attribute {
+    name = "due_at_ms"
+    type = "N"
+  }
+
+  global_secondary_index {
+    name            = "work"
+    hash_key        = "work"
+    range_key       = "due_at_ms"
+    projection_type = "ALL"
+  }
+
+  ttl {
+    attribute_name = "forget_at"
+    enabled        = true
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
   }
 }
 
@@ -636,9 +828,22 @@ data "aws_iam_policy_document" "homeport" {
     actions = [
       "dynamodb:PutItem",
       "dynamodb:Query",
+      "dynamodb:UpdateTable",
     ]
     resources = [
       aws_dynamodb_table.device_readings.arn,
+    ]
+  }
+
+  statement {
+    sid = "DeviceReadingsStreams"
+    actions = [
+      "dynamodb:DescribeStream",
+      "dynamodb:GetRecords",
+      "dynamodb:GetShardIterator",
+    ]
+    resources = [
+      "${aws_dynamodb_table.device_readings.arn}/stream/*",
     ]
   }
 
@@ -773,6 +978,7 @@ data "aws_iam_policy_document" "homeport" {
       "dynamodb:PutItem",
       "dynamodb:Query",
       "dynamodb:UpdateItem",
+      "dynamodb:UpdateTable",
     ]
     resources = [
       aws_dynamodb_table.awsh_recordstore_dev.arn,
@@ -803,6 +1009,7 @@ data "aws_iam_policy_document" "homeport" {
 
   statement {
     sid = "VanTelemetryStreams"
+    sid = "AwshRecordstoreDevStreams"
     actions = [
       "dynamodb:DescribeStream",
       "dynamodb:GetRecords",
@@ -810,12 +1017,16 @@ data "aws_iam_policy_document" "homeport" {
     ]
     resources = [
       "${aws_dynamodb_table.van_telemetry.arn}/stream/*",
+      "${aws_dynamodb_table.awsh_recordstore_dev.arn}/stream/*",
     ]
   }
 
   statement {
     sid = "HomeportRules"
     actions = [
+    sid = "HomeportAlertDefinitions"
+    actions = [
+      "dynamodb:ConditionCheckItem",
       "dynamodb:DeleteItem",
       "dynamodb:GetItem",
       "dynamodb:PutItem",
@@ -824,6 +1035,7 @@ data "aws_iam_policy_document" "homeport" {
     ]
     resources = [
       aws_dynamodb_table.homeport_rules.arn,
+      aws_dynamodb_table.homeport_alert_definitions.arn,
     ]
   }
 
@@ -836,16 +1048,74 @@ data "aws_iam_policy_document" "homeport" {
     ]
     resources = [
       aws_dynamodb_table.homeport_rule_requests.arn,
+    sid = "HomeportAlertWatches"
+    actions = [
+      "dynamodb:BatchGetItem",
+      "dynamodb:DeleteItem",
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_alert_watches.arn,
     ]
   }
 
   statement {
     sid = "HomeportRuleRequestsIndexes"
+    sid = "HomeportAlertWatchesIndexes"
     actions = [
       "dynamodb:Query",
     ]
     resources = [
       "${aws_dynamodb_table.homeport_rule_requests.arn}/index/work",
+      "${aws_dynamodb_table.homeport_alert_watches.arn}/index/silence",
+    ]
+  }
+
+  statement {
+    sid = "HomeportAlerts"
+    actions = [
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+      "dynamodb:UpdateItem",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_alerts.arn,
+    ]
+  }
+
+  statement {
+    sid = "HomeportAlertsIndexes"
+    actions = [
+      "dynamodb:Query",
+    ]
+    resources = [
+      "${aws_dynamodb_table.homeport_alerts.arn}/index/all",
+      "${aws_dynamodb_table.homeport_alerts.arn}/index/open",
+    ]
+  }
+
+  statement {
+    sid = "HomeportAlertOutbox"
+    actions = [
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+      "dynamodb:UpdateItem",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_alert_outbox.arn,
+    ]
+  }
+
+  statement {
+    sid = "HomeportAlertOutboxIndexes"
+    actions = [
+      "dynamodb:Query",
+    ]
+    resources = [
+      "${aws_dynamodb_table.homeport_alert_outbox.arn}/index/work",
     ]
   }
 
@@ -904,6 +1174,10 @@ data "aws_iam_policy_document" "homeport" {
       aws_dynamodb_table.van_telemetry.arn,
       aws_dynamodb_table.homeport_rules.arn,
       aws_dynamodb_table.homeport_rule_requests.arn,
+      aws_dynamodb_table.homeport_alert_definitions.arn,
+      aws_dynamodb_table.homeport_alert_watches.arn,
+      aws_dynamodb_table.homeport_alerts.arn,
+      aws_dynamodb_table.homeport_alert_outbox.arn,
       aws_dynamodb_table.homeport_reactions.arn,
       aws_dynamodb_table.api_keys.arn,
     ]

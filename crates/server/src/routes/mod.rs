@@ -1,5 +1,6 @@
 //! All routes, in one list.
 
+mod alerts;
 pub(crate) mod api_keys;
 mod chargers;
 mod docs;
@@ -53,7 +54,7 @@ pub(crate) const USER_TOKEN: &str = "user_token";
     ),
     // Its route is wider than the document can say.
     paths(topics::publish_message),
-    components(schemas(ProblemBody, ErrorEnvelope, sensors::data::ReadingBody<'static>, chargers::ingest::EventBody<'static>)),
+    components(schemas(ProblemBody, ErrorEnvelope, sensors::data::ReadingBody<'static>, chargers::ingest::EventBody<'static>, alerts::ThresholdBody, alerts::AbsenceBody, alerts::RateBody)),
     modifiers(&Security)
 )]
 struct Document;
@@ -99,6 +100,7 @@ fn documented() -> OpenApiRouter<AppState> {
         ))
         .routes(routes!(chargers::daily::list_daily))
         .routes(routes!(chargers::daily::rebuild_daily))
+        .merge(alerts::documented())
         .merge(push::documented())
         .merge(records::documented())
         .merge(telemetry::documented())

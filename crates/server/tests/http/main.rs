@@ -1,8 +1,10 @@
 //! The HTTP interface, talked to over a socket.
 
 mod access;
+mod alerts;
 mod chargers;
 mod connections;
+mod delivery;
 mod expo;
 mod jwks;
 mod jwks_rsa;

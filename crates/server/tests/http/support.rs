@@ -10,6 +10,7 @@ use homeport_server::{
     RateLimiter, UserAlgorithm, UserKeys, UserTokenSettings, UserTokens,
 };
 use homeport_store::{Clock, ManualClock, Store};
+use homeport_systems::alerts::{self, Alerts};
 use homeport_systems::api_keys::{ApiKeys, NewApiKey, Pepper};
 use homeport_systems::chargers::Chargers;
 use homeport_systems::messages::{Intake as _, Message, Publish, PublishSlot};
@@ -32,6 +33,7 @@ pub(crate) struct Server {
     address: String,
     pub(crate) engine: Engine,
     pub(crate) api_keys: Arc<ApiKeys>,
+    pub(crate) alerts: Alerts,
     pub(crate) clock: Arc<ManualClock>,
     rules: RuleEngine,
     _directory: tempfile::TempDir,
@@ -97,6 +99,7 @@ impl Server {
         let api_keys = Arc::new(ApiKeys::new(Arc::clone(&store), Arc::clone(&time), pepper));
         let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
         let record_settings = records::Settings::default();
+        let records = Records::new(Arc::clone(&store), Arc::clone(&time), record_settings);
         let push = Push::new(
             Arc::clone(&store),
             Arc::clone(&time),
@@ -124,6 +127,20 @@ impl Server {
         let broker = broker.await.expect("a broker");
         let publish: Arc<dyn Publish> = Arc::new(broker.clone());
         slot.fill(&publish);
+        let parts = alerts::Parts {
+            store: Arc::clone(&store),
+            clock: Arc::clone(&time),
+            feed: Some(Arc::new(engine.clone())),
+            push: push.clone(),
+            records: records.clone(),
+            publish: Some(Arc::new(slot.clone())),
+        };
+        let alert_settings = alerts::Settings {
+            silence_grace_secs: 0,
+            has_email: true,
+            ..alerts::Settings::default()
+        };
+        let alerts = Alerts::new(parts, alert_settings);
         let state = AppState {
             telemetry: Telemetry::new(
                 Arc::clone(&store),
@@ -134,8 +151,9 @@ impl Server {
             rules: rules.clone(),
             publish,
             chargers: Chargers::new(Arc::clone(&store), Arc::clone(&time)),
-            records: Records::new(Arc::clone(&store), Arc::clone(&time), record_settings),
+            records,
             push,
+            alerts: alerts.clone(),
             user_tokens: Arc::new(UserTokens::new(users, Arc::clone(&time))),
             sensors: Sensors::new(store, Arc::clone(&time), Settings::default()),
             api_keys: Arc::clone(&api_keys),
@@ -155,6 +173,7 @@ impl Server {
             address,
             engine,
             api_keys,
+            alerts,
             clock,
             rules,
             _directory: directory,

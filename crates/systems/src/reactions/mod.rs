@@ -123,6 +123,20 @@ impl Reactions {
         }
     }
 
+    /// Has a reaction begin behind the newest change there is now, wherever it stood: it was not
+    /// needed until now, and what is stored from now on is to be seen.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn begin_at_end(&self, reaction: &dyn Reaction) -> Result<(), ReactionError> {
+        let position = self.feed.end(reaction.table()).await?;
+        let now_ms = self.clock.now_ms();
+        self.positions
+            .put(reaction.name(), &position, now_ms)
+            .await?;
+        Ok(())
+    }
+
     /// Handles one page behind `from`, which is looked up unless it is known, and moves it on.
     async fn step(
         &self,

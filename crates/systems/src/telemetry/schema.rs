@@ -2,7 +2,7 @@
 //! written nowhere else. Its name can be set.
 
 use homeport_item::KeyKind;
-use homeport_item::schema::{IndexSchema, KeyAttribute, StreamView, TableSchema};
+use homeport_item::schema::{IndexSchema, KeyAttribute, TableSchema};
 
 /// The table's name unless another one is set.
 pub const TABLE_DEFAULT: &str = "van-telemetry";
@@ -32,8 +32,6 @@ pub fn telemetry(name: &str) -> TableSchema {
         .with_sort(TIMESTAMP, KeyKind::N)
         .with_index(by_type)
         .with_ttl(TTL)
-        // What reacts to telemetry follows it.
-        .with_stream(StreamView::NewImage)
 }
 
 /// All tables of the system.

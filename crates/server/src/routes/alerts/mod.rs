@@ -1,0 +1,28 @@
+//! Alerts: what is watched for, and what was found. For operators only.
+
+mod alerts;
+mod definitions;
+mod terms;
+
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::state::AppState;
+
+pub(super) use terms::{AbsenceBody, RateBody, ThresholdBody};
+
+pub(super) fn documented() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(
+            definitions::list_alert_definitions,
+            definitions::create_alert_definition
+        ))
+        .routes(routes!(
+            definitions::get_alert_definition,
+            definitions::replace_alert_definition,
+            definitions::delete_alert_definition
+        ))
+        .routes(routes!(alerts::list_alerts))
+        .routes(routes!(alerts::get_alert))
+        .routes(routes!(alerts::acknowledge_alert))
+}

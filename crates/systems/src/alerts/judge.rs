@@ -1,0 +1,402 @@
+//! Judging a value: a pure function of a condition, what is known, and what was observed.
+//!
+//! Values of one device are judged in the order of their own times, each once: what is not newer
+//! than the newest that was judged changes nothing. So it does not matter how often a change is
+//! seen, or in which order changes arrive.
+
+use homeport_item::{Item, Number};
+
+use super::condition::{Condition, Direction, Rate, Threshold};
+use super::watch::{Mark, Sample, Streak, Watch};
+use crate::time::EpochMillis;
+
+/// Samples of a window that are kept, about: of values that come faster, some are left out.
+const SAMPLES_PER_WINDOW: i64 = 60;
+/// A rate is judged over this part of its window at least: two values a moment apart tell nothing.
+const WINDOW_PARTS: i64 = 2;
+
+/// An item of a source, as it is judged.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Observation<'a> {
+    pub(super) mark: &'a Mark,
+    /// When the store took it in.
+    pub(super) stored_at: EpochMillis,
+    pub(super) item: &'a Item,
+}
+
+/// What an observation means.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Verdict {
+    /// Nothing that has to be remembered.
+    Nothing,
+    /// Something to remember.
+    Noted,
+    Raise(Finding),
+    Clear(Finding),
+}
+
+/// Why an alert is raised or cleared.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Finding {
+    pub(super) reason: String,
+    pub(super) value: Option<Number>,
+    pub(super) observed_at: EpochMillis,
+}
+
+/// Judges one observation, and has the watch remember it.
+pub(super) fn judge(
+    condition: &Condition,
+    watch: &mut Watch,
+    observation: Observation<'_>,
+) -> Verdict {
+    match condition {
+        Condition::Threshold(threshold) => {
+            let Some(value) =
+                newer_value(watch, observation, |item| threshold.attribute.number(item))
+            else {
+                return Verdict::Nothing;
+            };
+            judge_threshold(threshold, watch, observation.mark.at, value)
+        }
+        Condition::Rate(rate) => {
+            let Some(value) = newer_value(watch, observation, |item| rate.attribute.number(item))
+            else {
+                return Verdict::Nothing;
+            };
+            judge_rate(rate, watch, observation.mark.at, value)
+        }
+        Condition::Absence(absence) => {
+            let seen_at = observation.stored_at;
+            // What is not written down must not end an alert later, when it is seen once more.
+            let step_ms = absence.step_ms().max(1);
+            let is_newer = |last: EpochMillis| seen_at.0 >= last.0.saturating_add(step_ms);
+            if watch.seen_at.is_some_and(|last| !is_newer(last)) {
+                return Verdict::Nothing;
+            }
+            watch.seen_at = Some(seen_at);
+            if watch.open.is_none() {
+                return Verdict::Noted;
+            }
+            Verdict::Clear(Finding {
+                reason: "something of the device has come again".to_owned(),
+                value: None,
+                observed_at: seen_at,
+            })
+        }
+    }
+}
+
+/// The value to judge, if it has one and is newer than all before.
+fn newer_value(
+    watch: &mut Watch,
+    observation: Observation<'_>,
+    number: impl FnOnce(&Item) -> Option<Number>,
+) -> Option<Number> {
+    if watch
+        .judged
+        .as_ref()
+        .is_some_and(|judged| judged >= observation.mark)
+    {
+        return None;
+    }
+    let value = number(observation.item)?;
+    watch.judged = Some(observation.mark.clone());
+    Some(value)
+}
+
+fn judge_threshold(
+    threshold: &Threshold,
+    watch: &mut Watch,
+    at: EpochMillis,
+    value: Number,
+) -> Verdict {
+    let path = &threshold.attribute;
+    if watch.open.is_some() {
+        if !threshold.is_over(&value) {
+            return Verdict::Noted;
+        }
+        watch.streak = None;
+        return Verdict::Clear(Finding {
+            reason: format!("{path} is {value}, back at {} or better", threshold.clear),
+            value: Some(value),
+            observed_at: at,
+        });
+    }
+    if !threshold.is_wrong(&value) {
+        watch.streak = None;
+        return Verdict::Noted;
+    }
+    let mut streak = watch.streak.unwrap_or(Streak {
+        since: at,
+        count: 0,
+    });
+    streak.count = streak.count.saturating_add(1);
+    watch.streak = Some(streak);
+    let is_long = at.0 - streak.since.0 >= i64::from(threshold.min_secs) * 1000;
+    if !is_long || streak.count < threshold.min_count {
+        return Verdict::Noted;
+    }
+    let mut reason = format!(
+        "{path} is {value}, {} {}",
+        threshold.side.as_str(),
+        threshold.raise
+    );
+    if threshold.min_secs > 0 {
+        reason.push_str(&format!(", for {} seconds", threshold.min_secs));
+    }
+    if threshold.min_count > 1 {
+        reason.push_str(&format!(", {} values in a row", threshold.min_count));
+    }
+    Verdict::Raise(Finding {
+        reason,
+        value: Some(value),
+        observed_at: at,
+    })
+}
+
+fn judge_rate(rate: &Rate, watch: &mut Watch, at: EpochMillis, value: Number) -> Verdict {
+    let window_ms = i64::from(rate.window_secs) * 1000;
+    watch
+        .samples
+        .retain(|sample| sample.at.0 >= at.0.saturating_sub(window_ms));
+    let first = watch.samples.first().copied();
+    let last = watch.samples.last();
+    if last.is_none_or(|last| at.0 - last.at.0 >= window_ms / SAMPLES_PER_WINDOW) {
+        watch.samples.push(Sample { at, value });
+    }
+    let Some(first) = first else {
+        return Verdict::Noted;
+    };
+    let span_ms = at.0 - first.at.0;
+    if span_ms < window_ms / WINDOW_PARTS {
+        return Verdict::Noted;
+    }
+    let minutes = span_ms as f64 / 60_000.0;
+    let change = (value.to_f64() - first.value.to_f64()) / minutes;
+    let speed = match rate.direction {
+        Direction::Rise => change,
+        Direction::Fall => -change,
+        Direction::Either => change.abs(),
+    };
+    let finding = |what: String| Finding {
+        reason: format!(
+            "{} changes by {change:.3} a minute, {what}, over {} seconds",
+            rate.attribute,
+            span_ms / 1000
+        ),
+        value: Some(value),
+        observed_at: at,
+    };
+    match &watch.open {
+        None if speed > rate.per_minute.to_f64() => {
+            Verdict::Raise(finding(format!("more than {}", rate.per_minute)))
+        }
+        Some(_) if speed <= rate.clear_per_minute.to_f64() => {
+            Verdict::Clear(finding(format!("at most {}", rate.clear_per_minute)))
+        }
+        _ => Verdict::Noted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::condition::{Absence, Side};
+    use super::super::types::{AlertId, DefinitionId, DeviceName};
+    use super::*;
+
+    fn watch() -> Watch {
+        Watch {
+            definition_id: DefinitionId::new(EpochMillis(0)),
+            device: DeviceName::stored("van".to_owned()),
+            epoch: 1,
+            version: 0,
+            judged: None,
+            seen_at: None,
+            streak: None,
+            samples: Vec::new(),
+            open: None,
+            notified_at: None,
+        }
+    }
+
+    /// Judges values at seconds and says what came of each; a raised alert stays open until it is
+    /// cleared, as the caller of `judge` sees to.
+    fn run(condition: &Condition, values: &[(i64, &str)]) -> Vec<&'static str> {
+        let mut watch = watch();
+        let each = values.iter().map(|(secs, value)| {
+            let at = EpochMillis(secs * 1000);
+            let value: Number = value.parse().expect("a number");
+            let item = Item::new().with("v", value);
+            let mark = Mark {
+                at,
+                tie: String::new(),
+            };
+            let observation = Observation {
+                mark: &mark,
+                stored_at: at,
+                item: &item,
+            };
+            match judge(condition, &mut watch, observation) {
+                Verdict::Nothing => "nothing",
+                Verdict::Noted => "noted",
+                Verdict::Raise(_) => {
+                    watch.open = Some(AlertId::new(at));
+                    "raise"
+                }
+                Verdict::Clear(_) => {
+                    watch.open = None;
+                    "clear"
+                }
+            }
+        });
+        each.collect()
+    }
+
+    fn threshold(side: Side, raise: &str, clear: &str, min_secs: u32, min_count: u32) -> Condition {
+        Condition::Threshold(Threshold {
+            attribute: "v".parse().expect("a path"),
+            side,
+            raise: raise.parse().expect("a number"),
+            clear: clear.parse().expect("a number"),
+            min_secs,
+            min_count,
+        })
+    }
+
+    fn rate(direction: Direction, per_minute: i64, clear: i64, window_secs: u32) -> Condition {
+        Condition::Rate(Rate {
+            attribute: "v".parse().expect("a path"),
+            direction,
+            per_minute: per_minute.into(),
+            clear_per_minute: clear.into(),
+            window_secs,
+        })
+    }
+
+    #[test]
+    fn a_threshold_is_raised_once_and_over_only_at_its_other_value() {
+        let low = threshold(Side::Below, "12.0", "12.4", 0, 1);
+        let values = [
+            (1, "12.0"),
+            (2, "11.9"),
+            (3, "11.8"),
+            (4, "12.3"),
+            (5, "12.4"),
+            (6, "12.1"),
+            (7, "11.99"),
+        ];
+        assert_eq!(
+            run(&low, &values),
+            [
+                "noted", "raise", "noted", "noted", "clear", "noted", "raise"
+            ]
+        );
+        let high = threshold(Side::Above, "80", "70", 0, 1);
+        assert_eq!(
+            run(&high, &[(1, "80"), (2, "81"), (3, "71"), (4, "70")]),
+            ["noted", "raise", "noted", "clear"]
+        );
+    }
+
+    #[test]
+    fn wrong_values_must_last_and_be_enough_where_that_is_asked() {
+        let lasting = threshold(Side::Above, "10", "10", 60, 1);
+        assert_eq!(
+            run(&lasting, &[(0, "11"), (59, "11"), (60, "11")]),
+            ["noted", "noted", "raise"]
+        );
+        assert_eq!(
+            run(&lasting, &[(0, "11"), (59, "9"), (60, "11"), (119, "11")]),
+            ["noted", "noted", "noted", "noted"]
+        );
+        let counted = threshold(Side::Above, "10", "10", 0, 3);
+        assert_eq!(
+            run(
+                &counted,
+                &[
+                    (0, "11"),
+                    (1, "11"),
+                    (2, "9"),
+                    (3, "11"),
+                    (4, "11"),
+                    (5, "11")
+                ]
+            ),
+            ["noted", "noted", "noted", "noted", "noted", "raise"]
+        );
+    }
+
+    #[test]
+    fn what_is_not_newer_changes_nothing() {
+        let low = threshold(Side::Below, "12", "12.4", 0, 1);
+        assert_eq!(
+            run(
+                &low,
+                &[
+                    (10, "13"),
+                    (5, "11"),
+                    (10, "11"),
+                    (11, "11"),
+                    (9, "13"),
+                    (11, "13")
+                ]
+            ),
+            ["noted", "nothing", "nothing", "raise", "nothing", "nothing"]
+        );
+    }
+
+    #[test]
+    fn a_value_that_changes_too_fast_is_told_from_one_that_does_not() {
+        let rise = rate(Direction::Rise, 5, 2, 60);
+        assert_eq!(
+            run(
+                &rise,
+                &[
+                    (0, "20"),
+                    (10, "29"),
+                    (30, "23"),
+                    (60, "26"),
+                    (90, "24"),
+                    (120, "25")
+                ]
+            ),
+            // Ten seconds are too short to tell; 6 a minute, then 6, then 2, then -1 over the window.
+            ["noted", "noted", "raise", "noted", "clear", "noted"]
+        );
+        let fall = rate(Direction::Fall, 5, 5, 60);
+        assert_eq!(run(&fall, &[(0, "20"), (60, "26")]), ["noted", "noted"]);
+        assert_eq!(run(&fall, &[(0, "20"), (60, "14")]), ["noted", "raise"]);
+        let either = rate(Direction::Either, 5, 5, 60);
+        assert_eq!(run(&either, &[(0, "20"), (60, "14")]), ["noted", "raise"]);
+    }
+
+    #[test]
+    fn a_window_holds_few_samples_however_many_values_come() {
+        let condition = rate(Direction::Rise, 5, 5, 60);
+        let mut watch = watch();
+        for tenth in 0..5000 {
+            let mark = Mark {
+                at: EpochMillis(tenth * 100),
+                tie: String::new(),
+            };
+            let item = Item::new().with("v", tenth);
+            let observation = Observation {
+                mark: &mark,
+                stored_at: mark.at,
+                item: &item,
+            };
+            judge(&condition, &mut watch, observation);
+            assert!(watch.samples.len() <= 62, "{}", watch.samples.len());
+        }
+    }
+
+    #[test]
+    fn a_sign_of_life_is_written_down_when_it_matters() {
+        let silent = Condition::Absence(Absence { after_secs: 100 });
+        // A twentieth of the time is not worth a write.
+        assert_eq!(
+            run(&silent, &[(0, "1"), (4, "1"), (5, "1"), (5, "1"), (3, "1")]),
+            ["noted", "nothing", "noted", "nothing", "nothing"]
+        );
+    }
+}

@@ -1,0 +1,109 @@
+//! The definitions as they are, in memory: judging a change must not ask the store for them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use homeport_item::expression::KeyCondition;
+use homeport_store::{Query, Store};
+use tokio::sync::{Mutex, watch};
+
+use super::definition::{Definition, SourceKind};
+use super::types::DefinitionId;
+use super::{AlertsError, schema};
+
+/// All definitions at one moment, also those that are being removed.
+#[derive(Debug, Default)]
+pub(super) struct Snapshot {
+    pub(super) definitions: Vec<Arc<Definition>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Registry {
+    snapshot: watch::Sender<Arc<Snapshot>>,
+    is_loaded: AtomicBool,
+    /// Held while reading, so that no older state replaces a newer one.
+    reading: Mutex<()>,
+}
+
+impl Snapshot {
+    pub(super) fn get(&self, id: &DefinitionId) -> Option<&Arc<Definition>> {
+        self.definitions
+            .iter()
+            .find(|definition| definition.id == *id)
+    }
+
+    /// Those that watch a source.
+    pub(super) fn watching(&self, kind: SourceKind) -> Vec<Arc<Definition>> {
+        let watching = self
+            .definitions
+            .iter()
+            .filter(|definition| definition.terms.source == kind && definition.is_watching());
+        watching.cloned().collect()
+    }
+
+    pub(super) fn needs(&self, kind: SourceKind) -> bool {
+        let mut definitions = self.definitions.iter();
+        definitions.any(|definition| definition.terms.source == kind && definition.is_watching())
+    }
+}
+
+impl Registry {
+    pub(super) fn new() -> Self {
+        Self {
+            is_loaded: AtomicBool::new(false),
+            snapshot: watch::Sender::new(Arc::default()),
+            reading: Mutex::default(),
+        }
+    }
+
+    pub(super) fn now(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.snapshot.borrow())
+    }
+
+    /// The definitions, read now if they never were.
+    pub(super) async fn loaded(&self, store: &dyn Store) -> Result<Arc<Snapshot>, AlertsError> {
+        if self.is_loaded.load(Ordering::Acquire) {
+            return Ok(self.now());
+        }
+        self.refresh(store).await
+    }
+
+    /// Tells when the definitions have changed.
+    pub(super) fn subscribe(&self) -> watch::Receiver<Arc<Snapshot>> {
+        self.snapshot.subscribe()
+    }
+
+    /// Reads all definitions again.
+    pub(super) async fn refresh(&self, store: &dyn Store) -> Result<Arc<Snapshot>, AlertsError> {
+        let _reading = self.reading.lock().await;
+        let condition = KeyCondition::new(schema::SHELF, schema::DEFINITIONS_SHELF);
+        let mut query = Query {
+            consistent: true,
+            ..Query::new(schema::DEFINITIONS, condition)
+        };
+        let mut definitions = Vec::new();
+        loop {
+            let page = store.query(query.clone()).await?;
+            for item in &page.items {
+                match Definition::from_item(item) {
+                    Ok(definition) => definitions.push(Arc::new(definition)),
+                    // What something else wrote must not hold up the rest.
+                    Err(error) => tracing::warn!(%error, "a definition is left out"),
+                }
+            }
+            query.start = page.next;
+            if query.start.is_none() {
+                break;
+            }
+        }
+        self.snapshot.send_if_modified(|snapshot| {
+            let is_changed = snapshot.definitions != definitions;
+            if is_changed {
+                *snapshot = Arc::new(Snapshot { definitions });
+            }
+            is_changed
+        });
+        self.is_loaded.store(true, Ordering::Release);
+        Ok(self.now())
+    }
+}

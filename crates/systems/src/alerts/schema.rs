@@ -1,0 +1,159 @@
+//! The tables of alerts. No design document has them: they are Homeport's own.
+
+use homeport_item::schema::{IndexSchema, KeyAttribute, TableSchema};
+use homeport_item::{Item, KeyKind};
+
+use super::types::{AlertId, DefinitionId, DeviceName};
+
+/// What operators watch for.
+pub const DEFINITIONS: &str = "homeport-alert-definitions";
+/// What is known about each device that a definition watches.
+pub const WATCHES: &str = "homeport-alert-watches";
+/// What was raised, open and cleared.
+pub const ALERTS: &str = "homeport-alerts";
+/// What is sent about alerts, with what became of it, and how much of it is not finished.
+pub const OUTBOX: &str = "homeport-alert-outbox";
+
+/// Of definitions: all are in one partition, in the order in which they were made.
+pub const SHELF: &str = "shelf";
+pub const DEFINITION_ID: &str = "definition_id";
+pub const REVISION: &str = "revision";
+pub const EPOCH: &str = "epoch";
+pub const SETTLED_EPOCH: &str = "settled_epoch";
+pub const SINCE: &str = "since";
+pub const CREATED_AT: &str = "created_at";
+pub const UPDATED_AT: &str = "updated_at";
+/// A definition that is being removed; nobody sees it any more.
+pub const DELETED: &str = "deleted";
+pub const DEFINITION: &str = "definition";
+/// What `shelf` holds.
+pub const DEFINITIONS_SHELF: &str = "definitions";
+
+/// Of watches.
+pub const DEVICE: &str = "device";
+pub const VERSION: &str = "version";
+pub const JUDGED_AT_MS: &str = "judged_at_ms";
+pub const JUDGED_TIE: &str = "judged_tie";
+pub const SEEN_AT_MS: &str = "seen_at_ms";
+pub const STREAK_SINCE_MS: &str = "streak_since_ms";
+pub const STREAK_COUNT: &str = "streak_count";
+pub const SAMPLES: &str = "samples";
+pub const OPEN_ALERT: &str = "open_alert";
+pub const NOTIFIED_AT_MS: &str = "notified_at_ms";
+/// Present while a silence is waited for, so that its index holds nothing else.
+pub const WAITS: &str = "waits";
+pub const DUE_AT_MS: &str = "due_at_ms";
+/// Finds silences in the order in which they become alerts.
+pub const SILENCE_INDEX: &str = "silence";
+/// What `waits` holds.
+pub const SILENCE: &str = "silence";
+
+/// Of alerts.
+pub const ALERT_ID: &str = "alert_id";
+/// The same in every alert, for the index of all.
+pub const ALL: &str = "all";
+/// Present while an alert is open, so that its index holds nothing else.
+pub const OPEN: &str = "open";
+/// Both indexes list alerts by id, which is by time.
+pub const ALL_INDEX: &str = "all";
+pub const OPEN_INDEX: &str = "open";
+/// What `all` and `open` hold.
+pub const ALERTS_SHELF: &str = "alerts";
+pub const DEFINITION_NAME: &str = "definition_name";
+pub const SOURCE: &str = "source";
+pub const REASON: &str = "reason";
+pub const VALUE: &str = "value";
+pub const OBSERVED_AT: &str = "observed_at";
+pub const RAISED_AT: &str = "raised_at";
+pub const CLEARED_AT: &str = "cleared_at";
+pub const CLEAR_REASON: &str = "clear_reason";
+pub const CLEAR_VALUE: &str = "clear_value";
+pub const ACKNOWLEDGED_AT: &str = "acknowledged_at";
+pub const ACKNOWLEDGED_BY: &str = "acknowledged_by";
+pub const ACKNOWLEDGED_NOTE: &str = "acknowledged_note";
+/// When the item may be forgotten; open alerts never are.
+pub const FORGET_AT: &str = "forget_at";
+
+/// Of the outbox: the event and the number of its target.
+pub const NOTIFICATION: &str = "notification";
+pub const TARGET: &str = "target";
+pub const STATE: &str = "state";
+pub const ATTEMPTS: &str = "attempts";
+pub const UNANSWERED: &str = "unanswered";
+pub const STEPS: &str = "steps";
+pub const STEP_AT: &str = "at";
+pub const STEP: &str = "step";
+/// Absent once there is nothing more to do, so that the index holds open notifications only.
+pub const WORK: &str = "work";
+pub const WORK_INDEX: &str = "work";
+/// What `work` holds.
+pub const WORK_PARTITION: &str = "due";
+/// Both keys of the item that counts what is open, and its attribute.
+pub const COUNTER: &str = "counter";
+pub const COUNT: &str = "count";
+
+fn by(name: &str, partition: &str, sort: &str, kind: KeyKind) -> IndexSchema {
+    IndexSchema::global(
+        name,
+        KeyAttribute::new(partition, KeyKind::S),
+        Some(KeyAttribute::new(sort, kind)),
+    )
+}
+
+#[must_use]
+pub fn definitions() -> TableSchema {
+    TableSchema::new(DEFINITIONS, SHELF, KeyKind::S).with_sort(DEFINITION_ID, KeyKind::S)
+}
+
+#[must_use]
+pub fn watches() -> TableSchema {
+    TableSchema::new(WATCHES, DEFINITION_ID, KeyKind::S)
+        .with_sort(DEVICE, KeyKind::S)
+        .with_index(by(SILENCE_INDEX, WAITS, DUE_AT_MS, KeyKind::N))
+}
+
+#[must_use]
+pub fn alerts() -> TableSchema {
+    TableSchema::new(ALERTS, ALERT_ID, KeyKind::S)
+        .with_index(by(ALL_INDEX, ALL, ALERT_ID, KeyKind::S))
+        .with_index(by(OPEN_INDEX, OPEN, ALERT_ID, KeyKind::S))
+        .with_ttl(FORGET_AT)
+}
+
+#[must_use]
+pub fn outbox() -> TableSchema {
+    TableSchema::new(OUTBOX, ALERT_ID, KeyKind::S)
+        .with_sort(NOTIFICATION, KeyKind::S)
+        .with_index(by(WORK_INDEX, WORK, DUE_AT_MS, KeyKind::N))
+        .with_ttl(FORGET_AT)
+}
+
+/// All tables of the system.
+#[must_use]
+pub fn tables() -> Vec<TableSchema> {
+    vec![definitions(), watches(), alerts(), outbox()]
+}
+
+pub(super) fn definition_key(id: &DefinitionId) -> Item {
+    Item::new()
+        .with(SHELF, DEFINITIONS_SHELF)
+        .with(DEFINITION_ID, id)
+}
+
+pub(super) fn watch_key(id: &DefinitionId, device: &DeviceName) -> Item {
+    Item::new().with(DEFINITION_ID, id).with(DEVICE, device)
+}
+
+pub(super) fn alert_key(id: &AlertId) -> Item {
+    Item::new().with(ALERT_ID, id)
+}
+
+pub(super) fn notification_key(alert: &AlertId, notification: &str) -> Item {
+    alert_key(alert).with(NOTIFICATION, notification)
+}
+
+pub(super) fn counter_key() -> Item {
+    Item::new()
+        .with(ALERT_ID, COUNTER)
+        .with(NOTIFICATION, COUNTER)
+}

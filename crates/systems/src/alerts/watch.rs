@@ -1,0 +1,190 @@
+//! What is known about one device that a definition watches, and how it is stored.
+
+use homeport_item::expression::{Condition as Expression, Path};
+use homeport_item::{Item, Number, Value};
+use homeport_store::{Delete, Put};
+
+use super::condition::Condition;
+use super::definition::Definition;
+use super::types::{AlertId, DefinitionId, DeviceName};
+use super::{AlertsError, schema};
+use crate::time::EpochMillis;
+
+/// Where a value stands among those of its device: by its own time, and among those of one
+/// millisecond by its key.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Mark {
+    pub(super) at: EpochMillis,
+    pub(super) tie: String,
+}
+
+/// Wrong values in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Streak {
+    pub(super) since: EpochMillis,
+    pub(super) count: u32,
+}
+
+/// An earlier value, to see how fast it changes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Sample {
+    pub(super) at: EpochMillis,
+    pub(super) value: Number,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Watch {
+    pub(super) definition_id: DefinitionId,
+    pub(super) device: DeviceName,
+    /// Of the definition when this began.
+    pub(super) epoch: i64,
+    /// Counts the writes, so that nobody undoes another's; 0 when it is not stored yet.
+    pub(super) version: i64,
+    /// The newest value that was judged. What is not newer changes nothing.
+    pub(super) judged: Option<Mark>,
+    /// The last sign of life.
+    pub(super) seen_at: Option<EpochMillis>,
+    pub(super) streak: Option<Streak>,
+    pub(super) samples: Vec<Sample>,
+    pub(super) open: Option<AlertId>,
+    /// For when the last notification of a raised alert was meant.
+    pub(super) notified_at: Option<EpochMillis>,
+}
+
+impl Watch {
+    pub(super) fn new(definition: &Definition, device: DeviceName) -> Self {
+        Self {
+            definition_id: definition.id.clone(),
+            device,
+            epoch: definition.epoch,
+            version: 0,
+            judged: None,
+            seen_at: None,
+            streak: None,
+            samples: Vec::new(),
+            open: None,
+            notified_at: None,
+        }
+    }
+
+    pub(super) fn key(&self) -> Item {
+        schema::watch_key(&self.definition_id, &self.device)
+    }
+
+    /// When a silence becomes an alert, if one is waited for.
+    fn due_at(&self, condition: &Condition) -> Option<EpochMillis> {
+        let (Condition::Absence(absence), Some(seen_at), None) =
+            (condition, self.seen_at, &self.open)
+        else {
+            return None;
+        };
+        Some(EpochMillis(seen_at.0.saturating_add(absence.deadline_ms())))
+    }
+
+    /// What stores it, unless someone else has moved it on. The watch has its new version then.
+    pub(super) fn save(&mut self, condition: &Condition) -> Put {
+        let unchanged = self.unchanged();
+        self.version += 1;
+        Put::new(schema::WATCHES, self.to_item(condition)).when(unchanged)
+    }
+
+    /// What removes it, unless someone else has moved it on.
+    pub(super) fn remove(&self) -> Delete {
+        Delete::new(schema::WATCHES, self.key()).when(self.unchanged())
+    }
+
+    fn unchanged(&self) -> Expression {
+        match self.version {
+            0 => Expression::not_exists(schema::DEFINITION_ID),
+            version => Path::from(schema::VERSION).equals(version),
+        }
+    }
+
+    fn to_item(&self, condition: &Condition) -> Item {
+        let mut item = self
+            .key()
+            .with(schema::EPOCH, self.epoch)
+            .with(schema::VERSION, self.version);
+        if let Some(mark) = &self.judged {
+            item.insert(schema::JUDGED_AT_MS, mark.at.0);
+            item.insert(schema::JUDGED_TIE, mark.tie.as_str());
+        }
+        if let Some(seen_at) = self.seen_at {
+            item.insert(schema::SEEN_AT_MS, seen_at.0);
+        }
+        if let Some(streak) = self.streak {
+            item.insert(schema::STREAK_SINCE_MS, streak.since.0);
+            item.insert(schema::STREAK_COUNT, streak.count);
+        }
+        if !self.samples.is_empty() {
+            let samples = self
+                .samples
+                .iter()
+                .map(|sample| Value::L(vec![Value::from(sample.at.0), Value::from(sample.value)]));
+            item.insert(schema::SAMPLES, Value::L(samples.collect()));
+        }
+        if let Some(open) = &self.open {
+            item.insert(schema::OPEN_ALERT, open);
+        }
+        if let Some(notified_at) = self.notified_at {
+            item.insert(schema::NOTIFIED_AT_MS, notified_at.0);
+        }
+        if let Some(due_at) = self.due_at(condition) {
+            item.insert(schema::WAITS, schema::SILENCE);
+            item.insert(schema::DUE_AT_MS, due_at.0);
+        }
+        item
+    }
+
+    pub(super) fn from_item(item: &Item) -> Result<Self, AlertsError> {
+        Self::parse(item)
+            .ok_or_else(|| AlertsError::Malformed("a watch is not as it was written".to_owned()))
+    }
+
+    fn parse(item: &Item) -> Option<Self> {
+        let text = |name: &str| item.get(name).and_then(Value::as_str);
+        let whole = |name: &str| item.get(name)?.as_number()?.to_i64();
+        let millis = |name: &str| whole(name).map(EpochMillis);
+        let judged = match millis(schema::JUDGED_AT_MS) {
+            Some(at) => Some(Mark {
+                at,
+                tie: text(schema::JUDGED_TIE)?.to_owned(),
+            }),
+            None => None,
+        };
+        let streak = match millis(schema::STREAK_SINCE_MS) {
+            Some(since) => Some(Streak {
+                since,
+                count: u32::try_from(whole(schema::STREAK_COUNT)?).ok()?,
+            }),
+            None => None,
+        };
+        let sample = |value: &Value| match value.as_list()? {
+            [at, value] => Some(Sample {
+                at: EpochMillis(at.as_number()?.to_i64()?),
+                value: *value.as_number()?,
+            }),
+            _ => None,
+        };
+        let samples = item.get(schema::SAMPLES).and_then(Value::as_list);
+        Some(Self {
+            definition_id: text(schema::DEFINITION_ID)?.parse().ok()?,
+            device: DeviceName::stored(text(schema::DEVICE)?.to_owned()),
+            epoch: whole(schema::EPOCH)?,
+            version: whole(schema::VERSION)?,
+            judged,
+            seen_at: millis(schema::SEEN_AT_MS),
+            streak,
+            samples: samples
+                .unwrap_or_default()
+                .iter()
+                .map(sample)
+                .collect::<Option<_>>()?,
+            open: match text(schema::OPEN_ALERT) {
+                Some(id) => Some(id.parse().ok()?),
+                None => None,
+            },
+            notified_at: millis(schema::NOTIFIED_AT_MS),
+        })
+    }
+}

@@ -1,0 +1,225 @@
+//! The outbox: what was raised is told once, through refusals, silence and restarts, and its fate
+//! can be read back.
+
+use std::time::Duration;
+
+use homeport_systems::alerts::{
+    DefinitionTerms, DeliveryError, NotificationState, Settings, StateFilter, Target,
+};
+use homeport_systems::push::UserId;
+
+use crate::world::{VAN, World, low_battery, settings};
+
+fn busy() -> Option<DeliveryError> {
+    Some(DeliveryError::Busy {
+        retry_after: None,
+        reason: "503".to_owned(),
+    })
+}
+
+async fn trace(world: &World) -> Vec<String> {
+    let id = world.list(StateFilter::All).await[0].id.clone();
+    let notifications = world.alerts.notifications(&id).await.expect("a trace");
+    let raised = notifications
+        .iter()
+        .find(|one| one.event.as_str() == "raised")
+        .expect("one");
+    raised.steps.iter().map(|step| step.what.clone()).collect()
+}
+
+#[tokio::test]
+async fn what_is_in_the_outbox_survives_a_restart() {
+    let world = World::new().await;
+    world.create(low_battery()).await;
+    world.judged_volts(VAN, 1, "11").await;
+    let world = world.reopen().await;
+    assert_eq!(world.turn().await.sent, 1);
+    assert_eq!(world.turn().await.sent, 0);
+    assert_eq!(world.outside.told(), ["alert.raised"]);
+    let world = world.reopen().await;
+    assert_eq!(world.turn().await.sent, 0);
+    assert_eq!(
+        trace(&world).await,
+        [
+            "webhook https://example.com/hook",
+            "sending, attempt 1",
+            "sent"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn every_kind_of_target_is_told_what_happened() {
+    let world = World::new().await;
+    let to = "anna@example.com".parse().expect("an address");
+    let terms = DefinitionTerms {
+        targets: vec![
+            crate::world::webhook(),
+            Target::Email { to },
+            Target::Mqtt { topic: None },
+            Target::Push {
+                user_id: "anna".to_owned(),
+            },
+        ],
+        ..low_battery()
+    };
+    world.create(terms).await;
+    world.judged_volts(VAN, 1, "11.5").await;
+    assert_eq!(world.turn().await.sent, 4);
+    let alert = world.list(StateFilter::Open).await.remove(0);
+    let call = world.outside.calls.lock().expect("no panic")[0].clone();
+    assert_eq!(call.id, format!("{}-raised-0", alert.id));
+    let body: serde_json::Value = serde_json::from_str(&call.body).expect("JSON");
+    assert_eq!(
+        body,
+        serde_json::json!({
+            "type": "alert.raised", "timestamp": "2027-01-15T08:00:00.000Z",
+            "data": {
+                "alert_id": alert.id.as_str(), "definition_id": alert.definition_id.as_str(),
+                "definition_name": "Battery", "source": "telemetry", "device": "van-1",
+                "reason": "volts is 11.5, below 12", "value": "11.5",
+                "observed_at": "2027-01-15T08:00:01.000Z", "raised_at": "2027-01-15T08:00:00.000Z",
+            },
+        })
+    );
+    {
+        let emails = world.outside.emails.lock().expect("no panic");
+        assert_eq!(emails[0].subject, "Alert: Battery (van-1)");
+        assert!(emails[0].text.starts_with("volts is 11.5, below 12\n"));
+        let messages = world.topics.0.lock().expect("no panic");
+        assert_eq!(messages[0].topic, "alerts/van-1");
+        assert_eq!(messages[0].payload, call.body.as_bytes());
+    }
+    let user: UserId = "anna".parse().expect("a user");
+    let sent = world
+        .push()
+        .notifications(&user, 10, None)
+        .await
+        .expect("a page");
+    assert_eq!(sent.notifications.len(), 1);
+    assert_eq!(
+        sent.notifications[0].message.members()["data"]["alert_id"],
+        alert.id.as_str()
+    );
+    world.judged_volts(VAN, 2, "13").await;
+    assert_eq!(world.turn().await.sent, 4);
+    assert_eq!(world.outside.told(), ["alert.raised", "alert.cleared"]);
+    assert_eq!(world.alerts_waiting().await, 0);
+}
+
+#[tokio::test]
+async fn what_is_not_taken_is_tried_again_with_growing_pauses() {
+    let world = World::new().await;
+    world.create(low_battery()).await;
+    let asked = DeliveryError::Busy {
+        retry_after: Some(Duration::from_secs(30)),
+        reason: "429".to_owned(),
+    };
+    world.outside.answer([busy(), busy(), Some(asked)]);
+    world.judged_volts(VAN, 1, "11").await;
+    for pause_secs in [2, 4, 30] {
+        assert_eq!(world.turn().await.sent, 1);
+        world.advance_secs(pause_secs - 1);
+        assert_eq!(world.turn().await.sent, 0, "{pause_secs}");
+        world.advance_secs(1);
+    }
+    assert_eq!(world.turn().await.sent, 1);
+    let trace = trace(&world).await;
+    assert_eq!(trace[2], "not taken: 503; next attempt in 2000 ms");
+    assert_eq!(trace.last().map(String::as_str), Some("sent"));
+    let calls = world.outside.calls.lock().expect("no panic");
+    assert!(calls.iter().all(|call| call.id == calls[0].id));
+}
+
+#[tokio::test]
+async fn what_is_never_taken_is_given_up_and_its_end_is_not_told() {
+    let world = World::new().await;
+    world.create(low_battery()).await;
+    world.outside.answer((0..12).map(|_| busy()));
+    world.judged_volts(VAN, 1, "11").await;
+    for _ in 0..14 {
+        world.turn().await;
+        world.advance_secs(1800);
+    }
+    assert_eq!(world.outside.told().len(), 12);
+    let last = trace(&world).await.pop().expect("a step");
+    assert_eq!(last, "failed: not taken: 503; given up after 12 attempts");
+    world.judged_volts(VAN, 2, "13").await;
+    world.turn().await;
+    assert_eq!(world.outside.told().len(), 12);
+    assert_eq!(world.alerts_waiting().await, 0);
+}
+
+#[tokio::test]
+async fn what_is_refused_is_not_tried_again() {
+    let world = World::new().await;
+    world.create(low_battery()).await;
+    world
+        .outside
+        .answer([Some(DeliveryError::Refused("410".to_owned()))]);
+    world.judged_volts(VAN, 1, "11").await;
+    world.turn().await;
+    world.advance_secs(3600);
+    assert_eq!(world.turn().await.sent, 0);
+    assert_eq!(trace(&world).await[2], "failed: refused: 410");
+}
+
+#[tokio::test]
+async fn a_process_that_ends_while_sending_sends_again_when_its_claim_runs_out() {
+    let world = World::new().await;
+    world.create(low_battery()).await;
+    world.outside.answer([None]);
+    world.judged_volts(VAN, 1, "11").await;
+    let mut worker = world.worker();
+    let turn = tokio::spawn(async move { worker.turn().await });
+    let outside = std::sync::Arc::clone(&world.outside);
+    let wait = async {
+        while outside.told().is_empty() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    let wait = tokio::time::timeout(Duration::from_secs(30), wait);
+    wait.await.expect("in time");
+    turn.abort();
+    let _ = turn.await;
+    let world = world.reopen().await;
+    world.advance_secs(60);
+    assert_eq!(world.turn().await.sent, 0);
+    world.advance_secs(60);
+    world.turn().await;
+    world.advance_secs(2);
+    assert_eq!(world.turn().await.sent, 1);
+    assert_eq!(world.outside.told(), ["alert.raised", "alert.raised"]);
+    let trace = trace(&world).await;
+    assert!(trace[2].contains("it may have arrived"), "{trace:?}");
+    assert_eq!(trace.last().map(String::as_str), Some("sent"));
+}
+
+#[tokio::test]
+async fn a_full_outbox_does_not_keep_an_alert_from_being_raised() {
+    let world = World::with(Settings {
+        outbox_max: 1,
+        ..settings()
+    })
+    .await;
+    world.create(low_battery()).await;
+    world.volts("van-1", 1, "11").await;
+    world.volts("van-2", 1, "11").await;
+    world.judge_telemetry().await;
+    assert_eq!(world.counts().await, (2, 0));
+    let mut fates = Vec::new();
+    for alert in world.list(StateFilter::Open).await {
+        fates.extend(world.fates(&alert.id).await.into_iter().map(|fate| fate.1));
+    }
+    fates.sort_unstable_by_key(|state| state.as_str());
+    assert_eq!(
+        fates,
+        [NotificationState::Failed, NotificationState::Queued]
+    );
+    world.turn().await;
+    assert_eq!(world.outside.told().len(), 1);
+    // There is room again.
+    world.judged_volts("van-3", 1, "11").await;
+    world.turn().await;
+    assert_eq!(world.outside.told().len(), 2);
+}

@@ -1,0 +1,192 @@
+//! Readings of sensors and records, beside telemetry; and tables that nobody watches.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use homeport_systems::alerts::{DefinitionTerms, Devices, SourceKind, StateFilter};
+use homeport_systems::records::{
+    self, NewDevice, NewGroup, NewJournal, NewRecord, RecordValue, Records,
+};
+use homeport_systems::sensors::{self, IngestOutcome, Reading, Sensors};
+use homeport_systems::time::EpochMillis;
+
+use crate::support::NOW_MS;
+use crate::world::{World, low_battery};
+
+const SENSOR: &str = "AA:BB:CC:DD:EE:01";
+
+fn sensors_of(world: &World) -> Sensors {
+    let (store, clock) = (&world.fixture.store, &world.fixture.clock);
+    Sensors::new(
+        Arc::clone(store),
+        Arc::clone(clock) as _,
+        sensors::Settings::default(),
+    )
+}
+
+fn reading(batch_id: &str, at_ms: i64, volts: &str) -> Reading {
+    Reading {
+        batch_id: batch_id.parse().expect("a batch id"),
+        hardware_id: SENSOR.parse().expect("a MAC address"),
+        boot_id: "7c9e6679-7425-40de-944b-e07fc1f90ae7"
+            .parse()
+            .expect("a UUID"),
+        firmware_version: "1.0.16".parse().expect("a version"),
+        timestamp: EpochMillis(at_ms),
+        sensors: BTreeMap::from([(
+            "volts".parse().expect("a name"),
+            volts.parse().expect("a number"),
+        )]),
+        sensor_status: BTreeMap::new(),
+        friendly_name: None,
+    }
+}
+
+fn of_sensors() -> DefinitionTerms {
+    let mut terms = DefinitionTerms {
+        source: SourceKind::Sensors,
+        ..low_battery()
+    };
+    if let homeport_systems::alerts::Condition::Threshold(threshold) = &mut terms.condition {
+        threshold.attribute = "sensors.volts".parse().expect("a path");
+    }
+    terms
+}
+
+#[tokio::test]
+async fn readings_of_sensors_are_judged() {
+    let world = World::new().await;
+    let sensors = sensors_of(&world);
+    world.create(of_sensors()).await;
+    // Two windows may end in one millisecond: each is judged, in the order of their keys.
+    let readings = vec![
+        reading("b", NOW_MS, "11"),
+        reading("a", NOW_MS, "13"),
+        reading("late", NOW_MS - 1, "14"),
+    ];
+    let outcomes = sensors.ingest(readings).await.expect("stored");
+    assert!(
+        outcomes.iter().all(|one| *one == IngestOutcome::Stored),
+        "{outcomes:?}"
+    );
+    world.judge(SourceKind::Sensors).await;
+    let open = world.list(StateFilter::Open).await;
+    assert_eq!(open.len(), 1);
+    assert_eq!(open[0].device.as_str(), SENSOR);
+    assert_eq!(open[0].reason, "sensors.volts is 11, below 12");
+}
+
+#[tokio::test]
+async fn records_are_judged_under_the_ids_that_people_know() {
+    let world = World::new().await;
+    let (store, clock) = (&world.fixture.store, &world.fixture.clock);
+    let records = Records::new(
+        Arc::clone(store),
+        Arc::clone(clock) as _,
+        records::Settings::default(),
+    );
+    let group = NewGroup {
+        name: "home".parse().expect("a name"),
+        retention: None,
+    };
+    let group = records.add_group(group).await.expect("a group").id;
+    let device = NewDevice {
+        name: "roof".parse().expect("a name"),
+        model: None,
+        acl_policy: None,
+    };
+    let device = records
+        .add_device(group, device)
+        .await
+        .expect("a device")
+        .id;
+    let journal = NewJournal {
+        name: "volts".parse().expect("a name"),
+        data_type: "number".parse().expect("a type"),
+    };
+    let journal = records.add_journal(group, device, journal).await;
+    let journal = journal.expect("a journal").id;
+    let ids = records.ids().await.expect("ids");
+    let mut terms = DefinitionTerms {
+        source: SourceKind::Records,
+        devices: Devices::Prefix(format!("{}/", ids.group(group)).parse().expect("a prefix")),
+        ..low_battery()
+    };
+    if let homeport_systems::alerts::Condition::Threshold(threshold) = &mut terms.condition {
+        threshold.attribute = "value".parse().expect("a path");
+    }
+    world.create(terms).await;
+    for (at_ms, volts) in [(NOW_MS, "11"), (NOW_MS - 1, "13")] {
+        let record = NewRecord {
+            value: RecordValue::Number(volts.parse().expect("a number")),
+            unit: "V".parse().expect("a unit"),
+            kind: "voltage".parse().expect("a type"),
+            timestamp: Some(at_ms.try_into().expect("a time")),
+        };
+        let added = records.add_record(group, device, journal, record).await;
+        added.expect("added");
+    }
+    world.judge(SourceKind::Records).await;
+    let open = world.list(StateFilter::Open).await;
+    assert_eq!(open.len(), 1);
+    let name = [ids.group(group), ids.device(device), ids.journal(journal)].join("/");
+    assert_eq!(open[0].device.as_str(), name);
+}
+
+/// How many changes a table has kept behind where its log ended before a reading was stored; none
+/// where it keeps no log.
+async fn changes_of_a_reading(world: &World, batch_id: &str) -> usize {
+    let feed = world.fixture.feed();
+    let table = sensors::schema::DEVICE_READINGS;
+    let end = feed.end(table).await;
+    let stored = sensors_of(world)
+        .ingest(vec![reading(batch_id, NOW_MS, "13")])
+        .await;
+    stored.expect("stored");
+    match end {
+        Ok(end) => {
+            let page = feed.changes(table, &end, 10, Duration::ZERO).await;
+            page.map_or(0, |page| page.changes.len())
+        }
+        Err(_) => 0,
+    }
+}
+
+#[tokio::test]
+async fn a_table_keeps_changes_only_once_a_definition_watches_it() {
+    let world = World::new().await;
+    world.create(low_battery()).await;
+    assert_eq!(changes_of_a_reading(&world, "a").await, 0);
+    let off = DefinitionTerms {
+        is_enabled: false,
+        ..of_sensors()
+    };
+    let definition = world.create(off).await;
+    assert_eq!(changes_of_a_reading(&world, "b").await, 0);
+    let on = world.alerts.replace(&definition.id, of_sensors()).await;
+    on.expect("on");
+    assert_eq!(changes_of_a_reading(&world, "c").await, 1);
+}
+
+#[tokio::test]
+async fn what_was_missed_is_made_up_for_from_the_table() {
+    let world = World::new().await;
+    world.create(of_sensors()).await;
+    let sensors = sensors_of(&world);
+    let stored = sensors.ingest(vec![reading("a", NOW_MS, "13")]).await;
+    stored.expect("stored");
+    world.judge(SourceKind::Sensors).await;
+    let stored = sensors
+        .ingest(vec![reading("b", NOW_MS + 1000, "11")])
+        .await;
+    stored.expect("stored");
+    // The position is lost, as when more has happened than the log keeps.
+    let position = homeport_item::Item::new()
+        .with("reaction", "alerts-sensors")
+        .with("position", "of another store");
+    let put = homeport_store::Put::new("homeport-reactions", position);
+    world.fixture.store.put(put).await.expect("put");
+    world.judge(SourceKind::Sensors).await;
+    assert_eq!(world.counts().await, (1, 0));
+}
