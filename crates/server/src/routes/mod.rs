@@ -4,6 +4,7 @@ pub(crate) mod api_keys;
 mod chargers;
 mod docs;
 mod health;
+mod json;
 mod push;
 mod records;
 mod sensors;
