@@ -21,8 +21,8 @@ use homeport_systems::telemetry::{self, Telemetry};
 use crate::alerts;
 use crate::backend::Backend;
 use crate::config::{JwtAlgorithm, Settings};
-use crate::{mqtt, rules};
 use crate::secrets::{self, Secret};
+use crate::{mqtt, rules};
 
 const SECS_PER_DAY: i64 = 24 * 60 * 60;
 

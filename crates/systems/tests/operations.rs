@@ -518,6 +518,8 @@ async fn use_telemetry_and_rules(store: &Arc<dyn Store>, clock: &Arc<ManualClock
     };
     let replay = engine.replay(&rule, &document, telemetry, range);
     replay.expect("a rule").page().await.expect("a page");
+}
+
 /// Takes everything.
 struct Obliging;
 

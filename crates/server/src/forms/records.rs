@@ -118,8 +118,8 @@ pub(crate) fn policy() -> RefOr<Schema> {
     ObjectBuilder::new()
         .schema_type(nullable(Type::Object))
         .description(Some(
-            "Who may do what with it: a JSON object that is kept as it is, of at most 16 KiB and 16 levels, \
-             with numbers of at most 38 digits",
+            "Who may do what with it: a JSON object that is kept as it is, of at most 16 KiB, its members nested at \
+             most 15 levels deep, with numbers of at most 38 digits",
         ))
         .into()
 }

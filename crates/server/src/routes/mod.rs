@@ -5,6 +5,7 @@ pub(crate) mod api_keys;
 mod chargers;
 mod docs;
 mod health;
+mod json;
 mod push;
 mod records;
 pub(crate) mod rules;

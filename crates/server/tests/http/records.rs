@@ -1,8 +1,8 @@
 //! `/v1/groups` and `/v1/ids` over HTTP.
 
-use crate::support::{Answer, NOW_MS, Server};
+use crate::support::{ADMIN, Answer, NOW_MS, Server};
 use homeport_item::Item;
-use homeport_store::{Get, Store};
+use homeport_store::{Get, Scan, Store};
 use serde_json::{Value, json};
 
 /// A group with a device that has a journal, by their addresses.
@@ -134,6 +134,31 @@ async fn groups_are_added_listed_altered_and_removed() {
     ] {
         let answer = server.as_admin(method, &path, body).await;
         assert_eq!(failure(&answer), (404, "ERROR_NOTFOUND"), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn a_policy_is_kept_with_every_digit() {
+    let server = Server::start().await;
+    let places = places(&server).await;
+    let policy =
+        r#"{"Limit":12345678901234567890123456789012345678,"Rate":[0.12345678901234567890123]}"#;
+    let body = format!(r#"{{"acl_policy": {policy}}}"#);
+    let token = format!("Bearer {ADMIN}");
+    let headers = [("authorization", token.as_str())];
+    let altered = server
+        .send("PATCH", &places.device, &headers, Some(body))
+        .await;
+    assert_eq!(altered.status, 200, "{altered:?}");
+    let stored = server.engine.scan(Scan::new("awsh-recordstore-dev")).await;
+    let stored = stored.expect("a scan").items;
+    let kept = stored.iter().find_map(|item| item.get("acl_policy"));
+    let kept = serde_json::to_string(kept.expect("a policy")).expect("JSON");
+    for digits in [
+        "12345678901234567890123456789012345678",
+        "0.12345678901234567890123",
+    ] {
+        assert!(kept.contains(digits), "{kept}");
     }
 }
 

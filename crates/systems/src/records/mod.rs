@@ -44,8 +44,8 @@ pub use ranges::{Order, RecordRange};
 pub use record::{Record, RecordPage};
 pub use removal::{Removal, Swept};
 pub use types::{
-    Change, DataType, DeviceId, GroupId, JournalId, Model, Name, PolicyDocument, RecordTime,
-    RecordType, RecordValue, Retention, Unit,
+    Change, DataType, DeviceId, GroupId, JournalId, Model, Name, POLICY_DEPTH_MAX, PolicyDocument,
+    RecordTime, RecordType, RecordValue, Retention, Unit,
 };
 
 /// Items that one page may have.

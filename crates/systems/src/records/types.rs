@@ -13,10 +13,10 @@ use crate::time::EpochMillis;
 const TEXT_CHARS_MAX: usize = 128;
 /// Longest text that a record can have as its value, in characters.
 const VALUE_CHARS_MAX: usize = 4096;
-/// Largest policy document, as JSON.
-const POLICY_LEN_MAX: usize = 16 * 1024;
-/// How deep a policy document may nest.
-const POLICY_DEPTH_MAX: usize = 16;
+/// Largest policy.
+const POLICY_BYTES_MAX: usize = 16 * 1024;
+/// How deep the members of a policy may be nested.
+pub const POLICY_DEPTH_MAX: usize = 15;
 /// The largest time that 13 digits hold.
 const LAST_MS: i64 = 9_999_999_999_999;
 /// Bounds of a group's retention.
@@ -249,31 +249,31 @@ impl TryFrom<i64> for Retention {
 pub struct PolicyDocument(Map);
 
 impl PolicyDocument {
+    /// # Errors
+    /// When it is too large or nested too deep.
+    pub fn new(members: Map) -> Result<Self, InvalidField> {
+        let sizes = members
+            .iter()
+            .map(|(name, value)| name.len() + value.size());
+        let is_deep = members
+            .values()
+            .any(|value| value.depth() > POLICY_DEPTH_MAX);
+        if is_deep || sizes.sum::<usize>() > POLICY_BYTES_MAX {
+            return Err(InvalidField {
+                field: schema::ACL_POLICY,
+                expected: "an object of at most 16 KiB whose members are nested at most 15 levels deep",
+            });
+        }
+        Ok(Self(members))
+    }
+
     #[must_use]
-    pub fn to_json(&self) -> serde_json::Value {
-        map_to_json(&self.0)
+    pub fn members(&self) -> &Map {
+        &self.0
     }
 
     pub(super) fn from_stored(value: &Value) -> Option<Self> {
         value.as_map().cloned().map(Self)
-    }
-}
-
-impl TryFrom<serde_json::Value> for PolicyDocument {
-    type Error = InvalidField;
-
-    fn try_from(json: serde_json::Value) -> Result<Self, InvalidField> {
-        let wrong = InvalidField {
-            field: schema::ACL_POLICY,
-            expected: "a JSON object of at most 16 KiB and 16 levels, with numbers of at most 38 digits",
-        };
-        if json.to_string().len() > POLICY_LEN_MAX {
-            return Err(wrong);
-        }
-        match from_json(json, POLICY_DEPTH_MAX) {
-            Some(Value::M(map)) => Ok(Self(map)),
-            _ => Err(wrong),
-        }
     }
 }
 
@@ -309,58 +309,9 @@ impl<T> Change<T> {
     }
 }
 
-fn from_json(json: serde_json::Value, depth_left: usize) -> Option<Value> {
-    use serde_json::Value as Json;
-    let depth_left = depth_left.checked_sub(1)?;
-    Some(match json {
-        Json::Null => Value::Null,
-        Json::Bool(flag) => Value::Bool(flag),
-        Json::Number(number) => Value::N(number.to_string().parse().ok()?),
-        Json::String(text) => Value::S(text),
-        Json::Array(members) => Value::L(
-            members
-                .into_iter()
-                .map(|member| from_json(member, depth_left))
-                .collect::<Option<_>>()?,
-        ),
-        Json::Object(members) => Value::M(
-            members
-                .into_iter()
-                .map(|(name, member)| Some((name, from_json(member, depth_left)?)))
-                .collect::<Option<_>>()?,
-        ),
-    })
-}
-
-fn map_to_json(map: &Map) -> serde_json::Value {
-    let members = map.iter();
-    serde_json::Value::Object(
-        members
-            .map(|(name, member)| (name.to_string(), to_json(member)))
-            .collect(),
-    )
-}
-
-/// Bounded like what [`from_json`] makes: items nest at most 32 levels.
-fn to_json(value: &Value) -> serde_json::Value {
-    match value {
-        Value::Bool(flag) => (*flag).into(),
-        Value::N(number) => match number.to_i64() {
-            Some(integer) => integer.into(),
-            None => number.to_f64().into(),
-        },
-        Value::S(text) => text.as_str().into(),
-        Value::L(members) => members.iter().map(to_json).collect(),
-        Value::M(members) => map_to_json(members),
-        // Kinds that JSON does not have cannot come from a document.
-        _ => serde_json::Value::Null,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn a_time_prints_with_thirteen_digits_and_more_are_refused() {
@@ -375,22 +326,13 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_is_an_object_within_its_bounds() {
-        let policy = json!({"Statement": [{"Effect": "Allow", "Max": 5, "Rate": 0.5, "On": null}]});
-        let document = PolicyDocument::try_from(policy.clone()).unwrap();
-        assert_eq!(document.to_json(), policy);
-        let mut deep = json!({});
-        for _ in 0..20 {
-            deep = json!({"a": deep});
-        }
-        for wrong in [
-            json!([]),
-            json!("x"),
-            json!({"a": "x".repeat(17_000)}),
-            deep,
-        ] {
-            assert!(PolicyDocument::try_from(wrong).is_err());
-        }
+    fn a_policy_keeps_within_its_bounds() {
+        let policy = |value: Value| PolicyDocument::new(Map::from([("a".to_owned(), value)]));
+        let nest = |levels| (0..levels).fold(Value::from(1), |inner, _| Value::L(vec![inner]));
+        assert!(policy("x".repeat(16_000).into()).is_ok());
+        assert!(policy("x".repeat(17_000).into()).is_err());
+        assert!(policy(nest(POLICY_DEPTH_MAX)).is_ok());
+        assert!(policy(nest(POLICY_DEPTH_MAX + 1)).is_err());
     }
 
     #[test]

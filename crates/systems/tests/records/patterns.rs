@@ -1,6 +1,6 @@
 //! The design document's access patterns, each under its own name, and its key schema.
 
-use homeport_item::KeyKind;
+use homeport_item::{KeyKind, Map, Value};
 use homeport_systems::records::{
     Change, DeviceChange, DeviceId, GroupChange, GroupId, JournalId, NewDevice, PolicyDocument,
     RecordsError, Settings, schema,
@@ -206,10 +206,15 @@ async fn get_latest_record_for_a_device() {
 async fn add_device() {
     let world = world().await;
     let group = world.group().await.id;
-    let policy = json!({"Statement": [{"Effect": "Allow", "Action": "write"}]});
+    let allow = Map::from([
+        ("Effect".to_owned(), Value::from("Allow")),
+        ("Action".to_owned(), Value::from("write")),
+    ]);
+    let statement = Value::L(vec![Value::M(allow)]);
+    let policy = Map::from([("Statement".to_owned(), statement)]);
     let new = NewDevice {
         model: Some("BME280".parse().expect("a model")),
-        acl_policy: Some(PolicyDocument::try_from(policy).expect("a policy")),
+        acl_policy: Some(PolicyDocument::new(policy).expect("a policy")),
         ..new_device()
     };
     let added = world

@@ -6,11 +6,11 @@ use homeport_systems::chargers::{DeviceName, MountainDay, PAGE_MAX};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::json::PlainItem;
 use crate::auth::{Admin, Reader};
 use crate::body::JsonBody;
 use crate::forms::chargers::{self, ChargerPath};
 use crate::problem::{Problem, ProblemBody};
+use crate::routes::json::PlainItem;
 use crate::state::AppState;
 use crate::url::{self, PathPart, UrlQuery};
 

@@ -8,11 +8,11 @@ use homeport_systems::chargers::{
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::json::PlainMap;
 use crate::auth::Reader;
 use crate::forms;
 use crate::forms::chargers::{AnyEventType, ChargerPath};
 use crate::problem::{Problem, ProblemBody};
+use crate::routes::json::PlainMap;
 use crate::state::AppState;
 use crate::url::{self, PathPart, UrlQuery};
 

@@ -6,10 +6,10 @@ use homeport_systems::chargers::{Charger, DeviceName, PAGE_MAX};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::json::PlainItem;
 use crate::auth::Reader;
 use crate::forms::chargers::ChargerPath;
 use crate::problem::{Problem, ProblemBody};
+use crate::routes::json::PlainItem;
 use crate::state::AppState;
 use crate::url::{self, PathPart, UrlQuery};
 

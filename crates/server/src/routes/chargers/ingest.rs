@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use axum::Json;
 use axum::extract::State;
 use homeport_systems::chargers::{
-    DeviceName, EVENTS_PER_REQUEST_MAX, EventData, EventDevice, EventOutcome, NewEvent, Rejection,
-    ScId, WirelessDeviceId,
+    DATA_DEPTH_MAX, DeviceName, EVENTS_PER_REQUEST_MAX, EventData, EventDevice, EventOutcome,
+    NewEvent, Rejection, ScId, WirelessDeviceId,
 };
 use homeport_systems::time::EpochMillis;
 use serde::{Deserialize, Serialize};
@@ -15,13 +15,13 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
-use super::json;
 use crate::auth::Reader;
 use crate::body::Body;
 use crate::forms::chargers;
 use crate::measure;
 use crate::object::Object;
 use crate::problem::{Problem, ProblemBody};
+use crate::routes::json;
 use crate::state::AppState;
 use crate::url;
 
@@ -233,7 +233,9 @@ impl EventBody<'_> {
             (None, None) => return Err("wireless_device_id or device_id is missing".to_owned()),
         };
         let data = match self.data.filter(|raw| raw.get() != "null") {
-            Some(raw) => json::object(raw).map_err(|reason| format!("data: {reason}"))?,
+            Some(raw) => {
+                json::object(raw, DATA_DEPTH_MAX).map_err(|reason| format!("data: {reason}"))?
+            }
             None => Default::default(),
         };
         Ok(NewEvent {

@@ -4,7 +4,6 @@ pub(super) mod daily;
 pub(super) mod events;
 pub(super) mod fleet;
 pub(super) mod ingest;
-pub(super) mod json;
 pub(super) mod state;
 
 /// The system's name in keys.

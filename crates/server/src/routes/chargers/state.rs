@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
-use homeport_systems::chargers::{DeviceName, StatePatch};
+use homeport_systems::chargers::{DATA_DEPTH_MAX, DeviceName, StatePatch};
 use serde_json::value::RawValue;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
-use super::json::{self, PlainItem};
 use crate::auth::{Admin, Reader};
 use crate::body::Body;
 use crate::forms::chargers::{self, ChargerPath};
 use crate::problem::{Problem, ProblemBody};
+use crate::routes::json::{self, PlainItem};
 use crate::state::AppState;
 use crate::url::PathPart;
 
@@ -80,7 +80,7 @@ pub(in crate::routes) async fn patch_state(
     for (name, raw) in raw {
         let value = match raw.get() {
             "null" => None,
-            _ => Some(json::value(raw, 0).map_err(Problem::invalid)?),
+            _ => Some(json::value(raw, DATA_DEPTH_MAX).map_err(Problem::invalid)?),
         };
         changes.insert(name.into_owned(), value);
     }

@@ -3,15 +3,19 @@
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use homeport_systems::records::{
-    Change, Device, DeviceChange, Model, Name, NewDevice, PAGE_MAX, PolicyDocument, RecordIds,
+    Change, Device, DeviceChange, Model, Name, NewDevice, PAGE_MAX, POLICY_DEPTH_MAX,
+    PolicyDocument, RecordIds,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::{Added, Address, Answer, Caller, Envelope, Failure, PageQuery, ok};
 use crate::auth::Admin;
 use crate::body::JsonBody;
 use crate::forms::records::{self as forms, GroupDevicePath, GroupPath};
+use crate::problem::Problem;
+use crate::routes::json::{self, PlainMap};
 use crate::state::AppState;
 use crate::url::{self, UrlQuery};
 
@@ -24,7 +28,7 @@ pub(super) struct AddGroupDevice {
     model: Option<String>,
     /// Who may do what with it: a JSON object that is kept as it is
     #[schema(schema_with = forms::policy, required = false)]
-    acl_policy: Option<serde_json::Value>,
+    acl_policy: Option<Box<RawValue>>,
 }
 
 /// What to change; the rest stays, and null removes what may be absent.
@@ -38,7 +42,7 @@ pub(super) struct AlterGroupDevice {
     model: Option<Option<String>>,
     #[serde(default, deserialize_with = "super::present")]
     #[schema(schema_with = forms::policy, required = false)]
-    acl_policy: Option<Option<serde_json::Value>>,
+    acl_policy: Option<Option<Box<RawValue>>>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -51,7 +55,7 @@ pub(super) struct GroupDeviceBody {
     model: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
-    acl_policy: Option<serde_json::Value>,
+    acl_policy: Option<PlainMap>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -76,9 +80,17 @@ impl GroupDeviceBody {
             did: ids.device(device.id),
             name: device.name.as_str().to_owned(),
             model: device.model.as_ref().map(|model| model.as_str().to_owned()),
-            acl_policy: device.acl_policy.as_ref().map(PolicyDocument::to_json),
+            acl_policy: (device.acl_policy.as_ref())
+                .map(|policy| PlainMap(policy.members().clone())),
         }
     }
+}
+
+/// Numbers are kept exactly as they were sent.
+fn parse_policy(raw: Box<RawValue>) -> Result<PolicyDocument, Problem> {
+    let members = json::object(&raw, POLICY_DEPTH_MAX)
+        .map_err(|reason| Problem::invalid(format!("acl_policy: {reason}")))?;
+    Ok(PolicyDocument::new(members)?)
 }
 
 /// Add a device to a group
@@ -96,7 +108,7 @@ pub(super) async fn add_device(
     let new = NewDevice {
         name: Name::try_from(body.name)?,
         model: body.model.map(Model::try_from).transpose()?,
-        acl_policy: body.acl_policy.map(PolicyDocument::try_from).transpose()?,
+        acl_policy: body.acl_policy.map(parse_policy).transpose()?,
     };
     let device = state.records.add_device(place.group, new).await?;
     let added = GroupDeviceBody::new(&place.ids, &device);
@@ -163,7 +175,7 @@ pub(super) async fn alter_device(
     let change = DeviceChange {
         name: body.name.map(Name::try_from).transpose()?,
         model: Change::parse(body.model, Model::try_from)?,
-        acl_policy: Change::parse(body.acl_policy, PolicyDocument::try_from)?,
+        acl_policy: Change::parse(body.acl_policy, parse_policy)?,
     };
     let device = state.records.alter_device(place.group, id, change).await?;
     Ok(ok(GroupDeviceBody::new(&place.ids, &device)))

@@ -6,23 +6,27 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use homeport_item::{Item, Map, Value};
-use homeport_systems::chargers::DATA_DEPTH_MAX;
 use serde::ser::{SerializeMap as _, SerializeSeq as _};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// Reads a JSON object.
-pub(super) fn object(raw: &RawValue) -> Result<Map, String> {
-    match value(raw, 0)? {
+/// Reads a JSON object whose members are nested at most so deep.
+pub(super) fn object(raw: &RawValue, depth_max: usize) -> Result<Map, String> {
+    match read(raw, 0, depth_max + 1)? {
         Value::M(members) => Ok(members),
         _ => Err("expected an object".to_owned()),
     }
 }
 
-/// Reads any JSON value; deeper ones than events may have are refused before they are built.
-pub(super) fn value(raw: &RawValue, depth: usize) -> Result<Value, String> {
-    if depth > DATA_DEPTH_MAX + 1 {
-        return Err(format!("nested more than {DATA_DEPTH_MAX} levels deep"));
+/// Reads any JSON value that is nested at most so deep.
+pub(super) fn value(raw: &RawValue, depth_max: usize) -> Result<Value, String> {
+    read(raw, 0, depth_max)
+}
+
+/// Deeper values are refused before they are built.
+fn read(raw: &RawValue, depth: usize, depth_max: usize) -> Result<Value, String> {
+    if depth > depth_max {
+        return Err("nested too deep".to_owned());
     }
     let text = raw.get();
     let wrong = |error: serde_json::Error| error.to_string();
@@ -32,12 +36,14 @@ pub(super) fn value(raw: &RawValue, depth: usize) -> Result<Value, String> {
                 serde_json::from_str(text).map_err(wrong)?;
             let members = members
                 .into_iter()
-                .map(|(name, raw)| Ok((name.into_owned(), value(raw, depth + 1)?)));
+                .map(|(name, raw)| Ok((name.into_owned(), read(raw, depth + 1, depth_max)?)));
             Value::M(members.collect::<Result<_, String>>()?)
         }
         Some(b'[') => {
             let elements: Vec<&RawValue> = serde_json::from_str(text).map_err(wrong)?;
-            let elements = elements.into_iter().map(|raw| value(raw, depth + 1));
+            let elements = elements
+                .into_iter()
+                .map(|raw| read(raw, depth + 1, depth_max));
             Value::L(elements.collect::<Result<_, _>>()?)
         }
         Some(b'"') => Value::S(serde_json::from_str(text).map_err(wrong)?),
@@ -52,11 +58,11 @@ pub(super) fn value(raw: &RawValue, depth: usize) -> Result<Value, String> {
 
 /// An item as plain JSON.
 #[derive(Debug)]
-pub(in crate::routes) struct PlainItem(pub(in crate::routes) Item);
+pub(super) struct PlainItem(pub(super) Item);
 
 /// Members as plain JSON.
 #[derive(Debug)]
-pub(in crate::routes) struct PlainMap(pub(super) Map);
+pub(super) struct PlainMap(pub(super) Map);
 
 struct Plain<'a>(&'a Value);
 
@@ -126,7 +132,7 @@ mod tests {
     fn json_comes_back_with_every_digit() {
         let text = r#"{"a":[1,0.1234567890123456789012345678901234567,true,null],"b":{"c":"d"}}"#;
         let raw: Box<RawValue> = serde_json::from_str(text).expect("json");
-        let members = object(&raw).expect("an object");
+        let members = object(&raw, 8).expect("an object");
         assert_eq!(
             serde_json::to_string(&PlainMap(members)).expect("json"),
             text
@@ -137,7 +143,7 @@ mod tests {
     fn what_cannot_be_a_value_is_refused() {
         let read = |text: &str| {
             let raw: Box<RawValue> = serde_json::from_str(text).expect("json");
-            object(&raw)
+            object(&raw, 8)
         };
         assert!(read("[1]").is_err());
         assert!(read(r#"{"a":1e200}"#).is_err());
