@@ -1,7 +1,7 @@
 //! Alerts: what is watched for, and what was found. For operators only.
 
-mod alerts;
 mod definitions;
+mod raised;
 mod terms;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -22,7 +22,7 @@ pub(super) fn documented() -> OpenApiRouter<AppState> {
             definitions::replace_alert_definition,
             definitions::delete_alert_definition
         ))
-        .routes(routes!(alerts::list_alerts))
-        .routes(routes!(alerts::get_alert))
-        .routes(routes!(alerts::acknowledge_alert))
+        .routes(routes!(raised::list_alerts))
+        .routes(routes!(raised::get_alert))
+        .routes(routes!(raised::acknowledge_alert))
 }
