@@ -24,7 +24,6 @@ pub(crate) fn settings(settings: &Settings) -> anyhow::Result<AlertSettings> {
         silence_grace_secs: i64::try_from(alerts.silence_grace_secs.get())?,
         webhook_secret: secret.transpose().context("alerts.webhook_secret")?,
         has_email: alerts.smtp_host.is_some(),
-        ..AlertSettings::default()
     })
 }
 

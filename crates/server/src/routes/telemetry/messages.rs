@@ -12,7 +12,7 @@ use crate::auth::Reader;
 use crate::forms;
 use crate::forms::telemetry::{AnyMessageType, OneMessageType, ThingPath};
 use crate::problem::{Problem, ProblemBody};
-use crate::routes::chargers::json::PlainItem;
+use crate::routes::json::PlainItem;
 use crate::state::AppState;
 use crate::url::{self, PathPart, UrlQuery};
 
