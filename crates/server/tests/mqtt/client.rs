@@ -105,7 +105,10 @@ impl<C: Codec> Client<C> {
     }
 
     pub(crate) async fn expect(&mut self, packet: C::Packet) {
-        assert_eq!(self.receive().await, packet);
+        let got = self.receive().await;
+        // A payload may be long.
+        let (shown, wanted) = (format!("{got:?}"), format!("{packet:?}"));
+        assert!(got == packet, "{shown:.300} in place of {wanted:.300}");
     }
 
     pub(crate) async fn expect_end(&mut self) {

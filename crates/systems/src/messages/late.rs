@@ -38,3 +38,44 @@ impl std::fmt::Debug for LatePublish {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::messages::{Delivery, Properties, Publisher};
+    use crate::time::EpochMillis;
+
+    #[derive(Default)]
+    struct Counting(AtomicUsize);
+
+    #[async_trait]
+    impl Publish for Counting {
+        async fn publish(&self, _: Message) -> Result<(), StoreError> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn publishing_fails_until_there_is_where_to() {
+        let message = Message {
+            topic: "van/v1/x".to_owned(),
+            payload: "1".into(),
+            delivery: Delivery::AtMostOnce,
+            retain: false,
+            publisher: Publisher::default(),
+            received_at: EpochMillis(0),
+            properties: Properties::default(),
+            hops: 0,
+        };
+        let late = LatePublish::default();
+        let early = late.clone().publish(message.clone()).await;
+        assert!(early.is_err_and(|error| error.is_transient()));
+        let counting = Arc::new(Counting::default());
+        late.set(Arc::clone(&counting) as _);
+        assert_eq!(late.publish(message).await, Ok(()));
+        assert_eq!(counting.0.load(Ordering::Relaxed), 1);
+    }
+}
