@@ -138,8 +138,10 @@ impl Default for Options5 {
 impl Options5 {
     /// A session that is kept.
     pub(crate) fn kept(clean_start: bool) -> Self {
-        let mut options = Self::default();
-        options.clean_start = clean_start;
+        let mut options = Self {
+            clean_start,
+            ..Self::default()
+        };
         options.properties.session_expiry_interval = Some(3600);
         options
     }
