@@ -105,7 +105,10 @@ impl<C: Codec> Client<C> {
     }
 
     pub(crate) async fn expect(&mut self, packet: C::Packet) {
-        assert_eq!(self.receive().await, packet);
+        let got = self.receive().await;
+        // A payload may be long.
+        let (shown, wanted) = (format!("{got:?}"), format!("{packet:?}"));
+        assert!(got == packet, "{shown:.300} in place of {wanted:.300}");
     }
 
     pub(crate) async fn expect_end(&mut self) {
@@ -135,8 +138,10 @@ impl Default for Options5 {
 impl Options5 {
     /// A session that is kept.
     pub(crate) fn kept(clean_start: bool) -> Self {
-        let mut options = Self::default();
-        options.clean_start = clean_start;
+        let mut options = Self {
+            clean_start,
+            ..Self::default()
+        };
         options.properties.session_expiry_interval = Some(3600);
         options
     }

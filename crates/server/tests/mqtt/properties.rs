@@ -145,8 +145,10 @@ async fn no_local_leaves_out_what_the_client_says_itself() {
 async fn the_server_says_what_it_decided() {
     let world = World::start().await;
     let key = world.key([]).await;
-    let mut options = Options5::default();
-    options.keep_alive = 0;
+    let mut options = Options5 {
+        keep_alive: 0,
+        ..Options5::default()
+    };
     options.properties.session_expiry_interval = Some(u32::MAX);
     let (_, answer) = Client::<V5>::connect_with(&world, "", &key, options).await;
     let said = answer.properties.expect("properties");

@@ -281,3 +281,30 @@ async fn stopping_tells_clients_and_takes_in_what_was_accepted() {
         .await;
     assert_eq!(world.restart().await.taken().await.len(), 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_was_full_of_expired_messages_has_room() {
+    let settings = MqttSettings {
+        queue_len_max: 2,
+        ..MqttSettings::default()
+    };
+    let world = World::start_with(settings).await;
+    let key = world.key([]).await;
+    waiting(&world, &key).await;
+    let mut publisher = Client::<V5>::connect(&world, "p", &key).await;
+    for id in 1..=3 {
+        let mut publish = crate::client::message("van/v1/x", "short-lived", id);
+        publish.properties = Some(rumqttc::v5::mqttbytes::v5::PublishProperties {
+            message_expiry_interval: Some(5),
+            ..Default::default()
+        });
+        publisher.send(&Packet::Publish(publish)).await;
+        publisher.expect(crate::client::acknowledged(id)).await;
+    }
+    assert_eq!(world.count(schema::QUEUE).await, 2);
+    world.clock.advance_ms(11_000);
+    publisher.publish_and_wait("van/v1/x", "lasting").await;
+    let mut client = back(&world, &key).await;
+    assert_eq!(client.take().await, "lasting");
+    client.ping().await;
+}

@@ -32,6 +32,7 @@ pub struct RetainedTable {
 pub struct RetainedTopic {
     pub topic: String,
     pub sequence: u64,
+    pub expires_at: Option<EpochSeconds>,
 }
 
 impl RetainedTable {
@@ -84,7 +85,11 @@ impl RetainedTable {
     /// When the store fails.
     pub async fn topics(&self) -> Result<Vec<RetainedTopic>, StoreError> {
         let mut scan = Scan::new(schema::RETAINED).filter(Condition::exists(schema::PAYLOAD));
-        scan.projection = Some(Projection::new([schema::TOPIC, schema::SEQUENCE]));
+        scan.projection = Some(Projection::new([
+            schema::TOPIC,
+            schema::SEQUENCE,
+            schema::EXPIRES_AT,
+        ]));
         scan.consistent = true;
         let mut topics = Vec::new();
         loop {
@@ -93,6 +98,7 @@ impl RetainedTable {
                 Some(RetainedTopic {
                     topic: item.get(schema::TOPIC)?.as_str()?.to_owned(),
                     sequence: integer(item, schema::SEQUENCE)?.try_into().ok()?,
+                    expires_at: integer(item, schema::EXPIRES_AT).map(EpochSeconds),
                 })
             }));
             scan.start = page.next;

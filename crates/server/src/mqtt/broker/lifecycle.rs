@@ -53,7 +53,7 @@ pub(in crate::mqtt) enum OpenError {
 
 impl Broker {
     /// Takes over what the store has of sessions.
-    pub(super) async fn restore(&self, stored: Vec<StoredSession>) -> Result<(), StoreError> {
+    pub(super) fn restore(&self, stored: Vec<StoredSession>) {
         for stored in stored {
             let is_cut_off = stored.expires_at.is_none();
             let session = Arc::new(Session::restored(stored));
@@ -64,14 +64,15 @@ impl Broker {
                 self.with_trie(|trie| trie.insert(filter, &session, *how));
             }
             if is_cut_off {
-                // The process ended while the session was connected: its time runs from now on.
-                self.begin_expiry(&session).await?;
-            } else {
-                self.schedule_expiry(&session);
+                // The process ended while the session was connected: its time runs from now on. The
+                // store need not know: another start would begin it anew.
+                let mut state = session.state();
+                let secs = i64::from(state.expiry_secs);
+                state.expires_at = Some(self.now_secs().plus_secs(secs));
             }
+            self.schedule_expiry(&session);
         }
         self.measure_sessions();
-        Ok(())
     }
 
     /// Gives a client its session, and takes it from whoever has it.
@@ -105,6 +106,10 @@ impl Broker {
                     mailbox: Arc::clone(&mailbox),
                     key_id: arrival.access.key_id(),
                 });
+                // What expired meanwhile was never taken out by anybody: it is counted when needed.
+                if is_present {
+                    state.queue_len = None;
+                }
                 std::mem::take(&mut state.unacknowledged)
             };
             // After the link is there, so that one of the two sees the other.

@@ -122,7 +122,7 @@ impl Broker {
             is_stopping: AtomicBool::new(false),
             meters: Meters::new(),
         }));
-        broker.restore(stored).await?;
+        broker.restore(stored);
         broker.measure_retained();
         Ok(broker)
     }
@@ -151,15 +151,24 @@ impl Broker {
         &self.0.retained_table
     }
 
-    /// The topics with retained messages that a filter matches.
-    pub(super) fn retained_topics(&self, filter: &TopicFilter) -> Vec<Arc<str>> {
-        self.0.retained.matching(filter)
+    /// Topics with retained messages that a filter matches, behind `after`, in their order.
+    pub(super) fn retained_topics(
+        &self,
+        filter: &TopicFilter,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Vec<Arc<str>> {
+        self.0.retained.matching(filter, after, limit)
     }
 
     /// Whether a retained message on `topic` would be one too many.
     pub(super) fn is_retained_full(&self, topic: &str) -> bool {
         let retained = &self.0.retained;
-        retained.len() >= self.0.settings.retained_max && !retained.contains(topic)
+        if retained.len() < self.0.settings.retained_max || retained.contains(topic) {
+            return false;
+        }
+        retained.forget_expired(self.now_secs());
+        retained.len() >= self.0.settings.retained_max
     }
 
     /// Whether a message may be published that no connection brings.

@@ -2,85 +2,125 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use homeport_systems::messages::{RetainedTopic, TopicFilter};
+use homeport_systems::messages::{Message, RetainedTopic, TopicFilter};
+use homeport_systems::time::EpochSeconds;
 
-/// The topics, each with the sequence of the message that decided last.
+/// The topics in their order.
 #[derive(Default)]
 pub(super) struct Retained {
-    topics: RwLock<BTreeMap<Arc<str>, u64>>,
+    topics: RwLock<BTreeMap<Arc<str>, Kept>>,
+}
+
+/// What is known of a topic's message.
+struct Kept {
+    sequence: u64,
+    expires_at: Option<EpochSeconds>,
 }
 
 impl Retained {
     pub(super) fn new(stored: Vec<RetainedTopic>) -> Self {
-        let topics = stored.into_iter();
-        let topics = topics.map(|one| (one.topic.into(), one.sequence)).collect();
+        let topics = stored.into_iter().map(|one| {
+            let kept = Kept {
+                sequence: one.sequence,
+                expires_at: one.expires_at,
+            };
+            (one.topic.into(), kept)
+        });
         Self {
-            topics: RwLock::new(topics),
+            topics: RwLock::new(topics.collect()),
         }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<Arc<str>, Kept>> {
+        self.topics.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<Arc<str>, Kept>> {
+        self.topics.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn len(&self) -> usize {
-        self.topics
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .len()
+        self.read().len()
     }
 
     pub(super) fn contains(&self, topic: &str) -> bool {
-        let topics = self.topics.read().unwrap_or_else(PoisonError::into_inner);
-        topics.contains_key(topic)
+        self.read().contains_key(topic)
     }
 
-    /// Notes that the store has a topic's message, or that it was taken away.
-    pub(super) fn note(&self, topic: &str, sequence: u64, is_there: bool) {
-        let mut topics = self.topics.write().unwrap_or_else(PoisonError::into_inner);
-        if topics.get(topic).is_some_and(|known| *known > sequence) {
+    /// Notes that the store has a message, or that it was taken away.
+    pub(super) fn note(&self, message: &Message, sequence: u64) {
+        let topic = message.topic.as_str();
+        let mut topics = self.write();
+        if (topics.get(topic)).is_some_and(|known| known.sequence > sequence) {
             return;
         }
-        if is_there {
-            topics.insert(topic.into(), sequence);
-        } else {
+        if message.payload.is_empty() {
             topics.remove(topic);
+            return;
         }
+        let lifetime = message.properties.expires_after_secs;
+        let received_at = message.received_at.seconds();
+        let kept = Kept {
+            sequence,
+            expires_at: lifetime.map(|secs| received_at.plus_secs(secs.into())),
+        };
+        topics.insert(topic.into(), kept);
     }
 
-    /// The topics that a filter matches.
-    pub(super) fn matching(&self, filter: &TopicFilter) -> Vec<Arc<str>> {
-        let topics = self.topics.read().unwrap_or_else(PoisonError::into_inner);
+    /// Makes room: messages that have expired are gone from the store too.
+    pub(super) fn forget_expired(&self, now: EpochSeconds) {
+        self.write()
+            .retain(|_, kept| kept.expires_at.is_none_or(|at| at > now));
+    }
+
+    /// Topics that a filter matches, behind `after`, in their order.
+    pub(super) fn matching(
+        &self,
+        filter: &TopicFilter,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Vec<Arc<str>> {
         let text = filter.filter();
         // What stands before the first wildcard must be there literally. A filter that ends in /#
         // matches the level above too, so that the last slash is no part of it.
         let literal = text.find(['+', '#']).map_or(text, |end| &text[..end]);
         let literal = literal.strip_suffix('/').unwrap_or(literal);
-        topics
-            .range::<str, _>((Bound::Included(literal), Bound::Unbounded))
+        let from = after.map_or(Bound::Included(literal), Bound::Excluded);
+        self.read()
+            .range::<str, _>((from, Bound::Unbounded))
             .take_while(|(topic, _)| topic.starts_with(literal))
             .filter(|(topic, _)| filter.matches(topic))
             .map(|(topic, _)| Arc::clone(topic))
+            .take(limit)
             .collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use homeport_systems::messages::{Delivery, Properties, Publisher};
+    use homeport_systems::time::EpochMillis;
+
     use super::*;
 
     #[test]
-    fn topics_are_found_by_filter() {
+    fn topics_are_found_by_filter_page_by_page() {
         let topics = [
+            "$x/y",
             "a",
             "van",
             "van/v1",
             "van/v1/status",
             "van/v2/status",
             "vanity",
-            "$x/y",
         ];
         let stored = topics.map(|topic| RetainedTopic {
             topic: topic.to_owned(),
             sequence: 1,
+            expires_at: None,
         });
         let retained = Retained::new(stored.to_vec());
         for filter in [
@@ -94,21 +134,53 @@ mod tests {
             "$x/#",
         ] {
             let filter: TopicFilter = filter.parse().expect("a filter");
-            let mut expected: Vec<_> = topics.into_iter().filter(|t| filter.matches(t)).collect();
-            expected.sort_unstable();
-            let found = retained.matching(&filter);
+            let expected = topics.into_iter().filter(|topic| filter.matches(topic));
+            let mut found: Vec<Arc<str>> = Vec::new();
+            loop {
+                let page = retained.matching(&filter, found.last().map(|last| &**last), 2);
+                if page.is_empty() {
+                    break;
+                }
+                found.extend(page);
+            }
             let found: Vec<_> = found.iter().map(|topic| &**topic).collect();
-            assert_eq!(found, expected, "{filter}");
+            assert_eq!(found, expected.collect::<Vec<_>>(), "{filter}");
+        }
+    }
+
+    fn message(payload: &'static str, expires_after_secs: Option<u32>) -> Message {
+        Message {
+            topic: "van/v1/status".to_owned(),
+            payload: Bytes::from_static(payload.as_bytes()),
+            delivery: Delivery::AtLeastOnce,
+            retain: true,
+            publisher: Publisher::default(),
+            received_at: EpochMillis(0),
+            properties: Properties {
+                expires_after_secs,
+                ..Properties::default()
+            },
+            hops: 0,
         }
     }
 
     #[test]
     fn a_late_note_changes_nothing() {
         let retained = Retained::default();
-        retained.note("van/v1/status", 2, true);
-        retained.note("van/v1/status", 1, false);
+        retained.note(&message("on", None), 2);
+        retained.note(&message("", None), 1);
         assert!(retained.contains("van/v1/status"));
-        retained.note("van/v1/status", 3, false);
+        retained.note(&message("", None), 3);
+        assert_eq!(retained.len(), 0);
+    }
+
+    #[test]
+    fn expired_topics_make_room() {
+        let retained = Retained::default();
+        retained.note(&message("on", Some(10)), 1);
+        retained.forget_expired(EpochSeconds(9));
+        assert_eq!(retained.len(), 1);
+        retained.forget_expired(EpochSeconds(10));
         assert_eq!(retained.len(), 0);
     }
 }

@@ -13,6 +13,9 @@ use super::session::Session;
 use super::trie::{Group, Subscriber};
 use crate::mqtt::codec::{Reason, Refusal};
 
+/// A queue that was full is counted again after so long, in case its messages have expired.
+const RECOUNT_AFTER_MS: i64 = 10_000;
+
 /// What is still to be done for a message.
 pub(in crate::mqtt) struct Route {
     message: Arc<Message>,
@@ -70,8 +73,7 @@ impl Broker {
             let message = &route.message;
             let now = self.now_secs();
             self.0.retained_table.keep(message, sequence, now).await?;
-            let is_there = !message.payload.is_empty();
-            self.0.retained.note(&message.topic, sequence, is_there);
+            self.0.retained.note(message, sequence);
             self.measure_retained();
         }
         Ok(())
@@ -146,11 +148,14 @@ impl Broker {
             return None;
         }
         if let Some(len) = &mut state.queue_len {
-            if *len >= self.0.settings.queue_len_max {
+            if *len < self.0.settings.queue_len_max {
+                *len += 1;
+            } else if self.now().0 < state.queue_counted_at.0.saturating_add(RECOUNT_AFTER_MS) {
                 self.0.meters.dropped_queue_full.increment(1);
                 return None;
+            } else {
+                state.queue_len = None;
             }
-            *len += 1;
         }
         let queue_id = Arc::clone(&state.queue_id);
         drop(state);
@@ -182,6 +187,7 @@ impl Broker {
             }
             let len = self.0.queue_table.count(&new.queue_id).await?;
             let mut state = session.state();
+            state.queue_counted_at = self.now();
             if len >= self.0.settings.queue_len_max {
                 state.queue_len = Some(len);
                 full.push(index);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use homeport_systems::ids::UuidV4;
 use homeport_systems::messages::{Message, StoredSession, Subscription, TopicFilter};
-use homeport_systems::time::EpochSeconds;
+use homeport_systems::time::{EpochMillis, EpochSeconds};
 use tokio::sync::Notify;
 
 use super::mailbox::Mailbox;
@@ -35,6 +35,8 @@ pub(in crate::mqtt) struct SessionState {
     pub(super) unacknowledged: Vec<(u16, u64)>,
     /// How many messages its queue has; none until it is counted.
     pub(super) queue_len: Option<usize>,
+    /// When it was counted: messages may have expired since.
+    pub(super) queue_counted_at: EpochMillis,
     pub(super) will: Option<PendingWill>,
     /// Whether the store has the session.
     pub(super) is_stored: bool,
@@ -72,6 +74,7 @@ impl Session {
                 link: None,
                 unacknowledged: Vec::new(),
                 queue_len: Some(0),
+                queue_counted_at: EpochMillis(0),
                 will: None,
                 is_stored: false,
                 is_over: false,

@@ -248,7 +248,7 @@ impl Connection {
             }) => {
                 codec::suback(&mut self.io.write, self.version, packet_id, &codes);
                 for (filter, how) in with_retained {
-                    self.send_retained(&filter, how);
+                    self.send_retained(filter, how);
                 }
                 Ok(())
             }

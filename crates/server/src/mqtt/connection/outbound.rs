@@ -29,7 +29,7 @@ pub(super) struct Outbound {
     resend: HashMap<u64, u16>,
     /// Acknowledged and still in the store.
     acknowledged: Vec<u64>,
-    removing: Option<BoxFuture<'static, (Vec<u64>, Result<(), StoreError>)>>,
+    removing: Option<Removal>,
     loading: Option<BoxFuture<'static, Loaded>>,
     /// The store's page has nothing new until something is removed from it.
     waits_for_removal: bool,
@@ -38,10 +38,15 @@ pub(super) struct Outbound {
     ready: VecDeque<Outgoing>,
 }
 
+/// Acknowledged messages on their way out of the store.
+type Removal = BoxFuture<'static, (Vec<u64>, Result<(), StoreError>)>;
+
 /// Retained messages that a subscription asked for.
 struct RetainedWanted {
-    topics: VecDeque<Arc<str>>,
+    filter: TopicFilter,
     how: Subscription,
+    /// The topic that was read last.
+    after: Option<Arc<str>>,
 }
 
 enum Loaded {
@@ -122,14 +127,15 @@ impl Connection {
     }
 
     /// Sends the retained messages of a filter, as the client takes them.
-    pub(super) fn send_retained(&mut self, filter: &TopicFilter, how: Subscription) {
-        let topics = self.broker.retained_topics(filter);
-        if !topics.is_empty() {
-            self.outbound.retained.push_back(RetainedWanted {
-                topics: topics.into(),
-                how,
-            });
-        }
+    pub(super) fn send_retained(&mut self, filter: TopicFilter, how: Subscription) {
+        let wanted = &mut self.outbound.retained;
+        // Whoever asks again begins again; so there are never more than subscriptions.
+        wanted.retain(|other| other.filter != filter);
+        wanted.push_back(RetainedWanted {
+            filter,
+            how,
+            after: None,
+        });
     }
 
     /// Takes what is acknowledged out of the store, at the end.
@@ -260,7 +266,10 @@ impl Connection {
         if !has_room || !self.outbound.ready.is_empty() {
             return false;
         }
+        // IMPORTANT: not while something is removed, nor the other way round. What was read before a
+        // removal would be taken for new after it.
         if !self.outbound.waits_for_removal
+            && self.outbound.removing.is_none()
             && let Some(known) = self.mailbox.begin_reading()
         {
             let table = self.broker.queue_table().clone();
@@ -273,11 +282,15 @@ impl Connection {
         let Some(wanted) = self.outbound.retained.front_mut() else {
             return false;
         };
-        let len = wanted.topics.len().min(RETAINED_PAGE);
-        let topics: Vec<_> = wanted.topics.drain(..len).collect();
+        let after = wanted.after.as_deref();
+        let topics = (self.broker).retained_topics(&wanted.filter, after, RETAINED_PAGE);
         let how = wanted.how;
-        if wanted.topics.is_empty() {
+        wanted.after = topics.last().cloned();
+        if topics.len() < RETAINED_PAGE {
             self.outbound.retained.pop_front();
+        }
+        if topics.is_empty() {
+            return true;
         }
         let table = self.broker.retained_table().clone();
         self.outbound.loading = Some(Box::pin(async move {
@@ -292,7 +305,8 @@ impl Connection {
         let is_due = outbound.acknowledged.len() >= BATCH_WRITE_MAX
             || outbound.inflight.is_empty()
             || outbound.waits_for_removal;
-        if outbound.acknowledged.is_empty() || outbound.removing.is_some() || !is_due {
+        let is_busy = outbound.removing.is_some() || outbound.loading.is_some();
+        if outbound.acknowledged.is_empty() || is_busy || !is_due {
             return false;
         }
         let sequences = std::mem::take(&mut outbound.acknowledged);
