@@ -595,8 +595,6 @@ resource "aws_dynamodb_table" "van_telemetry" {
   hash_key                    = "thing_name"
   range_key                   = "timestamp"
   deletion_protection_enabled = var.deletion_protection
-  stream_enabled              = true
-  stream_view_type            = "NEW_IMAGE"
   tags                        = var.tags
 
   attribute {
@@ -637,6 +635,7 @@ resource "aws_dynamodb_table" "van_telemetry" {
 
   lifecycle {
     prevent_destroy = true
+    ignore_changes  = [stream_enabled, stream_view_type]
   }
 }
 
@@ -703,6 +702,105 @@ resource "aws_dynamodb_table" "homeport_rule_requests" {
 
   ttl {
     attribute_name = "forget_at"
+    enabled        = true
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
+resource "aws_dynamodb_table" "homeport_mqtt_sessions" {
+  name                        = "homeport-mqtt-sessions"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "session"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "session"
+    type = "S"
+  }
+
+  ttl {
+    attribute_name = "expires_at"
+    enabled        = true
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
+resource "aws_dynamodb_table" "homeport_mqtt_queue" {
+  name                        = "homeport-mqtt-queue"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "queue_id"
+  range_key                   = "sequence"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "queue_id"
+    type = "S"
+  }
+
+  attribute {
+    name = "sequence"
+    type = "N"
+  }
+
+  ttl {
+    attribute_name = "expires_at"
+    enabled        = true
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
+resource "aws_dynamodb_table" "homeport_mqtt_retained" {
+  name                        = "homeport-mqtt-retained"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "topic"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "topic"
+    type = "S"
+  }
+
+  ttl {
+    attribute_name = "expires_at"
     enabled        = true
   }
 
@@ -986,29 +1084,6 @@ data "aws_iam_policy_document" "homeport" {
   }
 
   statement {
-    sid = "VanTelemetry"
-    actions = [
-      "dynamodb:GetItem",
-      "dynamodb:PutItem",
-      "dynamodb:Query",
-    ]
-    resources = [
-      aws_dynamodb_table.van_telemetry.arn,
-    ]
-  }
-
-  statement {
-    sid = "VanTelemetryIndexes"
-    actions = [
-      "dynamodb:Query",
-    ]
-    resources = [
-      "${aws_dynamodb_table.van_telemetry.arn}/index/MessageTypeIndex",
-    ]
-  }
-
-  statement {
-    sid = "VanTelemetryStreams"
     sid = "AwshRecordstoreDevStreams"
     actions = [
       "dynamodb:DescribeStream",
@@ -1016,14 +1091,11 @@ data "aws_iam_policy_document" "homeport" {
       "dynamodb:GetShardIterator",
     ]
     resources = [
-      "${aws_dynamodb_table.van_telemetry.arn}/stream/*",
       "${aws_dynamodb_table.awsh_recordstore_dev.arn}/stream/*",
     ]
   }
 
   statement {
-    sid = "HomeportRules"
-    actions = [
     sid = "HomeportAlertDefinitions"
     actions = [
       "dynamodb:ConditionCheckItem",
@@ -1034,20 +1106,11 @@ data "aws_iam_policy_document" "homeport" {
       "dynamodb:UpdateItem",
     ]
     resources = [
-      aws_dynamodb_table.homeport_rules.arn,
       aws_dynamodb_table.homeport_alert_definitions.arn,
     ]
   }
 
   statement {
-    sid = "HomeportRuleRequests"
-    actions = [
-      "dynamodb:DeleteItem",
-      "dynamodb:PutItem",
-      "dynamodb:UpdateItem",
-    ]
-    resources = [
-      aws_dynamodb_table.homeport_rule_requests.arn,
     sid = "HomeportAlertWatches"
     actions = [
       "dynamodb:BatchGetItem",
@@ -1062,13 +1125,11 @@ data "aws_iam_policy_document" "homeport" {
   }
 
   statement {
-    sid = "HomeportRuleRequestsIndexes"
     sid = "HomeportAlertWatchesIndexes"
     actions = [
       "dynamodb:Query",
     ]
     resources = [
-      "${aws_dynamodb_table.homeport_rule_requests.arn}/index/work",
       "${aws_dynamodb_table.homeport_alert_watches.arn}/index/silence",
     ]
   }
@@ -1120,6 +1181,113 @@ data "aws_iam_policy_document" "homeport" {
   }
 
   statement {
+    sid = "VanTelemetry"
+    actions = [
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+      "dynamodb:UpdateTable",
+    ]
+    resources = [
+      aws_dynamodb_table.van_telemetry.arn,
+    ]
+  }
+
+  statement {
+    sid = "VanTelemetryIndexes"
+    actions = [
+      "dynamodb:Query",
+    ]
+    resources = [
+      "${aws_dynamodb_table.van_telemetry.arn}/index/MessageTypeIndex",
+    ]
+  }
+
+  statement {
+    sid = "VanTelemetryStreams"
+    actions = [
+      "dynamodb:DescribeStream",
+      "dynamodb:GetRecords",
+      "dynamodb:GetShardIterator",
+    ]
+    resources = [
+      "${aws_dynamodb_table.van_telemetry.arn}/stream/*",
+    ]
+  }
+
+  statement {
+    sid = "HomeportRules"
+    actions = [
+      "dynamodb:DeleteItem",
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+      "dynamodb:UpdateItem",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_rules.arn,
+    ]
+  }
+
+  statement {
+    sid = "HomeportRuleRequests"
+    actions = [
+      "dynamodb:DeleteItem",
+      "dynamodb:PutItem",
+      "dynamodb:UpdateItem",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_rule_requests.arn,
+    ]
+  }
+
+  statement {
+    sid = "HomeportRuleRequestsIndexes"
+    actions = [
+      "dynamodb:Query",
+    ]
+    resources = [
+      "${aws_dynamodb_table.homeport_rule_requests.arn}/index/work",
+    ]
+  }
+
+  statement {
+    sid = "HomeportMqttSessions"
+    actions = [
+      "dynamodb:DeleteItem",
+      "dynamodb:PutItem",
+      "dynamodb:Scan",
+      "dynamodb:UpdateItem",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_mqtt_sessions.arn,
+    ]
+  }
+
+  statement {
+    sid = "HomeportMqttQueue"
+    actions = [
+      "dynamodb:BatchWriteItem",
+      "dynamodb:Query",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_mqtt_queue.arn,
+    ]
+  }
+
+  statement {
+    sid = "HomeportMqttRetained"
+    actions = [
+      "dynamodb:BatchGetItem",
+      "dynamodb:PutItem",
+      "dynamodb:Scan",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_mqtt_retained.arn,
+    ]
+  }
+
+  statement {
     sid = "HomeportReactions"
     actions = [
       "dynamodb:GetItem",
@@ -1133,6 +1301,7 @@ data "aws_iam_policy_document" "homeport" {
   statement {
     sid = "ApiKeys"
     actions = [
+      "dynamodb:GetItem",
       "dynamodb:PutItem",
       "dynamodb:UpdateItem",
     ]
@@ -1171,13 +1340,16 @@ data "aws_iam_policy_document" "homeport" {
       aws_dynamodb_table.photoeditor_dev_device_tokens.arn,
       aws_dynamodb_table.homeport_notifications.arn,
       aws_dynamodb_table.awsh_recordstore_dev.arn,
-      aws_dynamodb_table.van_telemetry.arn,
-      aws_dynamodb_table.homeport_rules.arn,
-      aws_dynamodb_table.homeport_rule_requests.arn,
       aws_dynamodb_table.homeport_alert_definitions.arn,
       aws_dynamodb_table.homeport_alert_watches.arn,
       aws_dynamodb_table.homeport_alerts.arn,
       aws_dynamodb_table.homeport_alert_outbox.arn,
+      aws_dynamodb_table.van_telemetry.arn,
+      aws_dynamodb_table.homeport_rules.arn,
+      aws_dynamodb_table.homeport_rule_requests.arn,
+      aws_dynamodb_table.homeport_mqtt_sessions.arn,
+      aws_dynamodb_table.homeport_mqtt_queue.arn,
+      aws_dynamodb_table.homeport_mqtt_retained.arn,
       aws_dynamodb_table.homeport_reactions.arn,
       aws_dynamodb_table.api_keys.arn,
     ]
