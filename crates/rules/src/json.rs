@@ -149,12 +149,14 @@ impl<'a> Reader<'a> {
     }
 
     fn object(&mut self, depth: usize) -> Result<Value, JsonError> {
+        /// Most objects of devices fit, and those that do not grow.
+        const MEMBERS_EXPECTED: usize = 8;
         self.enter(depth)?;
-        let mut object = Object::new();
         if self.peek() == Some(b'}') {
             self.at += 1;
-            return Ok(Value::Object(object));
+            return Ok(Value::Object(Object::new()));
         }
+        let mut object = Object::with_capacity(MEMBERS_EXPECTED);
         loop {
             if self.peek() != Some(b'"') {
                 return Err(self.unexpected());

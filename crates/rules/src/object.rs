@@ -14,6 +14,11 @@ impl Object {
         Self::default()
     }
 
+    /// An empty object with room for so many members.
+    pub(crate) fn with_capacity(members: usize) -> Self {
+        Self(IndexMap::with_capacity(members))
+    }
+
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name)

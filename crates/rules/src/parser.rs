@@ -241,7 +241,8 @@ impl<'a> Parser<'a> {
 
     fn item(&mut self) -> Result<SelectItem, SyntaxError> {
         let selected = self.selected()?;
-        let path = if self.accept_keyword("AS") {
+        let has_alias = self.accept_keyword("AS");
+        let path = if has_alias {
             self.alias()?
         } else {
             match &selected {
@@ -249,7 +250,11 @@ impl<'a> Parser<'a> {
                 Selected::Expression(expression) => vec![self.default_name(expression)],
             }
         };
-        Ok(SelectItem { selected, path })
+        Ok(SelectItem {
+            selected,
+            path,
+            has_alias,
+        })
     }
 
     fn alias(&mut self) -> Result<Vec<String>, SyntaxError> {
@@ -338,7 +343,10 @@ impl<'a> Parser<'a> {
     }
 
     pub(crate) fn unexpected(&self, expected: impl Into<String>) -> SyntaxError {
-        let found = self.token.describe();
+        let mut found = self.token.describe();
+        if let Some(hint) = hint(&self.token) {
+            found = format!("{found}: {hint}");
+        }
         self.error_at(self.token.start, expected, found)
     }
 
@@ -389,4 +397,21 @@ impl<'a> Parser<'a> {
         let expected = Function::refusal(&name).unwrap_or("a function of AWS IoT SQL");
         Err(self.error_at(token.start, expected, format!("`{}`", token.text)))
     }
+}
+
+/// What to write instead of what other languages have, or of what a word processor makes of a text.
+fn hint(token: &Token<'_>) -> Option<&'static str> {
+    Some(match token.text.to_ascii_uppercase().as_str() {
+        "LIKE" => "use startswith(), endswith() or regexp_matches()",
+        "BETWEEN" => "use >= and <=",
+        "IS" => "use isNull() or isUndefined()",
+        "GROUP" | "ORDER" | "LIMIT" | "HAVING" | "JOIN" => "a statement looks at one message",
+        "=" => "one = compares",
+        "|" => "+ joins texts",
+        "&" => "use AND",
+        "!" => "use NOT, or <>",
+        "\u{2013}" | "\u{2014}" | "\u{2212}" => "the minus sign is -",
+        "\u{2018}" | "\u{2019}" | "\u{201c}" | "\u{201d}" => "quotes are ' or \"",
+        _ => return None,
+    })
 }

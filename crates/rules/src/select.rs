@@ -20,6 +20,7 @@ pub(crate) fn select(
                 SelectItem {
                     selected: selected @ Selected::Everything,
                     path,
+                    ..
                 },
             ] if path.is_empty() => one(selected, scope, context),
             _ => {
@@ -60,7 +61,7 @@ fn object(
     context: &mut Context<'_>,
 ) -> Result<Object, EvaluationError> {
     let mut object = Object::new();
-    let mut named: Vec<(&[String], Value)> = Vec::with_capacity(items.len());
+    let mut named: Vec<(&SelectItem, Value)> = Vec::with_capacity(items.len());
     for item in items {
         let value = match &item.selected {
             Selected::Everything if item.path.is_empty() => {
@@ -81,10 +82,25 @@ fn object(
         if !value.is_undefined() && !object.contains(&item.path[0]) {
             object.insert(item.path[0].clone(), Value::Undefined);
         }
-        named.push((&item.path, value));
+        named.push((item, value));
     }
-    for (path, value) in named {
-        put(&mut object, path, value);
+    // What the payload has under a given name goes first: a later value may still take its place.
+    let mut emptied = Vec::new();
+    for (item, value) in &named {
+        if item.has_alias && value.is_undefined() {
+            if let Some(forged) = find(&mut object, &item.path) {
+                *forged = Value::Undefined;
+            }
+            emptied.push(&item.path);
+        }
+    }
+    for (item, value) in named {
+        if !value.is_undefined() {
+            put(&mut object, &item.path, value);
+        }
+    }
+    for path in emptied {
+        remove_undefined(&mut object, path);
     }
     Ok(object)
 }
@@ -136,27 +152,47 @@ fn json_whole<'v>(scope: Scope<'v>) -> Result<&'v Value, EvaluationError> {
     }
 }
 
-/// Puts a value under a dotted name; Undefined takes away what is there. What stands in the way and
-/// is no object gives way.
+/// Puts a value under a dotted name. What stands in the way and is no object gives way.
 fn put(object: &mut Object, path: &[String], value: Value) {
-    let Some((name, rest)) = path.split_first() else {
-        return;
-    };
-    if rest.is_empty() {
-        if value.is_undefined() {
-            object.remove(name);
-        } else {
+    match path {
+        [] => {}
+        [name] => {
             object.insert(name.as_str(), value);
         }
-        return;
-    }
-    if !matches!(object.get(name), Some(Value::Object(_))) {
-        if value.is_undefined() {
-            return;
+        [name, rest @ ..] => {
+            if !matches!(object.get(name), Some(Value::Object(_))) {
+                object.insert(name.as_str(), Value::Object(Object::new()));
+            }
+            if let Some(Value::Object(inner)) = object.get_mut(name) {
+                put(inner, rest, value);
+            }
         }
-        object.insert(name.as_str(), Value::Object(Object::new()));
     }
-    if let Some(Value::Object(inner)) = object.get_mut(name) {
-        put(inner, rest, value);
+}
+
+fn find<'o>(object: &'o mut Object, path: &[String]) -> Option<&'o mut Value> {
+    match path {
+        [] => None,
+        [name] => object.get_mut(name),
+        [name, rest @ ..] => match object.get_mut(name) {
+            Some(Value::Object(inner)) => find(inner, rest),
+            _ => None,
+        },
+    }
+}
+
+fn remove_undefined(object: &mut Object, path: &[String]) {
+    match path {
+        [] => {}
+        [name] => {
+            if object.get(name).is_some_and(Value::is_undefined) {
+                object.remove(name);
+            }
+        }
+        [name, rest @ ..] => {
+            if let Some(Value::Object(inner)) = object.get_mut(name) {
+                remove_undefined(inner, rest);
+            }
+        }
     }
 }

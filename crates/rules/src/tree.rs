@@ -127,4 +127,6 @@ pub(crate) struct SelectItem {
     pub(crate) selected: Selected,
     /// Where the value goes: nothing for a bare `*`, otherwise a name, or several for a dotted alias.
     pub(crate) path: Vec<String>,
+    /// Whether the statement gives the name, with AS.
+    pub(crate) has_alias: bool,
 }
