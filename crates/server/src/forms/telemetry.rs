@@ -42,16 +42,6 @@ pub(crate) struct AnyMessageType {
     message_type: String,
 }
 
-/// The type of messages, where one must be named.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[allow(dead_code, reason = "describes the query in the OpenAPI document")]
-pub(crate) struct OneMessageType {
-    /// The one type wanted
-    #[param(schema_with = word, required = true)]
-    message_type: String,
-}
-
 fn thing_name() -> RefOr<Schema> {
     text(THING_NAME, 1..=THING_NAME_LEN_MAX)
         .examples(["storyteller-van-01"])

@@ -104,6 +104,9 @@ async fn old_versions_are_bounded() {
     let versions = world.engine.versions(&name).await.expect("versions");
     assert_eq!(i64::try_from(versions.len()), Ok(VERSIONS_KEPT));
     assert_eq!(versions[0].rule.version, VERSIONS_KEPT + 6);
+    let forgotten = world.engine.version(&name, 6).await;
+    assert_eq!(forgotten, Err(RuleError::VersionMissing(name.clone())));
+    world.engine.version(&name, 7).await.expect("the oldest");
 }
 
 #[tokio::test]

@@ -107,8 +107,11 @@ async fn an_expiry_in_milliseconds_is_stored_in_seconds_and_the_rule_says_so() {
     world.create("seconds", put_item(&sql, TELEMETRY)).await;
     world.send("b/c", "{}").await;
     let items = world.items(TELEMETRY).await;
-    let ttl = TTL_SECS.to_string();
-    assert!(items.iter().all(|item| item["ttl"]["N"] == ttl.as_str()));
+    assert!(
+        items
+            .iter()
+            .all(|item| item["ttl"] == json!({"N": TTL_SECS.to_string()}))
+    );
     let rule = world.engine.rule(&rule_name("seconds")).expect("a rule");
     assert!(
         !rule.notes.iter().any(|note| note.contains("seconds")),

@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::auth::Reader;
 use crate::forms;
-use crate::forms::telemetry::{AnyMessageType, OneMessageType, ThingPath};
+use crate::forms::telemetry::{AnyMessageType, ThingPath};
 use crate::problem::{Problem, ProblemBody};
 use crate::routes::json::PlainItem;
 use crate::state::AppState;
@@ -93,7 +93,7 @@ impl From<HistoryPage> for MessageList {
 /// Messages of one type across all things, both ends of the range included
 #[utoipa::path(get, path = "/v1/telemetry", tag = "telemetry",
     security(("admin_token" = []), ("device_key" = [])),
-    params(OneMessageType, MessagesQuery), responses(
+    params(("message_type" = String, Query, description = "The one type wanted", pattern = "^[!-~]+$", min_length = 1, max_length = 128), MessagesQuery), responses(
     (status = 200, description = "A page of messages", body = MessageList),
     (status = 400, description = "The type is missing, or the range, the limit or the cursor is not right", body = ProblemBody, content_type = "application/problem+json"),
     (status = 401, description = "Neither operator nor device", body = ProblemBody, content_type = "application/problem+json"),
