@@ -47,6 +47,7 @@ async fn what_is_over_when_quiet_ends_is_not_told() {
     let world = World::new().await;
     world.create(quiet_morning()).await;
     world.judged_volts(VAN, 1, "11").await;
+    world.turn().await;
     world.judged_volts(VAN, 2, "13").await;
     world.advance_secs(3600);
     world.turn().await;
@@ -67,6 +68,7 @@ async fn what_was_acknowledged_in_quiet_is_not_told() {
     world.create(quiet_morning()).await;
     world.judged_volts(VAN, 1, "11").await;
     let id = world.list(StateFilter::Open).await[0].id.clone();
+    world.turn().await;
     let by = "anna".parse().expect("a name");
     world.alerts.acknowledge(&id, by, None).await.expect("seen");
     world.advance_secs(3600);

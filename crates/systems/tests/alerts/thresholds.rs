@@ -84,22 +84,25 @@ async fn a_crash_between_the_effect_and_the_position_repeats_nothing() {
         .end(TELEMETRY)
         .await
         .expect("a position");
-    world.volts(VAN, 1, "11.9").await;
+    for (secs, volts) in [(1, "11.9"), (2, "13"), (3, "11.8")] {
+        world.volts(VAN, secs, volts).await;
+    }
     let changes = world.changes(&start).await;
     // The changes are applied, and the process ends before its position is written.
     let reaction = world.alerts.reaction(SourceKind::Telemetry);
     reaction.apply(&changes).await.expect("judged");
     let before = world.list(StateFilter::All).await;
-    assert_eq!(before.len(), 1);
+    assert_eq!(world.counts().await, (1, 1));
     drop(reaction);
     let world = world.reopen().await;
-    world.volts(VAN, 2, "11.8").await;
+    world.volts(VAN, 4, "11.7").await;
     world.judge_telemetry().await;
     assert_eq!(world.list(StateFilter::All).await, before);
     world.turn().await;
+    // The first of the two was over before anyone could be told.
     assert_eq!(world.outside.told(), ["alert.raised"]);
-    world.judged_volts(VAN, 3, "13").await;
-    assert_eq!(world.counts().await, (0, 1));
+    world.judged_volts(VAN, 5, "13").await;
+    assert_eq!(world.counts().await, (0, 2));
 }
 
 #[tokio::test]
