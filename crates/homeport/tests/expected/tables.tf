@@ -397,6 +397,105 @@ resource "aws_dynamodb_table" "awsh_recordstore_dev" {
   }
 }
 
+resource "aws_dynamodb_table" "homeport_mqtt_sessions" {
+  name                        = "homeport-mqtt-sessions"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "session"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "session"
+    type = "S"
+  }
+
+  ttl {
+    attribute_name = "expires_at"
+    enabled        = true
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
+resource "aws_dynamodb_table" "homeport_mqtt_queue" {
+  name                        = "homeport-mqtt-queue"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "queue_id"
+  range_key                   = "sequence"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "queue_id"
+    type = "S"
+  }
+
+  attribute {
+    name = "sequence"
+    type = "N"
+  }
+
+  ttl {
+    attribute_name = "expires_at"
+    enabled        = true
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
+resource "aws_dynamodb_table" "homeport_mqtt_retained" {
+  name                        = "homeport-mqtt-retained"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "topic"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "topic"
+    type = "S"
+  }
+
+  ttl {
+    attribute_name = "expires_at"
+    enabled        = true
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
 resource "aws_dynamodb_table" "homeport_reactions" {
   name                        = "homeport-reactions"
   billing_mode                = "PAY_PER_REQUEST"
@@ -649,6 +748,42 @@ data "aws_iam_policy_document" "homeport" {
   }
 
   statement {
+    sid = "HomeportMqttSessions"
+    actions = [
+      "dynamodb:DeleteItem",
+      "dynamodb:PutItem",
+      "dynamodb:Scan",
+      "dynamodb:UpdateItem",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_mqtt_sessions.arn,
+    ]
+  }
+
+  statement {
+    sid = "HomeportMqttQueue"
+    actions = [
+      "dynamodb:BatchWriteItem",
+      "dynamodb:Query",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_mqtt_queue.arn,
+    ]
+  }
+
+  statement {
+    sid = "HomeportMqttRetained"
+    actions = [
+      "dynamodb:BatchGetItem",
+      "dynamodb:PutItem",
+      "dynamodb:Scan",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_mqtt_retained.arn,
+    ]
+  }
+
+  statement {
     sid = "HomeportReactions"
     actions = [
       "dynamodb:GetItem",
@@ -662,6 +797,7 @@ data "aws_iam_policy_document" "homeport" {
   statement {
     sid = "ApiKeys"
     actions = [
+      "dynamodb:GetItem",
       "dynamodb:PutItem",
       "dynamodb:UpdateItem",
     ]
@@ -700,6 +836,9 @@ data "aws_iam_policy_document" "homeport" {
       aws_dynamodb_table.photoeditor_dev_device_tokens.arn,
       aws_dynamodb_table.homeport_notifications.arn,
       aws_dynamodb_table.awsh_recordstore_dev.arn,
+      aws_dynamodb_table.homeport_mqtt_sessions.arn,
+      aws_dynamodb_table.homeport_mqtt_queue.arn,
+      aws_dynamodb_table.homeport_mqtt_retained.arn,
       aws_dynamodb_table.homeport_reactions.arn,
       aws_dynamodb_table.api_keys.arn,
     ]
