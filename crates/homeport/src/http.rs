@@ -79,7 +79,7 @@ pub(crate) async fn state(
         feed: backend.feed.clone(),
         push: push.clone(),
         records: records.clone(),
-        publish: Some(Arc::new(slot.clone())),
+        publish: Arc::new(slot.clone()),
     };
     Ok(AppState {
         telemetry: Telemetry::new(

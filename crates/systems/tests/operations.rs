@@ -543,7 +543,7 @@ async fn use_alerts(store: &Arc<dyn Store>, clock: &Arc<ManualClock>, push: &Pus
         feed: Some(Arc::new(Quiet)),
         push: push.clone(),
         records: Records::new(Arc::clone(store), time, settings),
-        publish: None,
+        publish: Arc::new(PublishSlot::new()),
     };
     let settings = alerts::Settings {
         silence_grace_secs: 0,

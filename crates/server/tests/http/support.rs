@@ -133,7 +133,7 @@ impl Server {
             feed: Some(Arc::new(engine.clone())),
             push: push.clone(),
             records: records.clone(),
-            publish: Some(Arc::new(slot.clone())),
+            publish: Arc::new(slot.clone()),
         };
         let alert_settings = alerts::Settings {
             silence_grace_secs: 0,

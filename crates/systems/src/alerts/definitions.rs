@@ -200,11 +200,6 @@ impl Alerts {
         }
         for target in &mut terms.targets {
             match target {
-                Target::Mqtt { .. } if self.0.publish.is_none() => {
-                    return Err(AlertsError::Unavailable(
-                        "this server has no MQTT to publish on",
-                    ));
-                }
                 Target::Email { .. } if !self.0.settings.has_email => {
                     return Err(AlertsError::Unavailable(
                         "this server has no e-mail: set alerts.smtp_host and alerts.smtp_from",

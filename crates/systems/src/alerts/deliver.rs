@@ -230,10 +230,6 @@ impl Alerts {
         topic: &TopicTemplate,
         said: &Announcement,
     ) -> Result<(), DeliveryError> {
-        let Some(publish) = &self.0.publish else {
-            let reason = "this server has no MQTT to publish on";
-            return Err(DeliveryError::Refused(reason.to_owned()));
-        };
         let alert = self.alert(&notification.alert_id).await;
         let busy = |error: &dyn std::fmt::Display| DeliveryError::Busy {
             retry_after: None,
@@ -257,7 +253,8 @@ impl Alerts {
             },
             hops: 0,
         };
-        publish.publish(message).await.map_err(|error| busy(&error))
+        let published = self.0.publish.publish(message).await;
+        published.map_err(|error| busy(&error))
     }
 
     /// Writes down what came of a try. Only a store that stays away makes it count as unanswered.

@@ -99,8 +99,7 @@ pub struct Parts {
     pub feed: Option<Arc<dyn ChangeFeed>>,
     pub push: Push,
     pub records: Records,
-    /// Where messages are published, where there is MQTT.
-    pub publish: Option<Arc<dyn Publish>>,
+    pub publish: Arc<dyn Publish>,
 }
 
 /// Alerts on a store; cheap to clone.
@@ -113,7 +112,7 @@ struct Inner {
     reactions: Option<Reactions>,
     push: Push,
     records: Records,
-    publish: Option<Arc<dyn Publish>>,
+    publish: Arc<dyn Publish>,
     sources: [Source; 3],
     settings: Settings,
     registry: Registry,

@@ -33,7 +33,7 @@ pub enum TopicError {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TopicFilter {
     group: Option<String>,
-    filter: String,
+    filter: homeport_rules::TopicFilter,
 }
 
 impl TopicFilter {
@@ -46,31 +46,18 @@ impl TopicFilter {
     /// The filter, without the group.
     #[must_use]
     pub fn filter(&self) -> &str {
-        &self.filter
+        self.filter.as_str()
     }
 
     #[must_use]
     pub fn levels(&self) -> std::str::Split<'_, char> {
-        self.filter.split('/')
+        self.filter().split('/')
     }
 
     /// Whether a message on `topic` is one that is asked for.
     #[must_use]
     pub fn matches(&self, topic: &str) -> bool {
-        // Wildcards at the front do not reach topics of the server's own.
-        if topic.starts_with('$') && self.filter.starts_with(['+', '#']) {
-            return false;
-        }
-        let mut levels = topic.split('/');
-        for wanted in self.levels() {
-            match (wanted, levels.next()) {
-                ("#", _) => return true,
-                ("+", Some(_)) => {}
-                (wanted, Some(level)) if wanted == level => {}
-                _ => return false,
-            }
-        }
-        levels.next().is_none()
+        self.filter.matches(topic)
     }
 }
 
@@ -89,18 +76,11 @@ impl FromStr for TopicFilter {
             }
             None => (None, text),
         };
-        let mut levels = filter.split('/').peekable();
-        while let Some(level) = levels.next() {
-            let is_alone = level.len() == 1;
-            if level.contains('+') && !is_alone
-                || level.contains('#') && (!is_alone || levels.peek().is_some())
-            {
-                return Err(TopicError::MisplacedWildcard);
-            }
-        }
+        let filter = homeport_rules::TopicFilter::parse(filter);
         Ok(Self {
             group,
-            filter: filter.to_owned(),
+            // Everything else about it has been checked.
+            filter: filter.map_err(|_| TopicError::MisplacedWildcard)?,
         })
     }
 }
@@ -110,7 +90,7 @@ impl fmt::Display for TopicFilter {
         if let Some(group) = &self.group {
             write!(formatter, "{SHARE}{group}/")?;
         }
-        formatter.write_str(&self.filter)
+        formatter.write_str(self.filter())
     }
 }
 

@@ -296,7 +296,7 @@ fn parts(fixture: &Fixture, topics: &Arc<Topics>) -> Parts {
             Arc::clone(clock) as _,
             records::Settings::default(),
         ),
-        publish: Some(Arc::clone(topics) as _),
+        publish: Arc::clone(topics) as _,
     }
 }
 
