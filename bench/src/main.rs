@@ -1,6 +1,7 @@
 //! Measures and prints tables: `cargo xtask bench`. The engine beside the key-value store that it
 //! stands on, which is its limit, and beside SQLite; DynamoDB's protocol beside other servers of it;
-//! readings over HTTP beside a route that only parses them.
+//! readings over HTTP beside a route that only parses them; messages over MQTT beside a broker that
+//! stores nothing.
 
 mod child;
 mod contestant;
@@ -10,6 +11,7 @@ mod ingest;
 mod load;
 mod machine;
 mod measure;
+mod mqtt;
 mod process;
 mod raw_side;
 mod rows;
@@ -72,6 +74,8 @@ enum Part {
     Wire,
     /// Readings over HTTP, beside a route that only parses and the engine alone
     Http,
+    /// Messages over MQTT, beside a broker that stores nothing
+    Mqtt,
 }
 
 /// Readings that the killed process has stored, each with a marker.
@@ -130,6 +134,10 @@ fn print_parts(
     if is_wanted(Part::Http) {
         println!();
         ingest::run(runtime, directory, times, only)?;
+    }
+    if is_wanted(Part::Mqtt) {
+        println!();
+        mqtt::run(directory, times, only)?;
     }
     Ok(())
 }

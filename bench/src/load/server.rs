@@ -14,6 +14,8 @@ use crate::process;
 const DYNOXIDE_VARIABLE: &str = "HOMEPORT_DYNOXIDE";
 /// The folder that DynamoDB Local was unpacked into; nothing is downloaded for it.
 const DYNAMODB_LOCAL_VARIABLE: &str = "HOMEPORT_DYNAMODB_LOCAL";
+/// Where Debian's package puts it.
+const MOSQUITTO: &str = "/usr/sbin/mosquitto";
 const START_MAX: Duration = Duration::from_secs(60);
 /// No request may be refused for its rate.
 const RATE_PER_SECOND: &str = "1000000";
@@ -30,9 +32,10 @@ pub(crate) struct ServerProcess {
     child: Child,
 }
 
-/// Homeport has two doors.
+/// Homeport has three doors.
 pub(crate) struct Homeport {
     pub(crate) dynamodb: ServerProcess,
+    pub(crate) mqtt: SocketAddr,
     pub(crate) http: SocketAddr,
 }
 
@@ -91,10 +94,12 @@ pub(crate) fn start_homeport(data_dir: &Path) -> anyhow::Result<Homeport> {
         .args(["--mqtt-listen", "127.0.0.1:0"])
         .args(["--rate-per-second", RATE_PER_SECOND])
         .env("HOMEPORT_ADMIN_TOKEN", ADMIN_TOKEN);
-    let (child, [dynamodb, http]) = start_and_read(
-        command,
-        ["DynamoDB's protocol on http://", "listening on http://"],
-    )?;
+    let words = [
+        "DynamoDB's protocol on http://",
+        "MQTT on mqtt://",
+        "listening on http://",
+    ];
+    let (child, [dynamodb, mqtt, http]) = start_and_read(command, words)?;
     Ok(Homeport {
         dynamodb: ServerProcess {
             name: "homeport",
@@ -102,6 +107,7 @@ pub(crate) fn start_homeport(data_dir: &Path) -> anyhow::Result<Homeport> {
             address: dynamodb,
             child,
         },
+        mqtt,
         http,
     })
 }
@@ -164,6 +170,21 @@ pub(crate) fn start_dynamodb_local(directory: &Path) -> anyhow::Result<Option<Se
         .current_dir(home);
     let durability = "SQLite file; what it syncs is not documented";
     start_on_port("DynamoDB Local", durability, command, port).map(Some)
+}
+
+/// Mosquitto without any storage, if it is there.
+pub(crate) fn start_mosquitto(directory: &Path) -> anyhow::Result<Option<ServerProcess>> {
+    let program = Path::new(MOSQUITTO);
+    if !program.exists() {
+        return Ok(None);
+    }
+    let port = free_port()?;
+    let settings = directory.join("mosquitto.conf");
+    let text = format!("listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\n");
+    std::fs::write(&settings, text)?;
+    let mut command = Command::new(program);
+    command.arg("-c").arg(settings);
+    start_on_port("Mosquitto", "stores nothing", command, port).map(Some)
 }
 
 /// A program that cargo built together with this one.
