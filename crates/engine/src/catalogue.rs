@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::error::OpenError;
 use crate::keyspaces::{self, Keyspaces};
-use crate::layout::{self, TableId};
+use crate::layout::TableId;
 use crate::table::{Index, Table, TableRecord};
 
 const TABLE_PREFIX: &[u8] = b"table/";
@@ -42,7 +42,7 @@ impl Catalogue {
             let value = guard.value().map_err(storage)?;
             let record: TableRecord = serde_json::from_slice(&value)
                 .map_err(|error| OpenError::DamagedCatalogue(error.to_string()))?;
-            let table = open_table(database, record).map_err(storage)?;
+            let table = open_table(database, record, None).map_err(storage)?;
             catalogue.insert(Arc::new(table));
         }
         Ok(catalogue)
@@ -76,30 +76,35 @@ impl Catalogue {
     /// Whether a keyspace holds items or entries of a table in the catalogue.
     pub(crate) fn uses_keyspace(&self, name: &str) -> bool {
         self.tables().any(|table| {
-            layout::table_keyspace(table.id()) == name
-                || table
-                    .record
-                    .indexes
-                    .iter()
-                    .any(|index| layout::index_keyspace(table.id(), index.id) == name)
+            let mut indexes = table.record.index_keyspace_names();
+            table.record.keyspace_name() == name || indexes.any(|index| index == name)
         })
     }
 }
 
-/// Opens or makes the keyspaces of a table.
-pub(crate) fn open_table(database: &Database, record: TableRecord) -> Result<Table, fjall::Error> {
-    let items = keyspaces::open(database, &layout::table_keyspace(record.id))?;
+/// Opens or makes the keyspaces of a table. Those that the version before has open are shared with
+/// it.
+pub(crate) fn open_table(
+    database: &Database,
+    record: TableRecord,
+    before: Option<&Table>,
+) -> Result<Table, fjall::Error> {
+    let open = |name: String| match before.and_then(|before| before.open_keyspace(&name)) {
+        Some(keyspace) => Ok(Arc::clone(keyspace)),
+        None => keyspaces::open(database, &name).map(Arc::new),
+    };
+    let items = open(record.keyspace_name())?;
     let indexes = record
         .schema
         .indexes
         .iter()
         .zip(&record.indexes)
-        .map(|(schema, index)| {
-            let name = layout::index_keyspace(record.id, index.id);
+        .zip(record.index_keyspace_names())
+        .map(|((schema, index), keyspace)| {
             Ok(Index {
                 schema: Arc::new(schema.clone()),
                 state: index.state,
-                entries: keyspaces::open(database, &name)?,
+                entries: open(keyspace)?,
             })
         })
         .collect::<Result<_, fjall::Error>>()?;

@@ -17,6 +17,7 @@ use crate::options::Durability;
 use crate::prepare::Prepared;
 use crate::queue::Queue;
 use crate::shared::Shared;
+use crate::spares::Spares;
 
 /// A group is closed when it has this many bytes, so that who waits for it does not wait long.
 const GROUP_BYTES_MAX: usize = 1024 * 1024;
@@ -46,6 +47,7 @@ pub(crate) struct Committer {
     commit: u64,
     synced_commit: u64,
     next_change: u64,
+    pub(crate) spares: Spares,
 }
 
 /// The sequence number of the first change: 0 stands for the oldest that is kept.
@@ -110,6 +112,7 @@ impl Committer {
             // Opening the store has synced its journal.
             synced_commit: last.commit,
             next_change: last.next_change,
+            spares: Spares::default(),
         }
     }
 

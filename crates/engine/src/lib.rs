@@ -31,6 +31,7 @@ mod read;
 mod record;
 mod seam;
 mod shared;
+mod spares;
 mod sweep;
 mod table;
 mod tables;

@@ -22,6 +22,9 @@ pub(crate) struct TableRecord {
     pub(crate) indexes: Vec<IndexRecord>,
     /// Never used twice within a table.
     pub(crate) next_index_id: u32,
+    /// Where the items are, if not in a keyspace made for this table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) keyspace: Option<String>,
     /// Work on the expiry of older items that is not done yet.
     pub(crate) expiry_job: Option<ExpiryJob>,
     /// What a protocol keeps with the table; the engine never looks into it.
@@ -43,6 +46,9 @@ pub(crate) enum ExpiryJob {
 pub(crate) struct IndexRecord {
     pub(crate) id: u32,
     pub(crate) state: IndexState,
+    /// Where the entries are, if not in a keyspace made for this index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) keyspace: Option<String>,
 }
 
 /// Whether an index can be read.
@@ -57,7 +63,8 @@ pub enum IndexState {
 pub(crate) struct Table {
     pub(crate) record: TableRecord,
     pub(crate) key: Arc<KeySchema>,
-    pub(crate) items: Keyspace,
+    /// Shared by all versions of the table: who holds one may read here.
+    pub(crate) items: Arc<Keyspace>,
     pub(crate) indexes: Vec<Index>,
 }
 
@@ -65,7 +72,24 @@ pub(crate) struct Table {
 pub(crate) struct Index {
     pub(crate) schema: Arc<IndexSchema>,
     pub(crate) state: IndexState,
-    pub(crate) entries: Keyspace,
+    /// Shared like the table's own keyspace.
+    pub(crate) entries: Arc<Keyspace>,
+}
+
+impl TableRecord {
+    /// The name of the keyspace that holds the items.
+    pub(crate) fn keyspace_name(&self) -> String {
+        let own = || layout::table_keyspace(self.id);
+        self.keyspace.clone().unwrap_or_else(own)
+    }
+
+    /// The names of the keyspaces that hold the indexes' entries, in their order.
+    pub(crate) fn index_keyspace_names(&self) -> impl Iterator<Item = String> {
+        self.indexes.iter().map(|index| {
+            let own = || layout::index_keyspace(self.id, index.id);
+            index.keyspace.clone().unwrap_or_else(own)
+        })
+    }
 }
 
 impl Table {
@@ -83,6 +107,15 @@ impl Table {
 
     pub(crate) fn ttl_attribute(&self) -> Option<&str> {
         self.schema().ttl_attribute.as_deref()
+    }
+
+    /// One of the table's keyspaces, by its name.
+    pub(crate) fn open_keyspace(&self, name: &str) -> Option<&Arc<Keyspace>> {
+        self.keyspaces().find(|keyspace| &**keyspace.name() == name)
+    }
+
+    pub(crate) fn keyspaces(&self) -> impl Iterator<Item = &Arc<Keyspace>> {
+        std::iter::once(&self.items).chain(self.indexes.iter().map(|index| &index.entries))
     }
 
     /// Whether background work on the table is left to be done.

@@ -60,7 +60,9 @@ impl Shared {
     ) -> Result<(), TableError> {
         let shared = Arc::clone(self);
         self.change_tables(move |committer| {
-            alter(committer, &table, |record| {
+            let spare = committer.spare()?;
+            let keyspace = name_of(spare.as_ref());
+            let altered = alter(committer, &table, |record| {
                 if record.schema.index(&index.name).is_some() {
                     return Err(TableError::IndexExists {
                         table: record.schema.name.clone(),
@@ -72,11 +74,15 @@ impl Shared {
                 record.indexes.push(IndexRecord {
                     id: record.next_index_id,
                     state: IndexState::Building,
+                    keyspace,
                 });
                 record.next_index_id += 1;
                 Ok(())
-            })
-            .map(|table| jobs::start(&shared, table.id()))
+            });
+            if let (Err(_), Some(spare)) = (&altered, spare) {
+                committer.give_up(spare);
+            }
+            altered.map(|table| jobs::start(&shared, table.id()))
         })
         .await
     }
@@ -104,7 +110,7 @@ impl Shared {
             })?;
             for dropped in &before.indexes {
                 if dropped.schema.name == index {
-                    drop_keyspace(committer, dropped.entries.clone());
+                    committer.give_up(Arc::clone(&dropped.entries));
                 }
             }
             Ok(())
@@ -174,25 +180,30 @@ fn create(
     if catalogue.get(&schema.name).is_ok() {
         return Err(TableError::Exists(schema.name));
     }
-    let index_count = schema.indexes.len();
+    let spare = committer.spare()?;
+    let index_spares = (0..schema.indexes.len())
+        .map(|_| committer.spare())
+        .collect::<Result<Vec<_>, _>>()?;
     let record = TableRecord {
         id: catalogue.next_id,
         created_at_ms: shared.options.clock.now_ms(),
+        keyspace: name_of(spare.as_ref()),
+        next_index_id: u32::try_from(index_spares.len()).unwrap_or(u32::MAX),
         indexes: (0..)
-            .take(index_count)
-            .map(|id| IndexRecord {
+            .zip(&index_spares)
+            .map(|(id, spare)| IndexRecord {
                 id,
                 state: IndexState::Active,
+                keyspace: name_of(spare.as_ref()),
             })
             .collect(),
-        next_index_id: u32::try_from(index_count).unwrap_or(u32::MAX),
         schema,
         expiry_job: None,
         settings,
     };
     catalogue.next_id += 1;
     // The keyspaces come first: a crash in between leaves empty ones, which the next start drops.
-    let table = catalogue::open_table(&shared.database, record).map_err(unavailable)?;
+    let table = catalogue::open_table(&shared.database, record, None).map_err(unavailable)?;
     let entries = [
         catalogue::table_entry(&table.record),
         catalogue::next_id_entry(catalogue.next_id),
@@ -221,9 +232,8 @@ fn delete(committer: &mut Committer, name: &str) -> Result<TableDescription, Tab
         Ok(())
     })?;
     shared.catalogue.replace(catalogue);
-    drop_keyspace(committer, table.items.clone());
-    for index in &table.indexes {
-        drop_keyspace(committer, index.entries.clone());
+    for keyspace in table.keyspaces() {
+        committer.give_up(Arc::clone(keyspace));
     }
     Ok(TableDescription::of(&table))
 }
@@ -236,9 +246,11 @@ pub(crate) fn alter(
 ) -> Result<Arc<Table>, TableError> {
     let shared = Arc::clone(&committer.shared);
     let mut catalogue = Catalogue::clone(&shared.catalogue.now());
-    let mut record = catalogue.get(name).map_err(missing)?.record.clone();
+    let before = Arc::clone(catalogue.get(name).map_err(missing)?);
+    let mut record = before.record.clone();
     change(&mut record)?;
-    let table = Arc::new(catalogue::open_table(&shared.database, record).map_err(unavailable)?);
+    let table = catalogue::open_table(&shared.database, record, Some(&before));
+    let table = Arc::new(table.map_err(unavailable)?);
     let (key, value) = catalogue::table_entry(&table.record);
     committer.write(|group| {
         group.insert(&shared.keyspaces.catalogue, key.into(), value.into());
@@ -249,13 +261,9 @@ pub(crate) fn alter(
     Ok(table)
 }
 
-/// Gives a keyspace's room back. It is already out of the catalogue, so that a failure here costs
-/// only room, which the next start gives back.
-fn drop_keyspace(committer: &Committer, keyspace: fjall::Keyspace) {
-    let name = keyspace.name().to_string();
-    if let Err(error) = committer.shared.database.delete_keyspace(keyspace) {
-        tracing::warn!(keyspace = name, %error, "cannot drop a keyspace now");
-    }
+/// What a record says of a keyspace that was another table's before.
+fn name_of(spare: Option<&Arc<fjall::Keyspace>>) -> Option<String> {
+    spare.map(|keyspace| keyspace.name().to_string())
 }
 
 /// Drops keyspaces that no table in the catalogue uses: leftovers of a crash.

@@ -1,0 +1,114 @@
+//! Tables that are made and deleted all the time: what they leave behind, and what the next ones
+//! find in their place.
+
+use std::path::Path;
+
+use homeport_engine::{Engine, Options};
+use homeport_item::expression::KeyCondition;
+use homeport_item::schema::{IndexSchema, KeyAttribute, TableSchema};
+use homeport_item::{Item, KeyKind};
+use homeport_store::{Put, Query, Scan, Store};
+
+fn indexed(name: &str) -> TableSchema {
+    let colour = KeyAttribute::new("colour", KeyKind::S);
+    let mut table = TableSchema::new(name, "id", KeyKind::S);
+    table
+        .indexes
+        .push(IndexSchema::global("by-colour", colour, None));
+    table
+}
+
+fn thing(number: i32) -> Item {
+    Item::new()
+        .with("id", format!("thing-{number}"))
+        .with("colour", "red")
+}
+
+fn files(directory: &Path) -> usize {
+    let entries = std::fs::read_dir(directory).expect("a directory");
+    entries
+        .map(|entry| {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() { files(&path) } else { 1 }
+        })
+        .sum()
+}
+
+async fn make_and_delete(engine: &Engine, name: &str, items: i32) {
+    engine.create_table(indexed(name)).await.expect("a table");
+    for number in 0..items {
+        let put = Put::new(name, thing(number));
+        engine.put(put).await.expect("a put");
+    }
+    engine.delete_table(name).await.expect("deleted");
+}
+
+#[tokio::test]
+async fn tables_that_come_and_go_leave_no_files_behind() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let engine = Engine::open(directory.path(), Options::default()).expect("opens");
+    make_and_delete(&engine, "first", 3).await;
+    let after_one = files(directory.path());
+    for turn in 0..50 {
+        make_and_delete(&engine, &format!("table-{turn}"), 3).await;
+    }
+    assert_eq!(files(directory.path()), after_one);
+}
+
+#[tokio::test]
+async fn a_table_in_the_place_of_another_finds_nothing_of_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let engine = Engine::open(directory.path(), Options::default()).expect("opens");
+    make_and_delete(&engine, "old", 500).await;
+    engine.create_table(indexed("new")).await.expect("a table");
+    let all = engine.scan(Scan::new("new")).await.expect("a page");
+    assert!(all.items.is_empty());
+    let red = || Query::new("new", KeyCondition::new("colour", "red")).on_index("by-colour");
+    assert!(engine.query(red()).await.expect("a page").items.is_empty());
+    let put = Put::new("new", thing(7));
+    engine.put(put).await.expect("a put");
+    drop(engine);
+
+    let engine = Engine::open(directory.path(), Options::default()).expect("opens again");
+    let all = engine.scan(Scan::new("new")).await.expect("a page");
+    assert_eq!(all.items, [thing(7)]);
+    let found = engine.query(red()).await.expect("a page");
+    assert_eq!(found.items, [thing(7)]);
+    let report = engine.check().await.expect("a report");
+    assert_eq!((report.items, report.problems), (1, 0));
+}
+
+#[tokio::test]
+async fn an_index_in_the_place_of_another_finds_nothing_of_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let engine = Engine::open(directory.path(), Options::default()).expect("opens");
+    make_and_delete(&engine, "old", 5).await;
+    let plain = TableSchema::new("plain", "id", KeyKind::S);
+    engine.create_table(plain).await.expect("a table");
+    let put = Put::new("plain", thing(1));
+    engine.put(put).await.expect("a put");
+    let colour = KeyAttribute::new("colour", KeyKind::S);
+    let index = IndexSchema::global("by-colour", colour, None);
+    engine.add_index("plain", index).await.expect("an index");
+    engine.wait_until_built("plain").await.expect("built");
+    let red = Query::new("plain", KeyCondition::new("colour", "red")).on_index("by-colour");
+    let found = engine.query(red).await.expect("a page");
+    assert_eq!(found.items, [thing(1)]);
+    assert_eq!(engine.check().await.expect("a report").problems, 0);
+}
+
+#[tokio::test]
+async fn a_table_with_much_in_it_gives_its_room_back() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let engine = Engine::open(directory.path(), Options::default()).expect("opens");
+    engine.create_table(indexed("big")).await.expect("a table");
+    for number in 0..20 {
+        let put = Put::new("big", thing(number).with("text", "x".repeat(200_000)));
+        engine.put(put).await.expect("a put");
+    }
+    let keyspaces = directory.path().join("store/keyspaces");
+    let count = || std::fs::read_dir(&keyspaces).expect("keyspaces").count();
+    let before = count();
+    engine.delete_table("big").await.expect("deleted");
+    assert_eq!(count(), before - 2);
+}
