@@ -1,23 +1,20 @@
-//! The one thread that writes: it takes what callers have queued, decides it in order, writes the
-//! outcome as one batch with one sync, and answers everyone.
+//! The one thread that decides: it takes what callers have queued, decides it in order, and has the
+//! outcome written as one group with one sync, whereupon everyone is answered.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use fjall::{PersistMode, UserKey};
-use homeport_store::{StoreError, TransactError};
+use homeport_store::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::evaluate::{self, Outcome};
-use crate::group::Group;
-use crate::layout;
-use crate::options::Durability;
+use crate::group::{Group, Pending};
 use crate::prepare::Prepared;
 use crate::queue::Queue;
 use crate::shared::Shared;
 use crate::spares::Spares;
+use crate::writer::{Answer, Beside, CommitRecord, Decided, Writer};
 
 /// A group is closed when it has this many bytes, so that who waits for it does not wait long.
 const GROUP_BYTES_MAX: usize = 1024 * 1024;
@@ -44,76 +41,29 @@ pub(crate) enum Work {
 
 pub(crate) struct Committer {
     pub(crate) shared: Arc<Shared>,
-    commit: u64,
-    synced_commit: u64,
-    next_change: u64,
     pub(crate) spares: Spares,
+    next_change: u64,
+    writer: Beside,
+    /// What the group that is being written beside this thread writes.
+    under_way: Option<Arc<Pending>>,
 }
 
-/// The sequence number of the first change: 0 stands for the oldest that is kept.
-const FIRST_CHANGE: u64 = 1;
-
-/// What every group says about itself; see `docs/engine-format.md`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CommitRecord {
-    /// This group's number; groups count up by one.
-    pub(crate) commit: u64,
-    /// The last group that was known to be on disk when this one was written.
-    pub(crate) synced_commit: u64,
-    /// The sequence number that the next change gets.
-    pub(crate) next_change: u64,
-}
-
-impl CommitRecord {
-    /// What stands before the first group.
-    pub(crate) const NONE: Self = Self {
-        commit: 0,
-        synced_commit: 0,
-        next_change: FIRST_CHANGE,
-    };
-
-    pub(crate) fn encode(self) -> [u8; 24] {
-        let mut bytes = [0; 24];
-        bytes[..8].copy_from_slice(&self.commit.to_be_bytes());
-        bytes[8..16].copy_from_slice(&self.synced_commit.to_be_bytes());
-        bytes[16..].copy_from_slice(&self.next_change.to_be_bytes());
-        bytes
-    }
-
-    /// The record of the group after this one, once this one is on disk and changed nothing.
-    pub(crate) fn next(self) -> Self {
-        Self {
-            commit: self.commit + 1,
-            synced_commit: self.commit,
-            next_change: self.next_change,
-        }
-    }
-
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let bytes: &[u8; 24] = bytes.try_into().ok()?;
-        let number = |at: usize| {
-            let mut number = [0; 8];
-            number.copy_from_slice(&bytes[at..at + 8]);
-            u64::from_be_bytes(number)
-        };
-        Some(Self {
-            commit: number(0),
-            synced_commit: number(8),
-            next_change: number(16).max(FIRST_CHANGE),
-        })
-    }
+/// A group that callers can still be added to.
+struct Open<'a> {
+    group: Group<'a>,
+    answers: Vec<Answer>,
+    bytes: usize,
 }
 
 impl Committer {
-    pub(crate) fn new(shared: Arc<Shared>, last: CommitRecord) -> Self {
-        Self {
+    pub(crate) fn new(shared: Arc<Shared>, last: CommitRecord) -> std::io::Result<Self> {
+        Ok(Self {
+            writer: Beside::start(Writer::new(Arc::clone(&shared), last))?,
             shared,
-            commit: last.commit,
-            // Opening the store has synced its journal.
-            synced_commit: last.commit,
-            next_change: last.next_change,
             spares: Spares::default(),
-        }
+            next_change: last.next_change,
+            under_way: None,
+        })
     }
 
     pub(crate) fn run(mut self) {
@@ -121,146 +71,160 @@ impl Committer {
         // Also when this thread panics: callers must not wait for it.
         let _closing = Closing(&shared.queue);
         let mut waiting = VecDeque::new();
-        let mut answered = 0;
-        let mut patience = Duration::ZERO;
+        let mut open = None;
+        let mut last = Last::default();
         loop {
             if waiting.is_empty() {
-                waiting.extend(shared.queue.take(answered, patience));
-            }
-            let mut bytes = 0;
-            let mut members = Vec::with_capacity(waiting.len());
-            while bytes < GROUP_BYTES_MAX
-                && let Some(Work::Transactions { .. }) = waiting.front()
-                && let Some(Work::Transactions {
-                    prepared,
-                    reply,
-                    permit,
-                }) = waiting.pop_front()
-            {
-                bytes += weight(&prepared);
-                members.push(Member {
-                    prepared,
-                    reply,
-                    _permit: permit,
+                waiting.extend(match open {
+                    // More can join it until the one before is written.
+                    Some(_) => shared.queue.take_while_writing(),
+                    None => shared.queue.take(last.answered, last.patience),
                 });
             }
-            if members.is_empty() {
-                match waiting.pop_front() {
-                    Some(Work::Exclusive(run)) => run(&mut self),
-                    Some(Work::Stop) => return,
-                    Some(Work::Transactions { .. }) | None => {}
+            self.decide(&shared, &mut open, &mut waiting);
+            if let Some(decided) = open.take() {
+                let can_grow = waiting.is_empty() && shared.queue.is_writing();
+                if can_grow {
+                    open = Some(decided);
+                } else {
+                    shared.queue.wait_until_written();
+                    last = self.close(decided);
                 }
                 continue;
             }
-            answered = members.len();
-            let started = Instant::now();
-            self.commit_members(members);
-            patience = started.elapsed().min(GATHER_WAIT_MAX * 2) / 2;
+            match waiting.pop_front() {
+                Some(Work::Exclusive(run)) => {
+                    shared.queue.wait_until_written();
+                    run(&mut self);
+                }
+                Some(Work::Stop) => {
+                    shared.queue.wait_until_written();
+                    return;
+                }
+                Some(Work::Transactions { .. }) | None => {}
+            }
         }
     }
 
-    /// Decides all members in order, writes what holds, and answers them.
-    fn commit_members(&mut self, members: Vec<Member>) {
-        let shared = Arc::clone(&self.shared);
-        let mut answers = Vec::with_capacity(members.len());
-        let mut decided = Vec::with_capacity(members.len());
-        let mut undecided = Vec::with_capacity(members.len());
-        for member in members {
-            answers.push((member.reply, member._permit));
-            undecided.push(member.prepared);
-        }
-        let written = self.write(|group| {
-            let catalogue = shared.catalogue.now();
-            for prepared in undecided {
-                let mut outcomes = Vec::with_capacity(prepared.len());
-                for prepared in prepared {
-                    outcomes.push(evaluate::transaction(group, &catalogue, prepared)?);
-                }
-                decided.push(outcomes);
-            }
-            Ok(())
-        });
-        let mut decided = decided.into_iter();
-        for (reply, permit) in answers {
-            let outcomes = match (&written, decided.next()) {
-                (Ok(()), Some(outcomes)) => outcomes,
-                (Ok(()), None) => Vec::new(),
-                // One error stands for all of the member's transactions.
-                (Err(error), _) => vec![Err(TransactError::Store(error.clone()))],
+    /// Decides what waits, in order, up to the first thing that is no transaction or to what one
+    /// group may hold.
+    fn decide<'a>(
+        &mut self,
+        shared: &'a Shared,
+        open: &mut Option<Open<'a>>,
+        waiting: &mut VecDeque<Work>,
+    ) {
+        let catalogue = shared.catalogue.now();
+        while open
+            .as_ref()
+            .is_none_or(|open| open.bytes < GROUP_BYTES_MAX)
+            && let Some(Work::Transactions { .. }) = waiting.front()
+            && let Some(Work::Transactions {
+                prepared,
+                reply,
+                permit,
+            }) = waiting.pop_front()
+        {
+            let mut decided = match open.take() {
+                Some(open) => open,
+                None => match self.begin() {
+                    Ok(()) => Open {
+                        group: self.group(shared),
+                        answers: Vec::new(),
+                        bytes: 0,
+                    },
+                    Err(error) => {
+                        Answer::refused(reply, permit).send(Err(error));
+                        continue;
+                    }
+                },
             };
-            drop(permit);
-            // A caller that no longer waits loses only the answer.
-            let _ = reply.send(outcomes);
+            decided.bytes += weight(&prepared);
+            let outcomes: Result<Vec<_>, _> = prepared
+                .into_iter()
+                .map(|prepared| evaluate::transaction(&mut decided.group, &catalogue, prepared))
+                .collect();
+            match outcomes {
+                Ok(outcomes) => {
+                    decided.answers.push(Answer {
+                        outcomes,
+                        reply,
+                        permit,
+                    });
+                    *open = Some(decided);
+                }
+                // What is in the group can no longer be told apart: nothing of it is written.
+                Err(error) => {
+                    let refused = Answer::refused(reply, permit);
+                    for answer in decided.answers.into_iter().chain([refused]) {
+                        answer.send(Err(error.clone()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Has a group written: here if it is small, and otherwise beside the decisions on the next one.
+    fn close(&mut self, open: Open<'_>) -> Last {
+        let Open { group, answers, .. } = open;
+        let (decided, pending) = self.finish(group);
+        if decided.bytes() >= self.shared.options.write_beside_bytes {
+            self.under_way = Some(Arc::new(pending));
+            self.writer.hand_over(decided, answers);
+            return Last::default();
+        }
+        let last_answered = answers.len();
+        let started = Instant::now();
+        let written = self.writer.write(decided);
+        for answer in answers {
+            answer.send(written.clone());
+        }
+        Last {
+            answered: last_answered,
+            patience: started.elapsed().min(GATHER_WAIT_MAX * 2) / 2,
         }
     }
 
     /// Puts a group together with `fill` and makes it durable. Nothing of it is written when
-    /// `fill` fails.
+    /// `fill` fails. Only for what runs between two groups.
     pub(crate) fn write<T>(
         &mut self,
         fill: impl FnOnce(&mut Group<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        self.begin()?;
         let shared = Arc::clone(&self.shared);
-        shared.latch.check()?;
-        self.wait_for_flush();
-        let now_ms = shared.options.clock.now_ms();
-        let mut group = Group::new(
-            &shared.database,
-            &shared.keyspaces,
-            self.next_change,
-            now_ms,
-        );
+        let mut group = self.group(&shared);
         let filled = fill(&mut group)?;
-        if group.is_empty() {
-            return Ok(filled);
-        }
-        self.persist(group)?;
+        let (decided, _) = self.finish(group);
+        self.writer.write(decided)?;
         Ok(filled)
     }
 
-    fn persist(&mut self, mut group: Group<'_>) -> Result<(), StoreError> {
-        let shared = Arc::clone(&self.shared);
-        if shared.options.durability == Durability::Relaxed {
-            self.synced_commit = shared.synced_commit.load(Ordering::Acquire);
+    /// Whether a group may be put together now.
+    fn begin(&mut self) -> Result<(), StoreError> {
+        self.shared.latch.check()?;
+        self.wait_for_flush();
+        if !self.shared.queue.is_writing() {
+            self.under_way = None;
         }
-        let commit = self.commit + 1;
-        let record = CommitRecord {
-            commit,
-            synced_commit: self.synced_commit,
-            next_change: group.next_change(),
-        };
-        group.insert(
-            &shared.keyspaces.meta,
-            UserKey::from(layout::COMMIT_KEY),
-            record.encode().as_slice().into(),
-        );
-        let mode = match shared.options.durability {
-            Durability::Sync => PersistMode::SyncData,
-            Durability::Relaxed => PersistMode::Buffer,
-        };
-        let bytes = group.bytes();
-        let started = Instant::now();
-        // IMPORTANT: the batch goes to the journal and to disk before anyone can read it, and no
-        // caller is answered before this returns.
-        let committed = group.finish().durability(Some(mode)).commit();
-        if let Err(error) = committed {
-            shared.latch.close(&error.to_string());
-            return shared.latch.check();
-        }
-        self.commit = commit;
-        self.next_change = record.next_change;
-        shared.written_commit.store(commit, Ordering::Release);
-        if shared.options.durability == Durability::Sync {
-            self.synced_commit = commit;
-            shared.synced_commit.store(commit, Ordering::Release);
-        }
-        shared.metrics.committed(bytes, started.elapsed());
-        shared.last_change.send_if_modified(|last| {
-            let newer = record.next_change > *last;
-            *last = record.next_change;
-            newer
-        });
         Ok(())
+    }
+
+    fn group<'a>(&self, shared: &'a Shared) -> Group<'a> {
+        Group::new(
+            &shared.database,
+            &shared.keyspaces,
+            self.under_way.clone(),
+            self.next_change,
+            shared.options.clock.now_ms(),
+        )
+    }
+
+    fn finish(&mut self, group: Group<'_>) -> (Decided, Pending) {
+        self.next_change = group.next_change();
+        let bytes = group.bytes();
+        let (batch, pending) = group.finish();
+        (Decided::new(batch, bytes, self.next_change), pending)
     }
 
     /// Waits while more is buffered than allowed: slowing down early keeps memory bounded and the
@@ -279,18 +243,19 @@ impl Committer {
     }
 }
 
+/// What was written last in the committer's own thread, whose callers are likely to come again.
+#[derive(Default)]
+struct Last {
+    answered: usize,
+    patience: Duration,
+}
+
 struct Closing<'a>(&'a Queue);
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
         self.0.close();
     }
-}
-
-struct Member {
-    prepared: Vec<Prepared>,
-    reply: oneshot::Sender<Vec<Outcome>>,
-    _permit: OwnedSemaphorePermit,
 }
 
 fn weight(prepared: &[Prepared]) -> usize {
@@ -300,7 +265,7 @@ fn weight(prepared: &[Prepared]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::{Condvar, Mutex};
 
     use homeport_item::schema::TableSchema;
@@ -362,19 +327,9 @@ mod tests {
         engine.shared().latch.close("the disk is gone");
         *clock.held.lock().unwrap() = false;
         clock.released.notify_all();
-        first.await.unwrap().unwrap();
-        let error = second.await.unwrap().unwrap_err();
-        assert!(error.to_string().contains("refused"), "{error}");
-    }
-
-    #[test]
-    fn a_commit_record_round_trips() {
-        let record = CommitRecord {
-            commit: 3,
-            synced_commit: 2,
-            next_change: 77,
-        };
-        assert_eq!(CommitRecord::decode(&record.encode()), Some(record));
-        assert_eq!(CommitRecord::decode(b"short"), None);
+        for waited in [first, second] {
+            let error = waited.await.unwrap().unwrap_err();
+            assert!(error.to_string().contains("refused"), "{error}");
+        }
     }
 }

@@ -15,7 +15,7 @@ use crate::backup::{BackupError, BackupSummary};
 use crate::catalogue::{Catalogue, SharedCatalogue};
 use crate::changes::{self, ChangePage};
 use crate::check::CheckReport;
-use crate::committer::{CommitRecord, Committer};
+use crate::committer::Committer;
 use crate::directory;
 use crate::disk_room::DiskRoom;
 use crate::error::{OpenError, TableError, unavailable};
@@ -28,6 +28,7 @@ use crate::record::StoredItem;
 use crate::shared::{Shared, stopped};
 use crate::sweep::{self, Due, Swept};
 use crate::table::{TableDescription, TableExtent, TableView};
+use crate::writer::CommitRecord;
 use crate::{backup, check, extent, jobs, journal, layout, tables};
 
 /// Journals may take this much before what they hold is forced into the tables' own files; it
@@ -115,7 +116,7 @@ impl Engine {
         );
         let shared = Arc::new(shared);
         tables::drop_orphans(&shared);
-        let committer = Committer::new(Arc::clone(&shared), last);
+        let committer = Committer::new(Arc::clone(&shared), last)?;
         let sweeper = Arc::clone(&shared);
         let threads = vec![
             spawn("homeport-commit", move || committer.run())?,

@@ -3,6 +3,8 @@
 //! Everything that changes an item passes through [`Group::apply`], whatever asked for it: a
 //! request, the expiry of an item, a restored backup.
 
+use std::sync::Arc;
+
 use fjall::{Database, OwnedWriteBatch, UserKey, UserValue};
 use homeport_item::binary::DecodeError;
 use homeport_store::StoreError;
@@ -26,12 +28,19 @@ pub(crate) struct Mutation<'a> {
     pub(crate) new: Option<UserValue>,
 }
 
+/// What a group writes and the store does not show yet.
+#[derive(Default)]
+pub(crate) struct Pending {
+    items: FxHashMap<(TableId, UserKey), Option<UserValue>>,
+    tokens: FxHashMap<UserKey, UserValue>,
+}
+
 pub(crate) struct Group<'a> {
     keyspaces: &'a Keyspaces,
     batch: OwnedWriteBatch,
-    /// Items written by this very group, which the store does not show yet.
-    pending: FxHashMap<(TableId, UserKey), Option<UserValue>>,
-    pending_tokens: FxHashMap<UserKey, UserValue>,
+    pending: Pending,
+    /// What the group before this one writes, where that is still under way.
+    before: Option<Arc<Pending>>,
     next_change: u64,
     now_ms: i64,
     bytes: usize,
@@ -41,14 +50,15 @@ impl<'a> Group<'a> {
     pub(crate) fn new(
         database: &Database,
         keyspaces: &'a Keyspaces,
+        before: Option<Arc<Pending>>,
         next_change: u64,
         now_ms: i64,
     ) -> Self {
         Self {
             keyspaces,
             batch: OwnedWriteBatch::with_capacity(database.clone(), 64),
-            pending: FxHashMap::default(),
-            pending_tokens: FxHashMap::default(),
+            pending: Pending::default(),
+            before,
             next_change,
             now_ms,
             bytes: 0,
@@ -68,20 +78,17 @@ impl<'a> Group<'a> {
         self.bytes
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.batch.is_empty()
-    }
-
-    /// The stored value of an item, with what this group has written already.
+    /// The stored value of an item, with what this group and the one before it write.
     pub(crate) fn load(
         &self,
         table: &Table,
         key: &UserKey,
     ) -> Result<Option<UserValue>, StoreError> {
-        if !self.pending.is_empty()
-            && let Some(value) = self.pending.get(&(table.id(), key.clone()))
-        {
-            return Ok(value.clone());
+        let name = (table.id(), key.clone());
+        for pending in self.pending() {
+            if let Some(value) = pending.items.get(&name) {
+                return Ok(value.clone());
+            }
         }
         table.items.get(key).map_err(unavailable)
     }
@@ -122,7 +129,7 @@ impl<'a> Group<'a> {
             None if old.is_some() => self.remove(&table.items, key.clone()),
             None => {}
         }
-        self.pending.insert((table.id(), key), new);
+        self.pending.items.insert((table.id(), key), new);
         Ok(())
     }
 
@@ -266,15 +273,17 @@ impl<'a> Group<'a> {
     }
 
     pub(crate) fn load_token(&self, key: &UserKey) -> Result<Option<UserValue>, fjall::Error> {
-        match self.pending_tokens.get(key) {
-            Some(value) => Ok(Some(value.clone())),
-            None => self.keyspaces.tokens.get(key),
+        for pending in self.pending() {
+            if let Some(value) = pending.tokens.get(key) {
+                return Ok(Some(value.clone()));
+            }
         }
+        self.keyspaces.tokens.get(key)
     }
 
     pub(crate) fn write_token(&mut self, key: UserKey, value: UserValue) {
         let keyspaces = self.keyspaces;
-        self.pending_tokens.insert(key.clone(), value.clone());
+        self.pending.tokens.insert(key.clone(), value.clone());
         self.insert(&keyspaces.tokens, key, value);
     }
 
@@ -293,8 +302,14 @@ impl<'a> Group<'a> {
         self.next_change
     }
 
-    pub(crate) fn finish(self) -> OwnedWriteBatch {
-        self.batch
+    /// What is to be written, and what the next group has to know of it meanwhile.
+    pub(crate) fn finish(self) -> (OwnedWriteBatch, Pending) {
+        (self.batch, self.pending)
+    }
+
+    /// What the store does not show yet, the newest first.
+    fn pending(&self) -> impl Iterator<Item = &Pending> {
+        std::iter::once(&self.pending).chain(self.before.as_deref())
     }
 }
 

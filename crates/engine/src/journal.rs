@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::committer::CommitRecord;
 use crate::error::OpenError;
 use crate::layout::COMMIT_KEY;
+use crate::writer::CommitRecord;
 
 const TAG_START: u8 = 1;
 const TAG_ITEM: u8 = 2;

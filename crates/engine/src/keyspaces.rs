@@ -3,8 +3,8 @@
 use fjall::config::{BlockSizePolicy, CompressionPolicy, FilterPolicy};
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
-use crate::committer::CommitRecord;
 use crate::layout;
+use crate::writer::CommitRecord;
 
 /// A keyspace's share of the write buffer before it is flushed.
 const MEMTABLE_BYTES: u64 = 16 * 1024 * 1024;

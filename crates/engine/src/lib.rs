@@ -37,6 +37,7 @@ mod table;
 mod tables;
 mod tokens;
 mod write;
+mod writer;
 
 pub use backup::{BackupError, BackupSummary, restore};
 pub use changes::{Change, ChangeKind, ChangePage};

@@ -24,6 +24,9 @@ pub struct Options {
     /// Memory for writes that are in the journal but not yet in the tables' own files, over all
     /// tables. Writes wait while it is exceeded.
     pub write_buffer_bytes: u64,
+    /// Groups from this size on are written beside the committer, which meanwhile decides the next
+    /// one; smaller ones are written sooner than handed over.
+    pub write_beside_bytes: usize,
     /// Threads that flush and compact.
     pub workers: usize,
     /// Room that must stay free on the disk: below it writes are refused, and the store goes on
@@ -44,6 +47,7 @@ impl Default for Options {
             durability: Durability::Sync,
             cache_bytes: 64 * 1024 * 1024,
             write_buffer_bytes: 96 * 1024 * 1024,
+            write_beside_bytes: 64 * 1024,
             workers: 4,
             disk_reserve_bytes: 256 * 1024 * 1024,
             change_retention_ms: 24 * 60 * 60 * 1000,

@@ -18,6 +18,8 @@ struct State {
     /// How much the committer waits for, so that it is woken once and not for every piece; 0 while it
     /// does not wait.
     wanted: usize,
+    /// A group is being written beside the committer.
+    is_writing: bool,
     closed: bool,
 }
 
@@ -66,6 +68,41 @@ impl Queue {
             state.wanted = 0;
         }
         std::mem::take(&mut state.work)
+    }
+
+    /// Takes everything there is, and waits for the first of it as long as a group is being written
+    /// beside the committer.
+    pub(crate) fn take_while_writing(&self) -> Vec<Work> {
+        let mut state = self.lock();
+        if state.work.is_empty() && state.is_writing {
+            state.wanted = 1;
+            let waited =
+                (self.is_enough).wait_while(state, |state| state.wanted > 0 && state.is_writing);
+            state = waited.unwrap_or_else(PoisonError::into_inner);
+            state.wanted = 0;
+        }
+        std::mem::take(&mut state.work)
+    }
+
+    pub(crate) fn begin_writing(&self) {
+        self.lock().is_writing = true;
+    }
+
+    pub(crate) fn end_writing(&self) {
+        self.lock().is_writing = false;
+        self.is_enough.notify_one();
+    }
+
+    pub(crate) fn is_writing(&self) -> bool {
+        self.lock().is_writing
+    }
+
+    /// Waits until nothing is being written beside the committer.
+    pub(crate) fn wait_until_written(&self) {
+        let waited = self
+            .is_enough
+            .wait_while(self.lock(), |state| state.is_writing);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Lets go of what waits, whose callers are told by that, and takes nothing more.

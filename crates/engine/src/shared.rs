@@ -58,7 +58,7 @@ impl Shared {
         database: Database,
         keyspaces: Keyspaces,
         catalogue: SharedCatalogue,
-        commit: crate::committer::CommitRecord,
+        commit: crate::writer::CommitRecord,
         room: DiskRoom,
         lock: File,
     ) -> Self {

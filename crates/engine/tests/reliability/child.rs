@@ -220,6 +220,8 @@ fn options() -> Options {
     Options {
         durability,
         workers: 2,
+        // However small a group is: there is more that can be under way when the process ends.
+        write_beside_bytes: 0,
         ..Options::default()
     }
 }

@@ -5,9 +5,12 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use homeport_engine::{Clock, Engine, OpenError, Options};
+use homeport_item::expression::{self, Condition};
 use homeport_item::schema::{IndexSchema, KeyAttribute, TableSchema};
 use homeport_item::{Item, KeyKind};
-use homeport_store::{Get, Put, Scan, Store, StoreError, TransactError, Transaction, WriteError};
+use homeport_store::{
+    Get, Put, Scan, Store, StoreError, TransactError, Transaction, Update, WriteError,
+};
 
 use crate::child::{Plan, Role, wait_until};
 use crate::verify;
@@ -129,6 +132,54 @@ async fn readers_never_see_half_a_transaction() {
     for reader in readers {
         assert!(reader.await.unwrap() > 2, "the reader saw nothing change");
     }
+    assert_eq!(engine.check().await.unwrap().problems, 0);
+}
+
+/// Groups that are written beside the decisions on the next ones, which build on them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn decisions_build_on_the_group_that_is_still_being_written() {
+    const CALLERS: i64 = 16;
+    const TURNS: i64 = 200;
+    let room = tempfile::tempdir().unwrap();
+    let options = Options {
+        write_beside_bytes: 0,
+        ..verify::options()
+    };
+    let engine = Engine::open(room.path(), options).unwrap();
+    engine.create_table(plain_table()).await.unwrap();
+    let counter = Item::new().with("id", "counter").with("count", 0);
+    engine.put(Put::new("plain", counter)).await.unwrap();
+    let callers: Vec<_> = (0..CALLERS)
+        .map(|_| {
+            let engine = engine.clone();
+            tokio::spawn(async move {
+                let mut firsts = 0;
+                for turn in 0..TURNS {
+                    let count = expression::Update::new().add("count", 1);
+                    let key = Item::new().with("id", "counter");
+                    let count = Update::new("plain", key, count);
+                    engine.update(count).await.unwrap();
+                    // All callers want it; one gets it.
+                    let claim = Put::new("plain", Item::new().with("id", format!("turn-{turn}")));
+                    let claim = claim.when(Condition::not_exists("id"));
+                    match engine.put(claim).await {
+                        Ok(_) => firsts += 1,
+                        Err(WriteError::ConditionFailed { .. }) => {}
+                        Err(other) => panic!("{other}"),
+                    }
+                }
+                firsts
+            })
+        })
+        .collect();
+    let mut firsts = 0;
+    for caller in callers {
+        firsts += caller.await.unwrap();
+    }
+    assert_eq!(firsts, TURNS);
+    let get = Get::new("plain", Item::new().with("id", "counter"));
+    let counter = engine.get(get).await.unwrap().unwrap();
+    assert_eq!(counter.get("count"), Some(&(CALLERS * TURNS).into()));
     assert_eq!(engine.check().await.unwrap().problems, 0);
 }
 

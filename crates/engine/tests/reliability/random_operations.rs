@@ -92,6 +92,7 @@ impl<'a> Run<'a> {
             background_sweep: false,
             change_retention_ms: i64::MAX / 2,
             workers: 1,
+            write_beside_bytes: *self.dice.pick(&[0, 64 * 1024]),
             ..Options::default()
         };
         self.engine = Some(Engine::open(self.path, options).unwrap());
