@@ -28,7 +28,7 @@ use crate::record::StoredItem;
 use crate::shared::{Shared, stopped};
 use crate::sweep::{self, Due, Swept};
 use crate::table::{TableDescription, TableExtent, TableView};
-use crate::{backup, check, extent, jobs, journal, layout, tables};
+use crate::{backup, check, extent, jobs, journal, layout, table_backups, tables};
 
 /// Journals may take this much before what they hold is forced into the tables' own files; it
 /// bounds what a start after a crash has to read again.
@@ -37,6 +37,8 @@ const JOURNAL_BYTES_MAX: u64 = 128 * 1024 * 1024;
 const FLUSH_POLL: Duration = Duration::from_millis(1);
 /// Changes that one call may return.
 pub const CHANGES_PAGE_MAX: usize = 1000;
+/// Changes that one call looks at; those that are kept for a table's history alone are passed over.
+const CHANGES_LOOKED_AT_MAX: usize = 10_000;
 
 /// An open store. Clones share it; it closes when the last one is dropped.
 #[derive(Clone)]
@@ -111,10 +113,12 @@ impl Engine {
             SharedCatalogue::new(catalogue),
             last,
             room,
+            path.to_owned(),
             lock,
         );
         let shared = Arc::new(shared);
         tables::drop_orphans(&shared);
+        table_backups::drop_orphans(&shared);
         let committer = Committer::new(Arc::clone(&shared), last);
         let sweeper = Arc::clone(&shared);
         let threads = vec![
@@ -247,11 +251,11 @@ impl Engine {
     /// The names of all tables, in order.
     #[must_use]
     pub fn table_names(&self) -> Vec<String> {
+        // In this order: a table that becomes whole in between is then in both.
+        let mut names = self.shared().restoring.names();
         let catalogue = self.shared().catalogue.now();
-        catalogue
-            .tables()
-            .map(|table| table.name().to_owned())
-            .collect()
+        names.extend(catalogue.tables().map(|table| table.name().to_owned()));
+        names.into_iter().collect()
     }
 
     /// An item that is decoded when it is looked at.
@@ -318,12 +322,17 @@ impl Engine {
                 .map(|last| last + 1),
             ..ChangePage::default()
         };
-        for guard in snapshot.range(&shared.keyspaces.changes, range).take(limit) {
+        let mut looked_at = 0;
+        for guard in snapshot.range(&shared.keyspaces.changes, range) {
+            if page.changes.len() >= limit || looked_at >= CHANGES_LOOKED_AT_MAX {
+                return Ok(page);
+            }
+            looked_at += 1;
             let (key, value) = guard.into_inner().map_err(unavailable)?;
             let sequence = sequence_of(&key)?;
             let change = changes::decode(&table.key, sequence, &value).map_err(unavailable)?;
             page.next = sequence + 1;
-            page.changes.push(change);
+            page.changes.extend(change);
         }
         if page.changes.len() < limit {
             // Nothing of this table is left before the next change of any.
@@ -344,7 +353,8 @@ impl Engine {
     }
 
     /// The sequence number that the next change of any table gets.
-    pub(crate) fn next_change(&self) -> u64 {
+    #[must_use]
+    pub fn next_change(&self) -> u64 {
         *self.shared().last_change.borrow()
     }
 
@@ -482,7 +492,7 @@ fn flush(shared: &Shared, keyspace: &fjall::Keyspace) -> Result<(), StoreError> 
     Ok(())
 }
 
-fn sequence_of(key: &[u8]) -> Result<u64, StoreError> {
+pub(crate) fn sequence_of(key: &[u8]) -> Result<u64, StoreError> {
     key.last_chunk::<8>()
         .filter(|_| key.len() == 12)
         .map(|sequence| u64::from_be_bytes(*sequence))

@@ -10,6 +10,7 @@ use crate::committer::Committer;
 use crate::error::{TableError, unavailable};
 use crate::jobs;
 use crate::shared::{Shared, stopped};
+use crate::streams::{self, Moment};
 use crate::table::{ExpiryJob, IndexRecord, IndexState, Table, TableDescription, TableRecord};
 
 impl Shared {
@@ -44,6 +45,19 @@ impl Shared {
                 Ok(())
             })
             .map(|_| ())
+        })
+        .await
+    }
+
+    /// Changes a table's record with `change`, which is told the time.
+    pub(crate) async fn alter_table(
+        &self,
+        table: String,
+        change: impl FnOnce(&mut TableRecord, i64) -> Result<(), TableError> + Send + 'static,
+    ) -> Result<(), TableError> {
+        self.change_tables(move |committer| {
+            let now_ms = committer.shared.options.clock.now_ms();
+            alter(committer, &table, |record| change(record, now_ms)).map(|_| ())
         })
         .await
     }
@@ -159,8 +173,10 @@ impl Shared {
     }
 
     pub(crate) fn describe_table(&self, name: &str) -> Result<TableDescription, TableError> {
-        let table = self.catalogue.table(name).map_err(missing)?;
-        Ok(TableDescription::of(&table))
+        match self.catalogue.table(name) {
+            Ok(table) => Ok(TableDescription::of(&table)),
+            Err(error) => self.restoring.describe(name).ok_or_else(|| missing(error)),
+        }
     }
 }
 
@@ -171,26 +187,18 @@ fn create(
 ) -> Result<TableDescription, TableError> {
     let shared = Arc::clone(&committer.shared);
     let mut catalogue = Catalogue::clone(&shared.catalogue.now());
-    if catalogue.get(&schema.name).is_ok() {
+    if catalogue.get(&schema.name).is_ok() || shared.restoring.has(&schema.name) {
         return Err(TableError::Exists(schema.name));
     }
-    let index_count = schema.indexes.len();
-    let record = TableRecord {
-        id: catalogue.next_id,
-        created_at_ms: shared.options.clock.now_ms(),
-        indexes: (0..)
-            .take(index_count)
-            .map(|id| IndexRecord {
-                id,
-                state: IndexState::Active,
-            })
-            .collect(),
-        next_index_id: u32::try_from(index_count).unwrap_or(u32::MAX),
-        schema,
-        expiry_job: None,
-        settings,
-    };
+    let now_ms = shared.options.clock.now_ms();
+    let mut record = TableRecord::new(catalogue.next_id, schema, settings, now_ms);
     catalogue.next_id += 1;
+    let streams = streams::follow(
+        &mut catalogue,
+        None,
+        Some(&mut record),
+        Moment::now(&shared),
+    );
     // The keyspaces come first: a crash in between leaves empty ones, which the next start drops.
     let table = catalogue::open_table(&shared.database, record).map_err(unavailable)?;
     let entries = [
@@ -200,6 +208,9 @@ fn create(
     committer.write(|group| {
         for (key, value) in entries {
             group.insert(&shared.keyspaces.catalogue, key.into(), value.into());
+        }
+        for (key, value) in streams {
+            group.insert(&shared.keyspaces.catalogue, key, value);
         }
         Ok(())
     })?;
@@ -216,8 +227,13 @@ fn delete(committer: &mut Committer, name: &str) -> Result<TableDescription, Tab
         .remove(name)
         .ok_or_else(|| TableError::Missing(name.to_owned()))?;
     let key = catalogue::table_key(name);
+    let now = Moment::now(&shared);
+    let streams = streams::follow(&mut catalogue, Some(&table.record), None, now);
     committer.write(|group| {
         group.remove(&shared.keyspaces.catalogue, key.into());
+        for (key, value) in streams {
+            group.insert(&shared.keyspaces.catalogue, key, value);
+        }
         Ok(())
     })?;
     shared.catalogue.replace(catalogue);
@@ -236,12 +252,18 @@ pub(crate) fn alter(
 ) -> Result<Arc<Table>, TableError> {
     let shared = Arc::clone(&committer.shared);
     let mut catalogue = Catalogue::clone(&shared.catalogue.now());
-    let mut record = catalogue.get(name).map_err(missing)?.record.clone();
+    let before = Arc::clone(catalogue.get(name).map_err(missing)?);
+    let mut record = before.record.clone();
     change(&mut record)?;
+    let now = Moment::now(&shared);
+    let streams = streams::follow(&mut catalogue, Some(&before.record), Some(&mut record), now);
     let table = Arc::new(catalogue::open_table(&shared.database, record).map_err(unavailable)?);
     let (key, value) = catalogue::table_entry(&table.record);
     committer.write(|group| {
         group.insert(&shared.keyspaces.catalogue, key.into(), value.into());
+        for (key, value) in streams {
+            group.insert(&shared.keyspaces.catalogue, key, value);
+        }
         Ok(())
     })?;
     catalogue.insert(Arc::clone(&table));
@@ -251,7 +273,7 @@ pub(crate) fn alter(
 
 /// Gives a keyspace's room back. It is already out of the catalogue, so that a failure here costs
 /// only room, which the next start gives back.
-fn drop_keyspace(committer: &Committer, keyspace: fjall::Keyspace) {
+pub(crate) fn drop_keyspace(committer: &Committer, keyspace: fjall::Keyspace) {
     let name = keyspace.name().to_string();
     if let Err(error) = committer.shared.database.delete_keyspace(keyspace) {
         tracing::warn!(keyspace = name, %error, "cannot drop a keyspace now");

@@ -1,6 +1,6 @@
 //! Every error that a client can get, in one place: its type, its status and its text.
 
-use homeport_engine::TableError;
+use homeport_engine::{StreamError, TableError};
 use homeport_item::Item;
 use homeport_item::binary::DecodeError;
 use homeport_item::expression::{ExpressionError, KeyConditionError, PlaceholderError};
@@ -136,6 +136,18 @@ impl Failure {
 
     pub(crate) fn limit_exceeded(text: impl Into<String>) -> Self {
         Self::new(DYNAMODB, "LimitExceededException", text)
+    }
+
+    pub(crate) fn expired_iterator() -> Self {
+        Self::new(
+            DYNAMODB,
+            "ExpiredIteratorException",
+            "The shard iterator has expired and can no longer be used to retrieve stream records.",
+        )
+    }
+
+    pub(crate) fn shard_not_found() -> Self {
+        Self::not_found("Requested resource not found: Shard does not exist")
     }
 
     /// A request that is not signed as it must be.
@@ -333,6 +345,23 @@ impl From<TableError> for Failure {
             TableError::IndexMissing { .. } => Self::not_found("Requested resource not found"),
             TableError::Store(error) => error.into(),
             other => Self::validation(other.to_string()),
+        }
+    }
+}
+
+impl From<StreamError> for Failure {
+    fn from(error: StreamError) -> Self {
+        match error {
+            StreamError::StreamMissing => {
+                Self::not_found("Requested resource not found: Stream not found")
+            }
+            StreamError::ShardMissing => Self::shard_not_found(),
+            StreamError::Trimmed => Self::new(
+                DYNAMODB,
+                "TrimmedDataAccessException",
+                "The operation attempted to read past the oldest stream record in a shard.",
+            ),
+            StreamError::Store(error) => error.into(),
         }
     }
 }

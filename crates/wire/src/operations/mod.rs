@@ -8,9 +8,13 @@ mod delete_table;
 mod describe_continuous_backups;
 mod describe_endpoints;
 mod describe_limits;
+mod describe_stream;
 mod describe_table;
 mod describe_time_to_live;
 mod get_item;
+mod get_records;
+mod get_shard_iterator;
+mod list_streams;
 mod list_tables;
 mod list_tags_of_resource;
 mod put_item;
@@ -61,6 +65,28 @@ macro_rules! operations {
     };
 }
 
+/// What the targets of requests begin with. DynamoDB and its streams are two services.
+const TABLES_TARGET: &str = "DynamoDB_20120810";
+const STREAMS_TARGET: &str = "DynamoDBStreams_20120810";
+
+impl Operation {
+    /// The operation that a request's target names.
+    pub(crate) fn from_target(target: &str) -> Option<Self> {
+        let (service, name) = target.split_once('.')?;
+        let operation = Self::from_name(name)?;
+        let of_streams = matches!(
+            operation,
+            Self::DescribeStream | Self::GetRecords | Self::GetShardIterator | Self::ListStreams
+        );
+        let expected = if of_streams {
+            STREAMS_TARGET
+        } else {
+            TABLES_TARGET
+        };
+        (service == expected).then_some(operation)
+    }
+}
+
 operations! {
     BatchGetItem => batch_get_item,
     BatchWriteItem => batch_write_item,
@@ -70,9 +96,13 @@ operations! {
     DescribeContinuousBackups => describe_continuous_backups,
     DescribeEndpoints => describe_endpoints,
     DescribeLimits => describe_limits,
+    DescribeStream => describe_stream,
     DescribeTable => describe_table,
     DescribeTimeToLive => describe_time_to_live,
     GetItem => get_item,
+    GetRecords => get_records,
+    GetShardIterator => get_shard_iterator,
+    ListStreams => list_streams,
     ListTables => list_tables,
     ListTagsOfResource => list_tags_of_resource,
     PutItem => put_item,

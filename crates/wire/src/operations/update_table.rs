@@ -248,11 +248,7 @@ fn changes(input: &Input<'_>, table: &TableDescription, now_ms: i64) -> Result<C
     change_billing(input, &mut settings, now_ms)?;
     index_changes(input, schema, &mut settings, &mut changes, now_ms)?;
     if let Some(Field(given)) = &input.stream_specification {
-        let stream = change_stream(given, schema)?;
-        if stream.is_some() {
-            settings.stream_at_ms = Some(now_ms);
-        }
-        changes.stream = Some(stream);
+        changes.stream = Some(change_stream(given, schema)?);
     }
     if let Some(Field(given)) = &input.encryption {
         let encryption = definition::encryption(given)?.map(|key| Encryption { key });

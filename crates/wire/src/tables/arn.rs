@@ -28,6 +28,12 @@ pub(crate) fn table_of(arn: &str) -> Option<&str> {
     ((3..=255).contains(&name.len()) && is_name(name)).then_some(name)
 }
 
+/// The table and the label of the stream that an ARN names, of whatever region and account.
+pub(crate) fn stream_of(arn: &str) -> Option<(&str, &str)> {
+    let (table_arn, label) = arn.split_once("/stream/")?;
+    Some((table_of(table_arn)?, label))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -62,7 +62,7 @@ struct DescribedAttribute {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct DescribedKey {
+pub(crate) struct DescribedKey {
     attribute_name: String,
     key_type: &'static str,
 }
@@ -164,7 +164,7 @@ pub(crate) fn describe(
             })
             .collect()
     };
-    let label = settings.stream_at_ms.map(stream_label);
+    let label = table.stream_at_ms.map(stream_label);
     Described {
         attribute_definitions: attributes(schema),
         table_name: schema.name.clone(),
@@ -279,7 +279,7 @@ fn attributes(schema: &homeport_item::schema::TableSchema) -> Vec<DescribedAttri
         .collect()
 }
 
-fn key(key: &KeySchema) -> Vec<DescribedKey> {
+pub(crate) fn key(key: &KeySchema) -> Vec<DescribedKey> {
     key.attributes()
         .zip(["HASH", "RANGE"])
         .map(|(attribute, key_type)| DescribedKey {
@@ -299,7 +299,7 @@ pub(crate) fn view_name(view: StreamView) -> &'static str {
 }
 
 /// A stream's label: when it was switched on, in ISO 8601 with milliseconds.
-fn stream_label(at_ms: i64) -> String {
+pub(crate) fn stream_label(at_ms: i64) -> String {
     let secs = crate::signature::format_secs(at_ms.div_euclid(1000));
     let (date, time) = secs.split_at(8);
     format!(

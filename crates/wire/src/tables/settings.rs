@@ -18,8 +18,6 @@ pub(crate) struct TableSettings {
     pub(crate) deletion_protection: bool,
     pub(crate) table_class: Option<String>,
     pub(crate) encryption: Option<Encryption>,
-    /// When the newest stream was switched on; a stream's ARN ends with it.
-    pub(crate) stream_at_ms: Option<i64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]

@@ -7,5 +7,6 @@ mod pages;
 mod protocol;
 mod security;
 mod server;
+mod streams;
 mod tables;
 mod transactions;

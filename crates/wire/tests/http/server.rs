@@ -89,8 +89,14 @@ impl Server {
     }
 
     pub(crate) fn request(&self, operation: &str) -> hyper::http::request::Builder {
+        let service = match operation {
+            "DescribeStream" | "GetRecords" | "GetShardIterator" | "ListStreams" => {
+                "DynamoDBStreams_20120810"
+            }
+            _ => "DynamoDB_20120810",
+        };
         Request::post(format!("http://{}/", self.address))
-            .header("x-amz-target", format!("DynamoDB_20120810.{operation}"))
+            .header("x-amz-target", format!("{service}.{operation}"))
             .header("content-type", "application/x-amz-json-1.0")
     }
 
