@@ -48,6 +48,8 @@ const LINE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 pub struct BackupSummary {
     pub tables: u64,
     pub items: u64,
+    /// What the items count for, as DynamoDB counts.
+    pub item_bytes: u64,
 }
 
 /// Why a backup or a restore failed.
@@ -155,7 +157,9 @@ pub(crate) fn write_tables(
     let mut summary = BackupSummary::default();
     for table in tables {
         let items = snapshot.iter(&table.items).map(|guard| guard.into_inner());
-        let files = write_table(shared, &mut archive, table, contents.taken_at_ms, items)?;
+        let (files, item_bytes) =
+            write_table(shared, &mut archive, table, contents.taken_at_ms, items)?;
+        summary.item_bytes += item_bytes;
         summary.tables += 1;
         summary.items += files.iter().map(|file| file.item_count).sum::<u64>();
         contents.tables.push(TableContents {
@@ -175,7 +179,8 @@ fn write_table(
     table: &Table,
     taken_at_ms: i64,
     items: impl Iterator<Item = fjall::Result<fjall::KvPair>>,
-) -> Result<Vec<DataFile>, BackupError> {
+) -> Result<(Vec<DataFile>, u64), BackupError> {
+    let mut item_bytes = 0;
     let folder = format!("{}/AWSDynamoDB/{taken_at_ms:014}", table.name());
     let mut files = Vec::new();
     let mut data = DataWriter::default();
@@ -188,6 +193,7 @@ fn write_table(
             })
             .map_err(crate::error::unavailable)?;
         if let (false, item) = item {
+            item_bytes += item.size() as u64;
             data.add(&item)?;
         }
         if data.len() >= DATA_FILE_BYTES {
@@ -218,7 +224,7 @@ fn write_table(
         "manifestFilesS3Key": format!("{folder}/manifest-files.json"),
     });
     archive.add(&format!("{folder}/manifest-summary.json"), &json(&summary)?)?;
-    Ok(files)
+    Ok((files, item_bytes))
 }
 
 /// Lines being compressed.
@@ -344,7 +350,7 @@ async fn restore_into(
             .create_table_with(schema, table.settings.clone())
             .await?;
     }
-    let items = load_all(&engine, backup, contents).await?;
+    let (items, item_bytes) = load_all(&engine, backup, contents).await?;
     for table in &contents.tables {
         if table.schema.stream.is_some() {
             engine
@@ -355,18 +361,26 @@ async fn restore_into(
     Ok(BackupSummary {
         tables: contents.tables.len() as u64,
         items,
+        item_bytes,
     })
 }
 
 /// Reads the whole backup into the tables, which are there already.
-async fn load_all(engine: &Engine, backup: &Path, contents: &Contents) -> Result<u64, BackupError> {
+async fn load_all(
+    engine: &Engine,
+    backup: &Path,
+    contents: &Contents,
+) -> Result<(u64, u64), BackupError> {
     let (engine, backup, contents) = (engine.clone(), backup.to_owned(), contents.clone());
     let runtime = tokio::runtime::Handle::current();
     let loading = tokio::task::spawn_blocking(move || {
-        read_items(&backup, &contents, &mut |table, items| {
+        let mut bytes = 0;
+        let items = read_items(&backup, &contents, &mut |table, items| {
+            bytes += items.iter().map(|item| item.size() as u64).sum::<u64>();
             runtime.block_on(engine.load_items(table, items))?;
             Ok(())
-        })
+        })?;
+        Ok((items, bytes))
     });
     loading.await.map_err(|_| BackupError::Store(stopped()))?
 }

@@ -41,6 +41,8 @@ pub struct TableBackup {
     pub name: String,
     pub taken_at_ms: i64,
     pub items: u64,
+    /// What the items count for, as DynamoDB counts.
+    pub item_bytes: u64,
     /// The size of the file.
     pub bytes: u64,
     /// Whether all of it is on disk. One that is not is gone after a crash.
@@ -134,6 +136,7 @@ fn begin(
         name,
         taken_at_ms,
         items: 0,
+        item_bytes: 0,
         bytes: 0,
         is_complete: false,
         schema: table.schema().clone(),
@@ -213,6 +216,7 @@ fn write(
     backup::rename_durably(&unfinished, path)?;
     Ok(TableBackup {
         items: summary.items,
+        item_bytes: summary.item_bytes,
         bytes,
         is_complete: true,
         ..backup.clone()

@@ -58,6 +58,21 @@ impl World {
         self.engine().put(put).await.expect("a put");
     }
 
+    /// Puts and, where there is no number, deletes.
+    async fn write(&self, changes: Vec<(usize, Option<usize>)>) {
+        let mut transactions = Vec::with_capacity(changes.len());
+        for (id, n) in changes {
+            let action = match n {
+                Some(n) => Put::new("things", thing(id, n)).into(),
+                None => Delete::new("things", key(id)).into(),
+            };
+            transactions.push(Transaction::new(vec![action]));
+        }
+        for written in self.engine().transact_each(transactions).await {
+            written.expect("written");
+        }
+    }
+
     async fn backup(&self, name: &str) -> Arc<TableBackup> {
         let begun = self.engine().create_table_backup("things", name).await;
         let id = begun.expect("begun").id.clone();
@@ -340,36 +355,45 @@ async fn a_restore_that_is_cut_off_leaves_nothing_and_can_be_repeated() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn any_moment_of_the_past_is_restored_as_it_was() {
+    const ITEMS: usize = 20_000;
+    const SECONDS: usize = 40;
+    const CHANGES_PER_SECOND: usize = 500;
     let mut world = World::new().await;
     let mut dice = Dice(7);
-    for id in 0..300 {
-        world.put(id, 0).await;
-    }
+    world
+        .write((0..ITEMS).map(|id| (id, Some(0))).collect())
+        .await;
     let history = world.engine().set_history("things", Some(35));
     history.await.expect("kept");
-    let mut model = world.items("things").await;
+    // What each item's number is; none where there is no item.
+    let mut model: Vec<Option<usize>> = vec![Some(0); ITEMS];
     let mut moments = Vec::new();
-    for second in 0..40_usize {
-        for _ in 0..50 {
-            let id = dice.below(400);
-            if dice.below(4) == 0 {
-                let delete = Delete::new("things", key(id));
-                world.engine().delete(delete).await.expect("a delete");
-                model.remove(&id.to_string());
-            } else {
-                let n = second * 100 + dice.below(50);
-                world.put(id, n).await;
-                model.insert(id.to_string(), thing(id, n));
-            }
+    for second in 0..SECONDS {
+        let mut changes = BTreeMap::new();
+        for _ in 0..CHANGES_PER_SECOND {
+            let n = (dice.below(4) > 0).then(|| dice.below(1000));
+            changes.insert(dice.below(ITEMS), n);
         }
+        for (id, n) in &changes {
+            model[*id] = *n;
+        }
+        world.write(changes.into_iter().collect()).await;
         moments.push(model.clone());
         world.clock.advance_ms(1000);
-        if second == 20 {
+        if second == SECONDS / 2 {
             world.reopen();
         }
     }
-    for _ in 0..4 {
-        let at = dice.below(moments.len());
+    // The source goes on changing while it is restored.
+    let (busy, seed) = (world.engine().clone(), 8);
+    let writing = tokio::spawn(async move {
+        let mut dice = Dice(seed);
+        for _ in 0..500 {
+            let put = Put::new("things", thing(dice.below(ITEMS), dice.below(1000)));
+            busy.put(put).await.expect("a put");
+        }
+    });
+    for at in [0, dice.below(SECONDS), dice.below(SECONDS), SECONDS - 1] {
         let at_ms = START_MS + i64::try_from(at).expect("small") * 1000 + 999;
         let name = format!("at-{at}");
         let point = RestorePoint::At(at_ms);
@@ -381,14 +405,19 @@ async fn any_moment_of_the_past_is_restored_as_it_was() {
             Err(RestoreError::TargetExists(_)) => {}
             Err(error) => panic!("{error}"),
         }
-        assert_eq!(world.items(&name).await, moments[at], "second {at}");
+        let expected = moments[at].iter().enumerate();
+        let expected: BTreeMap<String, Item> = expected
+            .filter_map(|(id, n)| n.map(|n| (id.to_string(), thing(id, n))))
+            .collect();
+        assert!(world.items(&name).await == expected, "second {at}");
     }
+    writing.await.expect("written");
     let restore = world
         .engine()
         .restore_table_to("things", RestorePoint::Latest, target("latest"));
     restore.await.expect("begun");
     world.restored("latest").await;
-    assert_eq!(world.items("latest").await, model);
+    assert!(world.items("latest").await == world.items("things").await);
     world.is_whole().await;
 }
 

@@ -93,6 +93,9 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
     let name = table_name::of_tables(input.table_name.as_ref())?;
     check(&input)?;
     let table = service.engine().describe_table(name)?;
+    if table.is_restoring {
+        return Err(Failure::being_created(name));
+    }
     let changes = changes(&input, &table, service.config().clock.now_ms())?;
     let engine = service.engine();
     if let Some(settings) = changes.settings {

@@ -17,6 +17,19 @@ pub(crate) fn of_stream(region: &str, table: &str, label: &str) -> String {
     format!("{}/stream/{label}", of_table(region, table))
 }
 
+pub(crate) fn of_backup(region: &str, table: &str, id: &str) -> String {
+    format!("{}/backup/{id}", of_table(region, table))
+}
+
+/// How long an ARN may be.
+pub(crate) const LEN: (usize, usize) = (37, 1024);
+
+/// The table and the id of the backup that an ARN names, of whatever region and account.
+pub(crate) fn backup_of(arn: &str) -> Option<(&str, &str)> {
+    let (table_arn, id) = arn.split_once("/backup/")?;
+    Some((table_of(table_arn)?, id))
+}
+
 /// The table that an ARN names, of whatever region and account.
 pub(crate) fn table_of(arn: &str) -> Option<&str> {
     let mut parts = arn.splitn(6, ':');
