@@ -410,12 +410,15 @@ pub(crate) fn read_contents(backup: &Path) -> Result<Contents, BackupError> {
     ))
 }
 
+/// Takes items of the table with this name.
+type Take<'a> = dyn FnMut(&str, Vec<Item>) -> Result<(), BackupError> + 'a;
+
 /// Hands out all items of a backup in chunks, each with its table. Every data file is verified before
 /// anything of it is handed out.
 pub(crate) fn read_items(
     backup: &Path,
     contents: &Contents,
-    take: &mut dyn FnMut(&str, Vec<Item>) -> Result<(), BackupError>,
+    take: &mut Take<'_>,
 ) -> Result<u64, BackupError> {
     let mut expected: std::collections::BTreeMap<&str, (&str, &DataFile)> = contents
         .tables
@@ -461,7 +464,7 @@ fn read_file(
     table: &str,
     name: &str,
     bytes: &[u8],
-    take: &mut dyn FnMut(&str, Vec<Item>) -> Result<(), BackupError>,
+    take: &mut Take<'_>,
 ) -> Result<u64, BackupError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]

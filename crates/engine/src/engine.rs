@@ -17,7 +17,6 @@ use crate::changes::{self, ChangePage};
 use crate::check::CheckReport;
 use crate::committer::{CommitRecord, Committer};
 use crate::directory;
-use crate::disk_room::DiskRoom;
 use crate::error::{OpenError, TableError, unavailable};
 use crate::keyspaces::{self, Keyspaces};
 use crate::metrics::MetricsSnapshot;
@@ -105,14 +104,12 @@ impl Engine {
             .filter(|table| table.has_job())
             .map(|table| table.id())
             .collect();
-        let room = DiskRoom::new(path, options.disk_reserve_bytes);
         let shared = Shared::new(
             options,
             database,
             keyspaces,
             SharedCatalogue::new(catalogue),
             last,
-            room,
             path.to_owned(),
             lock,
         );
@@ -322,12 +319,11 @@ impl Engine {
                 .map(|last| last + 1),
             ..ChangePage::default()
         };
-        let mut looked_at = 0;
-        for guard in snapshot.range(&shared.keyspaces.changes, range) {
+        let entries = snapshot.range(&shared.keyspaces.changes, range);
+        for (looked_at, guard) in entries.enumerate() {
             if page.changes.len() >= limit || looked_at >= CHANGES_LOOKED_AT_MAX {
                 return Ok(page);
             }
-            looked_at += 1;
             let (key, value) = guard.into_inner().map_err(unavailable)?;
             let sequence = sequence_of(&key)?;
             let change = changes::decode(&table.key, sequence, &value).map_err(unavailable)?;

@@ -68,10 +68,10 @@ impl Shared {
         keyspaces: Keyspaces,
         catalogue: SharedCatalogue,
         commit: crate::committer::CommitRecord,
-        room: DiskRoom,
         directory: PathBuf,
         lock: File,
     ) -> Self {
+        let room = DiskRoom::new(&directory, options.disk_reserve_bytes);
         Self {
             options,
             catalogue,

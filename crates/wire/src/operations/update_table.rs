@@ -558,6 +558,9 @@ mod tests {
             index_states: Vec::new(),
             id: 1,
             settings: String::new(),
+            stream_at_ms: None,
+            history: None,
+            is_restoring: false,
         }
     }
 
