@@ -162,11 +162,11 @@ class CommandLine:
             "AWS_MAX_ATTEMPTS": "1",
         }
 
-    def run(self, *arguments):
+    def run(self, *arguments, service="dynamodb"):
         """Runs `aws --endpoint-url … dynamodb …` whatever its outcome."""
         program = pathlib.Path(sys.executable).parent / "aws"
         finished = subprocess.run(
-            [sys.executable, str(program), "--endpoint-url", self.endpoint, "dynamodb", *arguments],
+            [sys.executable, str(program), "--endpoint-url", self.endpoint, service, *arguments],
             env=self.environment,
             capture_output=True,
             text=True,
@@ -174,9 +174,9 @@ class CommandLine:
         )
         return Outcome(finished.returncode, finished.stdout, finished.stderr)
 
-    def __call__(self, *arguments):
+    def __call__(self, *arguments, service="dynamodb"):
         """Runs a command that must succeed; its answer."""
-        outcome = self.run(*arguments)
+        outcome = self.run(*arguments, service=service)
         assert outcome.code == 0, outcome.error
         return outcome.json() if outcome.output.strip() else None
 

@@ -12,10 +12,12 @@
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fjall::Readable as _;
+use fjall::{Readable as _, Snapshot};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -29,7 +31,7 @@ use crate::engine::Engine;
 use crate::error::{OpenError, TableError};
 use crate::options::Options;
 use crate::record::Record;
-use crate::shared::Shared;
+use crate::shared::{Shared, stopped};
 use crate::table::Table;
 
 const FORMAT_VERSION: u32 = 1;
@@ -46,6 +48,8 @@ const LINE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 pub struct BackupSummary {
     pub tables: u64,
     pub items: u64,
+    /// What the items count for, as DynamoDB counts.
+    pub item_bytes: u64,
 }
 
 /// Why a backup or a restore failed.
@@ -72,14 +76,14 @@ pub enum BackupError {
     Table(#[from] TableError),
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct Contents {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Contents {
     format: u32,
     taken_at_ms: i64,
     tables: Vec<TableContents>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct TableContents {
     schema: TableSchema,
     /// What a protocol keeps with the table.
@@ -105,7 +109,12 @@ pub(crate) fn backup(shared: &Shared, path: &Path) -> Result<BackupSummary, Back
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(".unfinished");
     let unfinished = PathBuf::from(unfinished);
-    let written = write_backup(shared, &unfinished);
+    // The catalogue first: what it holds is then in the snapshot.
+    let catalogue = shared.catalogue.now();
+    let snapshot = shared.database.snapshot();
+    let tables: Vec<_> = catalogue.tables().cloned().collect();
+    let taken_at_ms = shared.options.clock.now_ms();
+    let written = write_tables(shared, &unfinished, &snapshot, &tables, taken_at_ms);
     if written.is_err() {
         let _ = std::fs::remove_file(&unfinished);
         return written;
@@ -115,7 +124,7 @@ pub(crate) fn backup(shared: &Shared, path: &Path) -> Result<BackupSummary, Back
 }
 
 /// Gives something that is whole on disk its name, which survives a power cut from then on.
-fn rename_durably(unfinished: &Path, path: &Path) -> Result<(), BackupError> {
+pub(crate) fn rename_durably(unfinished: &Path, path: &Path) -> Result<(), BackupError> {
     std::fs::rename(unfinished, path).map_err(io(path))?;
     let parent = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -126,24 +135,31 @@ fn rename_durably(unfinished: &Path, path: &Path) -> Result<(), BackupError> {
         .map_err(io(parent))
 }
 
-fn write_backup(shared: &Shared, path: &Path) -> Result<BackupSummary, BackupError> {
+/// Writes tables as they are in `snapshot` to a file at `path`, which is whole and on disk when this returns.
+pub(crate) fn write_tables(
+    shared: &Shared,
+    path: &Path,
+    snapshot: &Snapshot,
+    tables: &[Arc<Table>],
+    taken_at_ms: i64,
+) -> Result<BackupSummary, BackupError> {
     let file = File::create(path).map_err(io(path))?;
     let mut archive = Archive {
         builder: tar::Builder::new(BufWriter::new(file)),
         path: path.to_owned(),
-        mtime_secs: u64::try_from(shared.now_secs()).unwrap_or(0),
+        mtime_secs: u64::try_from(taken_at_ms / 1000).unwrap_or(0),
     };
-    let catalogue = shared.catalogue.now();
-    let snapshot = shared.database.snapshot();
     let mut contents = Contents {
         format: FORMAT_VERSION,
-        taken_at_ms: shared.options.clock.now_ms(),
+        taken_at_ms,
         tables: Vec::new(),
     };
     let mut summary = BackupSummary::default();
-    for table in catalogue.tables() {
+    for table in tables {
         let items = snapshot.iter(&table.items).map(|guard| guard.into_inner());
-        let files = write_table(shared, &mut archive, table, contents.taken_at_ms, items)?;
+        let (files, item_bytes) =
+            write_table(shared, &mut archive, table, contents.taken_at_ms, items)?;
+        summary.item_bytes += item_bytes;
         summary.tables += 1;
         summary.items += files.iter().map(|file| file.item_count).sum::<u64>();
         contents.tables.push(TableContents {
@@ -163,7 +179,8 @@ fn write_table(
     table: &Table,
     taken_at_ms: i64,
     items: impl Iterator<Item = fjall::Result<fjall::KvPair>>,
-) -> Result<Vec<DataFile>, BackupError> {
+) -> Result<(Vec<DataFile>, u64), BackupError> {
+    let mut item_bytes = 0;
     let folder = format!("{}/AWSDynamoDB/{taken_at_ms:014}", table.name());
     let mut files = Vec::new();
     let mut data = DataWriter::default();
@@ -171,14 +188,20 @@ fn write_table(
         let (key, value) = pair.map_err(crate::error::unavailable)?;
         let item = Record::new(&table.key, &key, &value)
             .and_then(|record| {
-                let expired = table.is_expired(&record, shared.now_secs())?;
+                let expired = table.is_expired(&record, taken_at_ms.div_euclid(1000))?;
                 Ok((expired, record.to_item()?))
             })
             .map_err(crate::error::unavailable)?;
         if let (false, item) = item {
+            item_bytes += item.size() as u64;
             data.add(&item)?;
         }
         if data.len() >= DATA_FILE_BYTES {
+            // The rest of the store needs the room that is left.
+            shared.room.check()?;
+            if shared.stopping.load(Ordering::Acquire) {
+                return Err(stopped().into());
+            }
             files.push(archive.add_data(&folder, files.len(), std::mem::take(&mut data))?);
         }
     }
@@ -201,7 +224,7 @@ fn write_table(
         "manifestFilesS3Key": format!("{folder}/manifest-files.json"),
     });
     archive.add(&format!("{folder}/manifest-summary.json"), &json(&summary)?)?;
-    Ok(files)
+    Ok((files, item_bytes))
 }
 
 /// Lines being compressed.
@@ -327,7 +350,7 @@ async fn restore_into(
             .create_table_with(schema, table.settings.clone())
             .await?;
     }
-    let items = restore_items(&engine, backup, contents).await?;
+    let (items, item_bytes) = load_all(&engine, backup, contents).await?;
     for table in &contents.tables {
         if table.schema.stream.is_some() {
             engine
@@ -338,10 +361,32 @@ async fn restore_into(
     Ok(BackupSummary {
         tables: contents.tables.len() as u64,
         items,
+        item_bytes,
     })
 }
 
-fn read_contents(backup: &Path) -> Result<Contents, BackupError> {
+/// Reads the whole backup into the tables, which are there already.
+async fn load_all(
+    engine: &Engine,
+    backup: &Path,
+    contents: &Contents,
+) -> Result<(u64, u64), BackupError> {
+    let (engine, backup, contents) = (engine.clone(), backup.to_owned(), contents.clone());
+    let runtime = tokio::runtime::Handle::current();
+    let loading = tokio::task::spawn_blocking(move || {
+        let mut bytes = 0;
+        let items = read_items(&backup, &contents, &mut |table, items| {
+            bytes += items.iter().map(|item| item.size() as u64).sum::<u64>();
+            runtime.block_on(engine.load_items(table, items))?;
+            Ok(())
+        })?;
+        Ok((items, bytes))
+    });
+    loading.await.map_err(|_| BackupError::Store(stopped()))?
+}
+
+/// What a backup says that it holds.
+pub(crate) fn read_contents(backup: &Path) -> Result<Contents, BackupError> {
     let mut archive = open_archive(backup)?;
     for entry in archive.entries().map_err(io(backup))? {
         let mut entry = entry.map_err(|error| BackupError::Damaged(error.to_string()))?;
@@ -365,10 +410,15 @@ fn read_contents(backup: &Path) -> Result<Contents, BackupError> {
     ))
 }
 
-async fn restore_items(
-    engine: &Engine,
+/// Takes items of the table with this name.
+type Take<'a> = dyn FnMut(&str, Vec<Item>) -> Result<(), BackupError> + 'a;
+
+/// Hands out all items of a backup in chunks, each with its table. Every data file is verified before
+/// anything of it is handed out.
+pub(crate) fn read_items(
     backup: &Path,
     contents: &Contents,
+    take: &mut Take<'_>,
 ) -> Result<u64, BackupError> {
     let mut expected: std::collections::BTreeMap<&str, (&str, &DataFile)> = contents
         .tables
@@ -395,7 +445,7 @@ async fn restore_items(
         if STANDARD.encode(Md5::digest(&bytes)) != file.md5_checksum {
             return Err(BackupError::Damaged(format!("{name} has changed")));
         }
-        let restored = restore_file(engine, table, &name, &bytes).await?;
+        let restored = read_file(table, &name, &bytes, take)?;
         if restored != file.item_count {
             return Err(BackupError::Damaged(format!(
                 "{name} has {restored} items and should have {}",
@@ -410,11 +460,11 @@ async fn restore_items(
     }
 }
 
-async fn restore_file(
-    engine: &Engine,
+fn read_file(
     table: &str,
     name: &str,
     bytes: &[u8],
+    take: &mut Take<'_>,
 ) -> Result<u64, BackupError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]
@@ -432,7 +482,7 @@ async fn restore_file(
             .read_line(&mut text)
             .map_err(|error| BackupError::Damaged(format!("{name}: {error}")))?;
         if read == 0 || chunk.len() == RESTORE_CHUNK {
-            engine.load_items(table, std::mem::take(&mut chunk)).await?;
+            take(table, std::mem::take(&mut chunk))?;
         }
         if read == 0 {
             return Ok(count);

@@ -10,7 +10,10 @@ use rustc_hash::FxHashMap;
 use crate::error::OpenError;
 use crate::keyspaces::{self, Keyspaces};
 use crate::layout::TableId;
+use crate::streams::{self, StreamId, StreamRecord};
 use crate::table::{Index, Table, TableRecord};
+use crate::table_backups::{BACKUP_PREFIX, TableBackup};
+use crate::writer::FIRST_CHANGE;
 
 const TABLE_PREFIX: &[u8] = b"table/";
 const NEXT_ID_KEY: &[u8] = b"next-table-id";
@@ -21,6 +24,10 @@ pub(crate) struct Catalogue {
     by_name: BTreeMap<String, Arc<Table>>,
     by_id: FxHashMap<TableId, Arc<Table>>,
     pub(crate) next_id: TableId,
+    /// Streams that can be read, also those of tables that are gone.
+    pub(crate) streams: BTreeMap<StreamId, Arc<StreamRecord>>,
+    /// Backups of single tables that are complete, by their ids.
+    pub(crate) backups: BTreeMap<String, Arc<TableBackup>>,
 }
 
 impl Catalogue {
@@ -38,10 +45,25 @@ impl Catalogue {
                 .map_err(|_| OpenError::DamagedCatalogue("the next table's id".to_owned()))?;
             catalogue.next_id = TableId::from_be_bytes(bytes);
         }
+        for guard in keyspaces.catalogue.prefix(streams::STREAM_PREFIX) {
+            let value = guard.value().map_err(storage)?;
+            let record: StreamRecord = serde_json::from_slice(&value)
+                .map_err(|error| OpenError::DamagedCatalogue(error.to_string()))?;
+            catalogue.streams.insert(record.id(), Arc::new(record));
+        }
+        for guard in keyspaces.catalogue.prefix(BACKUP_PREFIX) {
+            let value = guard.value().map_err(storage)?;
+            let backup: TableBackup = serde_json::from_slice(&value)
+                .map_err(|error| OpenError::DamagedCatalogue(error.to_string()))?;
+            catalogue
+                .backups
+                .insert(backup.id.clone(), Arc::new(backup));
+        }
         for guard in keyspaces.catalogue.prefix(TABLE_PREFIX) {
             let value = guard.value().map_err(storage)?;
-            let record: TableRecord = serde_json::from_slice(&value)
+            let mut record: TableRecord = serde_json::from_slice(&value)
                 .map_err(|error| OpenError::DamagedCatalogue(error.to_string()))?;
+            streams::adopt(&mut catalogue, &mut record, FIRST_CHANGE);
             let table = open_table(database, record, None).map_err(storage)?;
             catalogue.insert(Arc::new(table));
         }

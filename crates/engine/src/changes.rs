@@ -1,6 +1,6 @@
 //! The change log: what happened to the items of tables that ask for it, in order.
 
-use fjall::UserValue;
+use fjall::{UserKey, UserValue};
 use homeport_item::Item;
 use homeport_item::binary::DecodeError;
 use homeport_item::schema::{KeySchema, StreamView};
@@ -11,6 +11,10 @@ const VERSION: u8 = 1;
 const BY_EXPIRY: u8 = 0b0001;
 const HAS_OLD: u8 = 0b0010;
 const HAS_NEW: u8 = 0b0100;
+/// No stream was on: the change is there for the table's history alone.
+const HISTORY_ONLY: u8 = 0b1000;
+/// The stream's view does not show the old record: it is there for the table's history.
+const OLD_FOR_HISTORY: u8 = 0b1_0000;
 
 pub use homeport_store::ChangeKind;
 
@@ -28,6 +32,15 @@ pub struct Change {
     pub old: Option<Item>,
     /// The item after, where the table's stream keeps it.
     pub new: Option<Item>,
+}
+
+impl Change {
+    /// What the change counts for in a stream, as DynamoDB counts.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let images = [&self.old, &self.new].into_iter().flatten();
+        self.key.size() + images.map(Item::size).sum::<usize>()
+    }
 }
 
 impl From<Change> for homeport_store::Change {
@@ -56,7 +69,10 @@ pub struct ChangePage {
 
 /// What goes into the log for one change.
 pub(crate) struct NewChange<'a> {
-    pub(crate) view: StreamView,
+    /// What the table's stream shows, if it has one.
+    pub(crate) view: Option<StreamView>,
+    /// Whether the change must be undoable: the old record is then kept whatever the view.
+    pub(crate) history: bool,
     pub(crate) at_ms: i64,
     pub(crate) by_expiry: bool,
     pub(crate) item_key: &'a [u8],
@@ -67,16 +83,16 @@ pub(crate) struct NewChange<'a> {
 impl NewChange<'_> {
     /// `version · kind · flags · at_ms(8) · len(2) · item key · [len(4) · old] · [len(4) · new]`
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let keeps_old = matches!(
+        let shows_old = matches!(
             self.view,
-            StreamView::OldImage | StreamView::NewAndOldImages
+            Some(StreamView::OldImage | StreamView::NewAndOldImages)
         );
-        let keeps_new = matches!(
+        let shows_new = matches!(
             self.view,
-            StreamView::NewImage | StreamView::NewAndOldImages
+            Some(StreamView::NewImage | StreamView::NewAndOldImages)
         );
-        let old = self.old.filter(|_| keeps_old);
-        let new = self.new.filter(|_| keeps_new);
+        let old = self.old.filter(|_| shows_old || self.history);
+        let new = self.new.filter(|_| shows_new);
         let kind = match (self.old, self.new) {
             (None, _) => 1,
             (Some(_), Some(_)) => 2,
@@ -86,8 +102,14 @@ impl NewChange<'_> {
         if self.by_expiry {
             flags |= BY_EXPIRY;
         }
+        if self.view.is_none() {
+            flags |= HISTORY_ONLY;
+        }
         if old.is_some() {
             flags |= HAS_OLD;
+            if !shows_old {
+                flags |= OLD_FOR_HISTORY;
+            }
         }
         if new.is_some() {
             flags |= HAS_NEW;
@@ -117,38 +139,81 @@ pub(crate) fn changed_at_ms(bytes: &[u8]) -> Option<i64> {
     bytes.get(3..11)?.try_into().ok().map(i64::from_be_bytes)
 }
 
+/// A change as it lies in the log.
+struct StoredChange<'a> {
+    kind: ChangeKind,
+    flags: u8,
+    at_ms: i64,
+    item_key: &'a [u8],
+    old: Option<&'a [u8]>,
+    new: Option<&'a [u8]>,
+}
+
+impl<'a> StoredChange<'a> {
+    fn new(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        let (&[version, kind, flags], rest) =
+            bytes.split_first_chunk::<3>().ok_or(DecodeError::Damaged)?;
+        if version != VERSION {
+            return Err(DecodeError::UnknownVersion(version));
+        }
+        let kind = match kind {
+            1 => ChangeKind::Insert,
+            2 => ChangeKind::Modify,
+            3 => ChangeKind::Remove,
+            _ => return Err(DecodeError::Damaged),
+        };
+        let (at_ms, rest) = rest.split_first_chunk::<8>().ok_or(DecodeError::Damaged)?;
+        let (key_len, rest) = rest.split_first_chunk::<2>().ok_or(DecodeError::Damaged)?;
+        let key_len = usize::from(u16::from_be_bytes(*key_len));
+        let (item_key, mut rest) = rest.split_at_checked(key_len).ok_or(DecodeError::Damaged)?;
+        let mut image = |flag: u8| -> Result<Option<&'a [u8]>, DecodeError> {
+            if flags & flag == 0 {
+                return Ok(None);
+            }
+            let (len, after) = rest.split_first_chunk::<4>().ok_or(DecodeError::Damaged)?;
+            let len = u32::from_be_bytes(*len) as usize;
+            let (value, after) = after.split_at_checked(len).ok_or(DecodeError::Damaged)?;
+            rest = after;
+            Ok(Some(value))
+        };
+        Ok(Self {
+            kind,
+            flags,
+            at_ms: i64::from_be_bytes(*at_ms),
+            item_key,
+            old: image(HAS_OLD)?,
+            new: image(HAS_NEW)?,
+        })
+    }
+}
+
+/// What undoes a change: the item's key, and its record before; none where it was not there.
+pub(crate) fn undo(bytes: &[u8]) -> Result<(UserKey, Option<UserValue>), DecodeError> {
+    let stored = StoredChange::new(bytes)?;
+    if stored.old.is_none() && stored.kind != ChangeKind::Insert {
+        return Err(DecodeError::Damaged);
+    }
+    Ok((stored.item_key.into(), stored.old.map(UserValue::from)))
+}
+
+/// The change as a stream shows it; none where no stream was on.
 pub(crate) fn decode(
     schema: &KeySchema,
     sequence: u64,
     bytes: &[u8],
-) -> Result<Change, DecodeError> {
-    let (&[version, kind, flags], rest) =
-        bytes.split_first_chunk::<3>().ok_or(DecodeError::Damaged)?;
-    if version != VERSION {
-        return Err(DecodeError::UnknownVersion(version));
+) -> Result<Option<Change>, DecodeError> {
+    let stored = StoredChange::new(bytes)?;
+    if stored.flags & HISTORY_ONLY != 0 {
+        return Ok(None);
     }
-    let kind = match kind {
-        1 => ChangeKind::Insert,
-        2 => ChangeKind::Modify,
-        3 => ChangeKind::Remove,
-        _ => return Err(DecodeError::Damaged),
+    let item_key = stored.item_key;
+    let image = |value: Option<&[u8]>| {
+        value
+            .map(|value| Record::new(schema, item_key, value)?.to_item())
+            .transpose()
     };
-    let (at_ms, rest) = rest.split_first_chunk::<8>().ok_or(DecodeError::Damaged)?;
-    let (key_len, rest) = rest.split_first_chunk::<2>().ok_or(DecodeError::Damaged)?;
-    let key_len = usize::from(u16::from_be_bytes(*key_len));
-    let (item_key, mut rest) = rest.split_at_checked(key_len).ok_or(DecodeError::Damaged)?;
-    let mut image = |flag: u8| -> Result<Option<Item>, DecodeError> {
-        if flags & flag == 0 {
-            return Ok(None);
-        }
-        let (len, after) = rest.split_first_chunk::<4>().ok_or(DecodeError::Damaged)?;
-        let len = u32::from_be_bytes(*len) as usize;
-        let (value, after) = after.split_at_checked(len).ok_or(DecodeError::Damaged)?;
-        rest = after;
-        Record::new(schema, item_key, value)?.to_item().map(Some)
-    };
-    let old = image(HAS_OLD)?;
-    let new = image(HAS_NEW)?;
+    let old = image(stored.old.filter(|_| stored.flags & OLD_FOR_HISTORY == 0))?;
+    let new = image(stored.new)?;
     let mut key_bytes = item_key.get(1..).ok_or(DecodeError::Damaged)?;
     let (partition, sort) =
         crate::layout::take_key_values(schema, &mut key_bytes).map_err(|_| DecodeError::Damaged)?;
@@ -156,13 +221,13 @@ pub(crate) fn decode(
     if let (Some(attribute), Some(sort)) = (&schema.sort, sort) {
         key.insert(attribute.name.as_str(), sort);
     }
-    Ok(Change {
+    Ok(Some(Change {
         sequence,
-        at_ms: i64::from_be_bytes(*at_ms),
-        kind,
-        by_expiry: flags & BY_EXPIRY != 0,
+        at_ms: stored.at_ms,
+        kind: stored.kind,
+        by_expiry: stored.flags & BY_EXPIRY != 0,
         key,
         old,
         new,
-    })
+    }))
 }

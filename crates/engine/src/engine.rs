@@ -17,7 +17,6 @@ use crate::changes::{self, ChangePage};
 use crate::check::CheckReport;
 use crate::committer::Committer;
 use crate::directory;
-use crate::disk_room::DiskRoom;
 use crate::error::{OpenError, TableError, unavailable};
 use crate::keyspaces::{self, Keyspaces};
 use crate::metrics::MetricsSnapshot;
@@ -29,7 +28,7 @@ use crate::shared::{Shared, stopped};
 use crate::sweep::{self, Due, Swept};
 use crate::table::{TableDescription, TableExtent, TableView};
 use crate::writer::CommitRecord;
-use crate::{backup, check, extent, jobs, journal, layout, tables};
+use crate::{backup, check, extent, jobs, journal, layout, table_backups, tables};
 
 /// Journals may take this much before what they hold is forced into the tables' own files; it
 /// bounds what a start after a crash has to read again.
@@ -38,6 +37,8 @@ const JOURNAL_BYTES_MAX: u64 = 128 * 1024 * 1024;
 const FLUSH_POLL: Duration = Duration::from_millis(1);
 /// Changes that one call may return.
 pub const CHANGES_PAGE_MAX: usize = 1000;
+/// Changes that one call looks at; those that are kept for a table's history alone are passed over.
+const CHANGES_LOOKED_AT_MAX: usize = 10_000;
 
 /// An open store. Clones share it; it closes when the last one is dropped.
 #[derive(Clone)]
@@ -104,18 +105,18 @@ impl Engine {
             .filter(|table| table.has_job())
             .map(|table| table.id())
             .collect();
-        let room = DiskRoom::new(path, options.disk_reserve_bytes);
         let shared = Shared::new(
             options,
             database,
             keyspaces,
             SharedCatalogue::new(catalogue),
             last,
-            room,
+            path.to_owned(),
             lock,
         );
         let shared = Arc::new(shared);
         tables::drop_orphans(&shared);
+        table_backups::drop_orphans(&shared);
         let committer = Committer::new(Arc::clone(&shared), last)?;
         let sweeper = Arc::clone(&shared);
         let threads = vec![
@@ -248,11 +249,11 @@ impl Engine {
     /// The names of all tables, in order.
     #[must_use]
     pub fn table_names(&self) -> Vec<String> {
+        // In this order: a table that becomes whole in between is then in both.
+        let mut names = self.shared().restoring.names();
         let catalogue = self.shared().catalogue.now();
-        catalogue
-            .tables()
-            .map(|table| table.name().to_owned())
-            .collect()
+        names.extend(catalogue.tables().map(|table| table.name().to_owned()));
+        names.into_iter().collect()
     }
 
     /// An item that is decoded when it is looked at.
@@ -319,12 +320,16 @@ impl Engine {
                 .map(|last| last + 1),
             ..ChangePage::default()
         };
-        for guard in snapshot.range(&shared.keyspaces.changes, range).take(limit) {
+        let entries = snapshot.range(&shared.keyspaces.changes, range);
+        for (looked_at, guard) in entries.enumerate() {
+            if page.changes.len() >= limit || looked_at >= CHANGES_LOOKED_AT_MAX {
+                return Ok(page);
+            }
             let (key, value) = guard.into_inner().map_err(unavailable)?;
             let sequence = sequence_of(&key)?;
             let change = changes::decode(&table.key, sequence, &value).map_err(unavailable)?;
             page.next = sequence + 1;
-            page.changes.push(change);
+            page.changes.extend(change);
         }
         if page.changes.len() < limit {
             // Nothing of this table is left before the next change of any.
@@ -345,7 +350,8 @@ impl Engine {
     }
 
     /// The sequence number that the next change of any table gets.
-    pub(crate) fn next_change(&self) -> u64 {
+    #[must_use]
+    pub fn next_change(&self) -> u64 {
         *self.shared().last_change.borrow()
     }
 
@@ -483,7 +489,7 @@ fn flush(shared: &Shared, keyspace: &fjall::Keyspace) -> Result<(), StoreError> 
     Ok(())
 }
 
-fn sequence_of(key: &[u8]) -> Result<u64, StoreError> {
+pub(crate) fn sequence_of(key: &[u8]) -> Result<u64, StoreError> {
     key.last_chunk::<8>()
         .filter(|_| key.len() == 12)
         .map(|sequence| u64::from_be_bytes(*sequence))

@@ -248,14 +248,17 @@ impl<'a> Group<'a> {
         new: Option<&UserValue>,
         by_expiry: bool,
     ) {
-        let Some(view) = table.schema().stream else {
+        let view = table.schema().stream;
+        let history = table.record.history.is_some();
+        if view.is_none() && !history {
             return;
-        };
+        }
         if old.is_none() && new.is_none() {
             return;
         }
         let change = NewChange {
             view,
+            history,
             at_ms: self.now_ms,
             by_expiry,
             item_key,

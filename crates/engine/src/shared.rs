@@ -1,6 +1,7 @@
 //! What callers, the committer and the background work have in common.
 
 use std::fs::File;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -20,6 +21,8 @@ use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::prepare::Prepared;
 use crate::queue::Queue;
+use crate::restoring::Restoring;
+use crate::table_backups::RunningBackups;
 
 /// What may wait for the committer at one time.
 pub(crate) const QUEUE_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -42,6 +45,12 @@ pub(crate) struct Shared {
     pub(crate) last_change: watch::Sender<u64>,
     /// Set when the engine closes; background work ends as soon as it sees it.
     pub(crate) stopping: AtomicBool,
+    /// The data directory.
+    pub(crate) directory: PathBuf,
+    /// Tables that are being made from elsewhere.
+    pub(crate) restoring: Restoring,
+    /// Backups of tables that are being written.
+    pub(crate) backups: RunningBackups,
     jobs: Mutex<Vec<JoinHandle<()>>>,
     pub(crate) queue: Queue,
     places: Arc<Semaphore>,
@@ -59,9 +68,10 @@ impl Shared {
         keyspaces: Keyspaces,
         catalogue: SharedCatalogue,
         commit: crate::writer::CommitRecord,
-        room: DiskRoom,
+        directory: PathBuf,
         lock: File,
     ) -> Self {
+        let room = DiskRoom::new(&directory, options.disk_reserve_bytes);
         Self {
             options,
             catalogue,
@@ -73,6 +83,9 @@ impl Shared {
             synced_commit: AtomicU64::new(commit.commit),
             last_change: watch::Sender::new(commit.next_change),
             stopping: AtomicBool::new(false),
+            directory,
+            restoring: Restoring::default(),
+            backups: RunningBackups::default(),
             jobs: Mutex::default(),
             queue: Queue::default(),
             places: Arc::new(Semaphore::new(units(QUEUE_BYTES_MAX) as usize)),

@@ -12,6 +12,7 @@ use homeport_store::StoreError;
 
 use crate::committer::Committer;
 use crate::error::unavailable;
+use crate::table::TableRecord;
 
 /// Keyspaces that are kept.
 const SPARES_MAX: usize = 64;
@@ -39,6 +40,15 @@ impl Committer {
         if let Err(error) = self.shared.database.delete_keyspace(keyspace) {
             tracing::warn!(keyspace = name, %error, "cannot drop a keyspace now");
         }
+    }
+
+    /// Has a new table use keyspaces that are kept, as far as there are any.
+    pub(crate) fn furnish(&mut self, record: &mut TableRecord) -> Result<(), StoreError> {
+        record.keyspace = self.spare()?.map(|spare| spare.name().to_string());
+        for index in &mut record.indexes {
+            index.keyspace = self.spare()?.map(|spare| spare.name().to_string());
+        }
+        Ok(())
     }
 
     /// An empty keyspace, if one is kept that nobody reads any more.

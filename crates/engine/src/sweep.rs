@@ -15,6 +15,7 @@ use crate::layout::{self, TableId};
 use crate::options::Durability;
 use crate::record::{self, Record};
 use crate::shared::{Shared, stopped};
+use crate::streams;
 use crate::tokens;
 
 /// Entries that one commit of the sweeper covers.
@@ -85,6 +86,7 @@ pub(crate) enum Due {
 
 /// One pass over everything that is due.
 pub(crate) fn sweep(shared: &Arc<Shared>, due: Due) -> Result<Swept, StoreError> {
+    streams::upkeep(shared)?;
     let swept = Swept {
         expired: sweep_expired(shared, due)?,
         changes_trimmed: trim_changes(shared)?,
@@ -167,8 +169,21 @@ fn expire(committer: &mut Committer, due: &[UserKey]) -> Result<u64, StoreError>
     })
 }
 
+/// The time before which changes of a table need not be kept: a stream shows a day of them, and a
+/// table's history needs more.
+fn kept_since_ms(shared: &Shared, table: TableId) -> i64 {
+    let now_ms = shared.options.clock.now_ms();
+    let for_streams = now_ms - shared.options.change_retention_ms;
+    let catalogue = shared.catalogue.now();
+    let history = catalogue
+        .by_id(table)
+        .and_then(|table| table.record.history);
+    history.map_or(for_streams, |history| {
+        history.reaches_back_to_ms(now_ms).min(for_streams)
+    })
+}
+
 fn trim_changes(shared: &Shared) -> Result<u64, StoreError> {
-    let cutoff_ms = shared.options.clock.now_ms() - shared.options.change_retention_ms;
     let mut total = 0;
     let mut next_table: TableId = 0;
     loop {
@@ -186,7 +201,7 @@ fn trim_changes(shared: &Shared) -> Result<u64, StoreError> {
             return Err(unavailable("a change's key is damaged"));
         };
         let table = TableId::from_be_bytes(*table);
-        total += trim_table(shared, table, cutoff_ms)?;
+        total += trim_table(shared, table, kept_since_ms(shared, table))?;
         match table.checked_add(1) {
             Some(next) => next_table = next,
             None => return Ok(total),

@@ -30,6 +30,58 @@ pub(crate) struct TableRecord {
     /// What a protocol keeps with the table; the engine never looks into it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) settings: String,
+    /// When the newest stream was switched on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) stream_at_ms: Option<i64>,
+    /// Since when and for how long changes are kept to be undone; none where that was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) history: Option<History>,
+}
+
+impl TableRecord {
+    /// A table that was not there before; all of its indexes can be read.
+    pub(crate) fn new(id: TableId, schema: TableSchema, settings: String, now_ms: i64) -> Self {
+        let index_count = schema.indexes.len();
+        Self {
+            id,
+            created_at_ms: now_ms,
+            indexes: (0..)
+                .take(index_count)
+                .map(|id| IndexRecord {
+                    id,
+                    state: IndexState::Active,
+                    keyspace: None,
+                })
+                .collect(),
+            keyspace: None,
+            next_index_id: u32::try_from(index_count).unwrap_or(u32::MAX),
+            schema,
+            expiry_job: None,
+            settings,
+            stream_at_ms: None,
+            history: None,
+        }
+    }
+}
+
+/// How much of a table's past can be restored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct History {
+    /// When it was asked for.
+    pub since_ms: i64,
+    /// How many days back it reaches.
+    pub period_days: u32,
+}
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+impl History {
+    /// The oldest moment that can be restored.
+    #[must_use]
+    pub fn reaches_back_to_ms(&self, now_ms: i64) -> i64 {
+        self.since_ms
+            .max(now_ms - i64::from(self.period_days) * DAY_MS)
+    }
 }
 
 /// What a change of a table's time to live leaves to be done in the background.
@@ -328,6 +380,12 @@ pub struct TableDescription {
     pub id: u32,
     /// What a protocol keeps with the table, as it was given.
     pub settings: String,
+    /// When the newest stream was switched on; a stream that is off may still be readable.
+    pub stream_at_ms: Option<i64>,
+    /// How much of the table's past can be restored, where that was asked for.
+    pub history: Option<History>,
+    /// Whether the table is still being made from a backup or from another one's past.
+    pub is_restoring: bool,
 }
 
 /// A table as it is now, without copying its schema.
@@ -364,6 +422,9 @@ impl TableDescription {
             expiry_is_changing: table.record.expiry_job.is_some(),
             id: table.id(),
             settings: table.record.settings.clone(),
+            stream_at_ms: table.record.stream_at_ms,
+            history: table.record.history,
+            is_restoring: false,
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::committer::Committer;
 use crate::error::{TableError, unavailable};
 use crate::jobs;
 use crate::shared::{Shared, stopped};
+use crate::streams::{self, Moment};
 use crate::table::{ExpiryJob, IndexRecord, IndexState, Table, TableDescription, TableRecord};
 
 impl Shared {
@@ -48,6 +49,19 @@ impl Shared {
         .await
     }
 
+    /// Changes a table's record with `change`, which is told the time.
+    pub(crate) async fn alter_table(
+        &self,
+        table: String,
+        change: impl FnOnce(&mut TableRecord, i64) -> Result<(), TableError> + Send + 'static,
+    ) -> Result<(), TableError> {
+        self.change_tables(move |committer| {
+            let now_ms = committer.shared.options.clock.now_ms();
+            alter(committer, &table, |record| change(record, now_ms)).map(|_| ())
+        })
+        .await
+    }
+
     pub(crate) async fn delete_table(&self, name: String) -> Result<TableDescription, TableError> {
         self.change_tables(move |committer| delete(committer, &name))
             .await
@@ -61,7 +75,7 @@ impl Shared {
         let shared = Arc::clone(self);
         self.change_tables(move |committer| {
             let spare = committer.spare()?;
-            let keyspace = name_of(spare.as_ref());
+            let keyspace = spare.as_ref().map(|spare| spare.name().to_string());
             let altered = alter(committer, &table, |record| {
                 if record.schema.index(&index.name).is_some() {
                     return Err(TableError::IndexExists {
@@ -165,8 +179,10 @@ impl Shared {
     }
 
     pub(crate) fn describe_table(&self, name: &str) -> Result<TableDescription, TableError> {
-        let table = self.catalogue.table(name).map_err(missing)?;
-        Ok(TableDescription::of(&table))
+        match self.catalogue.table(name) {
+            Ok(table) => Ok(TableDescription::of(&table)),
+            Err(error) => self.restoring.describe(name).ok_or_else(|| missing(error)),
+        }
     }
 }
 
@@ -177,31 +193,19 @@ fn create(
 ) -> Result<TableDescription, TableError> {
     let shared = Arc::clone(&committer.shared);
     let mut catalogue = Catalogue::clone(&shared.catalogue.now());
-    if catalogue.get(&schema.name).is_ok() {
+    if catalogue.get(&schema.name).is_ok() || shared.restoring.has(&schema.name) {
         return Err(TableError::Exists(schema.name));
     }
-    let spare = committer.spare()?;
-    let index_spares = (0..schema.indexes.len())
-        .map(|_| committer.spare())
-        .collect::<Result<Vec<_>, _>>()?;
-    let record = TableRecord {
-        id: catalogue.next_id,
-        created_at_ms: shared.options.clock.now_ms(),
-        keyspace: name_of(spare.as_ref()),
-        next_index_id: u32::try_from(index_spares.len()).unwrap_or(u32::MAX),
-        indexes: (0..)
-            .zip(&index_spares)
-            .map(|(id, spare)| IndexRecord {
-                id,
-                state: IndexState::Active,
-                keyspace: name_of(spare.as_ref()),
-            })
-            .collect(),
-        schema,
-        expiry_job: None,
-        settings,
-    };
+    let now_ms = shared.options.clock.now_ms();
+    let mut record = TableRecord::new(catalogue.next_id, schema, settings, now_ms);
+    committer.furnish(&mut record)?;
     catalogue.next_id += 1;
+    let streams = streams::follow(
+        &mut catalogue,
+        None,
+        Some(&mut record),
+        Moment::now(&shared),
+    );
     // The keyspaces come first: a crash in between leaves empty ones, which the next start drops.
     let table = catalogue::open_table(&shared.database, record, None).map_err(unavailable)?;
     let entries = [
@@ -211,6 +215,9 @@ fn create(
     committer.write(|group| {
         for (key, value) in entries {
             group.insert(&shared.keyspaces.catalogue, key.into(), value.into());
+        }
+        for (key, value) in streams {
+            group.insert(&shared.keyspaces.catalogue, key, value);
         }
         Ok(())
     })?;
@@ -227,8 +234,13 @@ fn delete(committer: &mut Committer, name: &str) -> Result<TableDescription, Tab
         .remove(name)
         .ok_or_else(|| TableError::Missing(name.to_owned()))?;
     let key = catalogue::table_key(name);
+    let now = Moment::now(&shared);
+    let streams = streams::follow(&mut catalogue, Some(&table.record), None, now);
     committer.write(|group| {
         group.remove(&shared.keyspaces.catalogue, key.into());
+        for (key, value) in streams {
+            group.insert(&shared.keyspaces.catalogue, key, value);
+        }
         Ok(())
     })?;
     shared.catalogue.replace(catalogue);
@@ -249,21 +261,21 @@ pub(crate) fn alter(
     let before = Arc::clone(catalogue.get(name).map_err(missing)?);
     let mut record = before.record.clone();
     change(&mut record)?;
+    let now = Moment::now(&shared);
+    let streams = streams::follow(&mut catalogue, Some(&before.record), Some(&mut record), now);
     let table = catalogue::open_table(&shared.database, record, Some(&before));
     let table = Arc::new(table.map_err(unavailable)?);
     let (key, value) = catalogue::table_entry(&table.record);
     committer.write(|group| {
         group.insert(&shared.keyspaces.catalogue, key.into(), value.into());
+        for (key, value) in streams {
+            group.insert(&shared.keyspaces.catalogue, key, value);
+        }
         Ok(())
     })?;
     catalogue.insert(Arc::clone(&table));
     shared.catalogue.replace(catalogue);
     Ok(table)
-}
-
-/// What a record says of a keyspace that was another table's before.
-fn name_of(spare: Option<&Arc<fjall::Keyspace>>) -> Option<String> {
-    spare.map(|keyspace| keyspace.name().to_string())
 }
 
 /// Drops keyspaces that no table in the catalogue uses: leftovers of a crash.

@@ -20,7 +20,7 @@ use crate::options::Durability;
 use crate::shared::{Shared, stopped};
 
 /// The sequence number of the first change: 0 stands for the oldest that is kept.
-const FIRST_CHANGE: u64 = 1;
+pub(crate) const FIRST_CHANGE: u64 = 1;
 
 /// What every group says about itself; see `docs/engine-format.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

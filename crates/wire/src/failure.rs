@@ -1,6 +1,6 @@
 //! Every error that a client can get, in one place: its type, its status and its text.
 
-use homeport_engine::TableError;
+use homeport_engine::{RestoreError, StreamError, TableBackupError, TableError};
 use homeport_item::Item;
 use homeport_item::binary::DecodeError;
 use homeport_item::expression::{ExpressionError, KeyConditionError, PlaceholderError};
@@ -136,6 +136,41 @@ impl Failure {
 
     pub(crate) fn limit_exceeded(text: impl Into<String>) -> Self {
         Self::new(DYNAMODB, "LimitExceededException", text)
+    }
+
+    /// A table that is still being restored cannot be changed.
+    pub(crate) fn being_created(name: &str) -> Self {
+        Self::in_use(format!(
+            "Attempt to change a resource which is still in use: Table is being created: {name}"
+        ))
+    }
+
+    pub(crate) fn backup_not_found(arn: &str) -> Self {
+        Self::new(
+            DYNAMODB,
+            "BackupNotFoundException",
+            format!("Backup not found: {arn}"),
+        )
+    }
+
+    pub(crate) fn backup_in_use(id: &str) -> Self {
+        Self::new(
+            DYNAMODB,
+            "BackupInUseException",
+            format!("Backup is being used by another operation: {id}"),
+        )
+    }
+
+    pub(crate) fn expired_iterator() -> Self {
+        Self::new(
+            DYNAMODB,
+            "ExpiredIteratorException",
+            "The shard iterator has expired and can no longer be used to retrieve stream records.",
+        )
+    }
+
+    pub(crate) fn shard_not_found() -> Self {
+        Self::not_found("Requested resource not found: Shard does not exist")
     }
 
     /// A request that is not signed as it must be.
@@ -333,6 +368,69 @@ impl From<TableError> for Failure {
             TableError::IndexMissing { .. } => Self::not_found("Requested resource not found"),
             TableError::Store(error) => error.into(),
             other => Self::validation(other.to_string()),
+        }
+    }
+}
+
+impl From<StreamError> for Failure {
+    fn from(error: StreamError) -> Self {
+        match error {
+            StreamError::StreamMissing => {
+                Self::not_found("Requested resource not found: Stream not found")
+            }
+            StreamError::ShardMissing => Self::shard_not_found(),
+            StreamError::Trimmed => Self::new(
+                DYNAMODB,
+                "TrimmedDataAccessException",
+                "The operation attempted to read past the oldest stream record in a shard.",
+            ),
+            StreamError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<TableBackupError> for Failure {
+    fn from(error: TableBackupError) -> Self {
+        match error {
+            TableBackupError::TableMissing(name) => Self::table_missing(&name),
+            TableBackupError::Missing(id) => Self::backup_not_found(&id),
+            TableBackupError::InUse(id) => Self::backup_in_use(&id),
+            TableBackupError::TooMany => Self::limit_exceeded(
+                "Too many backups are kept or being made: delete some, or wait until they are made",
+            ),
+            TableBackupError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<RestoreError> for Failure {
+    fn from(error: RestoreError) -> Self {
+        match error {
+            RestoreError::TargetExists(name) => Self::new(
+                DYNAMODB,
+                "TableAlreadyExistsException",
+                format!("Table already exists: {name}"),
+            ),
+            RestoreError::SourceMissing(name) => Self::table_missing(&name),
+            RestoreError::BackupMissing(id) => Self::backup_not_found(&id),
+            RestoreError::HistoryOff(name) => Self::new(
+                DYNAMODB,
+                "PointInTimeRecoveryUnavailableException",
+                format!("Point in time recovery is not enabled for table '{name}'"),
+            ),
+            RestoreError::OutOfReach { .. } => Self::new(
+                DYNAMODB,
+                "InvalidRestoreTimeException",
+                "An invalid restore time was specified. RestoreDateTime must be between EarliestRestorableDateTime and LatestRestorableDateTime.",
+            ),
+            RestoreError::TooMany => {
+                Self::limit_exceeded("Too many tables are being restored: wait until they are")
+            }
+            RestoreError::Table(error) => error.into(),
+            RestoreError::Store(error) => error.into(),
+            other @ (RestoreError::DifferentKeys | RestoreError::Backup(_)) => {
+                Self::internal(&other)
+            }
         }
     }
 }

@@ -20,6 +20,7 @@ mod request_id;
 mod server;
 mod service;
 mod signature;
+mod streams;
 mod table_name;
 mod tables;
 

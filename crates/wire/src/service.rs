@@ -17,7 +17,6 @@ use crate::request_id::RequestIds;
 use crate::signature;
 
 const TARGET: HeaderName = HeaderName::from_static("x-amz-target");
-const TARGET_PREFIX: &str = "DynamoDB_20120810.";
 const NOT_FOUND_BODY: &[u8] = b"<UnknownOperationException/>\n";
 
 /// DynamoDB's protocol over an engine. Clones share everything.
@@ -107,8 +106,7 @@ impl Service {
             .headers
             .get(TARGET)
             .and_then(|target| target.to_str().ok())
-            .and_then(|target| target.strip_prefix(TARGET_PREFIX))
-            .and_then(Operation::from_name)
+            .and_then(Operation::from_target)
             .ok_or_else(Failure::unknown_operation)?;
         signature::verify(self.config(), head, body)?;
         if body.is_empty() {

@@ -241,7 +241,7 @@ impl Attacker {
         let lines: Vec<u8> = match self.dice.below(7) {
             0 => b"X-Amz-Target: DynamoDB_20120810.\r\n".to_vec(),
             1 => b"X-Amz-Target: DynamoDB_20120810.putitem\r\n".to_vec(),
-            2 => b"X-Amz-Target: DynamoDBStreams_20120810.ListStreams\r\n".to_vec(),
+            2 => b"X-Amz-Target: DynamoDBStreams_20120810.PutItem\r\n".to_vec(),
             3 => b"X-Amz-Target: \xFF\xFE\r\n".to_vec(),
             4 => format!("X-Amz-Target: {}\r\n", "x".repeat(5000)).into_bytes(),
             5 => b"X-Amz-Target: DynamoDB_20120810.GetItem\r\nX-Amz-Target: y\r\n".to_vec(),
@@ -368,8 +368,13 @@ impl Attacker {
 }
 
 fn head(operation: &str, lines: &str) -> Vec<u8> {
+    let service = if corpus::STREAM_OPERATIONS.contains(&operation) {
+        "DynamoDBStreams_20120810"
+    } else {
+        "DynamoDB_20120810"
+    };
     format!(
-        "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-amz-json-1.0\r\nX-Amz-Target: DynamoDB_20120810.{operation}\r\n{lines}\r\n"
+        "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-amz-json-1.0\r\nX-Amz-Target: {service}.{operation}\r\n{lines}\r\n"
     )
     .into_bytes()
 }

@@ -7,6 +7,14 @@ pub(crate) const CANARY_TABLE: &str = "canary";
 /// Tables that are always there, so that many requests get past the table's name.
 pub(crate) const BASE_TABLES: [&str; 2] = ["hostile-0", "hostile-1"];
 
+/// Operations of the service for streams, which has a target of its own.
+pub(crate) const STREAM_OPERATIONS: [&str; 4] = [
+    "DescribeStream",
+    "GetRecords",
+    "GetShardIterator",
+    "ListStreams",
+];
+
 /// A table with both kinds of indexes.
 pub(crate) fn indexed_table(name: &str) -> Value {
     json!({
@@ -73,6 +81,9 @@ pub(crate) fn requests(number: usize) -> Vec<(&'static str, Value)> {
     let plain = BASE_TABLES[1];
     let new = format!("new-{}", number % 20);
     let arn = format!("arn:aws:dynamodb:us-east-1:000000000000:table/{table}");
+    let stream = format!("{arn}/stream/2026-01-01T00:00:00.000");
+    let shard = "shardId-00000001800000000000-00000001";
+    let backup = format!("{arn}/backup/01800000000000-0badcafe");
     let key = json!({"pk": {"S": format!("p{}", number % 7)}, "sk": {"N": number.to_string()}});
     let plain_key = json!({"pk": {"S": format!("p{}", number % 7)}});
     vec![
@@ -231,5 +242,43 @@ pub(crate) fn requests(number: usize) -> Vec<(&'static str, Value)> {
         ("DescribeLimits", json!({})),
         ("DescribeEndpoints", json!({})),
         ("DescribeContinuousBackups", json!({"TableName": table})),
+        (
+            "UpdateContinuousBackups",
+            json!({"TableName": table, "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": true, "RecoveryPeriodInDays": 3}}),
+        ),
+        (
+            "RestoreTableToPointInTime",
+            json!({
+                "SourceTableName": table, "TargetTableName": "restored", "RestoreDateTime": 1_800_000_000.5,
+                "BillingModeOverride": "PAY_PER_REQUEST", "LocalSecondaryIndexOverride": [],
+            }),
+        ),
+        (
+            "CreateBackup",
+            json!({"TableName": plain, "BackupName": "saved"}),
+        ),
+        ("ListBackups", json!({"TableName": plain, "Limit": 5})),
+        ("DescribeBackup", json!({"BackupArn": backup})),
+        ("DeleteBackup", json!({"BackupArn": backup})),
+        (
+            "RestoreTableFromBackup",
+            json!({"TargetTableName": "restored", "BackupArn": backup}),
+        ),
+        ("ListStreams", json!({"TableName": table, "Limit": 5})),
+        (
+            "DescribeStream",
+            json!({"StreamArn": stream, "Limit": 5, "ShardFilter": {"Type": "CHILD_SHARDS", "ShardId": shard}}),
+        ),
+        (
+            "GetShardIterator",
+            json!({
+                "StreamArn": stream, "ShardId": shard, "ShardIteratorType": "AT_SEQUENCE_NUMBER",
+                "SequenceNumber": "100000000000000000001",
+            }),
+        ),
+        (
+            "GetRecords",
+            json!({"ShardIterator": format!("{stream}|1|AQAAAAcAAAGLz+Unew=="), "Limit": 5}),
+        ),
     ]
 }

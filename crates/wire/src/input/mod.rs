@@ -10,7 +10,7 @@ mod scalars;
 
 pub(crate) use attribute::{Attribute, Attributes};
 pub(crate) use containers::{Element, Field, List, Mapping, Named};
-pub(crate) use scalars::{Flag, Integer, Long, Text};
+pub(crate) use scalars::{Flag, Integer, Long, Text, Timestamp};
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;

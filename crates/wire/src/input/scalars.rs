@@ -91,6 +91,57 @@ impl<'de> Deserialize<'de> for Long {
     }
 }
 
+/// A moment in milliseconds since the epoch; requests give seconds, perhaps with a fraction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Timestamp(pub(crate) i64);
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TimestampVisitor).map(Self)
+    }
+}
+
+struct TimestampVisitor;
+
+impl<'de> Visitor<'de> for TimestampVisitor {
+    type Value = i64;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a time")
+    }
+
+    fn visit_i64<E: Error>(self, secs: i64) -> Result<i64, E> {
+        Ok(secs.saturating_mul(1000))
+    }
+
+    fn visit_u64<E: Error>(self, secs: u64) -> Result<i64, E> {
+        self.visit_i64(i64::try_from(secs).unwrap_or(i64::MAX))
+    }
+
+    fn visit_f64<E: Error>(self, secs: f64) -> Result<i64, E> {
+        // The cast stops at the ends, which are times that nothing happened at.
+        Ok((secs * 1000.0).round() as i64)
+    }
+
+    fn visit_str<E: Error>(self, _: &str) -> Result<i64, E> {
+        Err(E::custom("STRING_VALUE cannot be converted to Date"))
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<i64, E> {
+        Err(bool_found(value, "Date"))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<i64, A::Error> {
+        Err(A::Error::custom(
+            "Unrecognized collection type class java.util.Date",
+        ))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<i64, A::Error> {
+        Err(A::Error::custom(MAP_FOUND))
+    }
+}
+
 struct NumberVisitor(&'static str);
 
 impl<'de> Visitor<'de> for NumberVisitor {

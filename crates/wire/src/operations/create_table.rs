@@ -92,7 +92,6 @@ fn check(input: &Input<'_>, now_ms: i64) -> Result<(TableSchema, TableSettings),
         Some(Field(stream)) => check_stream(stream)?,
         None => None,
     };
-    settings.stream_at_ms = stream.map(|_| now_ms);
     if let Some(Field(given)) = &input.encryption {
         settings.encryption = definition::encryption(given)?.map(|key| Encryption { key });
     }
@@ -375,7 +374,10 @@ mod tests {
         assert!(schema.check().is_ok());
         assert_eq!(schema.indexes.len(), 1);
         assert_eq!(settings.throughput.write, 6);
-        assert_eq!(settings.stream_at_ms, Some(7));
+        assert_eq!(
+            schema.stream,
+            Some(homeport_item::schema::StreamView::NewImage)
+        );
         assert!(settings.deletion_protection);
         assert_eq!(settings.tags["k"], "v");
     }

@@ -22,6 +22,9 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
     let input: Input<'_> = input::read(body)?;
     let name = table_name::of_tables(input.table_name.as_ref())?;
     let table = service.engine().describe_table(name)?;
+    if table.is_restoring {
+        return Err(Failure::being_created(name));
+    }
     if TableSettings::read(&table.settings).deletion_protection {
         return Err(Failure::validation(
             "Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first.",

@@ -1,4 +1,4 @@
-//! DescribeContinuousBackups: point-in-time recovery is off.
+//! DescribeContinuousBackups: whether a table's past is kept, and which moments can be restored.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -19,15 +19,39 @@ struct Input<'a> {
 pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
     let input: Input<'_> = input::read(body)?;
     let name = table_name::of_tables(input.table_name.as_ref())?;
-    if service.engine().table(name).is_err() {
-        return Err(Failure::table_missing(name));
-    }
-    let mut out = Vec::with_capacity(160);
+    answer(service, name)
+}
+
+/// The state of a table's continuous backups.
+pub(super) fn answer(service: &Service, name: &str) -> Result<Vec<u8>, Failure> {
+    let table = service
+        .engine()
+        .describe_table(name)
+        .map_err(|_| Failure::table_missing(name))?;
+    let now_ms = service.config().clock.now_ms();
+    let mut out = Vec::with_capacity(256);
     let mut object = Object::new(&mut out);
     object.object("ContinuousBackupsDescription", |object| {
-        object.text("ContinuousBackupsStatus", "DISABLED");
+        // The status of a table is always this; what can be off is recovery.
+        object.text("ContinuousBackupsStatus", "ENABLED");
         object.object("PointInTimeRecoveryDescription", |object| {
-            object.text("PointInTimeRecoveryStatus", "DISABLED");
+            let Some(history) = table.history else {
+                object.text("PointInTimeRecoveryStatus", "DISABLED");
+                return;
+            };
+            object.text("PointInTimeRecoveryStatus", "ENABLED");
+            let days = usize::try_from(history.period_days).unwrap_or(usize::MAX);
+            object.count("RecoveryPeriodInDays", days);
+            // Whole seconds within what can be restored.
+            let earliest = history.reaches_back_to_ms(now_ms).saturating_add(999) / 1000;
+            let latest = ((now_ms - 1) / 1000).max(earliest);
+            for (name, secs) in [
+                ("EarliestRestorableDateTime", earliest),
+                ("LatestRestorableDateTime", latest),
+            ] {
+                let out = object.member(name);
+                out.extend_from_slice(secs.to_string().as_bytes());
+            }
         });
     });
     object.end();

@@ -1,6 +1,7 @@
 //! DescribeTable: what is known about a table.
 
 use bytes::Bytes;
+use homeport_engine::TableExtent;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -26,6 +27,12 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
 /// A table as it is now.
 pub(super) async fn described(service: &Service, name: &str) -> Result<Described, Failure> {
     let description = service.engine().describe_table(name)?;
+    let region = &service.config().region;
+    if description.is_restoring {
+        let extent = TableExtent::default();
+        let described = description::describe(region, &description, &extent, "CREATING");
+        return Ok(described);
+    }
     let extent = service
         .engine()
         .table_extent(name)
@@ -34,7 +41,6 @@ pub(super) async fn described(service: &Service, name: &str) -> Result<Described
             homeport_store::StoreError::TableMissing(name) => Failure::table_not_found(&name),
             other => other.into(),
         })?;
-    let region = &service.config().region;
     Ok(description::describe(
         region,
         &description,

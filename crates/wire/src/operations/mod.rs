@@ -2,25 +2,36 @@
 
 mod batch_get_item;
 mod batch_write_item;
+mod create_backup;
 mod create_table;
+mod delete_backup;
 mod delete_item;
 mod delete_table;
+mod describe_backup;
 mod describe_continuous_backups;
 mod describe_endpoints;
 mod describe_limits;
+mod describe_stream;
 mod describe_table;
 mod describe_time_to_live;
 mod get_item;
+mod get_records;
+mod get_shard_iterator;
+mod list_backups;
+mod list_streams;
 mod list_tables;
 mod list_tags_of_resource;
 mod put_item;
 mod query;
 mod reading;
+mod restore_table_from_backup;
+mod restore_table_to_point_in_time;
 mod scan;
 mod tag_resource;
 mod transact_get_items;
 mod transact_write_items;
 mod untag_resource;
+mod update_continuous_backups;
 mod update_item;
 mod update_table;
 mod update_time_to_live;
@@ -61,27 +72,60 @@ macro_rules! operations {
     };
 }
 
+/// What the targets of requests begin with. DynamoDB and its streams are two services.
+const TABLES_TARGET: &str = "DynamoDB_20120810";
+const STREAMS_TARGET: &str = "DynamoDBStreams_20120810";
+
+impl Operation {
+    /// The operation that a request's target names.
+    pub(crate) fn from_target(target: &str) -> Option<Self> {
+        let (service, name) = target.split_once('.')?;
+        let operation = Self::from_name(name)?;
+        let of_streams = matches!(
+            operation,
+            Self::DescribeStream | Self::GetRecords | Self::GetShardIterator | Self::ListStreams
+        );
+        let expected = if of_streams {
+            STREAMS_TARGET
+        } else {
+            TABLES_TARGET
+        };
+        (service == expected).then_some(operation)
+    }
+}
+
 operations! {
     BatchGetItem => batch_get_item,
     BatchWriteItem => batch_write_item,
+    CreateBackup => create_backup,
     CreateTable => create_table,
+    DeleteBackup => delete_backup,
     DeleteItem => delete_item,
     DeleteTable => delete_table,
+    DescribeBackup => describe_backup,
     DescribeContinuousBackups => describe_continuous_backups,
     DescribeEndpoints => describe_endpoints,
     DescribeLimits => describe_limits,
+    DescribeStream => describe_stream,
     DescribeTable => describe_table,
     DescribeTimeToLive => describe_time_to_live,
     GetItem => get_item,
+    GetRecords => get_records,
+    GetShardIterator => get_shard_iterator,
+    ListBackups => list_backups,
+    ListStreams => list_streams,
     ListTables => list_tables,
     ListTagsOfResource => list_tags_of_resource,
     PutItem => put_item,
     Query => query,
+    RestoreTableFromBackup => restore_table_from_backup,
+    RestoreTableToPointInTime => restore_table_to_point_in_time,
     Scan => scan,
     TagResource => tag_resource,
     TransactGetItems => transact_get_items,
     TransactWriteItems => transact_write_items,
     UntagResource => untag_resource,
+    UpdateContinuousBackups => update_continuous_backups,
     UpdateItem => update_item,
     UpdateTable => update_table,
     UpdateTimeToLive => update_time_to_live,

@@ -93,6 +93,9 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
     let name = table_name::of_tables(input.table_name.as_ref())?;
     check(&input)?;
     let table = service.engine().describe_table(name)?;
+    if table.is_restoring {
+        return Err(Failure::being_created(name));
+    }
     let changes = changes(&input, &table, service.config().clock.now_ms())?;
     let engine = service.engine();
     if let Some(settings) = changes.settings {
@@ -248,11 +251,7 @@ fn changes(input: &Input<'_>, table: &TableDescription, now_ms: i64) -> Result<C
     change_billing(input, &mut settings, now_ms)?;
     index_changes(input, schema, &mut settings, &mut changes, now_ms)?;
     if let Some(Field(given)) = &input.stream_specification {
-        let stream = change_stream(given, schema)?;
-        if stream.is_some() {
-            settings.stream_at_ms = Some(now_ms);
-        }
-        changes.stream = Some(stream);
+        changes.stream = Some(change_stream(given, schema)?);
     }
     if let Some(Field(given)) = &input.encryption {
         let encryption = definition::encryption(given)?.map(|key| Encryption { key });
@@ -559,6 +558,9 @@ mod tests {
             index_states: Vec::new(),
             id: 1,
             settings: String::new(),
+            stream_at_ms: None,
+            history: None,
+            is_restoring: false,
         }
     }
 

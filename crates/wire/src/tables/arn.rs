@@ -17,6 +17,19 @@ pub(crate) fn of_stream(region: &str, table: &str, label: &str) -> String {
     format!("{}/stream/{label}", of_table(region, table))
 }
 
+pub(crate) fn of_backup(region: &str, table: &str, id: &str) -> String {
+    format!("{}/backup/{id}", of_table(region, table))
+}
+
+/// How long an ARN may be.
+pub(crate) const LEN: (usize, usize) = (37, 1024);
+
+/// The table and the id of the backup that an ARN names, of whatever region and account.
+pub(crate) fn backup_of(arn: &str) -> Option<(&str, &str)> {
+    let (table_arn, id) = arn.split_once("/backup/")?;
+    Some((table_of(table_arn)?, id))
+}
+
 /// The table that an ARN names, of whatever region and account.
 pub(crate) fn table_of(arn: &str) -> Option<&str> {
     let mut parts = arn.splitn(6, ':');
@@ -26,6 +39,12 @@ pub(crate) fn table_of(arn: &str) -> Option<&str> {
     }
     let name = parts.nth(2)?.strip_prefix("table/")?;
     ((3..=255).contains(&name.len()) && is_name(name)).then_some(name)
+}
+
+/// The table and the label of the stream that an ARN names, of whatever region and account.
+pub(crate) fn stream_of(arn: &str) -> Option<(&str, &str)> {
+    let (table_arn, label) = arn.split_once("/stream/")?;
+    Some((table_of(table_arn)?, label))
 }
 
 #[cfg(test)]

@@ -361,7 +361,9 @@ pub(crate) fn index(
     })
 }
 
-fn projection(given: Option<&Field<ProjectionInput<'_>>>) -> Result<IndexProjection, Failure> {
+pub(crate) fn projection(
+    given: Option<&Field<ProjectionInput<'_>>>,
+) -> Result<IndexProjection, Failure> {
     let kind = given.and_then(|Field(given)| given.projection_type.as_ref());
     let names = given.and_then(|Field(given)| given.non_key_attributes.as_ref());
     let kind = kind.map(Text::as_str);

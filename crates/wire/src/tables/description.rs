@@ -6,7 +6,7 @@ use homeport_item::schema::{IndexProjection, IndexSchema, KeySchema, StreamView}
 use serde::Serialize;
 
 use super::arn;
-use super::settings::{Billing, TableSettings, Throughput};
+use super::settings::{Billing, Encryption, TableSettings, Throughput};
 
 /// The structure that CreateTable, DescribeTable, UpdateTable and DeleteTable answer with.
 #[derive(Debug, Serialize)]
@@ -40,7 +40,19 @@ pub(crate) struct Described {
     encryption: Option<DescribedEncryption>,
     #[serde(skip_serializing_if = "Option::is_none")]
     table_class_summary: Option<DescribedClass>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restore_summary: Option<DescribedRestore>,
     deletion_protection_enabled: bool,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct DescribedRestore {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source_backup_arn: Option<String>,
+    source_table_arn: String,
+    restore_date_time: Seconds,
+    restore_in_progress: bool,
 }
 
 /// Seconds since the epoch with their fraction.
@@ -62,7 +74,7 @@ struct DescribedAttribute {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct DescribedKey {
+pub(crate) struct DescribedKey {
     attribute_name: String,
     key_type: &'static str,
 }
@@ -113,7 +125,7 @@ struct DescribedIndex {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct DescribedProjection {
+pub(crate) struct DescribedProjection {
     projection_type: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     non_key_attributes: Vec<String>,
@@ -121,14 +133,14 @@ struct DescribedProjection {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct DescribedStream {
+pub(crate) struct DescribedStream {
     stream_enabled: bool,
     stream_view_type: &'static str,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct DescribedEncryption {
+pub(crate) struct DescribedEncryption {
     status: &'static str,
     #[serde(rename = "SSEType")]
     kind: &'static str,
@@ -140,6 +152,39 @@ struct DescribedEncryption {
 #[serde(rename_all = "PascalCase")]
 struct DescribedClass {
     table_class: String,
+}
+
+impl DescribedProjection {
+    pub(crate) fn of(projection: &IndexProjection) -> Self {
+        let (projection_type, non_key_attributes) = match projection {
+            IndexProjection::All => ("ALL", Vec::new()),
+            IndexProjection::KeysOnly => ("KEYS_ONLY", Vec::new()),
+            IndexProjection::Include(names) => ("INCLUDE", names.clone()),
+        };
+        Self {
+            projection_type,
+            non_key_attributes,
+        }
+    }
+}
+
+impl DescribedStream {
+    pub(crate) fn of(view: StreamView) -> Self {
+        Self {
+            stream_enabled: true,
+            stream_view_type: view_name(view),
+        }
+    }
+}
+
+impl DescribedEncryption {
+    pub(crate) fn of(encryption: Encryption) -> Self {
+        Self {
+            status: "ENABLED",
+            kind: "KMS",
+            key: encryption.key,
+        }
+    }
 }
 
 /// Describes a table that is there.
@@ -164,7 +209,7 @@ pub(crate) fn describe(
             })
             .collect()
     };
-    let label = settings.stream_at_ms.map(stream_label);
+    let label = table.stream_at_ms.map(stream_label);
     Described {
         attribute_definitions: attributes(schema),
         table_name: schema.name.clone(),
@@ -183,22 +228,21 @@ pub(crate) fn describe(
         }),
         local_secondary_indexes: index(true),
         global_secondary_indexes: index(false),
-        stream_specification: schema.stream.map(|view| DescribedStream {
-            stream_enabled: true,
-            stream_view_type: view_name(view),
-        }),
+        stream_specification: schema.stream.map(DescribedStream::of),
         latest_stream_arn: label
             .as_ref()
             .map(|label| arn::of_stream(region, &schema.name, label)),
         latest_stream_label: label,
-        encryption: settings.encryption.map(|encryption| DescribedEncryption {
-            status: "ENABLED",
-            kind: "KMS",
-            key: encryption.key,
-        }),
+        encryption: settings.encryption.map(DescribedEncryption::of),
         table_class_summary: settings
             .table_class
             .map(|table_class| DescribedClass { table_class }),
+        restore_summary: settings.restored.map(|restored| DescribedRestore {
+            source_backup_arn: restored.backup_arn,
+            source_table_arn: restored.table_arn,
+            restore_date_time: Seconds::from_ms(restored.at_ms),
+            restore_in_progress: table.is_restoring,
+        }),
         deletion_protection_enabled: settings.deletion_protection,
     }
 }
@@ -230,18 +274,10 @@ fn describe_index(
         .get(&index.name)
         .copied()
         .unwrap_or_default();
-    let (projection_type, non_key_attributes) = match &index.projection {
-        IndexProjection::All => ("ALL", Vec::new()),
-        IndexProjection::KeysOnly => ("KEYS_ONLY", Vec::new()),
-        IndexProjection::Include(names) => ("INCLUDE", names.clone()),
-    };
     DescribedIndex {
         index_name: index.name.clone(),
         key_schema: key(&index.key),
-        projection: DescribedProjection {
-            projection_type,
-            non_key_attributes,
-        },
+        projection: DescribedProjection::of(&index.projection),
         index_status: (!index.local).then_some(if building { "CREATING" } else { "ACTIVE" }),
         backfilling: (!index.local && building).then_some(true),
         provisioned_throughput: (!index.local).then(|| describe_throughput(throughput)),
@@ -279,7 +315,7 @@ fn attributes(schema: &homeport_item::schema::TableSchema) -> Vec<DescribedAttri
         .collect()
 }
 
-fn key(key: &KeySchema) -> Vec<DescribedKey> {
+pub(crate) fn key(key: &KeySchema) -> Vec<DescribedKey> {
     key.attributes()
         .zip(["HASH", "RANGE"])
         .map(|(attribute, key_type)| DescribedKey {
@@ -299,7 +335,7 @@ pub(crate) fn view_name(view: StreamView) -> &'static str {
 }
 
 /// A stream's label: when it was switched on, in ISO 8601 with milliseconds.
-fn stream_label(at_ms: i64) -> String {
+pub(crate) fn stream_label(at_ms: i64) -> String {
     let secs = crate::signature::format_secs(at_ms.div_euclid(1000));
     let (date, time) = secs.split_at(8);
     format!(
@@ -315,7 +351,7 @@ fn stream_label(at_ms: i64) -> String {
 }
 
 /// An id in the form of a UUID that no other table of this store has.
-fn table_id(id: u32, created_at_ms: i64) -> String {
+pub(crate) fn table_id(id: u32, created_at_ms: i64) -> String {
     let made = created_at_ms.unsigned_abs();
     format!(
         "{id:08x}-{:04x}-4{:03x}-8{:03x}-{:012x}",

@@ -1,7 +1,9 @@
 //! What tables are to clients: names with an ARN, settings beyond their schema, descriptions.
 
 pub(crate) mod arn;
+pub(crate) mod backup;
 pub(crate) mod definition;
 pub(crate) mod description;
+pub(crate) mod restored;
 pub(crate) mod settings;
 pub(crate) mod tags;

@@ -18,8 +18,16 @@ pub(crate) struct TableSettings {
     pub(crate) deletion_protection: bool,
     pub(crate) table_class: Option<String>,
     pub(crate) encryption: Option<Encryption>,
-    /// When the newest stream was switched on; a stream's ARN ends with it.
-    pub(crate) stream_at_ms: Option<i64>,
+    /// Where the table was restored from.
+    pub(crate) restored: Option<Restored>,
+}
+
+/// What a table was made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Restored {
+    pub(crate) backup_arn: Option<String>,
+    pub(crate) table_arn: String,
+    pub(crate) at_ms: i64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]

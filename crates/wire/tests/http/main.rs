@@ -1,5 +1,6 @@
 //! The real service with a real engine on a free port, spoken to over HTTP.
 
+mod backups;
 mod batches;
 mod items;
 mod observed;
@@ -7,5 +8,6 @@ mod pages;
 mod protocol;
 mod security;
 mod server;
+mod streams;
 mod tables;
 mod transactions;

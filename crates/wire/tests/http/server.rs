@@ -1,5 +1,7 @@
 //! A server for one test, and a client that speaks to it.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use homeport_engine::{Engine, Options};
 use homeport_wire::{Config, service};
@@ -28,7 +30,11 @@ impl Server {
 
     pub(crate) async fn start_with(config: Config) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
-        let engine = Engine::open(directory.path(), Options::default()).expect("an engine");
+        let options = Options {
+            clock: Arc::clone(&config.clock),
+            ..Options::default()
+        };
+        let engine = Engine::open(directory.path(), options).expect("an engine");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("its address").to_string();
         let (stop, stopped) = oneshot::channel::<()>();
@@ -89,8 +95,14 @@ impl Server {
     }
 
     pub(crate) fn request(&self, operation: &str) -> hyper::http::request::Builder {
+        let service = match operation {
+            "DescribeStream" | "GetRecords" | "GetShardIterator" | "ListStreams" => {
+                "DynamoDBStreams_20120810"
+            }
+            _ => "DynamoDB_20120810",
+        };
         Request::post(format!("http://{}/", self.address))
-            .header("x-amz-target", format!("DynamoDB_20120810.{operation}"))
+            .header("x-amz-target", format!("{service}.{operation}"))
             .header("content-type", "application/x-amz-json-1.0")
     }
 

@@ -1,0 +1,39 @@
+//! CreateBackup: begins to back a table up as it is at this moment.
+
+use bytes::Bytes;
+use serde::Deserialize;
+
+use crate::constraints::Constraints;
+use crate::failure::Failure;
+use crate::input::{self, Text};
+use crate::service::Service;
+use crate::table_name;
+use crate::tables::backup;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Input<'a> {
+    #[serde(borrow)]
+    table_name: Option<Text<'a>>,
+    #[serde(borrow)]
+    backup_name: Option<Text<'a>>,
+}
+
+pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
+    let input: Input<'_> = input::read(body)?;
+    let (table, name) = check(&input)?;
+    let begun = service.engine().create_table_backup(table, name).await?;
+    let details = backup::details(&service.config().region, &begun, false);
+    super::describe_table::wrapped("BackupDetails", &details)
+}
+
+fn check<'a>(input: &'a Input<'_>) -> Result<(&'a str, &'a str), Failure> {
+    let table = table_name::of_tables(input.table_name.as_ref())?;
+    let mut constraints = Constraints::new();
+    let name = input.backup_name.as_ref();
+    constraints.not_null("backupName", name);
+    constraints.name_pattern("backupName", name);
+    constraints.text_length("backupName", name, 3, 255);
+    constraints.finish()?;
+    Ok((table, name.map_or("", Text::as_str)))
+}

@@ -1,0 +1,94 @@
+//! ListBackups: the backups of one table or of all, in the order of their times.
+
+use bytes::Bytes;
+use serde::Deserialize;
+
+use crate::constraints::Constraints;
+use crate::failure::Failure;
+use crate::input::{self, Integer, Text, Timestamp};
+use crate::output::{self, Object};
+use crate::service::Service;
+use crate::table_name;
+use crate::tables::{arn, backup};
+
+const PAGE_MAX: i64 = 100;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Input<'a> {
+    #[serde(borrow)]
+    table_name: Option<Text<'a>>,
+    limit: Option<Integer>,
+    time_range_lower_bound: Option<Timestamp>,
+    time_range_upper_bound: Option<Timestamp>,
+    #[serde(borrow)]
+    exclusive_start_backup_arn: Option<Text<'a>>,
+    #[serde(borrow)]
+    backup_type: Option<Text<'a>>,
+}
+
+pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
+    let input: Input<'_> = input::read(body)?;
+    let limit = check(&input)?;
+    let table = match &input.table_name {
+        Some(_) => Some(table_name::of_tables(input.table_name.as_ref())?),
+        None => None,
+    };
+    let start = match &input.exclusive_start_backup_arn {
+        Some(given) => {
+            let (_, id) = arn::backup_of(given.as_str()).ok_or_else(|| {
+                Failure::validation(format!(
+                    "The provided exclusiveStartBackupArn is not valid: {}",
+                    given.as_str()
+                ))
+            })?;
+            Some(id)
+        }
+        None => None,
+    };
+    // All of them are made by users.
+    let shows_users = input
+        .backup_type
+        .as_ref()
+        .is_none_or(|kind| matches!(kind.as_str(), "USER" | "ALL"));
+    let mut backups = service.engine().table_backups();
+    backups.retain(|backup| {
+        let from = input.time_range_lower_bound.map(|bound| bound.0);
+        let until = input.time_range_upper_bound.map(|bound| bound.0);
+        shows_users
+            && table.is_none_or(|table| backup.schema.name == table)
+            && start.is_none_or(|start| backup.id.as_str() > start)
+            && from.is_none_or(|from| backup.taken_at_ms >= from)
+            && until.is_none_or(|until| backup.taken_at_ms < until)
+    });
+    let has_more = backups.len() > limit;
+    backups.truncate(limit);
+    let region = &service.config().region;
+    let mut out = Vec::with_capacity(64 + backups.len() * 512);
+    let mut object = Object::new(&mut out);
+    output::list(object.member("BackupSummaries"), &backups, |one, out| {
+        serde_json::to_writer(out, &backup::summary(region, one))
+            .map_err(|error| Failure::internal(&error))
+    })?;
+    if let Some(last) = backups.last().filter(|_| has_more) {
+        object.text("LastEvaluatedBackupArn", &backup::arn_of(region, last));
+    }
+    object.end();
+    Ok(out)
+}
+
+fn check(input: &Input<'_>) -> Result<usize, Failure> {
+    let mut constraints = Constraints::new();
+    constraints.at_least("limit", input.limit, 1);
+    constraints.at_most("limit", input.limit, PAGE_MAX);
+    let start = input.exclusive_start_backup_arn.as_ref();
+    constraints.text_length("exclusiveStartBackupArn", start, arn::LEN.0, arn::LEN.1);
+    constraints.one_of(
+        "backupType",
+        input.backup_type.as_ref(),
+        &["USER", "SYSTEM", "AWS_BACKUP", "ALL"],
+    );
+    constraints.finish()?;
+    let limit = input.limit.map_or(PAGE_MAX, |limit| limit.0);
+    Ok(usize::try_from(limit).unwrap_or(1))
+}

@@ -1,0 +1,50 @@
+//! RestoreTableFromBackup: begins to make a new table from a backup.
+
+use bytes::Bytes;
+use serde::Deserialize;
+
+use crate::constraints::Constraints;
+use crate::failure::Failure;
+use crate::input::{self, Text};
+use crate::service::Service;
+use crate::tables::restored::{self, Overrides};
+use crate::tables::settings::Restored;
+use crate::tables::{arn, backup};
+
+#[derive(Debug, Deserialize)]
+struct Input<'a> {
+    #[serde(rename = "TargetTableName", borrow)]
+    target: Option<Text<'a>>,
+    #[serde(rename = "BackupArn", borrow)]
+    backup_arn: Option<Text<'a>>,
+}
+
+pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
+    let input: Input<'_> = input::read(body)?;
+    let changes: Overrides<'_> = input::read(body)?;
+    let mut constraints = Constraints::new();
+    constraints.not_null("targetTableName", input.target.as_ref());
+    constraints.index_name("targetTableName", input.target.as_ref());
+    constraints.not_null("backupArn", input.backup_arn.as_ref());
+    changes.constrain(&mut constraints);
+    constraints.finish()?;
+    let engine = service.engine();
+    let found = backup::find(engine, input.backup_arn.as_ref())?;
+    if !found.is_complete {
+        return Err(Failure::backup_in_use(&found.id));
+    }
+    let region = &service.config().region;
+    let target = changes.table(
+        input.target.as_ref().map_or("", Text::as_str),
+        &found.schema,
+        &found.settings,
+        Restored {
+            backup_arn: Some(backup::arn_of(region, &found)),
+            table_arn: arn::of_table(region, &found.schema.name),
+            at_ms: found.taken_at_ms,
+        },
+        service.config().clock.now_ms(),
+    )?;
+    let begun = engine.restore_table_backup(&found.id, target).await;
+    restored::answer(service, begun)
+}

@@ -1,0 +1,70 @@
+//! UpdateContinuousBackups: keeps a table's past, or no longer.
+
+use bytes::Bytes;
+use homeport_engine::HISTORY_DAYS_MAX;
+use serde::Deserialize;
+
+use super::describe_continuous_backups;
+use crate::constraints::Constraints;
+use crate::failure::Failure;
+use crate::input::{self, Field, Flag, Integer, Named, Text};
+use crate::service::Service;
+use crate::table_name;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Input<'a> {
+    #[serde(borrow)]
+    table_name: Option<Text<'a>>,
+    point_in_time_recovery_specification: Option<Field<Specification>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Specification {
+    point_in_time_recovery_enabled: Option<Flag>,
+    recovery_period_in_days: Option<Integer>,
+}
+
+impl Named for Specification {
+    const NAME: &'static str = "PointInTimeRecoverySpecification";
+}
+
+pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
+    let input: Input<'_> = input::read(body)?;
+    let name = table_name::of_tables(input.table_name.as_ref())?;
+    let asked = check(&input)?;
+    let engine = service.engine();
+    let table = engine
+        .describe_table(name)
+        .map_err(|_| Failure::table_missing(name))?;
+    // A period that is not given stays what it is.
+    let period = asked.map(|days| {
+        let kept = table.history.map(|history| history.period_days);
+        days.or(kept).unwrap_or(HISTORY_DAYS_MAX)
+    });
+    engine.set_history(name, period).await?;
+    describe_continuous_backups::answer(service, name)
+}
+
+/// Whether the past is to be kept, and for how many days if that is said.
+fn check(input: &Input<'_>) -> Result<Option<Option<u32>>, Failure> {
+    const PATH: &str = "pointInTimeRecoverySpecification";
+    let mut constraints = Constraints::new();
+    let given = input.point_in_time_recovery_specification.as_ref();
+    constraints.not_null(PATH, given);
+    let mut asked = None;
+    if let Some(Field(given)) = given {
+        let enabled = given.point_in_time_recovery_enabled;
+        let path = format!("{PATH}.pointInTimeRecoveryEnabled");
+        constraints.not_null(&path, enabled.as_ref());
+        let path = format!("{PATH}.recoveryPeriodInDays");
+        let days = given.recovery_period_in_days;
+        constraints.at_least(&path, days, 1);
+        constraints.at_most(&path, days, i64::from(HISTORY_DAYS_MAX));
+        let days = days.and_then(|days| u32::try_from(days.0).ok());
+        asked = enabled.filter(|flag| flag.0).map(|_| days);
+    }
+    constraints.finish()?;
+    Ok(asked)
+}
