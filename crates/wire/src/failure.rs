@@ -91,6 +91,14 @@ impl Failure {
         self
     }
 
+    /// The same failure, with another text where it has `from`.
+    pub(crate) fn reworded(mut self, from: &str, to: &str) -> Self {
+        if self.text.as_deref() == Some(from) {
+            self.text = Some(to.to_owned());
+        }
+        self
+    }
+
     /// The usual beginning of what is wrong with a value.
     pub(crate) fn invalid_values(text: impl std::fmt::Display) -> Self {
         Self::validation(format!("One or more parameter values were invalid: {text}"))

@@ -13,6 +13,7 @@ mod constraints;
 mod expressions;
 mod failure;
 mod input;
+mod legacy;
 pub mod listen;
 mod operations;
 mod output;

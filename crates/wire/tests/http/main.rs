@@ -2,6 +2,7 @@
 
 mod batches;
 mod items;
+mod legacy;
 mod observed;
 mod pages;
 mod protocol;
