@@ -17,6 +17,7 @@ mod legacy;
 pub mod listen;
 mod operations;
 mod output;
+mod partiql;
 mod request_id;
 mod server;
 mod service;

@@ -43,6 +43,20 @@ impl Condition {
         join(conditions, Self::and)
     }
 
+    /// The conditions that all have to hold for this one to hold.
+    #[must_use]
+    pub fn conjuncts(self) -> Vec<Self> {
+        let mut conjuncts = Vec::new();
+        let mut rest = vec![self];
+        while let Some(condition) = rest.pop() {
+            match condition {
+                Self::And(left, right) => rest.extend([*right, *left]),
+                other => conjuncts.push(other),
+            }
+        }
+        conjuncts
+    }
+
     /// At least one of the conditions; none when there are none.
     #[must_use]
     pub fn any(conditions: Vec<Self>) -> Option<Self> {

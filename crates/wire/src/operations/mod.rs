@@ -1,5 +1,6 @@
 //! The operations, one file each: parse, validate, call the engine, answer.
 
+mod batch_execute_statement;
 mod batch_get_item;
 mod batch_write_item;
 mod create_table;
@@ -10,6 +11,8 @@ mod describe_endpoints;
 mod describe_limits;
 mod describe_table;
 mod describe_time_to_live;
+mod execute_statement;
+mod execute_transaction;
 mod get_item;
 mod list_tables;
 mod list_tags_of_resource;
@@ -62,6 +65,7 @@ macro_rules! operations {
 }
 
 operations! {
+    BatchExecuteStatement => batch_execute_statement,
     BatchGetItem => batch_get_item,
     BatchWriteItem => batch_write_item,
     CreateTable => create_table,
@@ -72,6 +76,8 @@ operations! {
     DescribeLimits => describe_limits,
     DescribeTable => describe_table,
     DescribeTimeToLive => describe_time_to_live,
+    ExecuteStatement => execute_statement,
+    ExecuteTransaction => execute_transaction,
     GetItem => get_item,
     ListTables => list_tables,
     ListTagsOfResource => list_tags_of_resource,

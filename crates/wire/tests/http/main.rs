@@ -5,6 +5,7 @@ mod items;
 mod legacy;
 mod observed;
 mod pages;
+mod partiql;
 mod protocol;
 mod security;
 mod server;
