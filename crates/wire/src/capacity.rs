@@ -84,6 +84,19 @@ impl Consumed {
         }
     }
 
+    /// Adds what another part of the request used.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.table += other.table;
+        for (side, others) in [
+            (&mut self.local, &other.local),
+            (&mut self.global, &other.global),
+        ] {
+            for (index, units) in others {
+                add(side, index, *units);
+            }
+        }
+    }
+
     pub(crate) fn total(&self) -> f64 {
         let indexes = self.local.iter().chain(&self.global);
         self.table + indexes.map(|(_, units)| units).sum::<f64>()

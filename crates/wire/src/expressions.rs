@@ -56,13 +56,7 @@ pub(crate) fn check_parameters(
             names.join(" and ")
         )));
     }
-    // DIFFERENCE: the parameters from before expressions are not understood yet.
-    match outdated.first() {
-        Some(name) => Err(Failure::validation(format!(
-            "The parameter {name} is not supported; use expressions instead"
-        ))),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// What the placeholders of a request stand for.

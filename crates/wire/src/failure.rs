@@ -91,6 +91,14 @@ impl Failure {
         self
     }
 
+    /// The same failure, with another text where it has `from`.
+    pub(crate) fn reworded(mut self, from: &str, to: &str) -> Self {
+        if self.text.as_deref() == Some(from) {
+            self.text = Some(to.to_owned());
+        }
+        self
+    }
+
     /// The usual beginning of what is wrong with a value.
     pub(crate) fn invalid_values(text: impl std::fmt::Display) -> Self {
         Self::validation(format!("One or more parameter values were invalid: {text}"))
@@ -209,7 +217,19 @@ impl Failure {
     }
 
     fn cancelled(reasons: &[CancelReason]) -> Self {
-        let codes: Vec<&str> = reasons.iter().map(code).collect();
+        Self::cancelled_with(reasons, &[])
+    }
+
+    fn cancelled_with(reasons: &[CancelReason], duplicates: &[bool]) -> Self {
+        let is_duplicate = |at: usize| duplicates.get(at).copied().unwrap_or(false);
+        let codes: Vec<&str> = reasons
+            .iter()
+            .enumerate()
+            .map(|(at, reason)| match is_duplicate(at) {
+                true => "DuplicateItem",
+                false => code(reason),
+            })
+            .collect();
         let mut failure = Self::new(
             DYNAMODB,
             "TransactionCanceledException",
@@ -225,7 +245,11 @@ impl Failure {
             if at > 0 {
                 out.push(b',');
             }
-            write_reason(reason, out);
+            if is_duplicate(at) {
+                write_duplicate(out);
+            } else {
+                write_reason(reason, out);
+            }
         }
         out.push(b']');
         failure
@@ -243,6 +267,63 @@ impl Failure {
     #[cfg(test)]
     pub(crate) fn kind(&self) -> &'static str {
         self.kind
+    }
+
+    /// The failure as that of one statement of a batch, where errors have shorter names.
+    pub(crate) fn write_of_statement(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"Code\":");
+        json::write_string(statement_code(self.kind), out);
+        if let Some(text) = &self.text {
+            out.extend_from_slice(b",\"Message\":");
+            json::write_string(text, out);
+        }
+        out.extend_from_slice(&self.members);
+        out.push(b'}');
+    }
+
+    /// Whether the text begins so.
+    pub(crate) fn starts_with(&self, start: &str) -> bool {
+        self.text
+            .as_deref()
+            .is_some_and(|text| text.starts_with(start))
+    }
+
+    /// Whether the failure was found before anything was done.
+    pub(crate) fn is_validation(&self) -> bool {
+        self.kind == VALIDATION
+    }
+
+    /// An item to be inserted is there already.
+    pub(crate) fn duplicate_item() -> Self {
+        Self::new(DYNAMODB, "DuplicateItemException", DUPLICATE_ITEM)
+    }
+
+    /// A statement of a transaction cannot be carried out, whatever is in its table.
+    pub(crate) fn in_statement(mut self, at: usize) -> Self {
+        if self.kind == VALIDATION
+            && let Some(text) = &mut self.text
+        {
+            text.insert_str(
+                0,
+                &format!("Validation failed in TransactStatements[{at}]: "),
+            );
+        }
+        self
+    }
+
+    /// A transaction of statements failed; `is_insert` tells for each whether an item in its place is a duplicate.
+    pub(crate) fn of_statements(error: TransactError, is_insert: &[bool]) -> Self {
+        let TransactError::Cancelled(reasons) = error else {
+            return error.into();
+        };
+        let duplicates: Vec<bool> = reasons
+            .iter()
+            .zip(is_insert)
+            .map(|(reason, is_insert)| {
+                *is_insert && matches!(reason, CancelReason::ConditionFailed { .. })
+            })
+            .collect();
+        Self::cancelled_with(&reasons, &duplicates)
     }
 
     /// The body that the client gets.
@@ -270,6 +351,21 @@ impl Failure {
 const KEY_NOT_VALID: &str = "One or more parameter values are not valid.";
 
 const CONDITION_FAILED: &str = "The conditional request failed";
+const DUPLICATE_ITEM: &str = "Duplicate primary key exists in table";
+
+/// The names that the errors of a batch's statements have.
+fn statement_code(kind: &'static str) -> &'static str {
+    match kind {
+        VALIDATION => "ValidationError",
+        other => other.strip_suffix("Exception").unwrap_or(other),
+    }
+}
+
+fn write_duplicate(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"Code\":\"DuplicateItem\",\"Message\":");
+    json::write_string(DUPLICATE_ITEM, out);
+    out.push(b'}');
+}
 
 /// An empty key is refused for the whole request, where other faults of an action cancel it.
 fn unusable_key(reasons: &[CancelReason]) -> Option<&str> {

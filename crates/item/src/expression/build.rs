@@ -36,6 +36,52 @@ impl Condition {
     pub fn or(self, other: Self) -> Self {
         Self::Or(Box::new(self), Box::new(other))
     }
+
+    /// All of the conditions together; none when there are none.
+    #[must_use]
+    pub fn all(conditions: Vec<Self>) -> Option<Self> {
+        join(conditions, Self::and)
+    }
+
+    /// The conditions that all have to hold for this one to hold.
+    #[must_use]
+    pub fn conjuncts(self) -> Vec<Self> {
+        let mut conjuncts = Vec::new();
+        let mut rest = vec![self];
+        while let Some(condition) = rest.pop() {
+            match condition {
+                Self::And(left, right) => rest.extend([*right, *left]),
+                other => conjuncts.push(other),
+            }
+        }
+        conjuncts
+    }
+
+    /// At least one of the conditions; none when there are none.
+    #[must_use]
+    pub fn any(conditions: Vec<Self>) -> Option<Self> {
+        join(conditions, Self::or)
+    }
+}
+
+/// Joins neighbours until one condition is left, so that a tree of many is as shallow as it can be: recursion over it stays
+/// bounded however long the list is.
+fn join(
+    mut conditions: Vec<Condition>,
+    connect: fn(Condition, Condition) -> Condition,
+) -> Option<Condition> {
+    while conditions.len() > 1 {
+        let mut joined = Vec::with_capacity(conditions.len().div_ceil(2));
+        let mut rest = conditions.into_iter();
+        while let Some(left) = rest.next() {
+            joined.push(match rest.next() {
+                Some(right) => connect(left, right),
+                None => left,
+            });
+        }
+        conditions = joined;
+    }
+    conditions.pop()
 }
 
 impl Not for Condition {

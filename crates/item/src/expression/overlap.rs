@@ -1,5 +1,7 @@
 //! Paths that cannot stand side by side in one update or projection.
 
+use std::collections::BTreeMap;
+
 use super::error::{ListedPath, Problem};
 use super::parser::{Findings, Mistake, Rank};
 use super::path::{Path, PathElement};
@@ -7,9 +9,11 @@ use super::path::{Path, PathElement};
 /// Notes the first two paths of which one leads to or through the other, and the first two that
 /// ask for a map and a list in the same place.
 pub(super) fn check<'a>(paths: impl IntoIterator<Item = &'a Path>, findings: &mut Findings) {
-    let mut seen: Vec<&Path> = Vec::new();
+    // By top-level attribute: only paths into the same one can touch, and updates from before expressions may have very many.
+    let mut seen: BTreeMap<&str, Vec<&Path>> = BTreeMap::new();
     for path in paths {
-        for other in &seen {
+        let neighbours = seen.entry(path.name()).or_default();
+        for other in neighbours.iter() {
             let listed = || (ListedPath((*other).clone()), ListedPath(path.clone()));
             match relate(other, path) {
                 Relation::Apart => continue,
@@ -27,7 +31,7 @@ pub(super) fn check<'a>(paths: impl IntoIterator<Item = &'a Path>, findings: &mu
                 }
             }
         }
-        seen.push(path);
+        neighbours.push(path);
     }
 }
 
@@ -39,10 +43,8 @@ enum Relation {
     Conflict,
 }
 
+/// How two paths into one top-level attribute stand to each other.
 fn relate(one: &Path, two: &Path) -> Relation {
-    if one.name() != two.name() {
-        return Relation::Apart;
-    }
     for pair in one.nested().iter().zip(two.nested()) {
         match pair {
             (PathElement::Name(_), PathElement::Index(_))

@@ -12,6 +12,12 @@ use crate::value::Value;
 const CONDITIONS_MAX: usize = 2;
 
 impl KeyConditions {
+    /// Conditions that did not come from text, at most one for each attribute.
+    #[must_use]
+    pub fn new(conditions: Vec<(String, SortCondition)>) -> Self {
+        Self(conditions)
+    }
+
     /// Reads a KeyConditionExpression, of whatever keys.
     ///
     /// # Errors
@@ -31,6 +37,9 @@ impl KeyConditions {
     /// # Errors
     /// When the conditions are not for these keys.
     pub fn bind(self, schema: &KeySchema) -> Result<KeyCondition, KeyConditionError> {
+        if !(1..=CONDITIONS_MAX).contains(&self.0.len()) {
+            return Err(KeyConditionError::TooManyConditions);
+        }
         assign(self.0, schema)
     }
 }

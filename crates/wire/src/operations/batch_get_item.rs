@@ -5,7 +5,6 @@ use homeport_item::expression::Projection;
 use homeport_item::{Item, json};
 use homeport_store::{BATCH_GET_MAX, Get};
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use super::reading;
 use crate::capacity::{self, Consumed, Split, Wanted};
@@ -13,6 +12,7 @@ use crate::constraints::{Constraints, RETURN_CAPACITY};
 use crate::expressions;
 use crate::failure::Failure;
 use crate::input::{self, Attributes, Element, Flag, List, Mapping, Named, Text};
+use crate::legacy;
 use crate::output::{self, Object};
 use crate::service::Service;
 use crate::table_name;
@@ -38,7 +38,8 @@ struct KeysAndAttributes<'a> {
     projection_expression: Option<Text<'a>>,
     #[serde(borrow)]
     expression_attribute_names: Option<Mapping<'a, Text<'a>>>,
-    attributes_to_get: Option<IgnoredAny>,
+    #[serde(borrow)]
+    attributes_to_get: Option<legacy::AttributesToGet<'a>>,
 }
 
 impl Named for KeysAndAttributes<'_> {
@@ -143,6 +144,15 @@ fn write_unprocessed(part: &Part<'_>, done: usize, out: &mut Vec<u8>) {
     if part.consistent {
         object.member("ConsistentRead").extend_from_slice(b"true");
     }
+    if let Some(names) = &part.given.attributes_to_get {
+        let list = object.member("AttributesToGet");
+        let written: Result<(), std::convert::Infallible> =
+            output::list(list, &names.0, |name, out| {
+                json::write_string(name.as_str(), out);
+                Ok(())
+            });
+        debug_assert!(written.is_ok());
+    }
     if let Some(projection) = &part.given.projection_expression {
         object.text("ProjectionExpression", projection.as_str());
     }
@@ -199,6 +209,10 @@ fn constrain(
     let path = format!("requestItems.{name}.member.keys");
     constraints.not_null(&path, part.keys.as_ref());
     constraints.list_length(&path, part.keys.as_ref(), 1, usize::MAX);
+    if part.attributes_to_get.is_some() {
+        let path = format!("requestItems.{name}.member.attributesToGet");
+        legacy::constrain_names(constraints, &path, part.attributes_to_get.as_ref());
+    }
     if part
         .keys
         .as_ref()
@@ -226,6 +240,7 @@ fn check_part<'a>(name: &'a str, given: &'a KeysAndAttributes<'a>) -> Result<Par
         given.projection_expression.as_ref(),
         given.expression_attribute_names.as_ref(),
     )?;
+    let whole = legacy::projection(given.attributes_to_get.as_ref())?;
     let keys = given
         .keys
         .iter()
@@ -243,7 +258,7 @@ fn check_part<'a>(name: &'a str, given: &'a KeysAndAttributes<'a>) -> Result<Par
         name,
         table: table_name::check_items_name("requestItems", name)?,
         keys,
-        projection,
+        projection: projection.or(whole),
         consistent: given.consistent_read.is_some_and(|flag| flag.0),
         given,
     })
@@ -269,6 +284,10 @@ mod tests {
             (
                 r#"{"RequestItems":{"abc":{}}}"#,
                 "1 validation error detected: Value null at 'requestItems.abc.member.keys' failed to satisfy constraint: Member must not be null",
+            ),
+            (
+                r#"{"RequestItems":{"abc":{"Keys":[{"a":{"S":"x"}}],"AttributesToGet":["a","a"]}}}"#,
+                "One or more parameter values were invalid: Duplicate value in attribute name: a",
             ),
             (
                 r#"{"RequestItems":{"abc":{"Keys":[]}}}"#,

@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use homeport_store::Delete;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use super::writing;
 use crate::capacity::Wanted;
@@ -11,6 +10,7 @@ use crate::constraints::Constraints;
 use crate::expressions;
 use crate::failure::Failure;
 use crate::input::{self, Attribute, Attributes, Mapping, Text};
+use crate::legacy;
 use crate::service::Service;
 use crate::table_name;
 
@@ -34,8 +34,10 @@ struct Input<'a> {
     return_consumed_capacity: Option<Text<'a>>,
     #[serde(borrow)]
     return_item_collection_metrics: Option<Text<'a>>,
-    expected: Option<IgnoredAny>,
-    conditional_operator: Option<IgnoredAny>,
+    #[serde(borrow)]
+    expected: Option<legacy::Expected<'a>>,
+    #[serde(borrow)]
+    conditional_operator: Option<Text<'a>>,
 }
 
 pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
@@ -84,8 +86,16 @@ fn check_in_order(input: Input<'_>) -> Result<Delete, Failure> {
         input.expression_attribute_names.is_some(),
         input.expression_attribute_values.is_some(),
     )?;
+    let join = legacy::join(
+        input.conditional_operator.as_ref(),
+        input
+            .expected
+            .as_ref()
+            .map_or(0, |expected| expected.0.len()),
+    )?;
     let key = writing::attributes(input.key)?;
     let returning = writing::returning_old(input.return_values.as_ref())?;
+    let expected = legacy::condition(input.expected.as_ref(), join)?;
     let mut placeholders = expressions::placeholders(
         input.expression_attribute_names.as_ref(),
         input.expression_attribute_values.as_ref(),
@@ -95,7 +105,7 @@ fn check_in_order(input: Input<'_>) -> Result<Delete, Failure> {
     Ok(Delete {
         table,
         key,
-        condition,
+        condition: condition.or(expected),
         returning,
         old_on_failure: writing::old_on_failure(
             input.return_values_on_condition_check_failure.as_ref(),
@@ -117,6 +127,10 @@ mod tests {
             (
                 r#"{"TableName":"abc","Key":{"a":{"N":"x"}}}"#,
                 "1 validation error detected: The parameter cannot be converted to a numeric value: x",
+            ),
+            (
+                r#"{"TableName":"abc","Key":{},"Expected":{"a":{"ComparisonOperator":"EQ"}}}"#,
+                "1 validation error detected: One or more parameter values were invalid: Value or AttributeValueList must be used with ComparisonOperator: EQ for Attribute: a",
             ),
             (
                 r#"{"TableName":"abc","Key":{},"ReturnValues":"UPDATED_NEW"}"#,

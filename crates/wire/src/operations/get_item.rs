@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use homeport_store::Get;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use super::{reading, writing};
 use crate::capacity::{self, Consumed, Split, Wanted};
@@ -11,6 +10,7 @@ use crate::constraints::{Constraints, RETURN_CAPACITY};
 use crate::expressions;
 use crate::failure::Failure;
 use crate::input::{self, Attributes, Flag, Mapping, Text};
+use crate::legacy;
 use crate::output::Object;
 use crate::service::Service;
 use crate::table_name;
@@ -28,7 +28,8 @@ struct Input<'a> {
     expression_attribute_names: Option<Mapping<'a, Text<'a>>>,
     #[serde(borrow)]
     return_consumed_capacity: Option<Text<'a>>,
-    attributes_to_get: Option<IgnoredAny>,
+    #[serde(borrow)]
+    attributes_to_get: Option<legacy::AttributesToGet<'a>>,
 }
 
 pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
@@ -71,6 +72,11 @@ fn check(input: Input<'_>) -> Result<Get, Failure> {
         input.return_consumed_capacity.as_ref(),
         RETURN_CAPACITY,
     );
+    legacy::constrain_names(
+        &mut constraints,
+        "attributesToGet",
+        input.attributes_to_get.as_ref(),
+    );
     constraints.finish()?;
     expressions::check_parameters(
         &[],
@@ -87,10 +93,11 @@ fn check(input: Input<'_>) -> Result<Get, Failure> {
         input.projection_expression.as_ref(),
         input.expression_attribute_names.as_ref(),
     )?;
+    let whole = legacy::projection(input.attributes_to_get.as_ref())?;
     Ok(Get {
         table,
         key,
-        projection,
+        projection: projection.or(whole),
         consistent: input.consistent_read.is_some_and(|flag| flag.0),
     })
 }
@@ -113,6 +120,14 @@ mod tests {
             (
                 r#"{"TableName":"abc","Key":{},"AttributesToGet":["a"],"ProjectionExpression":"a"}"#,
                 "Can not use both expression and non-expression parameters in the same request: Non-expression parameters: {AttributesToGet} Expression parameters: {ProjectionExpression}",
+            ),
+            (
+                r#"{"TableName":"abc","Key":{},"AttributesToGet":[]}"#,
+                "1 validation error detected: Value '[]' at 'attributesToGet' failed to satisfy constraint: Member must have length greater than or equal to 1",
+            ),
+            (
+                r#"{"TableName":"abc","Key":{},"AttributesToGet":["a","a"]}"#,
+                "One or more parameter values were invalid: Duplicate value in attribute name: a",
             ),
             (
                 r#"{"TableName":"abc","Key":{},"ExpressionAttributeNames":{}}"#,

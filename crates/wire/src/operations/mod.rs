@@ -1,5 +1,6 @@
 //! The operations, one file each: parse, validate, call the engine, answer.
 
+mod batch_execute_statement;
 mod batch_get_item;
 mod batch_write_item;
 mod create_backup;
@@ -14,6 +15,8 @@ mod describe_limits;
 mod describe_stream;
 mod describe_table;
 mod describe_time_to_live;
+mod execute_statement;
+mod execute_transaction;
 mod get_item;
 mod get_records;
 mod get_shard_iterator;
@@ -95,6 +98,7 @@ impl Operation {
 }
 
 operations! {
+    BatchExecuteStatement => batch_execute_statement,
     BatchGetItem => batch_get_item,
     BatchWriteItem => batch_write_item,
     CreateBackup => create_backup,
@@ -109,6 +113,8 @@ operations! {
     DescribeStream => describe_stream,
     DescribeTable => describe_table,
     DescribeTimeToLive => describe_time_to_live,
+    ExecuteStatement => execute_statement,
+    ExecuteTransaction => execute_transaction,
     GetItem => get_item,
     GetRecords => get_records,
     GetShardIterator => get_shard_iterator,

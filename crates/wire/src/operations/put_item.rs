@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use homeport_store::Put;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use super::writing;
 use crate::capacity::Wanted;
@@ -11,6 +10,7 @@ use crate::constraints::Constraints;
 use crate::expressions;
 use crate::failure::Failure;
 use crate::input::{self, Attribute, Attributes, Mapping, Text};
+use crate::legacy;
 use crate::service::Service;
 use crate::table_name;
 
@@ -34,8 +34,10 @@ struct Input<'a> {
     return_consumed_capacity: Option<Text<'a>>,
     #[serde(borrow)]
     return_item_collection_metrics: Option<Text<'a>>,
-    expected: Option<IgnoredAny>,
-    conditional_operator: Option<IgnoredAny>,
+    #[serde(borrow)]
+    expected: Option<legacy::Expected<'a>>,
+    #[serde(borrow)]
+    conditional_operator: Option<Text<'a>>,
 }
 
 pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
@@ -84,8 +86,16 @@ fn check_in_order(input: Input<'_>) -> Result<Put, Failure> {
         input.expression_attribute_names.is_some(),
         input.expression_attribute_values.is_some(),
     )?;
+    let join = legacy::join(
+        input.conditional_operator.as_ref(),
+        input
+            .expected
+            .as_ref()
+            .map_or(0, |expected| expected.0.len()),
+    )?;
     let item = writing::attributes(input.item)?;
     let returning = writing::returning_old(input.return_values.as_ref())?;
+    let expected = legacy::condition(input.expected.as_ref(), join)?;
     item.check()?;
     let mut placeholders = expressions::placeholders(
         input.expression_attribute_names.as_ref(),
@@ -96,7 +106,7 @@ fn check_in_order(input: Input<'_>) -> Result<Put, Failure> {
     Ok(Put {
         table,
         item,
-        condition,
+        condition: condition.or(expected),
         returning,
         old_on_failure: writing::old_on_failure(
             input.return_values_on_condition_check_failure.as_ref(),
@@ -159,8 +169,12 @@ mod tests {
                 "1 validation error detected: Value provided in ExpressionAttributeNames unused in expressions: keys: {#x}",
             ),
             (
-                r#"{"TableName":"abc","Item":{},"Expected":{}}"#,
-                "1 validation error detected: The parameter Expected is not supported; use expressions instead",
+                r#"{"TableName":"abc","Item":{},"Expected":{"a":{}}}"#,
+                "1 validation error detected: One or more parameter values were invalid: Value must be provided when Exists is null for Attribute: a",
+            ),
+            (
+                r#"{"TableName":"abc","Item":{},"Expected":{"a":{}},"ConditionalOperator":"OR"}"#,
+                "1 validation error detected: ConditionalOperator can only be used when Filter or Expected has two or more elements",
             ),
         ] {
             assert_eq!(refused(body), text, "{body}");

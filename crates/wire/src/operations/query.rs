@@ -6,7 +6,6 @@ use homeport_item::schema::KeySchema;
 use homeport_item::{Item, Value};
 use homeport_store::{self as store, StoreError};
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use super::reading::{self, INLINE_ITEMS_MAX, PageAnswer, Select};
 use crate::capacity::Wanted;
@@ -14,6 +13,7 @@ use crate::constraints::{Constraints, RETURN_CAPACITY, SELECT};
 use crate::expressions;
 use crate::failure::Failure;
 use crate::input::{self, Attribute, Attributes, Flag, Integer, Mapping, Text};
+use crate::legacy;
 use crate::service::Service;
 use crate::table_name;
 
@@ -42,10 +42,30 @@ struct Input<'a> {
     exclusive_start_key: Option<Attributes>,
     #[serde(borrow)]
     return_consumed_capacity: Option<Text<'a>>,
-    attributes_to_get: Option<IgnoredAny>,
-    query_filter: Option<IgnoredAny>,
-    conditional_operator: Option<IgnoredAny>,
-    key_conditions: Option<IgnoredAny>,
+    #[serde(borrow)]
+    attributes_to_get: Option<legacy::AttributesToGet<'a>>,
+    #[serde(borrow)]
+    query_filter: Option<legacy::Conditions<'a>>,
+    #[serde(borrow)]
+    conditional_operator: Option<Text<'a>>,
+    #[serde(borrow)]
+    key_conditions: Option<legacy::Conditions<'a>>,
+}
+
+/// What is asked of the keys, in either form.
+#[derive(Debug)]
+enum Asked {
+    Expression(KeyConditions),
+    Legacy(legacy::KeyConditions),
+}
+
+impl Asked {
+    fn bind(self, keys: &KeySchema) -> Result<KeyCondition, Failure> {
+        match self {
+            Self::Expression(conditions) => Ok(conditions.bind(keys)?),
+            Self::Legacy(conditions) => conditions.bind(keys),
+        }
+    }
 }
 
 /// A request as far as it can be checked without its table.
@@ -53,8 +73,10 @@ struct Input<'a> {
 struct Checked {
     table: String,
     index: Option<String>,
-    key_conditions: KeyConditions,
+    key_conditions: Asked,
     filter: Option<Condition>,
+    /// What the filter looks at, where it is one from before expressions.
+    legacy_filter_names: Vec<String>,
     projection: Option<Projection>,
     select: Select,
     limit: Option<usize>,
@@ -81,6 +103,8 @@ fn answer(service: &Service, checked: Checked) -> Result<Vec<u8>, Failure> {
     let index = reading::index(schema, checked.index.as_deref(), checked.consistent)?;
     let keys = index.map_or(&schema.key, |index| &index.key);
     let key_condition = checked.key_conditions.bind(keys)?;
+    let names = checked.legacy_filter_names.iter();
+    legacy::check_filter_keys(keys, names.map(String::as_str))?;
     if let Some(start) = &checked.start {
         check_start(keys, &key_condition, start)?;
     }
@@ -145,6 +169,17 @@ fn check(input: Input<'_>) -> Result<Checked, Failure> {
     );
     constraints.one_of("select", input.select.as_ref(), SELECT);
     constraints.index_name("indexName", input.index_name.as_ref());
+    legacy::constrain_names(
+        &mut constraints,
+        "attributesToGet",
+        input.attributes_to_get.as_ref(),
+    );
+    legacy::constrain(
+        &mut constraints,
+        "keyConditions",
+        input.key_conditions.as_ref(),
+    );
+    legacy::constrain(&mut constraints, "queryFilter", input.query_filter.as_ref());
     constraints.finish()?;
     expressions::check_parameters(
         &[
@@ -162,20 +197,38 @@ fn check(input: Input<'_>) -> Result<Checked, Failure> {
             ("AttributesToGet", input.attributes_to_get.is_some()),
             ("QueryFilter", input.query_filter.is_some()),
             ("ConditionalOperator", input.conditional_operator.is_some()),
-            ("KeyConditions", input.key_conditions.is_some()),
+            // Key conditions may stand beside expressions, as long as none is about the keys too.
+            (
+                "KeyConditions",
+                input.key_conditions.is_some() && input.key_condition_expression.is_some(),
+            ),
         ],
         input.expression_attribute_names.is_some(),
         input.expression_attribute_values.is_some(),
     )?;
+    let join = legacy::join(
+        input.conditional_operator.as_ref(),
+        input
+            .query_filter
+            .as_ref()
+            .map_or(0, |filter| filter.0.len()),
+    )?;
+    legacy::check_values(input.query_filter.as_ref())?;
+    legacy::check_values(input.key_conditions.as_ref())?;
+    let legacy_filter = legacy::filter(input.query_filter.as_ref(), join)?;
+    let whole = legacy::projection(input.attributes_to_get.as_ref())?;
     let start = reading::start_key(input.exclusive_start_key)?;
-    let Some(key_condition) = &input.key_condition_expression else {
+    if input.key_condition_expression.is_none() && input.key_conditions.is_none() {
         return Err(Failure::validation(
             "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.",
         ));
-    };
+    }
     let select = Select::of(
         input.select.as_ref(),
-        input.projection_expression.is_some(),
+        reading::projecting(
+            input.projection_expression.is_some(),
+            input.attributes_to_get.is_some(),
+        ),
         input.index_name.is_some(),
     )
     .map_err(|text| Failure::validation(format!("1 validation error detected: {text}")))?;
@@ -183,17 +236,31 @@ fn check(input: Input<'_>) -> Result<Checked, Failure> {
         input.expression_attribute_names.as_ref(),
         input.expression_attribute_values.as_ref(),
     )?;
-    let key_conditions = KeyConditions::parse(key_condition.as_str(), &mut placeholders)?;
+    let expression = match &input.key_condition_expression {
+        Some(text) => Some(KeyConditions::parse(text.as_str(), &mut placeholders)?),
+        None => None,
+    };
     let filter = expressions::filter(input.filter_expression.as_ref(), &mut placeholders)?;
     let projection =
         expressions::projection(input.projection_expression.as_ref(), &mut placeholders)?;
     placeholders.check_all_used()?;
+    let key_conditions = match (expression, &input.key_conditions) {
+        (Some(expression), _) => Asked::Expression(expression),
+        (None, Some(given)) => Asked::Legacy(legacy::KeyConditions::read(given)?),
+        // One of them has been seen to be there.
+        (None, None) => Asked::Expression(KeyConditions::new(Vec::new())),
+    };
+    let legacy_filter_names = match &input.query_filter {
+        Some(filter) => filter.0.iter().map(|(name, _)| name.to_string()).collect(),
+        None => Vec::new(),
+    };
     Ok(Checked {
         table,
         index: input.index_name.map(|name| name.0.into_owned()),
         key_conditions,
-        filter,
-        projection,
+        filter: filter.or(legacy_filter),
+        legacy_filter_names,
+        projection: projection.or(whole),
         select,
         limit: input.limit.and_then(|limit| usize::try_from(limit.0).ok()),
         start,
@@ -217,6 +284,26 @@ mod tests {
             (
                 r#"{"TableName":"abc"}"#,
                 "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.",
+            ),
+            (
+                r#"{"TableName":"abc","KeyConditions":{"a":{}},"QueryFilter":{"b":{}}}"#,
+                "2 validation errors detected: Value null at 'keyConditions.a.member.comparisonOperator' failed to satisfy constraint: Member must not be null; Value null at 'queryFilter.b.member.comparisonOperator' failed to satisfy constraint: Member must not be null",
+            ),
+            (
+                r#"{"TableName":"abc","KeyConditions":{}}"#,
+                "Conditions can be of length 1 or 2 only",
+            ),
+            (
+                r#"{"TableName":"abc","KeyConditions":{},"Select":"COUNT","AttributesToGet":["a"]}"#,
+                "1 validation error detected: Cannot specify the AttributesToGet when choosing to get only the Count",
+            ),
+            (
+                r#"{"TableName":"abc","QueryFilter":{"a":{"ComparisonOperator":"NULL"}},"ConditionalOperator":"OR"}"#,
+                "ConditionalOperator can only be used when Filter or Expected has two or more elements",
+            ),
+            (
+                r#"{"TableName":"abc","QueryFilter":{"a":{"ComparisonOperator":"NULL"}},"FilterExpression":"a = b"}"#,
+                "Can not use both expression and non-expression parameters in the same request: Non-expression parameters: {QueryFilter} Expression parameters: {FilterExpression}",
             ),
             (
                 r#"{"TableName":"abc","ExclusiveStartKey":{"a":{}}}"#,

@@ -54,6 +54,15 @@ pub(crate) fn start_key(given: Option<Attributes>) -> Result<Option<Item>, Failu
     }
 }
 
+/// The parameter that names the attributes of a page, if one does.
+pub(crate) fn projecting(expression: bool, attributes_to_get: bool) -> Option<&'static str> {
+    match (expression, attributes_to_get) {
+        (true, _) => Some("ProjectionExpression"),
+        (false, true) => Some("AttributesToGet"),
+        (false, false) => None,
+    }
+}
+
 /// Which attributes a page has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Select {
@@ -65,25 +74,27 @@ pub(crate) enum Select {
 }
 
 impl Select {
-    /// Checks what is asked for against what else is.
+    /// Checks what is asked for against what else is; `projection` is the parameter that names attributes.
     pub(crate) fn of(
         given: Option<&Text<'_>>,
-        has_projection: bool,
+        projection: Option<&'static str>,
         has_index: bool,
     ) -> Result<Self, String> {
         let given = given.map(Text::as_str);
-        if has_projection && !matches!(given, None | Some("SPECIFIC_ATTRIBUTES")) {
+        if let Some(parameter) = projection
+            && !matches!(given, None | Some("SPECIFIC_ATTRIBUTES"))
+        {
             let what = match given {
                 Some("COUNT") => "only the Count",
                 Some(other) => other,
                 None => "",
             };
             return Err(format!(
-                "Cannot specify the ProjectionExpression when choosing to get {what}"
+                "Cannot specify the {parameter} when choosing to get {what}"
             ));
         }
         match given {
-            Some("SPECIFIC_ATTRIBUTES") if !has_projection => Err(
+            Some("SPECIFIC_ATTRIBUTES") if projection.is_none() => Err(
                 "Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES"
                     .to_owned(),
             ),
@@ -246,7 +257,8 @@ mod tests {
             ),
         ] {
             let text = given.map(|given| Text(Cow::Borrowed(given)));
-            let selected = Select::of(text.as_ref(), projection, index);
+            let parameter = projection.then_some("ProjectionExpression");
+            let selected = Select::of(text.as_ref(), parameter, index);
             assert_eq!(
                 selected.as_ref().map_err(String::as_str),
                 expected.as_ref().map_err(|text| *text)

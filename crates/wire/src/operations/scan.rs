@@ -5,7 +5,6 @@ use homeport_item::Item;
 use homeport_item::expression::{Condition, Projection};
 use homeport_store::{self as store, Segment};
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use super::reading::{self, INLINE_ITEMS_MAX, PageAnswer, Select};
 use crate::capacity::Wanted;
@@ -13,6 +12,7 @@ use crate::constraints::{Constraints, RETURN_CAPACITY, SELECT};
 use crate::expressions;
 use crate::failure::Failure;
 use crate::input::{self, Attribute, Attributes, Flag, Integer, Mapping, Text};
+use crate::legacy;
 use crate::service::Service;
 use crate::table_name;
 
@@ -42,9 +42,12 @@ struct Input<'a> {
     exclusive_start_key: Option<Attributes>,
     #[serde(borrow)]
     return_consumed_capacity: Option<Text<'a>>,
-    attributes_to_get: Option<IgnoredAny>,
-    scan_filter: Option<IgnoredAny>,
-    conditional_operator: Option<IgnoredAny>,
+    #[serde(borrow)]
+    attributes_to_get: Option<legacy::AttributesToGet<'a>>,
+    #[serde(borrow)]
+    scan_filter: Option<legacy::Conditions<'a>>,
+    #[serde(borrow)]
+    conditional_operator: Option<Text<'a>>,
 }
 
 #[derive(Debug)]
@@ -123,6 +126,12 @@ fn check(input: Input<'_>) -> Result<Checked, Failure> {
     constraints.at_least("totalSegments", input.total_segments, 1);
     constraints.at_most("totalSegments", input.total_segments, SEGMENTS_MAX);
     constraints.index_name("indexName", input.index_name.as_ref());
+    legacy::constrain_names(
+        &mut constraints,
+        "attributesToGet",
+        input.attributes_to_get.as_ref(),
+    );
+    legacy::constrain(&mut constraints, "scanFilter", input.scan_filter.as_ref());
     constraints.finish()?;
     expressions::check_parameters(
         &[("FilterExpression", input.filter_expression.is_some())],
@@ -138,11 +147,24 @@ fn check(input: Input<'_>) -> Result<Checked, Failure> {
         input.expression_attribute_names.is_some(),
         input.expression_attribute_values.is_some(),
     )?;
+    let join = legacy::join(
+        input.conditional_operator.as_ref(),
+        input
+            .scan_filter
+            .as_ref()
+            .map_or(0, |filter| filter.0.len()),
+    )?;
+    legacy::check_values(input.scan_filter.as_ref())?;
+    let legacy_filter = legacy::filter(input.scan_filter.as_ref(), join)?;
+    let whole = legacy::projection(input.attributes_to_get.as_ref())?;
     let start = reading::start_key(input.exclusive_start_key)?;
     let segment = segment(input.segment, input.total_segments)?;
     let select = Select::of(
         input.select.as_ref(),
-        input.projection_expression.is_some(),
+        reading::projecting(
+            input.projection_expression.is_some(),
+            input.attributes_to_get.is_some(),
+        ),
         input.index_name.is_some(),
     )
     .map_err(Failure::validation)?;
@@ -157,8 +179,8 @@ fn check(input: Input<'_>) -> Result<Checked, Failure> {
     Ok(Checked {
         table,
         index: input.index_name.map(|name| name.0.into_owned()),
-        filter,
-        projection,
+        filter: filter.or(legacy_filter),
+        projection: projection.or(whole),
         select,
         limit: input.limit.and_then(|limit| usize::try_from(limit.0).ok()),
         start,

@@ -17,7 +17,7 @@ use crate::output::{self, Object};
 use crate::service::Service;
 use crate::table_name;
 
-const TOKEN_MAX: usize = 36;
+pub(super) const TOKEN_MAX: usize = 36;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -165,34 +165,7 @@ fn answer(
 ) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
     let mut object = Object::new(&mut out);
-    if wanted.anything() {
-        let mut consumed: Vec<(&str, Consumed)> = Vec::new();
-        for (at, table) in tables.iter().enumerate() {
-            let known = consumed.iter().position(|(known, _)| known == table);
-            let known = known.unwrap_or_else(|| {
-                consumed.push((table, Consumed::default()));
-                consumed.len() - 1
-            });
-            let of_table = &mut consumed[known].1;
-            match done.costs.get(at) {
-                Some(cost) => of_table.add_write(cost, TRANSACTION_FACTOR),
-                // A repeat is only looked up.
-                None => of_table.table += capacity::read_units(0, true) * TRANSACTION_FACTOR,
-            }
-        }
-        let split = if done.repeated {
-            Split::Read
-        } else {
-            Split::Write
-        };
-        write_list(
-            object.member("ConsumedCapacity"),
-            &consumed,
-            |entry, out| {
-                entry.1.write(entry.0, wanted, split, out);
-            },
-        );
-    }
+    write_capacity(&mut object, done, tables, wanted);
     if !collections.is_empty() {
         let mut tables = Object::new(object.member("ItemCollectionMetrics"));
         for (table, keys) in collections {
@@ -202,6 +175,44 @@ fn answer(
     }
     object.end();
     out
+}
+
+/// Writes what a transaction used of each table; `tables` names each action's.
+pub(super) fn write_capacity(
+    object: &mut Object<'_>,
+    done: &TransactionDone,
+    tables: &[String],
+    wanted: Wanted,
+) {
+    if !wanted.anything() {
+        return;
+    }
+    let mut consumed: Vec<(&str, Consumed)> = Vec::new();
+    for (at, table) in tables.iter().enumerate() {
+        let known = consumed.iter().position(|(known, _)| known == table);
+        let known = known.unwrap_or_else(|| {
+            consumed.push((table, Consumed::default()));
+            consumed.len() - 1
+        });
+        let of_table = &mut consumed[known].1;
+        match done.costs.get(at) {
+            Some(cost) => of_table.add_write(cost, TRANSACTION_FACTOR),
+            // A repeat is only looked up.
+            None => of_table.table += capacity::read_units(0, true) * TRANSACTION_FACTOR,
+        }
+    }
+    let split = if done.repeated {
+        Split::Read
+    } else {
+        Split::Write
+    };
+    write_list(
+        object.member("ConsumedCapacity"),
+        &consumed,
+        |entry, out| {
+            entry.1.write(entry.0, wanted, split, out);
+        },
+    );
 }
 
 fn write_list<T>(out: &mut Vec<u8>, elements: &[T], write: impl Fn(&T, &mut Vec<u8>)) {

@@ -4,7 +4,6 @@ use bytes::Bytes;
 use homeport_item::expression;
 use homeport_store::{Returning, Update};
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use super::writing;
 use crate::capacity::Wanted;
@@ -12,6 +11,7 @@ use crate::constraints::{Constraints, RETURN_VALUES};
 use crate::expressions;
 use crate::failure::Failure;
 use crate::input::{self, Attribute, Attributes, Mapping, Text};
+use crate::legacy;
 use crate::service::Service;
 use crate::table_name;
 
@@ -37,15 +37,19 @@ struct Input<'a> {
     return_consumed_capacity: Option<Text<'a>>,
     #[serde(borrow)]
     return_item_collection_metrics: Option<Text<'a>>,
-    attribute_updates: Option<IgnoredAny>,
-    expected: Option<IgnoredAny>,
-    conditional_operator: Option<IgnoredAny>,
+    #[serde(borrow)]
+    attribute_updates: Option<legacy::AttributeUpdates<'a>>,
+    #[serde(borrow)]
+    expected: Option<legacy::Expected<'a>>,
+    #[serde(borrow)]
+    conditional_operator: Option<Text<'a>>,
 }
 
 pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
     let input: Input<'_> = input::read(body)?;
     let capacity = Wanted::of(input.return_consumed_capacity.as_ref());
     let metrics = writing::wants_metrics(input.return_item_collection_metrics.as_ref());
+    let is_legacy = input.attribute_updates.is_some();
     let update = check(input)?;
     let view = service.engine().table(&update.table)?;
     let condition = update
@@ -55,7 +59,11 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
     expressions::check_key_paths(view.schema(), update.update.paths().chain(condition))?;
     let collection = writing::collection_key(service, &update.table, &update.key, metrics)?;
     let table = update.table.clone();
-    let written = service.engine().write(update, capacity.anything()).await?;
+    let written = service.engine().write(update, capacity.anything()).await;
+    let written = written.map_err(|error| match Failure::from(error) {
+        failure if is_legacy => legacy::worded(failure),
+        failure => failure,
+    })?;
     Ok(writing::answer(
         &table,
         &written,
@@ -102,14 +110,23 @@ fn check_in_order(input: Input<'_>) -> Result<Update, Failure> {
         input.expression_attribute_names.is_some(),
         input.expression_attribute_values.is_some(),
     )?;
+    let join = legacy::join(
+        input.conditional_operator.as_ref(),
+        input
+            .expected
+            .as_ref()
+            .map_or(0, |expected| expected.0.len()),
+    )?;
     let key = writing::attributes(input.key)?;
+    let updates = legacy::update(input.attribute_updates.as_ref())?;
+    let expected = legacy::condition(input.expected.as_ref(), join)?;
     let mut placeholders = expressions::placeholders(
         input.expression_attribute_names.as_ref(),
         input.expression_attribute_values.as_ref(),
     )?;
     let update = match &input.update_expression {
         Some(text) => expression::Update::parse(text.as_str(), &mut placeholders)?,
-        None => expression::Update::new(),
+        None => updates,
     };
     let condition = expressions::condition(input.condition_expression.as_ref(), &mut placeholders)?;
     placeholders.check_all_used()?;
@@ -124,7 +141,7 @@ fn check_in_order(input: Input<'_>) -> Result<Update, Failure> {
         table,
         key,
         update,
-        condition,
+        condition: condition.or(expected),
         returning,
         old_on_failure: writing::old_on_failure(
             input.return_values_on_condition_check_failure.as_ref(),
@@ -150,6 +167,18 @@ mod tests {
             (
                 r#"{"TableName":"abc","Key":{},"UpdateExpression":"SET a = :b","AttributeUpdates":{}}"#,
                 "1 validation error detected: Can not use both expression and non-expression parameters in the same request: Non-expression parameters: {AttributeUpdates} Expression parameters: {UpdateExpression}",
+            ),
+            (
+                r#"{"TableName":"abc","Key":{},"AttributeUpdates":{"a":{"Action":"ADD","Value":{"S":"x"}}}}"#,
+                "1 validation error detected: One or more parameter values were invalid: ADD action is not supported for the type S",
+            ),
+            (
+                r#"{"TableName":"abc","Key":{},"AttributeUpdates":{"a":{"Action":"SET","Value":{"S":"x"}}},"Expected":{"a":{}}}"#,
+                "1 validation error detected: Member must satisfy enum value set: [ADD, DELETE, PUT]' for Action",
+            ),
+            (
+                r#"{"TableName":"abc","Key":{},"ConditionalOperator":"OR","AttributeUpdates":{"a":{}}}"#,
+                "1 validation error detected: ConditionalOperator cannot be used without Filter or Expected",
             ),
             (
                 r#"{"TableName":"abc","Key":{},"UpdateExpression":"REMOVE a","ExpressionAttributeValues":{":a":{"S":"x"}}}"#,

@@ -3,8 +3,10 @@
 mod backups;
 mod batches;
 mod items;
+mod legacy;
 mod observed;
 mod pages;
+mod partiql;
 mod protocol;
 mod security;
 mod server;

@@ -1,0 +1,97 @@
+//! No text makes the parser panic, whatever it is made of.
+
+use homeport_item::Value;
+use proptest::prelude::*;
+
+use crate::statement::Statement;
+
+const PIECES: [&str; 62] = [
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "INSERT",
+    "INTO",
+    "VALUE",
+    "UPDATE",
+    "DELETE",
+    "SET",
+    "REMOVE",
+    "ORDER",
+    "BY",
+    "RETURNING",
+    "ALL",
+    "OLD",
+    "NEW",
+    "*",
+    "MODIFIED",
+    "EXISTS",
+    "TRUE",
+    "NULL",
+    "MISSING",
+    "AND",
+    "OR",
+    "NOT",
+    "IS",
+    "IN",
+    "BETWEEN",
+    "a",
+    "\"t\"",
+    "'s'",
+    "1",
+    "-",
+    "+",
+    "?",
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    "<<",
+    ">>",
+    ",",
+    ".",
+    ":",
+    ";",
+    "=",
+    "<>",
+    "<",
+    ">=",
+    "size",
+    "begins_with",
+    "contains",
+    "attribute_type",
+    "list_append",
+    "set_add",
+    "é",
+    "\"",
+    "'",
+    "--",
+    "/*",
+];
+
+proptest! {
+    #[test]
+    fn no_sequence_of_pieces_panics(pieces in prop::collection::vec(0..PIECES.len(), 0..60)) {
+        let text: Vec<&str> = pieces.iter().map(|piece| PIECES[*piece]).collect();
+        let parameters = [Value::Null, Value::from(1)];
+        let _ = Statement::parse(&text.join(" "), &parameters);
+        let _ = Statement::parse(&text.concat(), &parameters);
+    }
+
+    #[test]
+    fn no_text_panics(text in "\\PC{0,80}") {
+        let _ = Statement::parse(&text, &[]);
+        let _ = Statement::parse(&format!("SELECT * FROM t WHERE {text}"), &[]);
+    }
+
+    #[test]
+    fn a_damaged_statement_does_not_panic(at in 0usize..120, with in any::<char>()) {
+        let statement = "UPDATE \"t\" SET a = list_append(a, [1, {'x': <<'y'>>}]) REMOVE b[3].c WHERE pk = 'k' AND size(s) > 3 RETURNING ALL NEW *";
+        let mut characters: Vec<char> = statement.chars().collect();
+        let at = at.min(characters.len() - 1);
+        characters[at] = with;
+        let damaged: String = characters.into_iter().collect();
+        let _ = Statement::parse(&damaged, &[]);
+    }
+}

@@ -1,0 +1,75 @@
+//! `AttributesToGet`: which attributes a read returns, whole ones only.
+
+use std::collections::BTreeSet;
+
+use homeport_item::expression::Projection;
+
+use crate::constraints::Constraints;
+use crate::failure::Failure;
+use crate::input::{List, Text};
+
+/// Attributes that one request may name.
+const NAMES_MAX: usize = 255;
+
+pub(crate) type AttributesToGet<'a> = List<Text<'a>>;
+
+/// How many names there may be is one of the violations that are reported together.
+pub(crate) fn constrain_names(
+    constraints: &mut Constraints,
+    path: &str,
+    given: Option<&AttributesToGet<'_>>,
+) {
+    constraints.list_length(path, given, 1, NAMES_MAX);
+}
+
+/// The names as a projection. A dot in one is part of the name.
+pub(crate) fn projection(
+    given: Option<&AttributesToGet<'_>>,
+) -> Result<Option<Projection>, Failure> {
+    let Some(List(names)) = given else {
+        return Ok(None);
+    };
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if !seen.insert(name.as_str()) {
+            return Err(Failure::invalid_values(format_args!(
+                "Duplicate value in attribute name: {}",
+                name.as_str()
+            )));
+        }
+    }
+    Ok(Some(Projection::new(names.iter().map(Text::as_str))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use homeport_item::expression::Path;
+
+    #[test]
+    fn names_are_whole_attributes_and_stand_once() {
+        let names = |json: &'static str| -> AttributesToGet<'static> {
+            serde_json::from_str(json).expect("names")
+        };
+        let read = projection(Some(&names(r#"["a","b.c"]"#))).expect("valid");
+        assert_eq!(
+            read.map(|projection| projection.paths),
+            Some(vec![Path::new("a"), Path::new("b.c")])
+        );
+        assert_eq!(
+            projection(Some(&names(r#"["a","b","a"]"#)))
+                .expect_err("refused")
+                .text(),
+            Some("One or more parameter values were invalid: Duplicate value in attribute name: a")
+        );
+        assert_eq!(projection(None), Ok(None));
+        let mut constraints = Constraints::new();
+        constrain_names(&mut constraints, "attributesToGet", Some(&names("[]")));
+        assert_eq!(
+            constraints.finish().expect_err("a violation").text(),
+            Some(
+                "1 validation error detected: Value '[]' at 'attributesToGet' failed to satisfy constraint: Member must have length greater than or equal to 1"
+            )
+        );
+    }
+}

@@ -1,0 +1,136 @@
+//! `KeyConditions`: what a query asks of the keys.
+
+use homeport_item::expression::{self, KeyCondition, KeyConditionError, SortCondition};
+use homeport_item::schema::KeySchema;
+
+use super::conditions::{self, Conditions};
+use crate::failure::Failure;
+
+/// The partition key's and the sort key's.
+const CONDITIONS_MAX: usize = 2;
+
+/// Conditions that are not yet known to be those of a table's or an index's keys.
+#[derive(Debug)]
+pub(crate) struct KeyConditions(
+    /// Nothing stands for an operator that no query can use, which is only said once the keys are known.
+    Vec<(String, Option<SortCondition>)>,
+);
+
+impl KeyConditions {
+    pub(crate) fn read(given: &Conditions<'_>) -> Result<Self, Failure> {
+        let checked = conditions::checked(Some(given))?;
+        if !(1..=CONDITIONS_MAX).contains(&checked.len()) {
+            return Err(KeyConditionError::TooManyConditions.into());
+        }
+        let conditions = checked
+            .into_iter()
+            .map(|(name, operator, values)| (name.to_owned(), operator.key_condition(values)));
+        Ok(Self(conditions.collect()))
+    }
+
+    /// Gives each key its condition.
+    pub(crate) fn bind(self, keys: &KeySchema) -> Result<KeyCondition, Failure> {
+        let has = |name: &str| self.0.iter().any(|(known, _)| known == name);
+        let missed = |name: &str| Err(KeyConditionError::Missed(name.to_owned()).into());
+        if self.0.len() > 1 && keys.sort.is_none() {
+            return Err(KeyConditionError::NotSupported.into());
+        }
+        if !has(&keys.partition.name) {
+            return missed(&keys.partition.name);
+        }
+        if let Some(sort) = &keys.sort
+            && self.0.len() > 1
+            && !has(&sort.name)
+        {
+            return missed(&sort.name);
+        }
+        let conditions = self
+            .0
+            .into_iter()
+            .map(|(name, condition)| Some((name, condition?)))
+            .collect::<Option<Vec<_>>>()
+            .ok_or_else(|| {
+                Failure::validation(
+                    "Attempted conditional constraint is not an indexable operation",
+                )
+            })?;
+        Ok(expression::KeyConditions::new(conditions).bind(keys)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use homeport_item::KeyKind;
+    use homeport_item::schema::KeyAttribute;
+
+    fn bound(json: &str, sort: bool) -> Result<KeyCondition, String> {
+        let given: Conditions<'_> = serde_json::from_str(json).expect("conditions");
+        let keys = KeySchema::new(
+            KeyAttribute::new("pk", KeyKind::S),
+            sort.then(|| KeyAttribute::new("sk", KeyKind::N)),
+        );
+        KeyConditions::read(&given)
+            .and_then(|conditions| conditions.bind(&keys))
+            .map_err(|failure| failure.text().unwrap_or_default().to_owned())
+    }
+
+    #[test]
+    fn keys_get_their_conditions() {
+        let condition = bound(
+            r#"{"sk":{"ComparisonOperator":"BETWEEN","AttributeValueList":[{"N":"1"},{"N":"2"}]},"pk":{"ComparisonOperator":"EQ","AttributeValueList":[{"S":"x"}]}}"#,
+            true,
+        );
+        let expected = KeyCondition::new("pk", "x")
+            .with_sort("sk", SortCondition::Between(1.into(), 2.into()));
+        assert_eq!(condition, Ok(expected));
+    }
+
+    #[test]
+    fn conditions_that_no_query_can_use_are_refused() {
+        let pk = r#""pk":{"ComparisonOperator":"EQ","AttributeValueList":[{"S":"x"}]}"#;
+        for (json, sort, text) in [
+            (
+                "{}".to_owned(),
+                true,
+                "Conditions can be of length 1 or 2 only",
+            ),
+            (
+                r#"{"a":{"ComparisonOperator":"EQ","AttributeValueList":[{"S":"x"}]}}"#.to_owned(),
+                true,
+                "Query condition missed key schema element: pk",
+            ),
+            (
+                format!(r#"{{{pk},"a":{{"ComparisonOperator":"NULL"}}}}"#),
+                true,
+                "Query condition missed key schema element: sk",
+            ),
+            (
+                format!(r#"{{{pk},"a":{{"ComparisonOperator":"NULL"}}}}"#),
+                false,
+                "Query key condition not supported",
+            ),
+            (
+                format!(
+                    r#"{{{pk},"sk":{{"ComparisonOperator":"NE","AttributeValueList":[{{"N":"1"}}]}}}}"#
+                ),
+                true,
+                "Attempted conditional constraint is not an indexable operation",
+            ),
+            (
+                r#"{"pk":{"ComparisonOperator":"GT","AttributeValueList":[{"S":"x"}]}}"#.to_owned(),
+                true,
+                "Query key condition not supported",
+            ),
+            (
+                format!(
+                    r#"{{{pk},"sk":{{"ComparisonOperator":"EQ","AttributeValueList":[{{"S":"1"}}]}}}}"#
+                ),
+                true,
+                "One or more parameter values were invalid: Condition parameter type does not match schema type",
+            ),
+        ] {
+            assert_eq!(bound(&json, sort), Err(text.to_owned()), "{json}");
+        }
+    }
+}

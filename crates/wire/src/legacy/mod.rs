@@ -1,0 +1,20 @@
+//! The parameters from before expressions: `Expected`, `AttributeUpdates`, `KeyConditions`, `QueryFilter`, `ScanFilter`,
+//! `AttributesToGet` and `ConditionalOperator`.
+//!
+//! Each is checked as DynamoDB checks it and then becomes a tree of the expression language, so that nothing behind this
+//! module knows that they exist.
+
+mod attribute_updates;
+mod attributes_to_get;
+mod conditional_operator;
+mod conditions;
+mod expected;
+mod key_conditions;
+mod operator;
+
+pub(crate) use attribute_updates::{AttributeUpdates, update, worded};
+pub(crate) use attributes_to_get::{AttributesToGet, constrain_names, projection};
+pub(crate) use conditional_operator::join;
+pub(crate) use conditions::{Conditions, check_filter_keys, check_values, constrain, filter};
+pub(crate) use expected::{Expected, condition};
+pub(crate) use key_conditions::KeyConditions;

@@ -1,0 +1,233 @@
+//! ExecuteTransaction: several PartiQL statements, all or none; all reads or all writes.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use homeport_item::json;
+use homeport_partiql::Statement;
+use homeport_store::{
+    Action, CancelReason, Get, TRANSACTION_ACTIONS_MAX, TransactError, Transaction,
+};
+use serde::Deserialize;
+
+use super::batch_execute_statement::by_key;
+use super::transact_write_items::{self, TOKEN_MAX};
+use crate::capacity::{self, Consumed, Split, TRANSACTION_FACTOR, Wanted};
+use crate::constraints::{Constraints, RETURN_CAPACITY};
+use crate::failure::Failure;
+use crate::input::{self, Element, List, Text};
+use crate::output::{self, Object};
+use crate::partiql::{self, StatementInput};
+use crate::service::Service;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Input<'a> {
+    #[serde(borrow)]
+    transact_statements: Option<List<Element<StatementInput<'a>>>>,
+    #[serde(borrow)]
+    client_request_token: Option<Text<'a>>,
+    #[serde(borrow)]
+    return_consumed_capacity: Option<Text<'a>>,
+}
+
+pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
+    let input: Input<'_> = input::read(body)?;
+    check(&input)?;
+    let wanted = Wanted::of(input.return_consumed_capacity.as_ref());
+    let given = input.transact_statements.map_or(Vec::new(), |list| list.0);
+    // Parameters are looked at before any statement is.
+    let parameters = given
+        .iter()
+        .map(|Element(given)| partiql::parameters(given.parameters.as_ref()))
+        .collect::<Result<Vec<_>, _>>()?;
+    let statements = given
+        .iter()
+        .zip(&parameters)
+        .enumerate()
+        .map(|(at, (Element(given), parameters))| {
+            parse(given, parameters).map_err(|failure| failure.in_statement(at))
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let reads = statements.iter().filter(|statement| statement.is_read());
+    match reads.count() {
+        0 => {
+            let token = input.client_request_token.map(|token| token.0.into_owned());
+            let old_on_failure: Vec<bool> = given
+                .iter()
+                .map(|Element(given)| partiql::old_on_failure(given))
+                .collect();
+            write(service, statements, &old_on_failure, token, wanted).await
+        }
+        count if count == statements.len() => read(service, &statements, wanted),
+        _ => Err(Failure::validation(
+            "ExecuteTransaction API does not support both read and write operations in the same request.",
+        )),
+    }
+}
+
+fn check(input: &Input<'_>) -> Result<(), Failure> {
+    let mut constraints = Constraints::new();
+    constraints.text_length(
+        "clientRequestToken",
+        input.client_request_token.as_ref(),
+        1,
+        TOKEN_MAX,
+    );
+    let statements = input.transact_statements.as_ref();
+    constraints.not_null("transactStatements", statements);
+    constraints.list_length("transactStatements", statements, 1, TRANSACTION_ACTIONS_MAX);
+    for (at, Element(given)) in statements.iter().flat_map(|list| list.0.iter().enumerate()) {
+        let path = format!("transactStatements.{}.member.", at + 1);
+        partiql::constrain(&mut constraints, &path, given, |_| {});
+    }
+    constraints.one_of(
+        "returnConsumedCapacity",
+        input.return_consumed_capacity.as_ref(),
+        RETURN_CAPACITY,
+    );
+    constraints.finish()
+}
+
+fn parse(
+    given: &StatementInput<'_>,
+    parameters: &[homeport_item::Value],
+) -> Result<Statement, Failure> {
+    let statement = partiql::parse(given.statement.as_ref(), parameters)?;
+    if statement.returning().is_some() {
+        return Err(Failure::validation(
+            "RETURNING clause is not supported in ExecuteTransaction.",
+        ));
+    }
+    if let Statement::Select(select) = &statement
+        && select.target.index.is_some()
+    {
+        return Err(Failure::validation(
+            "Reads on indices are not supported within transactions.",
+        ));
+    }
+    Ok(statement)
+}
+
+fn read(service: &Service, statements: &[Statement], wanted: Wanted) -> Result<Vec<u8>, Failure> {
+    let unkeyed = || {
+        Failure::validation(
+            "Select statements within ExecuteTransaction must specify the primary key in the where clause.",
+        )
+    };
+    let mut gets: Vec<Get> = Vec::with_capacity(statements.len());
+    let mut projections = Vec::with_capacity(statements.len());
+    let mut seen = HashSet::new();
+    for (at, statement) in statements.iter().enumerate() {
+        let Statement::Select(select) = statement else {
+            continue;
+        };
+        let get = by_key(service, select, unkeyed).map_err(|failure| failure.in_statement(at))?;
+        if !seen.insert((get.table.clone(), get.key.clone())) {
+            return Err(Failure::validation(
+                "Transaction request cannot include multiple operations on one item",
+            ));
+        }
+        projections.push(&select.projection);
+        gets.push(get);
+    }
+    let found = service.engine().get_stored_together(&gets)?;
+    let mut out = Vec::with_capacity(256);
+    let mut object = Object::new(&mut out);
+    let mut consumed: Vec<(&str, Consumed)> = Vec::new();
+    let entries = found.into_iter().zip(&gets).zip(projections);
+    output::list(object.member("Responses"), entries, |entry, out| {
+        let ((item, get), projection) = entry;
+        let mut size = 0;
+        let mut response = Object::new(out);
+        if let Some(item) = item {
+            size = item.size()?;
+            let shown = partiql::labelled(item, projection)?;
+            json::write_item(&shown, response.member("Item"));
+        }
+        response.end();
+        let units = Consumed::of_table(capacity::read_units(size, true) * TRANSACTION_FACTOR);
+        match consumed.iter_mut().find(|(table, _)| *table == get.table) {
+            Some((_, sum)) => sum.add(&units),
+            None => consumed.push((&get.table, units)),
+        }
+        Ok::<_, Failure>(())
+    })?;
+    if wanted.anything() {
+        output::list(
+            object.member("ConsumedCapacity"),
+            &consumed,
+            |entry, out| {
+                entry.1.write(entry.0, wanted, Split::Read, out);
+                Ok::<_, Failure>(())
+            },
+        )?;
+    }
+    object.end();
+    Ok(out)
+}
+
+async fn write(
+    service: &Service,
+    statements: Vec<Statement>,
+    old_on_failure: &[bool],
+    token: Option<String>,
+    wanted: Wanted,
+) -> Result<Vec<u8>, Failure> {
+    let is_insert: Vec<bool> = statements.iter().map(partiql::is_insert).collect();
+    let count = statements.len();
+    let mut actions: Vec<Action> = Vec::with_capacity(count);
+    for (at, (statement, old)) in statements.into_iter().zip(old_on_failure).enumerate() {
+        match partiql::action(service.engine(), statement, *old) {
+            Ok(action) => actions.push(action),
+            // A key that is not of its table's type cancels, as a key that does not fit does in other transactions.
+            Err(failure) if failure.starts_with("Key attribute's data type") => {
+                let mut reasons = vec![CancelReason::None; count];
+                reasons[at] = CancelReason::Invalid(
+                    "The provided key element does not match the schema".to_owned(),
+                );
+                return Err(TransactError::Cancelled(reasons).into());
+            }
+            Err(failure) => return Err(failure.in_statement(at)),
+        }
+    }
+    let tables: Vec<String> = actions
+        .iter()
+        .map(|action| action.table().to_owned())
+        .collect();
+    let transaction = Transaction { actions, token };
+    let done = service
+        .engine()
+        .write_together(transaction, wanted.anything())
+        .await
+        .map_err(|error| Failure::of_statements(error, &is_insert))?;
+    let mut out = Vec::with_capacity(64);
+    let mut object = Object::new(&mut out);
+    object.member("Responses").extend_from_slice(b"[]");
+    transact_write_items::write_capacity(&mut object, &done, &tables, wanted);
+    object.end();
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_requests_are_refused() {
+        for (body, text) in [
+            (
+                r#"{"TransactStatements":[],"ClientRequestToken":""}"#,
+                "2 validation errors detected: Value '' at 'clientRequestToken' failed to satisfy constraint: Member must have length greater than or equal to 1; Value '[]' at 'transactStatements' failed to satisfy constraint: Member must have length greater than or equal to 1",
+            ),
+            (
+                r#"{"TransactStatements":[{"Statement":""}]}"#,
+                "1 validation error detected: Value '' at 'transactStatements.1.member.statement' failed to satisfy constraint: Member must have length greater than or equal to 1",
+            ),
+        ] {
+            let input: Input<'_> = input::read(body.as_bytes()).expect("well-formed");
+            let failure = check(&input).expect_err("refused");
+            assert_eq!(failure.text(), Some(text), "{body}");
+        }
+    }
+}

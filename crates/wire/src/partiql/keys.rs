@@ -1,0 +1,213 @@
+//! The keys that a statement's condition names.
+
+use homeport_item::expression::{Comparator, Condition, Operand, SortCondition};
+use homeport_item::schema::{KeyAttribute, KeySchema};
+use homeport_item::{Item, KeyKind, Value};
+
+use crate::failure::Failure;
+
+/// The one item that a statement is for, and what else it asks of that item.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Addressed {
+    pub(crate) key: Item,
+    pub(crate) rest: Option<Condition>,
+}
+
+/// Takes the item's key out of a condition: every key attribute has to equal one value, together with everything else.
+pub(crate) fn addressed(
+    keys: &KeySchema,
+    condition: Option<Condition>,
+) -> Result<Addressed, Failure> {
+    let mut key = Item::new();
+    let mut rest = Vec::new();
+    for conjunct in condition.map_or(Vec::new(), Condition::conjuncts) {
+        let pinned = equality(&conjunct)
+            .and_then(|(name, value)| Some((attribute(keys, name)?, value.clone())));
+        let Some((attribute, value)) = pinned else {
+            rest.push(conjunct);
+            continue;
+        };
+        check_kind(attribute, &value)?;
+        match key.get(&attribute.name) {
+            Some(known) if *known != value => {
+                return Err(Failure::validation(format!(
+                    "Multiple conditions on same key {}. Only single item Update/Insert/Delete are supported",
+                    attribute.name
+                )));
+            }
+            _ => {
+                key.insert(attribute.name.as_str(), value);
+            }
+        }
+    }
+    if keys
+        .attributes()
+        .any(|attribute| key.get(&attribute.name).is_none())
+    {
+        return Err(Failure::validation(
+            "Where clause does not contain a mandatory equality on all key attributes",
+        ));
+    }
+    Ok(Addressed {
+        key,
+        rest: Condition::all(rest),
+    })
+}
+
+/// The values that a condition allows for an attribute, where it names them: `=` or `IN`.
+pub(super) fn choices<'c>(condition: &'c Condition, name: &str) -> Option<Vec<&'c Value>> {
+    match condition {
+        Condition::Compare(..) => {
+            let (found, value) = equality(condition)?;
+            (found == name).then(|| vec![value])
+        }
+        Condition::In(Operand::Path(path), choices)
+            if path.name() == name && path.nested().is_empty() =>
+        {
+            choices
+                .iter()
+                .map(|choice| match choice {
+                    Operand::Value(value) => Some(value),
+                    Operand::Path(_) | Operand::Size(_) => None,
+                })
+                .collect()
+        }
+        _ => None,
+    }
+}
+
+/// The condition as one on a sort key, where a query can use it as such.
+pub(super) fn sort_condition(condition: &Condition, name: &str) -> Option<SortCondition> {
+    let is_key = |operand: &Operand| matches!(operand, Operand::Path(path) if path.name() == name && path.nested().is_empty());
+    match condition {
+        Condition::Compare(left, comparator, right) => {
+            let (comparator, value) = match (left, right) {
+                (left, Operand::Value(value)) if is_key(left) => (*comparator, value.clone()),
+                (Operand::Value(value), right) if is_key(right) => {
+                    (comparator.mirrored(), value.clone())
+                }
+                _ => return None,
+            };
+            Some(match comparator {
+                Comparator::Equal => SortCondition::Equal(value),
+                Comparator::Less => SortCondition::Less(value),
+                Comparator::LessOrEqual => SortCondition::LessOrEqual(value),
+                Comparator::Greater => SortCondition::Greater(value),
+                Comparator::GreaterOrEqual => SortCondition::GreaterOrEqual(value),
+                Comparator::NotEqual => return None,
+            })
+        }
+        Condition::Between(key, Operand::Value(lower), Operand::Value(upper)) if is_key(key) => {
+            Some(SortCondition::Between(lower.clone(), upper.clone()))
+        }
+        Condition::BeginsWith(key, Operand::Value(prefix)) if is_key(key) => {
+            Some(SortCondition::BeginsWith(prefix.clone()))
+        }
+        _ => None,
+    }
+}
+
+/// The values of a sort condition.
+pub(super) fn values(condition: &SortCondition) -> Vec<&Value> {
+    match condition {
+        SortCondition::Equal(value)
+        | SortCondition::Less(value)
+        | SortCondition::LessOrEqual(value)
+        | SortCondition::Greater(value)
+        | SortCondition::GreaterOrEqual(value)
+        | SortCondition::BeginsWith(value) => vec![value],
+        SortCondition::Between(lower, upper) => vec![lower, upper],
+    }
+}
+
+/// Checks that a value is of its key's type.
+pub(super) fn check_kind(attribute: &KeyAttribute, value: &Value) -> Result<(), Failure> {
+    match KeyKind::of(value) {
+        Some(kind) if kind == attribute.kind => Ok(()),
+        Some(_) => Err(Failure::validation(format!(
+            "Key attribute's data type should match its data type in table's schema: Key {}",
+            attribute.name
+        ))),
+        None => Err(Failure::validation(format!(
+            "Key value must be of type S, N, or B. Key name: {}, Key type: {}",
+            attribute.name,
+            value.kind().name()
+        ))),
+    }
+}
+
+fn attribute<'s>(keys: &'s KeySchema, name: &str) -> Option<&'s KeyAttribute> {
+    keys.attributes().find(|attribute| attribute.name == name)
+}
+
+/// The attribute and the value of `attribute = value`.
+fn equality(condition: &Condition) -> Option<(&str, &Value)> {
+    match condition {
+        Condition::Compare(Operand::Path(path), Comparator::Equal, Operand::Value(value))
+        | Condition::Compare(Operand::Value(value), Comparator::Equal, Operand::Path(path))
+            if path.nested().is_empty() =>
+        {
+            Some((path.name(), value))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use homeport_partiql::Statement;
+
+    fn of(condition: &str) -> Result<Addressed, String> {
+        let keys = KeySchema::new(
+            KeyAttribute::new("pk", KeyKind::S),
+            Some(KeyAttribute::new("sk", KeyKind::N)),
+        );
+        let text = format!("DELETE FROM t {condition}");
+        let Ok(Statement::Delete(delete)) = Statement::parse(&text, &[]) else {
+            panic!("{text} is no statement");
+        };
+        addressed(&keys, delete.condition)
+            .map_err(|failure| failure.text().unwrap_or_default().to_owned())
+    }
+
+    #[test]
+    fn a_write_s_item_is_in_its_condition() {
+        let key = Item::new().with("pk", "a").with("sk", 1);
+        for (condition, has_rest) in [
+            ("WHERE pk = 'a' AND sk = 1", false),
+            ("WHERE (1 = sk AND 'a' = pk) AND sk = 1.0", false),
+            ("WHERE pk = 'a' AND sk = 1 AND (x = 1 OR y = 2)", true),
+        ] {
+            let addressed = of(condition).expect("an item");
+            assert_eq!(addressed.key, key, "{condition}");
+            assert_eq!(addressed.rest.is_some(), has_rest, "{condition}");
+        }
+    }
+
+    #[test]
+    fn conditions_that_name_no_single_item_are_refused() {
+        let mandatory = "Where clause does not contain a mandatory equality on all key attributes";
+        for (condition, text) in [
+            ("", mandatory),
+            ("WHERE pk = 'a'", mandatory),
+            ("WHERE pk = 'a' AND sk > 1", mandatory),
+            ("WHERE pk = 'a' OR sk = 1", mandatory),
+            ("WHERE pk IN ['a'] AND sk = 1", mandatory),
+            (
+                "WHERE NOT (NOT pk = 'a' ) AND sk = 1 AND pk = 'a' AND pk = 'b'",
+                "Multiple conditions on same key pk. Only single item Update/Insert/Delete are supported",
+            ),
+            (
+                "WHERE pk = 'a' AND sk = '1'",
+                "Key attribute's data type should match its data type in table's schema: Key sk",
+            ),
+            (
+                "WHERE pk = true AND sk = 1",
+                "Key value must be of type S, N, or B. Key name: pk, Key type: BOOL",
+            ),
+        ] {
+            assert_eq!(of(condition), Err(text.to_owned()), "{condition}");
+        }
+    }
+}

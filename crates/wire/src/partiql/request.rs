@@ -1,0 +1,84 @@
+//! What the three operations with statements have in common: a statement with its parameters.
+
+use homeport_item::Value;
+use homeport_item::item::ItemError;
+use homeport_item::value::DEPTH_MAX;
+use homeport_partiql::{STATEMENT_MAX_CHARS, Statement};
+use serde::Deserialize;
+
+use crate::constraints::{Constraints, RETURN_ON_FAILURE};
+use crate::failure::Failure;
+use crate::input::{Attribute, Flag, List, Named, Text};
+
+/// One statement of a batch or a transaction.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct StatementInput<'a> {
+    #[serde(borrow)]
+    pub(crate) statement: Option<Text<'a>>,
+    pub(crate) parameters: Option<List<Attribute>>,
+    pub(crate) consistent_read: Option<Flag>,
+    #[serde(borrow)]
+    pub(crate) return_values_on_condition_check_failure: Option<Text<'a>>,
+}
+
+impl Named for StatementInput<'_> {
+    const NAME: &'static str = "ParameterizedStatement";
+}
+
+/// The constraints on a statement and what goes with it; `path` ends where the members' names begin.
+pub(crate) fn constrain(
+    constraints: &mut Constraints,
+    path: &str,
+    given: &StatementInput<'_>,
+    between: impl FnOnce(&mut Constraints),
+) {
+    constraints.one_of(
+        &format!("{path}returnValuesOnConditionCheckFailure"),
+        given.return_values_on_condition_check_failure.as_ref(),
+        RETURN_ON_FAILURE,
+    );
+    let statement_path = format!("{path}statement");
+    constraints.not_null(&statement_path, given.statement.as_ref());
+    if let Some(statement) = &given.statement {
+        constraints.length(
+            &statement_path,
+            statement.as_str(),
+            statement.as_str().chars().count(),
+            1,
+            STATEMENT_MAX_CHARS,
+        );
+    }
+    between(constraints);
+    constraints.list_length(
+        &format!("{path}parameters"),
+        given.parameters.as_ref(),
+        1,
+        usize::MAX,
+    );
+}
+
+pub(crate) fn parameters(given: Option<&List<Attribute>>) -> Result<Vec<Value>, Failure> {
+    let given = given.map_or(&[][..], |list| &list.0);
+    given
+        .iter()
+        .map(|attribute| match &attribute.0 {
+            Ok(value) if value.depth() > DEPTH_MAX => {
+                Err(Failure::validation(ItemError::TooDeep.to_string()))
+            }
+            Ok(value) => Ok(value.clone()),
+            Err(text) => Err(Failure::validation(text.clone())),
+        })
+        .collect()
+}
+
+/// Reads the statement, which the constraints have seen to be there.
+pub(crate) fn parse(given: Option<&Text<'_>>, parameters: &[Value]) -> Result<Statement, Failure> {
+    let text = given.map_or("", Text::as_str);
+    Statement::parse(text, parameters).map_err(|error| Failure::validation(error.to_string()))
+}
+
+pub(crate) fn old_on_failure(given: &StatementInput<'_>) -> bool {
+    let given = given.return_values_on_condition_check_failure.as_ref();
+    given.is_some_and(|given| given.as_str() == "ALL_OLD")
+}
