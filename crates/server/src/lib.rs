@@ -32,7 +32,10 @@ pub use jwt::{UserAlgorithm, UserKeys, UserTokenSettings, UserTokens};
 pub use limits::{RateLimit, RateLimiter};
 pub use listen::{Limits, serve};
 pub use measure::{Gauges, install_recorder};
-pub use mqtt::{Broker, BrokerParts, MqttSettings, MqttTls, MqttTlsError, serve_mqtt};
+pub use mqtt::{
+    Bridge, BridgeAddress, BridgeProtocol, BridgeSettings, BridgeStatus, BridgeTls, BridgeTlsError,
+    Broker, BrokerParts, MqttSettings, MqttTls, MqttTlsError, serve_mqtt,
+};
 pub use routes::api_keys::{ApiKeyBody, ApiKeyList, CreateApiKey, CreatedApiKey, RevokedApiKey};
 pub use routes::rules::RuleBody;
 pub use routes::{openapi, router};

@@ -66,7 +66,7 @@ impl Connection {
             let Some(packet_id) = publish.packet_id.filter(|_| self.version == Version::V5) else {
                 return Err(refusal);
             };
-            self.begin_refusal(packet_id, refusal.reason);
+            self.pipeline.begin_refusal(packet_id, refusal.reason);
             return Ok(());
         }
         let message = Message {
@@ -79,7 +79,10 @@ impl Connection {
             received_at: self.broker.now(),
             hops: 0,
         };
-        self.begin(message, publish.packet_id);
+        let is_answered = publish.packet_id.is_some();
+        self.broker.meters().received[usize::from(is_answered)].increment(1);
+        self.pipeline
+            .begin(&self.broker, message, publish.packet_id);
         Ok(())
     }
 

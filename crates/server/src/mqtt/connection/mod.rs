@@ -5,8 +5,6 @@
 mod handshake;
 mod inbound;
 mod outbound;
-mod pipeline;
-mod transport;
 
 use std::collections::HashMap;
 use std::io;
@@ -22,13 +20,12 @@ use tokio::time::{Instant, Sleep};
 use super::access::Access;
 use super::broker::{Broker, Mailbox, Parting, Session};
 use super::codec::{self, Reason, Refusal, Version, Will};
+use super::pipeline::Pipeline;
 use super::settings::{DRAIN_MAX, FAREWELL_MAX, WRITE_STALL_MAX};
+use super::transport::{Io, Transport};
 use handshake::Admitted;
 use inbound::Change;
 use outbound::Outbound;
-use pipeline::Pipeline;
-
-pub(super) use transport::{Io, Transport};
 
 /// A client with its session.
 struct Connection {
@@ -169,6 +166,15 @@ impl Connection {
         has_moved |= self.poll_read(context)?;
         self.poll_clock(context)?;
         Ok(has_moved)
+    }
+
+    /// Moves on what the client published; whether anything moved.
+    fn poll_pipeline(&mut self, context: &mut Context<'_>) -> Result<bool, Refusal> {
+        let (write, version) = (&mut self.io.write, self.version);
+        self.pipeline
+            .poll(context, &self.broker, Some(&self.session), |id, reason| {
+                codec::puback(write, version, id, reason);
+            })
     }
 
     /// Deals with what was read, then reads more; whether there was anything.
