@@ -37,7 +37,10 @@ pub use mqtt::{
     Broker, BrokerParts, MqttSettings, MqttTls, MqttTlsError, serve_mqtt,
 };
 pub use routes::api_keys::{ApiKeyBody, ApiKeyList, CreateApiKey, CreatedApiKey, RevokedApiKey};
-pub use routes::rules::RuleBody;
+pub use routes::rules::{
+    ChangeBody, DifferenceWord, ReplayBody, ReplayTotalsBody, ReplayedBody, RuleBody,
+    WouldWriteBody,
+};
 pub use routes::{openapi, router};
 pub use signed_requests::SignedRequests;
 pub use state::{AdminToken, AppState, Health};

@@ -517,7 +517,7 @@ async fn use_telemetry_and_rules(store: &Arc<dyn Store>, clock: &Arc<ManualClock
         to: None,
     };
     let replay = engine.replay(&rule, &document, telemetry, range);
-    replay.expect("a rule").page().await.expect("a page");
+    replay.expect("a rule").page(1).await.expect("a page");
 }
 
 /// Takes everything.

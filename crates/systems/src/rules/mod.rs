@@ -54,7 +54,9 @@ pub use failure::Failure;
 pub use load::{FILE_RULES_MAX, REFRESH_EVERY};
 pub use manage::{RulePage, VERSIONS_KEPT};
 pub use name::{NAME_LEN_MAX, RuleName};
-pub use replay::{Difference, Replay, ReplayRange, Replayed, WouldWrite};
+pub use replay::{
+    Difference, REPLAY_PAGE_MAX, Replay, ReplayRange, ReplayTotals, Replayed, WouldWrite,
+};
 pub use requests::{REQUEST_ATTEMPTS_MAX, REQUESTS_MAX, RequestWorker};
 pub use rule::{Rule, RuleVersion, RuleView, Source};
 pub use service::{OutgoingRequest, RequestError, RequestService};
