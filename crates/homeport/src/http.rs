@@ -66,6 +66,7 @@ pub(crate) async fn state(
         Arc::clone(&clock),
         Pepper::new(pepper.text),
     ));
+    let rate_limiter = Arc::new(RateLimiter::new(rate_limit(settings)?, Arc::clone(&clock)));
     let slot = PublishSlot::new();
     let rules = rules::engine(store, &clock, &push, Arc::new(slot.clone()), settings).await?;
     let broker = Broker::start(BrokerParts {
@@ -75,6 +76,7 @@ pub(crate) async fn state(
         intake: Arc::new(rules.clone()),
         api_keys: Arc::clone(&api_keys),
         admin_token: AdminToken::new(&admin_token.text),
+        rate_limiter: Arc::clone(&rate_limiter),
     })
     .await?;
     let publish: Arc<dyn Publish> = Arc::new(broker.clone());
@@ -111,7 +113,7 @@ pub(crate) async fn state(
         alerts: Alerts::new(parts, alerts::settings(settings)?),
         user_tokens: Arc::new(UserTokens::new(user_tokens(settings)?, Arc::clone(&clock))),
         admin_token: AdminToken::new(&admin_token.text),
-        rate_limiter: Arc::new(RateLimiter::new(rate_limit(settings)?, clock)),
+        rate_limiter,
         health: Arc::clone(&view) as _,
         metrics,
         gauges: view,

@@ -133,7 +133,7 @@ concern! {
     ApiKeys ["api_keys"] {
         /// What is hashed with every API key; made on the first start unless given
         pepper: Option<Secret> = None, flag "api-key-pepper" SECRET, variable "API_KEY_PEPPER";
-        /// Requests a second that one API key may make
+        /// Requests and messages over MQTT a second, together, that one API key may make; over HTTP more are refused, over MQTT they wait
         rate_per_second: Whole<1, 1_000_000> = Some("1000"), flag "rate-per-second" REQUESTS;
     }
 }

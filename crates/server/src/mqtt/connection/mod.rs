@@ -42,9 +42,24 @@ struct Connection {
     new_expiry: Option<u32>,
     aliases: HashMap<u16, String>,
     pipeline: Pipeline,
+    /// A message whose key sends too many. Nothing more is read until it has its turn.
+    held: Option<Box<Held>>,
     change: Option<Change>,
     outbound: Outbound,
     clock: SilenceClock,
+}
+
+/// A message that waits for its turn.
+struct Held {
+    publish: Box<codec::Publish>,
+    turn: Pin<Box<Sleep>>,
+}
+
+impl Held {
+    fn new(publish: Box<codec::Publish>, wait: Duration) -> Box<Self> {
+        let turn = Box::pin(tokio::time::sleep(wait));
+        Box::new(Self { publish, turn })
+    }
 }
 
 /// How a connection ends.
@@ -113,6 +128,7 @@ impl Connection {
             new_expiry: None,
             aliases: HashMap::new(),
             pipeline: Pipeline::default(),
+            held: None,
             change: None,
             outbound: Outbound::new(
                 admitted.receive_maximum,
@@ -150,6 +166,7 @@ impl Connection {
             return Err(refusal.into());
         }
         let mut has_moved = self.poll_pipeline(context)?;
+        has_moved |= self.poll_held(context)?;
         if let Some(Poll::Ready(outcome)) =
             (self.change.as_mut()).map(|change| change.poll_unpin(context))
         {
