@@ -1,5 +1,6 @@
 """MQTT with the clients that people have: paho, mosquitto_pub and mosquitto_sub, over TCP, TLS and WebSockets."""
 
+import json
 import queue
 import shutil
 import ssl
@@ -228,3 +229,22 @@ def test_mosquittos_own_clients_are_served(server, key, version):
         timeout=COMMAND_SECS_MAX,
     )
     assert denied.returncode != 0
+
+
+def test_what_an_alert_publishes_is_not_stored_as_telemetry(tmp_path):
+    server = Server(tmp_path)
+    threshold = {"attribute": "volts", "side": "below", "raise": 12, "clear": 12.5}
+    definition = {"name": "Low", "source": "telemetry", "condition": {"threshold": threshold}}
+    definition["targets"] = [{"mqtt": {"topic": "van/{device}/telemetry"}}]
+    server.as_operator("POST", "/v1/alerts/definitions", definition)
+    operator = Client(server.mqtt_port, ADMIN_TOKEN, "operator")
+    operator.subscribe("van/v1/telemetry")
+    operator.publish("van/v1/telemetry", '{"volts": 11}')
+    assert operator.take().payload == b'{"volts": 11}'
+    said = json.loads(operator.take().payload)
+    assert said["type"] == "alert.raised"
+    # Rules come before subscribers: what is not there now will not be.
+    stored = server.as_operator("GET", "/v1/telemetry/v1")["messages"]
+    assert [message["volts"] for message in stored] == [11]
+    operator.leave()
+    server.stop()

@@ -1,12 +1,13 @@
 //! Programs that only Debian's packages bring, installed where that can be done.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::process;
 
 /// Programs that tests run, each with the package that has it.
-const PROGRAMS: [(&str, &str); 2] = [
+const PROGRAMS: [(&str, &str); 3] = [
+    ("mosquitto", "mosquitto"),
     ("mosquitto_pub", "mosquitto-clients"),
     ("mosquitto_sub", "mosquitto-clients"),
 ];
@@ -37,7 +38,10 @@ pub(crate) fn ensure() -> anyhow::Result<()> {
 /// Whether a program is among those that can be run by their name.
 fn is_there(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|directory| is_file(&directory.join(program)))
+    std::env::split_paths(&path)
+        // Debian has servers where only root's path leads.
+        .chain([PathBuf::from("/usr/sbin")])
+        .any(|directory| is_file(&directory.join(program)))
 }
 
 fn is_file(path: &Path) -> bool {

@@ -144,7 +144,7 @@ pub(crate) struct TestRuleArguments {
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArguments {
     #[command(flatten)]
-    pub(crate) place: ReplayPlace,
+    pub(crate) place: RulesPlace,
 
     /// The rule's name
     pub(crate) name: RuleName,
@@ -164,13 +164,6 @@ pub(crate) struct ReplayArguments {
     /// The newest message, in milliseconds since 1970
     #[arg(long, value_name = "MILLISECONDS")]
     pub(crate) to: Option<i64>,
-}
-
-/// Where history is: in the store itself.
-#[derive(Debug, Args)]
-pub(crate) struct ReplayPlace {
-    #[command(flatten)]
-    pub(crate) flags: Flags<OnRules>,
 }
 
 #[derive(Debug, Subcommand)]

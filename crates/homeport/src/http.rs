@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use homeport_engine::Engine;
 use homeport_server::{
-    AdminToken, AppState, Broker, BrokerParts, Gauges, Health, RateLimit, RateLimiter,
-    UserAlgorithm, UserKeys, UserTokenSettings, UserTokens,
+    AdminToken, AppState, BridgeStatus, Broker, BrokerParts, Gauges, Health, RateLimit,
+    RateLimiter, UserAlgorithm, UserKeys, UserTokenSettings, UserTokens,
 };
 use homeport_store::{Clock, SystemClock};
 use homeport_systems::alerts::Alerts;
@@ -26,20 +26,20 @@ use crate::{mqtt, rules};
 
 const SECS_PER_DAY: i64 = 24 * 60 * 60;
 
-/// Builds what the handlers work with, on tables that are there afterwards.
+/// Builds what the handlers work with, on tables that are there afterwards; and where the bridge tells how
+/// it fares.
 pub(crate) async fn state(
     backend: &Backend,
     settings: &Settings,
     pepper: Secret,
     admin_token: &Secret,
-) -> anyhow::Result<AppState> {
+) -> anyhow::Result<(AppState, Arc<BridgeStatus>)> {
     let store = &backend.store;
     let names = table_names(settings);
     store
         .ensure_tables(&homeport_systems::schema::tables(&names))
         .await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let view = Arc::new(EngineView(backend.engine.clone()));
     let records = Records::new(
         Arc::clone(store),
         Arc::clone(&clock),
@@ -50,6 +50,12 @@ pub(crate) async fn state(
     );
     // Before anything counts.
     let metrics = homeport_server::install_recorder()?;
+    let bridge = Arc::new(BridgeStatus::new());
+    let is_bridge_required = settings.bridge.url.is_some() && settings.bridge.required;
+    let view = Arc::new(View {
+        engine: backend.engine.clone(),
+        bridge: is_bridge_required.then(|| Arc::clone(&bridge)),
+    });
     let push = Push::new(
         Arc::clone(store),
         Arc::clone(&clock),
@@ -60,6 +66,7 @@ pub(crate) async fn state(
         Arc::clone(&clock),
         Pepper::new(pepper.text),
     ));
+    let rate_limiter = Arc::new(RateLimiter::new(rate_limit(settings)?, Arc::clone(&clock)));
     let slot = PublishSlot::new();
     let rules = rules::engine(store, &clock, &push, Arc::new(slot.clone()), settings).await?;
     let broker = Broker::start(BrokerParts {
@@ -69,6 +76,7 @@ pub(crate) async fn state(
         intake: Arc::new(rules.clone()),
         api_keys: Arc::clone(&api_keys),
         admin_token: AdminToken::new(&admin_token.text),
+        rate_limiter: Arc::clone(&rate_limiter),
     })
     .await?;
     let publish: Arc<dyn Publish> = Arc::new(broker.clone());
@@ -81,7 +89,7 @@ pub(crate) async fn state(
         records: records.clone(),
         publish: Arc::new(slot.clone()),
     };
-    Ok(AppState {
+    let state = AppState {
         telemetry: Telemetry::new(
             Arc::clone(store),
             Arc::clone(&clock),
@@ -105,11 +113,12 @@ pub(crate) async fn state(
         alerts: Alerts::new(parts, alerts::settings(settings)?),
         user_tokens: Arc::new(UserTokens::new(user_tokens(settings)?, Arc::clone(&clock))),
         admin_token: AdminToken::new(&admin_token.text),
-        rate_limiter: Arc::new(RateLimiter::new(rate_limit(settings)?, clock)),
+        rate_limiter,
         health: Arc::clone(&view) as _,
         metrics,
         gauges: view,
-    })
+    };
+    Ok((state, bridge))
 }
 
 /// The tables whose names can be set.
@@ -167,12 +176,25 @@ fn rate_limit(settings: &Settings) -> anyhow::Result<RateLimit> {
     })
 }
 
-/// The engine, if there is one, as health checks and metrics see it.
-struct EngineView(Option<Engine>);
+/// What health checks and metrics look at.
+struct View {
+    /// If the store is embedded.
+    engine: Option<Engine>,
+    /// If the server is of no use without it.
+    bridge: Option<Arc<BridgeStatus>>,
+}
 
-impl Health for EngineView {
+impl Health for View {
     fn problem(&self) -> Option<String> {
-        let engine = self.0.as_ref()?;
+        let bridge = self.bridge.as_ref().and_then(|bridge| bridge.problem());
+        self.engine_problem()
+            .or_else(|| bridge.map(|problem| format!("the bridge is not connected: {problem}")))
+    }
+}
+
+impl View {
+    fn engine_problem(&self) -> Option<String> {
+        let engine = self.engine.as_ref()?;
         if engine.write_failure().is_some() {
             return Some("writing to the data directory failed; a restart is needed".to_owned());
         }
@@ -182,9 +204,9 @@ impl Health for EngineView {
     }
 }
 
-impl Gauges for EngineView {
+impl Gauges for View {
     fn read(&self) -> Vec<(&'static str, f64)> {
-        let Some(engine) = &self.0 else {
+        let Some(engine) = &self.engine else {
             return Vec::new();
         };
         let metrics = engine.metrics();

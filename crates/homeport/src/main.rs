@@ -6,6 +6,7 @@ mod alerts;
 mod arguments;
 mod backend;
 mod background;
+mod bridge;
 mod chargers;
 mod config;
 mod http;

@@ -1,9 +1,9 @@
-//! MQTT put together: the broker, and the ports that it is reached on.
+//! MQTT put together: the broker, the ports that it is reached on, and the bridge to another.
 
 use std::time::Duration;
 
 use anyhow::Context as _;
-use homeport_server::{Broker, MqttSettings, MqttTls, serve_mqtt};
+use homeport_server::{Bridge, Broker, MqttSettings, MqttTls, serve_mqtt};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::background::BoxFuture;
@@ -14,6 +14,7 @@ use crate::serve::bind;
 pub(crate) struct Mqtt {
     listeners: JoinSet<()>,
     broker: JoinHandle<()>,
+    bridge: Option<JoinHandle<()>>,
 }
 
 pub(crate) fn settings(settings: &config::Mqtt) -> anyhow::Result<MqttSettings> {
@@ -32,10 +33,11 @@ pub(crate) fn settings(settings: &config::Mqtt) -> anyhow::Result<MqttSettings> 
 }
 
 impl Mqtt {
-    /// Listens on the ports that are set, and says so.
+    /// Listens on the ports that are set, and says so; runs the bridge, if there is one.
     pub(crate) async fn start(
         broker: &Broker,
         settings: &config::Mqtt,
+        bridge: Option<Bridge>,
         stop: impl Fn() -> BoxFuture,
     ) -> anyhow::Result<Self> {
         let mut listeners = JoinSet::new();
@@ -54,6 +56,7 @@ impl Mqtt {
         Ok(Self {
             listeners,
             broker: tokio::spawn(broker.clone().run_until(stop())),
+            bridge: bridge.map(|bridge| tokio::spawn(bridge.run_until(stop()))),
         })
     }
 
@@ -61,6 +64,9 @@ impl Mqtt {
     pub(crate) async fn end(mut self) -> anyhow::Result<()> {
         while let Some(listener) = self.listeners.join_next().await {
             listener.context("ending MQTT's ports")?;
+        }
+        if let Some(bridge) = self.bridge {
+            bridge.await.context("ending the bridge")?;
         }
         self.broker.await.context("ending MQTT's connections")
     }

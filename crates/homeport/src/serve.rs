@@ -15,7 +15,7 @@ use crate::backend::Backend;
 use crate::background::{Background, BoxFuture};
 use crate::config::{DurabilityWord, Dynamodb, Settings};
 use crate::mqtt::Mqtt;
-use crate::{address, http, secrets};
+use crate::{address, bridge, http, secrets};
 
 pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     // Listened for from the start, so that being stopped while opening is clean too.
@@ -25,7 +25,7 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     address::forget(data_dir)?;
     let pepper = secrets::pepper(&settings)?;
     let admin_token = secrets::admin_token(&settings)?;
-    let state = http::state(&backend, &settings, pepper, &admin_token).await?;
+    let (state, bridge_status) = http::state(&backend, &settings, pepper, &admin_token).await?;
     match &backend.engine {
         Some(engine) => println!(
             "data directory {}: {} tables",
@@ -59,7 +59,8 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
         Box::pin(until(stopped.clone()))
     })?;
     let stop_mqtt = || Box::pin(until(stopped.clone())) as BoxFuture;
-    let mqtt = Mqtt::start(&state.broker, &settings.mqtt, stop_mqtt).await?;
+    let bridge = bridge::bridge(&settings.bridge, &state.broker, &bridge_status)?;
+    let mqtt = Mqtt::start(&state.broker, &settings.mqtt, bridge, stop_mqtt).await?;
     let router = homeport_server::router(state);
     let server = tokio::spawn(homeport_server::serve(
         listener,

@@ -179,4 +179,8 @@ async fn a_replay_prints_what_would_differ_and_writes_nothing() {
          1 messages: 0 writes as it is there, 1 different, 0 failures; nothing was written\n"
     );
     assert_eq!(rules(data, &replay), shown);
+    // A server that has the store open answers the same.
+    let server = support::Server::start(data, &[]);
+    assert_eq!(rules(data, &replay), shown);
+    drop(server);
 }

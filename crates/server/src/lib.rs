@@ -32,9 +32,15 @@ pub use jwt::{UserAlgorithm, UserKeys, UserTokenSettings, UserTokens};
 pub use limits::{RateLimit, RateLimiter};
 pub use listen::{Limits, serve};
 pub use measure::{Gauges, install_recorder};
-pub use mqtt::{Broker, BrokerParts, MqttSettings, MqttTls, MqttTlsError, serve_mqtt};
+pub use mqtt::{
+    Bridge, BridgeAddress, BridgeProtocol, BridgeSettings, BridgeStatus, BridgeTls, BridgeTlsError,
+    Broker, BrokerParts, MqttSettings, MqttTls, MqttTlsError, serve_mqtt,
+};
 pub use routes::api_keys::{ApiKeyBody, ApiKeyList, CreateApiKey, CreatedApiKey, RevokedApiKey};
-pub use routes::rules::RuleBody;
+pub use routes::rules::{
+    ChangeBody, DifferenceWord, ReplayBody, ReplayTotalsBody, ReplayedBody, RuleBody,
+    WouldWriteBody,
+};
 pub use routes::{openapi, router};
 pub use signed_requests::SignedRequests;
 pub use state::{AdminToken, AppState, Health};

@@ -1,7 +1,8 @@
 //! How much one key may ask of the server: a token bucket each.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use homeport_store::Clock;
 use homeport_systems::ids::UuidV4;
@@ -56,14 +57,8 @@ impl RateLimiter {
     /// How many seconds to wait, when there is none.
     pub(crate) fn take(&self, key_id: UuidV4) -> Result<(), u64> {
         let now_ms = self.clock.now_ms();
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        if buckets.len() >= BUCKETS_MAX {
-            buckets.retain(|_, bucket| self.filled(*bucket, now_ms) < self.limit.burst);
-        }
-        let bucket = buckets.entry(key_id).or_insert(Bucket {
-            tokens: self.limit.burst,
-            at_ms: now_ms,
-        });
+        let mut buckets = self.buckets(now_ms);
+        let bucket = self.bucket(&mut buckets, key_id, now_ms);
         let tokens = self.filled(*bucket, now_ms);
         if tokens < 1.0 {
             let wait_secs = ((1.0 - tokens) / self.limit.per_second).ceil();
@@ -74,6 +69,41 @@ impl RateLimiter {
             at_ms: now_ms,
         };
         Ok(())
+    }
+
+    /// Takes a token of a key's bucket, if need be one that is not there yet; how long to wait for
+    /// it. Whoever comes later waits for a later one, so that nobody who waits is overtaken. Callers
+    /// bound how many tokens they wait for.
+    pub(crate) fn reserve(&self, key_id: UuidV4) -> Option<Duration> {
+        let now_ms = self.clock.now_ms();
+        let mut buckets = self.buckets(now_ms);
+        let bucket = self.bucket(&mut buckets, key_id, now_ms);
+        let tokens = self.filled(*bucket, now_ms) - 1.0;
+        *bucket = Bucket {
+            tokens,
+            at_ms: now_ms,
+        };
+        (tokens < 0.0).then(|| Duration::from_secs_f64(-tokens / self.limit.per_second))
+    }
+
+    fn buckets(&self, now_ms: i64) -> MutexGuard<'_, HashMap<UuidV4, Bucket>> {
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if buckets.len() >= BUCKETS_MAX {
+            buckets.retain(|_, bucket| self.filled(*bucket, now_ms) < self.limit.burst);
+        }
+        buckets
+    }
+
+    fn bucket<'a>(
+        &self,
+        buckets: &'a mut HashMap<UuidV4, Bucket>,
+        key_id: UuidV4,
+        now_ms: i64,
+    ) -> &'a mut Bucket {
+        buckets.entry(key_id).or_insert(Bucket {
+            tokens: self.limit.burst,
+            at_ms: now_ms,
+        })
     }
 
     fn filled(&self, bucket: Bucket, now_ms: i64) -> f64 {
@@ -106,5 +136,25 @@ mod tests {
         assert_eq!(limiter.take(key), Err(1));
         clock.advance_ms(-10_000);
         assert_eq!(limiter.take(key), Err(1));
+    }
+
+    #[test]
+    fn who_waits_for_a_token_is_not_overtaken() {
+        let clock = Arc::new(ManualClock::at_ms(0));
+        let limit = RateLimit {
+            per_second: 10.0,
+            burst: 2.0,
+        };
+        let limiter = RateLimiter::new(limit, Arc::clone(&clock) as _);
+        let key = UuidV4::random();
+        let wait = |millis| Some(Duration::from_millis(millis));
+        assert_eq!([limiter.reserve(key), limiter.reserve(key)], [None, None]);
+        assert_eq!(limiter.reserve(key), wait(100));
+        assert_eq!(limiter.reserve(key), wait(200));
+        assert_eq!(limiter.take(key), Err(1));
+        clock.advance_ms(200);
+        assert_eq!(limiter.reserve(key), wait(100));
+        clock.advance_ms(300);
+        assert_eq!(limiter.take(key), Ok(()));
     }
 }

@@ -466,6 +466,7 @@ async fn use_telemetry_and_rules(store: &Arc<dyn Store>, clock: &Arc<ManualClock
         push: push.clone(),
         tables: tables(&TableNames::default()),
         telemetry_table: TableNames::default().telemetry,
+        sns_topics: std::collections::HashMap::new(),
     };
     let engine = RuleEngine::new(surroundings, Vec::new()).expect("an engine");
     engine.load().await.expect("rules");
@@ -517,7 +518,7 @@ async fn use_telemetry_and_rules(store: &Arc<dyn Store>, clock: &Arc<ManualClock
         to: None,
     };
     let replay = engine.replay(&rule, &document, telemetry, range);
-    replay.expect("a rule").page().await.expect("a page");
+    replay.expect("a rule").page(1).await.expect("a page");
 }
 
 /// Takes everything.

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use crate::config::layers::{ConfigError, Values};
 use crate::config::setting::{Concern, concern};
-use crate::config::value::{Secret, Tags, Url, Whole, words};
+use crate::config::value::{Secret, Tags, TopicFilters, Url, Whole, words};
+use homeport_server::BridgeAddress;
 
 concern! {
     /// Where things are kept on this machine.
@@ -88,6 +89,38 @@ concern! {
 }
 
 concern! {
+    /// The bridge: messages of an existing broker, taken as if they had been published here.
+    Bridge ["bridge"] {
+        /// The broker to take messages from, as mqtt://host:port or mqtts://host:port; none unless given
+        url: Option<BridgeAddress> = None, flag "bridge-url" URL;
+        /// Which messages, as topic filters with commas between them; $share/group/filter shares them with other servers
+        filters: Option<TopicFilters> = None, flag "bridge-filters" FILTERS;
+        /// The name of our session at the broker, which must stay the same and be no other client's
+        client_id: String = Some("homeport"), flag "bridge-client-id" ID;
+        /// Which MQTT the broker speaks
+        protocol: BridgeProtocolWord = Some("5"), flag "bridge-protocol" VERSION;
+        /// Who we are to the broker, where it asks
+        user: Option<String> = None, flag "bridge-user" USER;
+        /// The password for the broker
+        password: Option<Secret> = None, flag "bridge-password" PASSWORD;
+        /// TLS: a PEM file with the certificates of those who issue the broker's; unless given, this machine's own list counts
+        tls_ca: Option<PathBuf> = None, flag "bridge-tls-ca" FILE;
+        /// TLS: a PEM file with our certificate, where the broker asks for one
+        tls_cert: Option<PathBuf> = None, flag "bridge-tls-cert" FILE;
+        /// TLS: a PEM file with our certificate's private key
+        tls_key: Option<PathBuf> = None, flag "bridge-tls-key" FILE;
+        /// Messages of the broker that are being taken in at one time
+        inflight_max: Whole<1, 65_535> = Some("256"), flag "bridge-inflight-max" COUNT;
+        /// How often the broker hears of us at least, in seconds
+        keep_alive_secs: Whole<1, 65_535> = Some("60"), flag "bridge-keep-alive-secs" SECONDS;
+        /// How long an MQTT 5 broker is asked to keep messages while we are away, in seconds
+        session_expiry_secs: Whole<1, 4_294_967_295> = Some("604800"), flag "bridge-session-expiry-secs" SECONDS;
+        /// Whether the server says that it is not ready while the bridge is not connected
+        required: bool = Some("false"), flag "bridge-required" BOOLEAN;
+    }
+}
+
+concern! {
     /// Operators, who manage keys and devices.
     Admin ["admin"] {
         /// The token of operators; made on the first start unless given
@@ -100,7 +133,7 @@ concern! {
     ApiKeys ["api_keys"] {
         /// What is hashed with every API key; made on the first start unless given
         pepper: Option<Secret> = None, flag "api-key-pepper" SECRET, variable "API_KEY_PEPPER";
-        /// Requests a second that one API key may make
+        /// Requests and messages over MQTT a second, together, that one API key may make; over HTTP more are refused, over MQTT they wait
         rate_per_second: Whole<1, 1_000_000> = Some("1000"), flag "rate-per-second" REQUESTS;
     }
 }
@@ -138,6 +171,8 @@ concern! {
         file: Option<PathBuf> = None, flag "rules-file" FILE;
         /// What signs the requests of rules over HTTP; made on the first start unless given
         http_secret: Option<Secret> = None, flag "rules-http-secret" SECRET;
+        /// Where notifications of the action sns go, as the ARN of each topic with the address that they are posted to: arn=https://…,arn=https://…
+        sns_topics: Tags = None, flag "rules-sns-topics" TOPICS;
         /// Whether requests of rules may go to private, loopback and link-local addresses
         http_private: bool = Some("false"), flag "rules-http-private" BOOLEAN;
     }
@@ -270,6 +305,16 @@ words! {
 }
 
 words! {
+    /// Which MQTT a bridge's broker speaks.
+    BridgeProtocolWord {
+        /// MQTT 5
+        V5 = "5",
+        /// MQTT 3.1.1
+        V3 = "3.1.1",
+    }
+}
+
+words! {
     /// How the connection to an SMTP relay is encrypted.
     SmtpTlsWord {
         /// It begins in plain text and is encrypted before anything is said; else nothing is sent
@@ -322,6 +367,7 @@ all! {
     store: Store,
     http: Http,
     mqtt: Mqtt,
+    bridge: Bridge,
     admin: Admin,
     api_keys: ApiKeys,
     sensors: Sensors,
@@ -357,6 +403,13 @@ impl Settings {
                 "mqtt.tls_listen, mqtt.tls_cert and mqtt.tls_key must be given together, and mqtt.tls_client_ca only with them",
             ));
         }
+        self.check_bridge()?;
+        let mut receivers = self.rules.sns_topics.0.iter();
+        if receivers.any(|(_, url)| url.parse::<Url>().is_err()) {
+            return Err(ConfigError::Together(
+                "rules.sns_topics gives each topic an address that begins with https:// or http://",
+            ));
+        }
         let alerts = &self.alerts;
         if alerts.smtp_host.is_some() != alerts.smtp_from.is_some() {
             return Err(ConfigError::Together(
@@ -385,6 +438,33 @@ impl Settings {
                 ));
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    fn check_bridge(&self) -> Result<(), ConfigError> {
+        let bridge = &self.bridge;
+        if bridge.url.is_some() != bridge.filters.is_some() {
+            return Err(ConfigError::Together(
+                "bridge.url and bridge.filters must be given together",
+            ));
+        }
+        if bridge.tls_cert.is_some() != bridge.tls_key.is_some() {
+            return Err(ConfigError::Together(
+                "bridge.tls_cert and bridge.tls_key must be given together",
+            ));
+        }
+        let has_tls = bridge.url.as_ref().is_some_and(BridgeAddress::has_tls);
+        if !has_tls && (bridge.tls_ca.is_some() || bridge.tls_cert.is_some()) {
+            return Err(ConfigError::Together(
+                "bridge.tls_ca, bridge.tls_cert and bridge.tls_key are for a bridge.url that begins with mqtts://",
+            ));
+        }
+        let is_v3 = bridge.protocol == BridgeProtocolWord::V3;
+        if is_v3 && bridge.password.is_some() && bridge.user.is_none() {
+            return Err(ConfigError::Together(
+                "bridge.password needs bridge.user with bridge.protocol 3.1.1",
+            ));
         }
         Ok(())
     }

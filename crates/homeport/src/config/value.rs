@@ -4,6 +4,9 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use homeport_server::BridgeAddress;
+use homeport_systems::messages::TopicFilter;
+
 /// What a value looks like in the configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -37,6 +40,13 @@ pub(crate) struct Whole<const MIN: u64, const MAX: u64>(u64);
 /// Names with values, written `name=value,name=value`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Tags(pub(crate) Vec<(String, String)>);
+
+/// Topic filters, written with commas between them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TopicFilters(pub(crate) Vec<TopicFilter>);
+
+/// As many filters fit into one subscription.
+const TOPIC_FILTERS_MAX: usize = 100;
 
 /// An address that `http://` and `https://` requests can be sent to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -175,6 +185,35 @@ impl SettingValue for Url {
     }
 }
 
+impl SettingValue for BridgeAddress {
+    const KIND: Kind = Kind::Text;
+
+    fn parse(text: Option<&str>) -> Result<Self, String> {
+        given(text)?.parse()
+    }
+}
+
+impl SettingValue for TopicFilters {
+    const KIND: Kind = Kind::Text;
+
+    fn parse(text: Option<&str>) -> Result<Self, String> {
+        let mut filters: Vec<TopicFilter> = Vec::new();
+        for text in given(text)?.split(',').map(str::trim) {
+            let filter = text
+                .parse()
+                .map_err(|error| format!("{text:?} is no topic filter: {error}"))?;
+            if filters.contains(&filter) {
+                return Err(format!("the filter {text:?} is there twice"));
+            }
+            filters.push(filter);
+        }
+        if filters.len() > TOPIC_FILTERS_MAX {
+            return Err(format!("there are more than {TOPIC_FILTERS_MAX} filters"));
+        }
+        Ok(Self(filters))
+    }
+}
+
 impl SettingValue for Tags {
     const KIND: Kind = Kind::Text;
 
@@ -258,6 +297,16 @@ mod tests {
         assert!(Tags::parse(Some("team")).is_err());
         assert!(Tags::parse(Some("=x")).is_err());
         assert!(Tags::parse(Some("a=1,a=2")).is_err());
+    }
+
+    #[test]
+    fn filters_are_each_right_and_there_once() {
+        let filters = TopicFilters::parse(Some("van/+/telemetry, $share/g/van/#")).expect("two");
+        let shown: Vec<_> = filters.0.iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["van/+/telemetry", "$share/g/van/#"]);
+        for wrong in ["", "a,", "a/#/b", "a,a", "$share/g"] {
+            assert!(TopicFilters::parse(Some(wrong)).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -5,12 +5,16 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use homeport_engine::{Engine, OpenError};
-use homeport_server::RuleBody;
+use homeport_server::{ReplayBody, RuleBody};
 use homeport_store::{Clock, SystemClock};
 use homeport_systems::cursor::Cursor;
 use homeport_systems::messages::PublishSlot;
 use homeport_systems::push::Push;
-use homeport_systems::rules::{NewRule, PAGE_MAX, RuleDocument, RuleEngine, RuleName};
+use homeport_systems::rules::{
+    NewRule, PAGE_MAX, REPLAY_PAGE_MAX, ReplayRange, RuleDocument, RuleEngine, RuleName,
+};
+use homeport_systems::telemetry::{self, Telemetry};
+use homeport_systems::time::EpochMillis;
 use serde_json::Value;
 
 use crate::arguments::RulesPlace;
@@ -24,6 +28,7 @@ const PATH: &str = "/v1/rules";
 pub(super) enum Rules {
     Store {
         engine: RuleEngine,
+        telemetry: Telemetry,
         backend: Backend,
     },
     Server(ServerClient),
@@ -61,7 +66,19 @@ impl Rules {
 
     async fn in_store(backend: Backend, settings: &Settings) -> anyhow::Result<Self> {
         let engine = engine_on(&backend, settings).await?;
-        Ok(Self::Store { engine, backend })
+        let telemetry = Telemetry::new(
+            Arc::clone(&backend.store),
+            Arc::new(SystemClock),
+            Arc::new(PublishSlot::new()),
+            &telemetry::Settings {
+                table: settings.telemetry.table.clone(),
+            },
+        );
+        Ok(Self::Store {
+            engine,
+            telemetry,
+            backend,
+        })
     }
 
     pub(super) async fn list(&self) -> anyhow::Result<Vec<Value>> {
@@ -150,10 +167,58 @@ impl Rules {
         }
     }
 
+    /// One page of a rule, or of `document` in its place, run over history.
+    pub(super) async fn replay(
+        &self,
+        name: &RuleName,
+        document: Option<&RuleDocument>,
+        range: &ReplayRange,
+        cursor: Option<&str>,
+    ) -> anyhow::Result<ReplayBody> {
+        match self {
+            Self::Store {
+                engine, telemetry, ..
+            } => {
+                let stored = match document {
+                    Some(_) => None,
+                    None => Some(engine.rule(name)?.rule.document),
+                };
+                let document = document.or(stored.as_deref()).context("one of both")?;
+                let replay = engine.replay(name, document, telemetry.clone(), range.clone())?;
+                let cursor = cursor.map(Cursor::decode).transpose()?;
+                let mut replay = replay.starting_at(cursor);
+                Ok(ReplayBody::next(&mut replay, REPLAY_PAGE_MAX).await?)
+            }
+            Self::Server(server) => {
+                let time = |at: Option<EpochMillis>| at.map(|at| at.0.to_string());
+                let mut asked = serde_json::json!({"thing": range.thing.as_str()});
+                let members = [
+                    ("from", time(range.from)),
+                    ("to", time(range.to)),
+                    ("cursor", cursor.map(str::to_owned)),
+                ];
+                for (name, text) in members {
+                    if let Some(text) = text {
+                        asked[name] = text.into();
+                    }
+                }
+                if let Some(document) = document {
+                    asked["topicRulePayload"] = serde_json::to_value(document)?;
+                }
+                let path = format!("{PATH}/{name}/replay");
+                server.ask("POST", &path, asked.to_string()).await
+            }
+        }
+    }
+
     pub(super) async fn close(self) -> anyhow::Result<()> {
         match self {
-            Self::Store { engine, backend } => {
-                drop(engine);
+            Self::Store {
+                engine,
+                telemetry,
+                backend,
+            } => {
+                drop((engine, telemetry));
                 backend.close().await
             }
             Self::Server(_) => Ok(()),
@@ -162,10 +227,7 @@ impl Rules {
 }
 
 /// An engine that publishes nowhere: commands run no actions.
-pub(super) async fn engine_on(
-    backend: &Backend,
-    settings: &Settings,
-) -> anyhow::Result<RuleEngine> {
+async fn engine_on(backend: &Backend, settings: &Settings) -> anyhow::Result<RuleEngine> {
     let tables = homeport_systems::schema::tables(&http::table_names(settings));
     backend.store.ensure_tables(&tables).await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);

@@ -154,6 +154,14 @@ impl Credential {
         Ok(Self::ApiKey(secret(key)?))
     }
 
+    /// The key or token as it was given, where it is no header's value.
+    pub(super) fn secret(&self) -> &str {
+        let (Self::ApiKey(value) | Self::Bearer(value)) = self;
+        // It was made from a text that a header can have.
+        let text = value.to_str().unwrap_or_default();
+        text.strip_prefix("Bearer ").unwrap_or(text)
+    }
+
     /// An admin token, or the token of an app's user.
     pub(super) fn bearer(token: &str) -> anyhow::Result<Self> {
         Ok(Self::Bearer(secret(&format!("Bearer {token}"))?))

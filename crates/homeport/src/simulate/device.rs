@@ -13,7 +13,8 @@ use super::Run;
 use super::backoff::Backoff;
 use super::client::{CallFailure, Credential};
 use super::dice::Dice;
-use super::fleet::{Call, Fate};
+use super::fleet::{Call, Fate, OverMqtt, Speech};
+use super::line::Line;
 
 /// Messages that a device can keep. The oldest make room for new ones.
 const BUFFER_LEN_MAX: usize = 4096;
@@ -50,12 +51,15 @@ pub(super) struct Device {
     dice: Dice,
     backoff: Backoff,
     buffer: VecDeque<u32>,
+    /// Its connection, where it keeps one.
+    line: Option<Line>,
     /// The next message to make.
     next: u32,
     ledger: Ledger,
 }
 
 /// How a connection breaks.
+#[derive(Clone, Copy)]
 enum Break {
     /// The request is abandoned after this time; the server may have read it or not.
     UnderWay(Duration),
@@ -78,6 +82,7 @@ impl Device {
             dice,
             backoff: Backoff::default(),
             buffer: VecDeque::new(),
+            line: None,
             next: 0,
             ledger,
             run,
@@ -92,7 +97,7 @@ impl Device {
         let begun = Instant::now() + phase;
         let due = |window: u32| begun + plan.tick.mul_f64(f64::from(window) + 1.0);
         let give_up_at = due(plan.windows) + plan.patience;
-        let batch = plan.batch.min(run.fleet.batch_max());
+        let batch = plan.batch.min(run.fleet.speech().batch_max());
         let mut not_before = begun;
         loop {
             let now = Instant::now();
@@ -172,21 +177,24 @@ impl Device {
     /// Sends the oldest messages; how long to wait when they have to be sent again.
     async fn deliver(&mut self) -> anyhow::Result<Option<Duration>> {
         let run = Arc::clone(&self.run);
-        let batch = run.plan.batch.min(run.fleet.batch_max());
+        let batch = run.plan.batch.min(run.fleet.speech().batch_max());
         let windows: Vec<u32> = self.buffer.iter().copied().take(batch).collect();
         for window in &windows {
             self.ledger.sent[*window as usize] += 1;
         }
         run.tally.sent.add(windows.len() as u64);
-        let credential = run.keys.of(self.number);
-        let answer = self
-            .attempt(|device| run.fleet.delivery(device, &windows), credential)
-            .await;
-        let answer = match self.judge(answer).context("sending")? {
-            Ok(answer) => answer,
-            Err(wait) => return Ok(Some(wait)),
+        let fates = match run.fleet.speech() {
+            Speech::Http(fleet) => {
+                let credential = run.keys.of(self.number);
+                let call = |device| fleet.delivery(device, &windows);
+                let answer = self.attempt(call, credential).await;
+                match self.judge(answer).context("sending")? {
+                    Ok(answer) => fleet.fates(self.number, &windows, &answer)?,
+                    Err(wait) => return Ok(Some(wait)),
+                }
+            }
+            Speech::Mqtt(fleet) => self.publish(fleet, &windows).await.context("publishing")?,
         };
-        let fates = run.fleet.fates(self.number, &windows, &answer)?;
         let mut is_answered = true;
         for (window, fate) in windows.iter().zip(fates) {
             let tally = &run.tally;
@@ -207,10 +215,73 @@ impl Device {
         self.buffer
             .retain(|window| standings[*window as usize] == Standing::Open);
         if is_answered {
+            self.backoff.succeeded();
             return Ok(None);
         }
         run.tally.retries.add(1);
         Ok(Some(self.backoff.failed(None, &mut self.dice)))
+    }
+
+    /// Publishes messages over the device's own connection, which now and then breaks off. What was
+    /// acknowledged by then is stored.
+    async fn publish(
+        &mut self,
+        fleet: &dyn OverMqtt,
+        windows: &[u32],
+    ) -> anyhow::Result<Vec<Fate>> {
+        let run = Arc::clone(&self.run);
+        let breaks = self.draw_break();
+        let mut fates = vec![Fate::Unanswered; windows.len()];
+        let mut line = match self.line.take() {
+            Some(line) => line,
+            None => {
+                // One of a bounded number at a time: thousands may have lost their broker together.
+                let permit = run.client.permit().await;
+                let key = run.keys.of(self.number);
+                let opened = Line::open(fleet.broker(), fleet.client_id(self.number), key).await;
+                drop(permit);
+                match opened {
+                    Ok(line) => line,
+                    Err(CallFailure::Again(..)) => return Ok(fates),
+                    Err(CallFailure::Refused(said)) => {
+                        bail!("the server refuses device {}: {said}", self.number)
+                    }
+                }
+            }
+        };
+        let messages = windows.iter();
+        let messages = messages.map(|window| fleet.publication(self.number, *window));
+        let messages: Vec<_> = messages.collect();
+        let is_whole = match breaks {
+            None => line.publish(&messages, &mut fates).await.is_ok(),
+            Some(Break::UnderWay(after)) => {
+                let publishing = line.publish(&messages, &mut fates);
+                let _ = tokio::time::timeout(after, publishing).await;
+                false
+            }
+            Some(Break::BeforeAnswer) => {
+                let _ = line.send(&messages).await;
+                false
+            }
+        };
+        if breaks.is_some() {
+            run.tally.disconnects.add(1);
+        }
+        if is_whole {
+            self.line = Some(line);
+        }
+        Ok(fates)
+    }
+
+    /// Whether and how the next attempt breaks off.
+    fn draw_break(&mut self) -> Option<Break> {
+        (self.dice.unit() < self.run.plan.disconnects).then(|| {
+            if self.dice.unit() < 0.5 {
+                Break::UnderWay(CUT_WITHIN.mul_f64(self.dice.unit()))
+            } else {
+                Break::BeforeAnswer
+            }
+        })
     }
 
     /// One request, which now and then breaks off.
@@ -219,14 +290,8 @@ impl Device {
         call: impl FnOnce(u32) -> Call,
         credential: &Credential,
     ) -> Result<Bytes, CallFailure> {
+        let breaks = self.draw_break();
         let run = &self.run;
-        let breaks = (self.dice.unit() < run.plan.disconnects).then(|| {
-            if self.dice.unit() < 0.5 {
-                Break::UnderWay(CUT_WITHIN.mul_f64(self.dice.unit()))
-            } else {
-                Break::BeforeAnswer
-            }
-        });
         let permit = run.client.permit().await;
         // Made only now: thousands of devices may be waiting.
         let call = call(self.number);

@@ -21,6 +21,12 @@ impl Dice {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
+    /// From 0 up to but not `limit`.
+    pub(super) fn below(&mut self, limit: u32) -> u32 {
+        // The high bits of the product are below the limit, and as even as the dice.
+        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u32
+    }
+
     /// From -1 to 1, mostly near 0.
     pub(super) fn noise(&mut self) -> f64 {
         (self.unit() + self.unit() + self.unit() + self.unit()) / 2.0 - 1.0
@@ -54,5 +60,7 @@ mod tests {
         let mean = units.iter().sum::<f64>() / 10_000.0;
         assert!((0.48..0.52).contains(&mean), "{mean}");
         assert!((0..1000).all(|_| (-1.0..=1.0).contains(&dice.noise())));
+        let thrown: std::collections::BTreeSet<u32> = (0..1000).map(|_| dice.below(6)).collect();
+        assert_eq!(thrown, (0..6).collect());
     }
 }

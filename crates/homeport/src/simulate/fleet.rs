@@ -87,21 +87,13 @@ pub(super) trait Fleet: Send + Sync + 'static {
         None
     }
 
-    /// Messages that one request can have.
-    fn batch_max(&self) -> usize {
-        usize::MAX
-    }
-
     /// The server cannot know a message again: one that is sent twice is there twice.
     fn keeps_repeats(&self) -> bool {
         false
     }
 
-    /// The request that delivers messages.
-    fn delivery(&self, device: u32, windows: &[u32]) -> Call;
-
-    /// What became of each of those messages, in their order.
-    fn fates(&self, device: u32, windows: &[u32], answer: &[u8]) -> Result<Vec<Fate>, AnswerError>;
+    /// How a device delivers its messages.
+    fn speech(&self) -> Speech<'_>;
 
     /// The request for a page of what is stored of a device.
     fn page(&self, device: u32, cursor: Option<&str>) -> Call;
@@ -127,5 +119,54 @@ pub(super) trait Fleet: Send + Sync + 'static {
     /// What a person must know to understand a bad end, if there is something.
     fn advice(&self) -> Option<String> {
         None
+    }
+}
+
+/// How devices of a fleet speak.
+#[derive(Clone, Copy)]
+pub(super) enum Speech<'a> {
+    Http(&'a dyn OverHttp),
+    Mqtt(&'a dyn OverMqtt),
+}
+
+/// Devices that deliver with requests and read the answers.
+pub(super) trait OverHttp: Send + Sync {
+    /// Messages that one request can have.
+    fn batch_max(&self) -> usize {
+        usize::MAX
+    }
+
+    /// The request that delivers messages.
+    fn delivery(&self, device: u32, windows: &[u32]) -> Call;
+
+    /// What became of each of those messages, in their order.
+    fn fates(&self, device: u32, windows: &[u32], answer: &[u8]) -> Result<Vec<Fate>, AnswerError>;
+}
+
+/// Devices that publish with QoS 1: a message is stored when it is acknowledged.
+pub(super) trait OverMqtt: Send + Sync {
+    /// Where the broker is.
+    fn broker(&self) -> &str;
+
+    /// What a device calls itself.
+    fn client_id(&self, device: u32) -> String;
+
+    fn publication(&self, device: u32, window: u32) -> Publication;
+}
+
+/// A message on its topic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Publication {
+    pub(super) topic: String,
+    pub(super) payload: String,
+}
+
+impl Speech<'_> {
+    /// Messages that are delivered at one time, at most.
+    pub(super) fn batch_max(self) -> usize {
+        match self {
+            Self::Http(fleet) => fleet.batch_max(),
+            Self::Mqtt(_) => usize::MAX,
+        }
     }
 }

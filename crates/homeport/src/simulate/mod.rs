@@ -9,6 +9,7 @@ mod device;
 mod dice;
 mod fleet;
 mod keys;
+mod line;
 mod meters;
 mod patient;
 mod phones;
@@ -17,6 +18,7 @@ mod read_back;
 mod sensors;
 mod settings;
 mod tally;
+mod vans;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -117,6 +119,7 @@ async fn make_fleet(
             let meters = meters::Meters::prepare(client, operator, plan, interval_ms, end_ms);
             Box::new(meters.await?)
         }
+        FleetKind::Vans => Box::new(vans::Vans::new(seed, end_ms, settings.mqtt.clone())),
         FleetKind::Phones => Box::new(phones::Phones::prepare(settings, plan, end_ms).await?),
     })
 }

@@ -28,6 +28,10 @@ pub(crate) enum FleetKind {
     /// that an answer was lost; what happens behind Expo cannot be checked, nor can receipts, which come
     /// later
     Phones,
+    /// Vans that keep a connection over MQTT and publish telemetry with QoS 1. Every message that was
+    /// acknowledged must be there; one that had to be published again may be there again. Ten thousand
+    /// of them need as many open files (ulimit -n), here and at the server
+    Vans,
 }
 
 impl FleetKind {
@@ -38,6 +42,7 @@ impl FleetKind {
             Self::Chargers => "chargers",
             Self::Meters => "records",
             Self::Phones => "push",
+            Self::Vans => "telemetry",
         }
     }
 }
@@ -102,7 +107,7 @@ pub(crate) struct SimulateSettings {
           value_parser = clap::value_parser!(u16).range(1..=100))]
     batch: u16,
 
-    /// Requests that are under way at one time
+    /// Requests, and attempts of vans to connect, that are under way at one time
     #[arg(long, default_value_t = 64, value_name = "COUNT",
           value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub(super) connections: u16,
@@ -128,6 +133,10 @@ pub(crate) struct SimulateSettings {
     /// Phones: where the stand-in of Expo's push service is served
     #[arg(long, default_value = "127.0.0.1:8090", value_name = "ADDRESS")]
     pub(super) expo_listen: SocketAddr,
+
+    /// Vans: where the server speaks MQTT
+    #[arg(long, default_value = "127.0.0.1:1883", value_name = "HOST:PORT")]
+    pub(super) mqtt: String,
 
     /// How long to go on trying when the server does not answer
     #[arg(long, default_value = "2m", value_name = "TIME", value_parser = time)]

@@ -5,6 +5,7 @@ mod fleets;
 mod lies;
 mod phones;
 mod restarts;
+mod vans;
 
 use std::process::{Command, Output, Stdio};
 

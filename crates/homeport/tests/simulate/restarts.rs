@@ -20,7 +20,7 @@ const WITHIN: Duration = Duration::from_secs(120);
 const POLL_EVERY: Duration = Duration::from_millis(10);
 
 /// A process that ends with the value, however the test ends. It gets no chance to finish anything.
-struct Killed(Option<Child>);
+pub(crate) struct Killed(Option<Child>);
 
 pub(crate) struct Server(Killed);
 
@@ -34,11 +34,19 @@ impl Drop for Killed {
 }
 
 impl Killed {
+    pub(crate) fn new(child: Child) -> Self {
+        Self(Some(child))
+    }
+
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child().try_wait().expect("its state").is_none()
+    }
+
     fn child(&mut self) -> &mut Child {
         self.0.as_mut().expect("it runs")
     }
 
-    fn finish(mut self) -> Output {
+    pub(crate) fn finish(mut self) -> Output {
         let child = self.0.take().expect("it runs");
         child.wait_with_output().expect("it ends")
     }
@@ -46,19 +54,20 @@ impl Killed {
 
 impl Server {
     /// Starts a server and waits until it listens; `None` when it ended instead.
-    fn start(data_dir: &Path, port: u16, more: &[&str]) -> Option<Self> {
+    pub(crate) fn start(data_dir: &Path, port: u16, more: &[&str]) -> Option<Self> {
         let address = format!("127.0.0.1:{port}");
         let data_dir = data_dir.to_str().expect("a UTF-8 path");
-        let mut server = Self(Killed(Some(
-            homeport(&["serve", "--data-dir", data_dir, "--http-listen", &address])
-                .args(["--dynamodb-listen", "127.0.0.1:0"])
-                .args(more)
-                .args(["--mqtt-listen", "127.0.0.1:0"])
-                .env("HOMEPORT_ADMIN_TOKEN", TOKEN)
-                .stdout(Stdio::piped())
-                .spawn()
-                .expect("the server starts"),
-        )));
+        let mut command = homeport(&["serve", "--data-dir", data_dir, "--http-listen", &address]);
+        command
+            .args(["--dynamodb-listen", "127.0.0.1:0"])
+            .args(more);
+        if !more.contains(&"--mqtt-listen") {
+            command.args(["--mqtt-listen", "127.0.0.1:0"]);
+        }
+        let command = command
+            .env("HOMEPORT_ADMIN_TOKEN", TOKEN)
+            .stdout(Stdio::piped());
+        let mut server = Self(Killed::new(command.spawn().expect("the server starts")));
         let output = BufReader::new(server.0.child().stdout.take().expect("its output"));
         let (said, heard) = mpsc::channel();
         // Reads to the end, so that the server never waits for a full pipe.
@@ -93,6 +102,11 @@ pub(crate) fn start_on_a_free_port(data_dir: &Path, more: &[&str]) -> (u16, Serv
 
 /// The readings that this server process has answered.
 fn readings_answered(port: u16) -> u64 {
+    metric(port, "homeport_readings_total{")
+}
+
+/// The sum of the metrics of this server process whose lines begin so.
+pub(crate) fn metric(port: u16, beginning: &str) -> u64 {
     let metrics = ureq::get(format!("http://127.0.0.1:{port}/metrics"))
         .call()
         .expect("metrics")
@@ -101,12 +115,12 @@ fn readings_answered(port: u16) -> u64 {
         .expect("text");
     let lines = metrics.lines();
     lines
-        .filter(|line| line.starts_with("homeport_readings_total{"))
+        .filter(|line| line.starts_with(beginning))
         .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
         .sum()
 }
 
-fn wait_until(mut is_so: impl FnMut() -> bool) -> bool {
+pub(crate) fn wait_until(mut is_so: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + WITHIN;
     while Instant::now() < deadline {
         if is_so() {
@@ -136,13 +150,10 @@ fn what_was_acknowledged_survives_a_server_that_is_killed_again_and_again() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the fleet starts");
-    let mut fleet = Killed(Some(fleet));
+    let mut fleet = Killed::new(fleet);
     for kill in 0..KILLS {
         let is_reached = wait_until(|| {
-            assert!(
-                fleet.child().try_wait().expect("its state").is_none(),
-                "the fleet ended before kill {kill}"
-            );
+            assert!(fleet.is_running(), "the fleet ended before kill {kill}");
             readings_answered(port) >= total / (KILLS + 2)
         });
         assert!(is_reached, "the fleet came to a halt before kill {kill}");

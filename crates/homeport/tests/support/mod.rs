@@ -101,11 +101,15 @@ impl Server {
         }
     }
 
-    /// Sends a signal and waits for the end, which must be a good one; what was printed since.
-    pub(crate) fn stop(mut self, signal: &str) -> (String, String) {
+    pub(crate) fn signal(&self, signal: &str) {
         let id = self.process.id().to_string();
         let sent = Command::new("kill").args([signal, &id]).status();
         assert!(sent.expect("kill runs").success());
+    }
+
+    /// Sends a signal and waits for the end, which must be a good one; what was printed since.
+    pub(crate) fn stop(mut self, signal: &str) -> (String, String) {
+        self.signal(signal);
         let mut rest = String::new();
         self.output.read_to_string(&mut rest).expect("the rest");
         let log = self.log.take().expect("read once");

@@ -9,8 +9,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::broker::Broker;
-use super::connection::{self, Io};
+use super::connection;
 use super::tls::MqttTls;
+use super::transport::Io;
 
 /// How long to wait after a failure to accept, which is mostly a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

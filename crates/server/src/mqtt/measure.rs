@@ -13,6 +13,8 @@ pub(super) struct Meters {
     pub(super) received: [Counter; 2],
     pub(super) sent: [Counter; 2],
     pub(super) queued: Counter,
+    /// Messages that had to wait because their key sends too many.
+    pub(super) throttled: Counter,
     pub(super) dropped_slow: Counter,
     pub(super) dropped_queue_full: Counter,
     pub(super) dropped_too_large: Counter,
@@ -32,6 +34,7 @@ impl Meters {
             received: by_qos("homeport_mqtt_messages_received_total"),
             sent: by_qos("homeport_mqtt_messages_sent_total"),
             queued: counter!("homeport_mqtt_messages_queued_total"),
+            throttled: counter!("homeport_mqtt_messages_throttled_total"),
             dropped_slow: dropped("slow_subscriber"),
             dropped_queue_full: dropped("queue_full"),
             dropped_too_large: dropped("too_large_for_subscriber"),

@@ -1,17 +1,24 @@
 //! MQTT 3.1.1 and 5: QoS 0 and 1, sessions, retained messages and wills, over TCP, TLS and
 //! WebSockets. `codec` is the only place that knows MQTT's bytes, `broker` the only one that knows
-//! sessions; `connection` stands between them.
+//! sessions; `connection` stands between them. `bridge` is the other way round: a client of another
+//! broker.
 
 pub(crate) mod access;
+mod bridge;
 mod broker;
 mod codec;
 mod connection;
 mod listen;
 mod measure;
+mod pipeline;
 mod settings;
 mod tls;
+mod transport;
 mod websocket;
 
+pub use bridge::{
+    Bridge, BridgeAddress, BridgeProtocol, BridgeSettings, BridgeStatus, BridgeTls, BridgeTlsError,
+};
 pub(crate) use broker::PublishRefusal;
 pub use broker::{Broker, BrokerParts};
 pub use listen::serve_mqtt;

@@ -13,7 +13,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
 
-use super::connection::Io;
+use super::transport::Io;
 
 /// What a port with TLS needs; cheap to clone.
 #[derive(Clone)]

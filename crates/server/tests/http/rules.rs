@@ -208,3 +208,80 @@ async fn rules_are_for_operators() {
     assert_eq!(list.body["rules"].as_array().map(Vec::len), Some(2));
     assert!(list.body["next_cursor"].is_string());
 }
+
+#[tokio::test]
+async fn a_replay_shows_page_by_page_what_a_rule_would_have_written() {
+    let server = Server::start().await;
+    for volts in ["12.50", "11.5", "9"] {
+        let payload = format!(r#"{{"volts": {volts}}}"#);
+        server.take("van/a/telemetry", &payload).await;
+    }
+    let path = "/v1/rules/telemetry/replay";
+    let replay = async |body: Value| server.as_admin("POST", path, body).await;
+    let same = replay(json!({"thing": "a"})).await;
+    assert_eq!(same.status, 200, "{same:?}");
+    assert_eq!(same.body["messages"], json!([]));
+    let totals = json!({"messages": 3, "same": 3, "different": 0, "failures": 0});
+    assert_eq!(same.body["totals"], totals);
+
+    let sql = "SELECT topic(2) AS thing_name, timestamp() AS timestamp, 'telemetry' AS message_type,\n\
+               * , volts < 12 AS is_low FROM 'van/+/telemetry'";
+    let mut asked = json!({"thing": "a", "sql": sql, "limit": 2});
+    let first = replay(asked.clone()).await;
+    let totals = json!({"messages": 2, "same": 0, "different": 2, "failures": 0});
+    assert_eq!(first.body["totals"], totals);
+    let write = &first.body["messages"][0]["writes"][0];
+    assert_eq!(write["difference"], "changed");
+    assert_eq!(write["key"]["thing_name"], "a");
+    let added = json!({"attribute": "is_low", "wouldBe": false});
+    let changes = write["changes"].as_array().expect("changes");
+    assert!(changes.contains(&added), "{changes:?}");
+    asked["cursor"] = first.body["next_cursor"].clone();
+    let second = replay(asked.clone()).await;
+    assert_eq!(second.body["totals"]["messages"], 1);
+    assert!(second.body.get("next_cursor").is_none());
+    asked["from"] = json!("2000-01-01T00:00:00Z");
+    let other = replay(asked).await;
+    assert_eq!(other.problem(), (400, "INVALID_CURSOR"));
+
+    let candidate = json!({"thing": "a", "topicRulePayload": {
+        "sql": "SELECT volts FROM 'van/+/telemetry' WHERE volts < 10",
+        "actions": [{"republish": {"topic": "low/${topic(2)}"}}]}});
+    let not_there = "/v1/rules/not_there/replay";
+    let new = server.as_admin("POST", not_there, candidate).await;
+    let messages = new.body["messages"].as_array().expect("messages");
+    assert_eq!(messages.len(), 1, "{new:?}");
+    assert_eq!(messages[0]["effects"], json!(["republish on low/a"]));
+    // It was all looked at only.
+    let stored = server.as_admin("GET", "/v1/telemetry/a", Value::Null).await;
+    assert!(!stored.body.to_string().contains("is_low"), "{stored:?}");
+}
+
+#[tokio::test]
+async fn a_replay_that_cannot_be_is_refused() {
+    let server = Server::start().await;
+    let ask = async |path: &str, body: Value| {
+        let answer = server.as_admin("POST", path, body).await;
+        let (status, code) = answer.problem();
+        (status, code.to_owned())
+    };
+    let path = "/v1/rules/telemetry/replay";
+    let invalid = (400, "INVALID_REQUEST".to_owned());
+    for body in [
+        json!({}),
+        json!({"thing": "a", "limit": 0}),
+        json!({"thing": "a", "limit": 101}),
+        json!({"thing": "a", "from": "yesterday"}),
+        json!({"thing": "a/b"}),
+        json!({"thing": "a", "until": 1}),
+        json!({"thing": "a", "sql": "SELECT 1", "topicRulePayload": rule()}),
+    ] {
+        assert_eq!(ask(path, body.clone()).await, invalid, "{body}");
+    }
+    let wrong = ask(path, json!({"thing": "a", "sql": "SELECT"})).await;
+    assert_eq!(wrong, (400, "INVALID_RULE".to_owned()));
+    let missing = ask("/v1/rules/none/replay", json!({"thing": "a"})).await;
+    assert_eq!(missing, (404, "RULE_NOT_FOUND".to_owned()));
+    let device = server.send("POST", path, &[], Some("{}".to_owned())).await;
+    assert_eq!(device.status, 401);
+}

@@ -113,9 +113,11 @@ impl Server {
             push: push.clone(),
             tables,
             telemetry_table: TableNames::default().telemetry,
+            sns_topics: std::collections::HashMap::new(),
         };
         let rules = RuleEngine::new(surroundings, Vec::new()).expect("an engine");
         rules.load().await.expect("rules");
+        let rate_limiter = Arc::new(RateLimiter::new(limit, Arc::clone(&time)));
         let broker = Broker::start(BrokerParts {
             settings: MqttSettings::default(),
             store: Arc::clone(&store),
@@ -123,6 +125,7 @@ impl Server {
             intake: Arc::new(rules.clone()),
             api_keys: Arc::clone(&api_keys),
             admin_token: AdminToken::new(ADMIN),
+            rate_limiter: Arc::clone(&rate_limiter),
         });
         let broker = broker.await.expect("a broker");
         let publish: Arc<dyn Publish> = Arc::new(broker.clone());
@@ -159,7 +162,7 @@ impl Server {
             api_keys: Arc::clone(&api_keys),
             broker,
             admin_token: AdminToken::new(ADMIN),
-            rate_limiter: Arc::new(RateLimiter::new(limit, time)),
+            rate_limiter,
             health: Arc::new(Quiet),
             metrics: recorder.handle(),
             gauges: Arc::new(Quiet),

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use homeport_server::MqttSettings;
+use homeport_server::{MqttSettings, RateLimit};
 use rumqttc::v5::mqttbytes::QoS;
 use rumqttc::v5::mqttbytes::v5::{
     ConnectReturnCode, DisconnectReasonCode, Filter, Packet, PubAckReason, PublishProperties,
     SubscribeReasonCode,
 };
 
-use crate::client::{Client, Options5, V3, V5, message};
+use crate::client::{Client, Options5, V3, V5, acknowledged, message};
 use crate::world::{World, until};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -233,4 +233,40 @@ async fn a_client_id_has_a_limit() {
         answer.code,
         rumqttc::mqttbytes::v4::ConnectReturnCode::BadClientId
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_sends_too_many_is_read_more_slowly_and_loses_nothing() {
+    let limit = RateLimit {
+        per_second: 20.0,
+        burst: 2.0,
+    };
+    let world = World::start_limited(limit).await;
+    let key = world.key([]).await;
+    let mut client = Client::<V5>::connect(&world, "c", &key).await;
+    let started = std::time::Instant::now();
+    for number in 1..=5 {
+        client
+            .publish("van/v1/x", &number.to_string(), number)
+            .await;
+    }
+    // Neither those of operators nor those of other keys wait for it.
+    let other_key = world.key([]).await;
+    let mut other = Client::<V5>::connect(&world, "o", &other_key).await;
+    other.publish_and_wait("van/v2/x", "mine").await;
+    for number in 1..=5 {
+        client.expect(acknowledged(number)).await;
+    }
+    // The clock of the world stands still: the third waits for one token, the fourth for two.
+    assert!(started.elapsed() >= Duration::from_millis(50 + 100 + 150));
+    let taken = world.taken().await.into_iter();
+    let taken: Vec<_> = taken.filter(|(topic, _)| topic == "van/v1/x").collect();
+    let expected: Vec<_> = (1..=5)
+        .map(|n| ("van/v1/x".to_owned(), n.to_string()))
+        .collect();
+    assert_eq!(taken, expected);
+    let mut operator = Client::<V5>::operator(&world, "op").await;
+    for _ in 0..5 {
+        operator.publish_and_wait("van/v3/x", "at once").await;
+    }
 }

@@ -10,7 +10,9 @@ use async_trait::async_trait;
 use homeport_engine::{Engine, Options};
 use homeport_item::schema::TableSchema;
 use homeport_item::{Item, KeyKind, Value};
-use homeport_server::{AdminToken, Broker, BrokerParts, MqttSettings, serve_mqtt};
+use homeport_server::{
+    AdminToken, Broker, BrokerParts, MqttSettings, RateLimit, RateLimiter, serve_mqtt,
+};
 use homeport_store::{Clock, ManualClock, Put, Scan, Store, StoreError, WriteError};
 use homeport_systems::api_keys::{ApiKeys, NewApiKey, Pepper};
 use homeport_systems::ids::UuidV4;
@@ -100,13 +102,21 @@ impl World {
     pub(crate) async fn start_with(settings: MqttSettings) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let clock = Arc::new(ManualClock::at_ms(NOW_MS));
-        Self::open(directory, clock, settings).await
+        Self::open(directory, clock, settings, RateLimit::default()).await
+    }
+
+    /// A world in which keys are held back.
+    pub(crate) async fn start_limited(limit: RateLimit) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let clock = Arc::new(ManualClock::at_ms(NOW_MS));
+        Self::open(directory, clock, MqttSettings::default(), limit).await
     }
 
     async fn open(
         directory: tempfile::TempDir,
         clock: Arc<ManualClock>,
         settings: MqttSettings,
+        limit: RateLimit,
     ) -> Self {
         let options = Options {
             clock: Arc::clone(&clock) as _,
@@ -135,6 +145,7 @@ impl World {
             intake: Arc::clone(&intake) as _,
             api_keys: Arc::clone(&api_keys),
             admin_token: AdminToken::new(ADMIN),
+            rate_limiter: Arc::new(RateLimiter::new(limit, Arc::clone(&clock) as _)),
         });
         let broker = broker.await.expect("a broker");
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
@@ -174,7 +185,8 @@ impl World {
             running.await.expect("it ends well");
         }
         drop((self.broker, self.api_keys, self.intake, self.engine));
-        Self::open(self.directory, self.clock, self.settings).await
+        let limit = RateLimit::default();
+        Self::open(self.directory, self.clock, self.settings, limit).await
     }
 
     /// Tells everything to end, and goes on.

@@ -241,10 +241,7 @@ impl Alerts {
             payload: Bytes::from(said.body.to_string()),
             delivery: Delivery::AtLeastOnce,
             retain: false,
-            publisher: Publisher {
-                client_id: None,
-                principal: Some("alerts".to_owned()),
-            },
+            publisher: Publisher::alerts(),
             received_at: self.now(),
             properties: Properties {
                 content_type: Some("application/json".to_owned()),

@@ -62,6 +62,25 @@ pub struct Publisher {
     pub principal: Option<String>,
 }
 
+/// Who publishes what alerts have to say.
+const ALERTS: &str = "alerts";
+
+impl Publisher {
+    /// Alerts. No key and no client can have their name.
+    #[must_use]
+    pub fn alerts() -> Self {
+        Self {
+            client_id: None,
+            principal: Some(ALERTS.to_owned()),
+        }
+    }
+
+    #[must_use]
+    pub fn is_alerts(&self) -> bool {
+        self.client_id.is_none() && self.principal.as_deref() == Some(ALERTS)
+    }
+}
+
 /// What MQTT 5 lets a publisher say about a message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Properties {

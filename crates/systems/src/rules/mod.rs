@@ -21,11 +21,13 @@ mod rule;
 pub mod schema;
 mod service;
 mod shipped;
+mod sns;
 mod stats;
 mod topic_index;
 mod trial;
 mod write;
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 
@@ -54,7 +56,9 @@ pub use failure::Failure;
 pub use load::{FILE_RULES_MAX, REFRESH_EVERY};
 pub use manage::{RulePage, VERSIONS_KEPT};
 pub use name::{NAME_LEN_MAX, RuleName};
-pub use replay::{Difference, Replay, ReplayRange, Replayed, WouldWrite};
+pub use replay::{
+    Difference, REPLAY_PAGE_MAX, Replay, ReplayRange, ReplayTotals, Replayed, WouldWrite,
+};
 pub use requests::{REQUEST_ATTEMPTS_MAX, REQUESTS_MAX, RequestWorker};
 pub use rule::{Rule, RuleVersion, RuleView, Source};
 pub use service::{OutgoingRequest, RequestError, RequestService};
@@ -80,6 +84,8 @@ pub struct Surroundings {
     /// The tables of all systems, and the name of that of telemetry.
     pub tables: Vec<TableSchema>,
     pub telemetry_table: String,
+    /// Where notifications of the action `sns` are posted to, by the topic's ARN.
+    pub sns_topics: HashMap<String, String>,
 }
 
 /// Runs rules on messages and looks after them; cheap to clone.
@@ -164,8 +170,9 @@ impl RuleEngine {
             push,
             tables,
             telemetry_table,
+            sns_topics,
         } = surroundings;
-        let tables = KnownTables::new(tables, &telemetry_table);
+        let tables = KnownTables::new(tables, &telemetry_table, sns_topics);
         let now = EpochMillis(clock.now_ms());
         let file_rules = load::from_file(file_rules, &tables, now)?;
         Ok(Self {

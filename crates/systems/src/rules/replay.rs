@@ -28,8 +28,8 @@ use crate::time::EpochMillis;
 
 /// What the type of alerts is called in topics.
 const ALERT: (&str, &str) = ("alert", "alerts");
-/// Messages that are read at one time.
-const MESSAGES_AT_ONCE: usize = 100;
+/// Messages that are looked at in one page, at most.
+pub const REPLAY_PAGE_MAX: usize = 100;
 
 /// Which history a rule runs over.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +60,41 @@ pub struct Replayed {
     pub other_effects: Vec<String>,
     /// What would have failed.
     pub failures: Vec<String>,
+}
+
+/// What messages came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReplayTotals {
+    pub messages: usize,
+    /// Writes of what is there already.
+    pub same: usize,
+    pub different: usize,
+    pub failures: usize,
+}
+
+impl ReplayTotals {
+    pub fn add(&mut self, replayed: &Replayed) {
+        let writes = &replayed.would_write;
+        let same = writes
+            .iter()
+            .filter(|write| write.difference == Difference::Same)
+            .count();
+        self.messages += 1;
+        self.same += same;
+        self.different += writes.len() - same;
+        self.failures += replayed.failures.len();
+    }
+}
+
+impl Replayed {
+    /// Whether it would leave everything as it is.
+    #[must_use]
+    pub fn changes_nothing(&self) -> bool {
+        let mut writes = self.would_write.iter();
+        writes.all(|write| write.difference == Difference::Same)
+            && self.other_effects.is_empty()
+            && self.failures.is_empty()
+    }
 }
 
 /// A write beside what is there.
@@ -127,11 +162,25 @@ impl RuleEngine {
 }
 
 impl Replay {
-    /// The next messages that the rule's topics are meant for; none when history has ended.
+    /// Goes on where a page of the same replay ended.
+    #[must_use]
+    pub fn starting_at(mut self, cursor: Option<Cursor>) -> Self {
+        self.next = cursor;
+        self
+    }
+
+    /// Where the next page begins; none when history has ended.
+    #[must_use]
+    pub fn cursor(&self) -> Option<&Cursor> {
+        self.next.as_ref()
+    }
+
+    /// The next messages that the rule's topics are meant for, of at most `limit` messages of
+    /// history; none when history has ended.
     ///
     /// # Errors
-    /// When the store fails.
-    pub async fn page(&mut self) -> Result<Option<Vec<Replayed>>, TelemetryError> {
+    /// When the cursor is not one of this history, or the store fails.
+    pub async fn page(&mut self, limit: usize) -> Result<Option<Vec<Replayed>>, TelemetryError> {
         if self.is_done {
             return Ok(None);
         }
@@ -142,9 +191,9 @@ impl Replay {
         };
         let thing = &self.range.thing;
         let cursor = self.next.take();
-        let history = self
-            .telemetry
-            .history(thing, None, range, MESSAGES_AT_ONCE, cursor);
+        let history =
+            self.telemetry
+                .history(thing, None, range, limit.min(REPLAY_PAGE_MAX), cursor);
         let page = history.await?;
         self.is_done = page.next.is_none();
         self.next = page.next;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use homeport_item::Value as Attribute;
-use homeport_systems::rules::{Difference, ReplayRange, Replayed, RuleDocument};
+use homeport_systems::rules::{Difference, REPLAY_PAGE_MAX, ReplayRange, Replayed, RuleDocument};
 use homeport_systems::telemetry::{Settings, Telemetry};
 use homeport_systems::time::EpochMillis;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ async fn replay(world: &World, document: Value, from: Option<i64>) -> Vec<Replay
         .replay(&rule_name("r"), &document, telemetry, range);
     let mut replay = replay.expect("a rule");
     let mut all = Vec::new();
-    while let Some(page) = replay.page().await.expect("a page") {
+    while let Some(page) = replay.page(REPLAY_PAGE_MAX).await.expect("a page") {
         all.extend(page);
     }
     all

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use homeport_store::Store;
-use homeport_systems::messages::Intake as _;
+use homeport_systems::messages::{Intake as _, Publisher};
 use homeport_systems::rules::RuleError;
 use serde_json::{Value, json};
 
@@ -248,4 +248,20 @@ async fn a_table_of_someone_else_is_written_and_a_missing_one_is_refused() {
         );
         assert!(error.to_string().contains("actions[0]"), "{error}");
     }
+}
+
+#[tokio::test]
+async fn what_alerts_publish_reaches_no_rule() {
+    let world = world().await;
+    let mut said = message("van/a/alerts", r#"{"type": "alert.raised"}"#);
+    said.publisher = Publisher::alerts();
+    world.engine.take(&said).await.expect("taken in");
+    assert!(world.items(TELEMETRY).await.is_empty());
+    // From a device it would have been stored.
+    said.publisher = Publisher {
+        client_id: Some("a".to_owned()),
+        principal: Some("alerts".to_owned()),
+    };
+    world.engine.take(&said).await.expect("taken in");
+    assert_eq!(world.items(TELEMETRY).await.len(), 1);
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use self::days::{Days, Moment};
 use super::dice::Dice;
-use super::fleet::{AnswerError, Call, Fate, Fleet, Found, Page};
+use super::fleet::{AnswerError, Call, Fate, Fleet, Found, OverHttp, Page, Speech};
 
 /// The largest page that the server gives.
 const PAGE_LIMIT: u32 = 1000;
@@ -133,34 +133,8 @@ fn content(now: &Moment) -> Value {
 }
 
 impl Fleet for Chargers {
-    fn delivery(&self, device: u32, windows: &[u32]) -> Call {
-        let id = self.wireless_device_id(device).to_string();
-        let events: Vec<Value> = windows
-            .iter()
-            .map(|window| {
-                let (event_type, data) = self.event(device, *window);
-                json!({
-                    "wireless_device_id": id, "event_type": event_type,
-                    "occurred_at": self.at_ms(*window), "data": data,
-                })
-            })
-            .collect();
-        Call::new(
-            Method::POST,
-            "/v1/chargers/events",
-            Some(json!({ "events": events }).to_string()),
-        )
-    }
-
-    fn fates(&self, _: u32, windows: &[u32], answer: &[u8]) -> Result<Vec<Fate>, AnswerError> {
-        let answer: IngestAnswer = serde_json::from_slice(answer)?;
-        let fate = |index: usize| match answer.results.get(index).map(|it| it.status.as_str()) {
-            Some("stored") => Fate::Stored,
-            Some("duplicate") => Fate::Duplicate,
-            Some("rejected") => Fate::Rejected,
-            _ => Fate::Unanswered,
-        };
-        Ok((0..windows.len()).map(fate).collect())
+    fn speech(&self) -> Speech<'_> {
+        Speech::Http(self)
     }
 
     fn page(&self, device: u32, cursor: Option<&str>) -> Call {
@@ -199,6 +173,38 @@ impl Fleet for Chargers {
         let list: DailyList = serde_json::from_slice(answer)?;
         let counted: u64 = list.days.iter().map(|day| day.event_count).sum();
         Ok(counted == there)
+    }
+}
+
+impl OverHttp for Chargers {
+    fn delivery(&self, device: u32, windows: &[u32]) -> Call {
+        let id = self.wireless_device_id(device).to_string();
+        let events: Vec<Value> = windows
+            .iter()
+            .map(|window| {
+                let (event_type, data) = self.event(device, *window);
+                json!({
+                    "wireless_device_id": id, "event_type": event_type,
+                    "occurred_at": self.at_ms(*window), "data": data,
+                })
+            })
+            .collect();
+        Call::new(
+            Method::POST,
+            "/v1/chargers/events",
+            Some(json!({ "events": events }).to_string()),
+        )
+    }
+
+    fn fates(&self, _: u32, windows: &[u32], answer: &[u8]) -> Result<Vec<Fate>, AnswerError> {
+        let answer: IngestAnswer = serde_json::from_slice(answer)?;
+        let fate = |index: usize| match answer.results.get(index).map(|it| it.status.as_str()) {
+            Some("stored") => Fate::Stored,
+            Some("duplicate") => Fate::Duplicate,
+            Some("rejected") => Fate::Rejected,
+            _ => Fate::Unanswered,
+        };
+        Ok((0..windows.len()).map(fate).collect())
     }
 }
 

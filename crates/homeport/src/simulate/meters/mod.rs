@@ -11,7 +11,7 @@ use serde_json::json;
 use super::Plan;
 use super::client::{Client, Credential};
 use super::dice::Dice;
-use super::fleet::{AnswerError, Call, Fate, Fleet, Found, Page};
+use super::fleet::{AnswerError, Call, Fate, Fleet, Found, OverHttp, Page, Speech};
 use super::patient;
 
 /// The largest page that the server gives.
@@ -168,12 +168,39 @@ async fn make<T: DeserializeOwned>(
 }
 
 impl Fleet for Meters {
-    fn batch_max(&self) -> usize {
-        1
-    }
-
     fn keeps_repeats(&self) -> bool {
         true
+    }
+
+    fn speech(&self) -> Speech<'_> {
+        Speech::Http(self)
+    }
+
+    fn page(&self, device: u32, cursor: Option<&str>) -> Call {
+        let (from, to) = (self.start_ms, self.at_ms(self.windows - 1) + MOVED_MS_MAX);
+        // Cursors are made of characters that an address may have.
+        let cursor = cursor.map_or_else(String::new, |cursor| format!("&cursor={cursor}"));
+        let records = self.records(device);
+        Call::new(
+            Method::GET,
+            format!("{records}?from={from}&to={to}&order=asc&limit={PAGE_LIMIT}{cursor}"),
+            None,
+        )
+    }
+
+    fn read_page(&self, device: u32, answer: &[u8]) -> Result<Page, AnswerError> {
+        let list: Envelope<RecordList> = serde_json::from_slice(answer)?;
+        let records = list.response.records.iter();
+        Ok(Page {
+            found: records.map(|stored| self.judge(device, stored)).collect(),
+            next_cursor: list.response.next_cursor,
+        })
+    }
+}
+
+impl OverHttp for Meters {
+    fn batch_max(&self) -> usize {
+        1
     }
 
     fn delivery(&self, device: u32, windows: &[u32]) -> Call {
@@ -196,27 +223,6 @@ impl Fleet for Meters {
             _ => Fate::Unanswered,
         };
         Ok(windows.iter().map(fate).collect())
-    }
-
-    fn page(&self, device: u32, cursor: Option<&str>) -> Call {
-        let (from, to) = (self.start_ms, self.at_ms(self.windows - 1) + MOVED_MS_MAX);
-        // Cursors are made of characters that an address may have.
-        let cursor = cursor.map_or_else(String::new, |cursor| format!("&cursor={cursor}"));
-        let records = self.records(device);
-        Call::new(
-            Method::GET,
-            format!("{records}?from={from}&to={to}&order=asc&limit={PAGE_LIMIT}{cursor}"),
-            None,
-        )
-    }
-
-    fn read_page(&self, device: u32, answer: &[u8]) -> Result<Page, AnswerError> {
-        let list: Envelope<RecordList> = serde_json::from_slice(answer)?;
-        let records = list.response.records.iter();
-        Ok(Page {
-            found: records.map(|stored| self.judge(device, stored)).collect(),
-            next_cursor: list.response.next_cursor,
-        })
     }
 }
 

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::Plan;
 use super::client::Credential;
-use super::fleet::{AnswerError, Call, Fate, Fleet, Found, Page};
+use super::fleet::{AnswerError, Call, Fate, Fleet, Found, OverHttp, Page, Speech};
 use super::settings::SimulateSettings;
 
 /// The largest page that the server gives.
@@ -237,29 +237,8 @@ impl Fleet for Phones {
         self.identities.get(device as usize)
     }
 
-    fn batch_max(&self) -> usize {
-        1
-    }
-
-    fn delivery(&self, device: u32, windows: &[u32]) -> Call {
-        let user = self.user(device);
-        let body = self.message(device, windows[0]).to_string();
-        let path = format!("/v1/push/users/{user}/notifications");
-        let mut call = Call::new(Method::POST, path, Some(body));
-        call.idempotency_key = Some(format!("{user}-{}", windows[0]));
-        call
-    }
-
-    fn fates(&self, device: u32, windows: &[u32], answer: &[u8]) -> Result<Vec<Fate>, AnswerError> {
-        let accepted: Notification = serde_json::from_slice(answer)?;
-        let fate = |window: &u32| {
-            if accepted.message == self.message(device, *window) {
-                Fate::Stored
-            } else {
-                Fate::Unanswered
-            }
-        };
-        Ok(windows.iter().map(fate).collect())
+    fn speech(&self) -> Speech<'_> {
+        Speech::Http(self)
     }
 
     fn page(&self, device: u32, cursor: Option<&str>) -> Call {
@@ -310,6 +289,33 @@ impl Fleet for Phones {
                 self.expo_url
             )
         })
+    }
+}
+
+impl OverHttp for Phones {
+    fn batch_max(&self) -> usize {
+        1
+    }
+
+    fn delivery(&self, device: u32, windows: &[u32]) -> Call {
+        let user = self.user(device);
+        let body = self.message(device, windows[0]).to_string();
+        let path = format!("/v1/push/users/{user}/notifications");
+        let mut call = Call::new(Method::POST, path, Some(body));
+        call.idempotency_key = Some(format!("{user}-{}", windows[0]));
+        call
+    }
+
+    fn fates(&self, device: u32, windows: &[u32], answer: &[u8]) -> Result<Vec<Fate>, AnswerError> {
+        let accepted: Notification = serde_json::from_slice(answer)?;
+        let fate = |window: &u32| {
+            if accepted.message == self.message(device, *window) {
+                Fate::Stored
+            } else {
+                Fate::Unanswered
+            }
+        };
+        Ok(windows.iter().map(fate).collect())
     }
 }
 

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use self::curves::{Place, VALUES, decimal};
 use super::dice::Dice;
-use super::fleet::{AnswerError, Call, Fate, Fleet, Found, Page};
+use super::fleet::{AnswerError, Call, Fate, Fleet, Found, OverHttp, Page, Speech};
 
 const FIRMWARE_VERSION: &str = "1.0.16";
 /// The largest page that the server gives.
@@ -194,6 +194,39 @@ impl Fleet for Sensors {
         ))
     }
 
+    fn speech(&self) -> Speech<'_> {
+        Speech::Http(self)
+    }
+
+    fn page(&self, device: u32, cursor: Option<&str>) -> Call {
+        let hardware_id = self.hardware_id(device);
+        let (from, to) = (self.start_ms, self.end_ms(self.windows - 1));
+        // Cursors are made of characters that an address may have.
+        let cursor = cursor.map_or_else(String::new, |cursor| format!("&cursor={cursor}"));
+        Call::new(
+            Method::GET,
+            format!(
+                "/v1/sensors/devices/{hardware_id}/readings?from={from}&to={to}&order=asc&limit={PAGE_LIMIT}{cursor}"
+            ),
+            None,
+        )
+    }
+
+    fn read_page(&self, device: u32, answer: &[u8]) -> Result<Page, AnswerError> {
+        let list: ReadingList = serde_json::from_slice(answer)?;
+        let boot_id = self.boot_id(device);
+        Ok(Page {
+            found: list
+                .readings
+                .iter()
+                .map(|stored| self.judge(device, &boot_id, stored))
+                .collect(),
+            next_cursor: list.next_cursor,
+        })
+    }
+}
+
+impl OverHttp for Sensors {
     fn delivery(&self, device: u32, windows: &[u32]) -> Call {
         let hardware_id = self.hardware_id(device);
         let boot_id = self.boot_id(device);
@@ -263,33 +296,6 @@ impl Fleet for Sensors {
             .iter()
             .map(|window| fate_of(&self.batch_id(device, &boot_id, *window)))
             .collect())
-    }
-
-    fn page(&self, device: u32, cursor: Option<&str>) -> Call {
-        let hardware_id = self.hardware_id(device);
-        let (from, to) = (self.start_ms, self.end_ms(self.windows - 1));
-        // Cursors are made of characters that an address may have.
-        let cursor = cursor.map_or_else(String::new, |cursor| format!("&cursor={cursor}"));
-        Call::new(
-            Method::GET,
-            format!(
-                "/v1/sensors/devices/{hardware_id}/readings?from={from}&to={to}&order=asc&limit={PAGE_LIMIT}{cursor}"
-            ),
-            None,
-        )
-    }
-
-    fn read_page(&self, device: u32, answer: &[u8]) -> Result<Page, AnswerError> {
-        let list: ReadingList = serde_json::from_slice(answer)?;
-        let boot_id = self.boot_id(device);
-        Ok(Page {
-            found: list
-                .readings
-                .iter()
-                .map(|stored| self.judge(device, &boot_id, stored))
-                .collect(),
-            next_cursor: list.next_cursor,
-        })
     }
 }
 

@@ -17,6 +17,7 @@ mod upkeep;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use homeport_store::{Clock, Store, StoreError};
@@ -27,9 +28,10 @@ use homeport_systems::messages::{
 use homeport_systems::time::{EpochMillis, EpochSeconds};
 use tokio::sync::Semaphore;
 
-use super::access::Credentials;
+use super::access::{Access, Credentials};
 use super::measure::Meters;
 use super::settings::MqttSettings;
+use crate::limits::RateLimiter;
 use crate::state::AdminToken;
 use retained::Retained;
 use trie::Trie;
@@ -51,6 +53,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
     intake: Arc<dyn Intake>,
     credentials: Credentials,
+    rate_limiter: Arc<RateLimiter>,
     session_table: SessionTable,
     queue_table: QueueTable,
     retained_table: RetainedTable,
@@ -77,6 +80,8 @@ pub struct BrokerParts {
     pub intake: Arc<dyn Intake>,
     pub api_keys: Arc<ApiKeys>,
     pub admin_token: AdminToken,
+    /// What holds keys back, over HTTP too.
+    pub rate_limiter: Arc<RateLimiter>,
 }
 
 /// Why a message is not published that no connection brings.
@@ -109,6 +114,7 @@ impl Broker {
                 api_keys: parts.api_keys,
                 admin_token: parts.admin_token,
             },
+            rate_limiter: parts.rate_limiter,
             session_table,
             queue_table: QueueTable::new(parts.store),
             retained_table,
@@ -133,6 +139,16 @@ impl Broker {
 
     pub(super) fn credentials(&self) -> &Credentials {
         &self.0.credentials
+    }
+
+    /// How long a message of this client has to wait for its turn; operators' never do.
+    pub(super) fn wait_of(&self, access: &Access) -> Option<Duration> {
+        let Access::Key(key) = access else {
+            return None;
+        };
+        let wait = self.0.rate_limiter.reserve(key.key_id)?;
+        self.0.meters.throttled.increment(1);
+        Some(wait)
     }
 
     pub(super) fn meters(&self) -> &Meters {

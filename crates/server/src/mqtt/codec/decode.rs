@@ -60,7 +60,10 @@ pub(in crate::mqtt) fn next(
     let fields = Fields::new(body);
     let flags = head & 0x0f;
     let packet = match (head >> 4, flags) {
-        (3, _) => Packet::Publish(Box::new(publish(flags, version, fields)?)),
+        (3, _) => {
+            let allowed = properties::OF_PUBLISH;
+            Packet::Publish(Box::new(publish(flags, version, fields, allowed)?))
+        }
         (4, 0) => Packet::PubAck(acknowledgement(version, fields)?),
         (8, 2) => Packet::Subscribe(subscribe(version, fields)?),
         (10, 2) => Packet::Unsubscribe(unsubscribe(version, fields)?),
@@ -83,7 +86,7 @@ pub(in crate::mqtt) fn next(
 }
 
 /// A packet's first byte and what follows its length.
-fn frame(buffer: &mut BytesMut, max: usize) -> Result<Option<(u8, Bytes)>, Refusal> {
+pub(super) fn frame(buffer: &mut BytesMut, max: usize) -> Result<Option<(u8, Bytes)>, Refusal> {
     let Some((&head, rest)) = buffer.split_first() else {
         return Ok(None);
     };
@@ -118,7 +121,13 @@ fn frame(buffer: &mut BytesMut, max: usize) -> Result<Option<(u8, Bytes)>, Refus
     Ok(Some((head, packet.freeze())))
 }
 
-fn publish(flags: u8, version: Version, mut fields: Fields) -> Result<Publish, Refusal> {
+/// A message; `allowed` are the properties that it may have.
+pub(super) fn publish(
+    flags: u8,
+    version: Version,
+    mut fields: Fields,
+    allowed: &[u8],
+) -> Result<Publish, Refusal> {
     let qos = (flags >> 1) & 3;
     let is_duplicate = flags & 8 != 0;
     if qos == 3 {
@@ -131,7 +140,7 @@ fn publish(flags: u8, version: Version, mut fields: Fields) -> Result<Publish, R
     let packet_id = (qos > 0).then(|| fields.packet_id()).transpose()?;
     let said = match version {
         Version::V3 => properties::Said::default(),
-        Version::V5 => properties::read(&mut fields, properties::OF_PUBLISH)?,
+        Version::V5 => properties::read(&mut fields, allowed)?,
     };
     let payload = fields.rest();
     Ok(Publish {

@@ -259,18 +259,18 @@ pub(in crate::mqtt) fn disconnect(
     put_text(out, detail);
 }
 
-fn put_text(out: &mut BytesMut, text: &str) {
+pub(super) fn put_text(out: &mut BytesMut, text: &str) {
     put_binary(out, text.as_bytes());
 }
 
 /// What comes from clients is never longer than a length can say, and our own texts are short.
-fn put_binary(out: &mut BytesMut, bytes: &[u8]) {
+pub(super) fn put_binary(out: &mut BytesMut, bytes: &[u8]) {
     let len = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
     out.put_u16(len);
     out.extend_from_slice(&bytes[..len.into()]);
 }
 
-fn put_variable(out: &mut BytesMut, mut value: usize) {
+pub(super) fn put_variable(out: &mut BytesMut, mut value: usize) {
     loop {
         let digit = (value & 0x7f) as u8;
         value >>= 7;

@@ -1,7 +1,9 @@
-//! MQTT's packets, from bytes and to bytes: versions 3.1.1 and 5, as far as a server needs them.
+//! MQTT's packets, from bytes and to bytes: versions 3.1.1 and 5, as far as a server needs them, and
+//! as far as it needs them to be a client of another broker (`client`).
 //! What is refused is refused with a reason; nothing in here panics on input, keeps a state or does
 //! I/O. No other module knows a byte of MQTT.
 
+pub(super) mod client;
 mod connect;
 mod decode;
 mod encode;

@@ -1,5 +1,5 @@
-//! MQTT 5's properties of the packets that clients send. Each packet allows some of them, most at
-//! most once.
+//! MQTT 5's properties of the packets that clients send, and of those that brokers send to us. Each
+//! packet allows some of them, most at most once.
 
 use bytes::Bytes;
 use homeport_systems::messages;
@@ -21,13 +21,19 @@ pub(super) const AUTHENTICATION_DATA: u8 = 0x16;
 pub(super) const REQUEST_PROBLEM_INFORMATION: u8 = 0x17;
 pub(super) const WILL_DELAY: u8 = 0x18;
 pub(super) const REQUEST_RESPONSE_INFORMATION: u8 = 0x19;
+pub(super) const RESPONSE_INFORMATION: u8 = 0x1A;
+pub(super) const SERVER_REFERENCE: u8 = 0x1C;
 pub(super) const REASON_STRING: u8 = 0x1F;
 pub(super) const RECEIVE_MAXIMUM: u8 = 0x21;
 pub(super) const TOPIC_ALIAS_MAXIMUM: u8 = 0x22;
 pub(super) const TOPIC_ALIAS: u8 = 0x23;
 pub(super) const MAXIMUM_QOS: u8 = 0x24;
+pub(super) const RETAIN_AVAILABLE: u8 = 0x25;
 pub(super) const USER: u8 = 0x26;
 pub(super) const MAXIMUM_PACKET_SIZE: u8 = 0x27;
+pub(super) const WILDCARD_SUBSCRIPTIONS: u8 = 0x28;
+pub(super) const SUBSCRIPTION_IDENTIFIERS: u8 = 0x29;
+pub(super) const SHARED_SUBSCRIPTIONS: u8 = 0x2A;
 
 pub(super) const OF_CONNECT: &[u8] = &[
     SESSION_EXPIRY,
@@ -58,10 +64,41 @@ pub(super) const OF_PUBLISH: &[u8] = &[
     USER,
     CONTENT_TYPE,
 ];
+/// Of a message that a broker delivers.
+pub(super) const OF_DELIVERY: &[u8] = &[
+    PAYLOAD_FORMAT,
+    MESSAGE_EXPIRY,
+    RESPONSE_TOPIC,
+    CORRELATION_DATA,
+    USER,
+    CONTENT_TYPE,
+    SUBSCRIPTION_IDENTIFIER,
+];
+pub(super) const OF_CONNACK: &[u8] = &[
+    SESSION_EXPIRY,
+    RECEIVE_MAXIMUM,
+    MAXIMUM_QOS,
+    RETAIN_AVAILABLE,
+    MAXIMUM_PACKET_SIZE,
+    ASSIGNED_CLIENT_ID,
+    TOPIC_ALIAS_MAXIMUM,
+    REASON_STRING,
+    USER,
+    WILDCARD_SUBSCRIPTIONS,
+    SUBSCRIPTION_IDENTIFIERS,
+    SHARED_SUBSCRIPTIONS,
+    SERVER_KEEP_ALIVE,
+    RESPONSE_INFORMATION,
+    SERVER_REFERENCE,
+    AUTHENTICATION_METHOD,
+    AUTHENTICATION_DATA,
+];
 pub(super) const OF_ACKNOWLEDGEMENT: &[u8] = &[REASON_STRING, USER];
 pub(super) const OF_SUBSCRIBE: &[u8] = &[SUBSCRIPTION_IDENTIFIER, USER];
 pub(super) const OF_UNSUBSCRIBE: &[u8] = &[USER];
 pub(super) const OF_DISCONNECT: &[u8] = &[SESSION_EXPIRY, REASON_STRING, USER];
+/// Of a broker's DISCONNECT.
+pub(super) const OF_GOODBYE: &[u8] = &[SESSION_EXPIRY, REASON_STRING, USER, SERVER_REFERENCE];
 
 /// What was said, of all that can be.
 #[derive(Default)]
@@ -74,6 +111,7 @@ pub(super) struct Said {
     pub(super) receive_maximum: Option<u16>,
     pub(super) topic_alias: Option<u16>,
     pub(super) maximum_packet_size: Option<u32>,
+    pub(super) server_keep_alive: Option<u16>,
     has_authentication_data: bool,
     seen: u64,
 }
@@ -95,7 +133,8 @@ pub(super) fn read(fields: &mut Fields, allowed: &[u8]) -> Result<Said, Refusal>
             ));
         }
         let bit = 1 << (id & 0x3f);
-        if id != USER && said.seen & bit != 0 {
+        let may_repeat = id == USER || id == SUBSCRIPTION_IDENTIFIER && allowed == OF_DELIVERY;
+        if !may_repeat && said.seen & bit != 0 {
             return Err(Refusal::protocol("a property is there twice"));
         }
         said.seen |= bit;
@@ -132,9 +171,17 @@ fn read_one(said: &mut Said, id: u8, fields: &mut Fields) -> Result<(), Refusal>
             flag(fields)?;
         }
         WILL_DELAY => said.will_delay = Some(fields.u32()?),
-        REASON_STRING => {
+        REASON_STRING | ASSIGNED_CLIENT_ID | RESPONSE_INFORMATION | SERVER_REFERENCE => {
             fields.text()?;
         }
+        MAXIMUM_QOS
+        | RETAIN_AVAILABLE
+        | WILDCARD_SUBSCRIPTIONS
+        | SUBSCRIPTION_IDENTIFIERS
+        | SHARED_SUBSCRIPTIONS => {
+            flag(fields)?;
+        }
+        SERVER_KEEP_ALIVE => said.server_keep_alive = Some(fields.u16()?),
         RECEIVE_MAXIMUM => said.receive_maximum = Some(not_zero(fields.u16()?)?),
         TOPIC_ALIAS_MAXIMUM => {
             fields.u16()?;

@@ -43,6 +43,18 @@ impl Reason {
         }
     }
 
+    /// What MQTT 3.1.1's answer to the first packet means.
+    pub(super) fn of_connect_code_v3(code: u8) -> Self {
+        match code {
+            0 => Self::SUCCESS,
+            1 => Self::UNSUPPORTED_VERSION,
+            2 => Self::CLIENT_ID_INVALID,
+            4 => Self::BAD_CREDENTIALS,
+            5 => Self::NOT_AUTHORIZED,
+            _ => Self::SERVER_UNAVAILABLE,
+        }
+    }
+
     /// A name for metrics and logs.
     pub(in crate::mqtt) fn name(self) -> &'static str {
         match self {

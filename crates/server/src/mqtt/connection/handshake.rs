@@ -5,7 +5,6 @@ use std::time::Duration;
 use homeport_systems::ids::UuidV4;
 use homeport_systems::messages::{Message, check_topic};
 
-use super::transport::Transport;
 use super::{Connection, delivery_of};
 use crate::mqtt::access::{Access, Denied};
 use crate::mqtt::broker::{Arrival, Broker, OpenError};
@@ -13,6 +12,7 @@ use crate::mqtt::codec::{self, Connect, Reason, Refusal, Version, Welcome, Will}
 use crate::mqtt::settings::{
     CLIENT_ID_LEN_MAX, FAREWELL_MAX, TOPIC_ALIASES_MAX, USER_PROPERTIES_MAX,
 };
+use crate::mqtt::transport::Transport;
 
 /// An expiry that means never.
 const NEVER: u32 = u32::MAX;

@@ -1,10 +1,12 @@
 //! What a client sends.
 
+use std::task::Context;
+
 use futures_util::future::BoxFuture;
 use homeport_store::StoreError;
 use homeport_systems::messages::{Message, Subscription, TopicFilter, check_topic};
 
-use super::{Connection, End, delivery_of};
+use super::{Connection, End, Held, delivery_of};
 use crate::mqtt::codec::{
     self, Packet, Publish, Reason, Refusal, Subscribe, SubscribeOptions, Unsubscribe, Version,
 };
@@ -30,6 +32,7 @@ impl Connection {
     /// Whether another packet may be looked at now.
     pub(super) fn may_read(&self) -> bool {
         self.change.is_none()
+            && self.held.is_none()
             && self.io.write.len() < WRITE_BYTES_MAX
             && self.pipeline.has_room(self.broker.settings().inflight_max)
     }
@@ -40,7 +43,10 @@ impl Connection {
     /// How the connection ends, if it does.
     pub(super) fn handle(&mut self, packet: Packet) -> Result<(), End> {
         match packet {
-            Packet::Publish(publish) => self.handle_publish(*publish)?,
+            Packet::Publish(publish) => match self.broker.wait_of(&self.access) {
+                None => self.handle_publish(*publish)?,
+                Some(wait) => self.held = Some(Held::new(publish, wait)),
+            },
             Packet::PubAck(packet_id) => self.acknowledged(packet_id),
             Packet::Subscribe(subscribe) => self.handle_subscribe(subscribe)?,
             Packet::Unsubscribe(unsubscribe) => self.handle_unsubscribe(&unsubscribe),
@@ -51,6 +57,20 @@ impl Connection {
             } => return Err(self.handle_disconnect(reason, session_expiry)?),
         }
         Ok(())
+    }
+
+    /// Goes on with a message whose turn has come; whether it has.
+    pub(super) fn poll_held(&mut self, context: &mut Context<'_>) -> Result<bool, Refusal> {
+        let Some(held) = &mut self.held else {
+            return Ok(false);
+        };
+        if held.turn.as_mut().poll(context).is_pending() {
+            return Ok(false);
+        }
+        match self.held.take() {
+            Some(held) => self.handle_publish(*held.publish).map(|()| true),
+            None => Ok(false),
+        }
     }
 
     fn handle_publish(&mut self, mut publish: Publish) -> Result<(), Refusal> {
@@ -66,7 +86,7 @@ impl Connection {
             let Some(packet_id) = publish.packet_id.filter(|_| self.version == Version::V5) else {
                 return Err(refusal);
             };
-            self.begin_refusal(packet_id, refusal.reason);
+            self.pipeline.begin_refusal(packet_id, refusal.reason);
             return Ok(());
         }
         let message = Message {
@@ -79,7 +99,10 @@ impl Connection {
             received_at: self.broker.now(),
             hops: 0,
         };
-        self.begin(message, publish.packet_id);
+        let is_answered = publish.packet_id.is_some();
+        self.broker.meters().received[usize::from(is_answered)].increment(1);
+        self.pipeline
+            .begin(&self.broker, message, publish.packet_id);
         Ok(())
     }
 

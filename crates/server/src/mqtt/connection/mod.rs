@@ -5,8 +5,6 @@
 mod handshake;
 mod inbound;
 mod outbound;
-mod pipeline;
-mod transport;
 
 use std::collections::HashMap;
 use std::io;
@@ -22,13 +20,12 @@ use tokio::time::{Instant, Sleep};
 use super::access::Access;
 use super::broker::{Broker, Mailbox, Parting, Session};
 use super::codec::{self, Reason, Refusal, Version, Will};
+use super::pipeline::Pipeline;
 use super::settings::{DRAIN_MAX, FAREWELL_MAX, WRITE_STALL_MAX};
+use super::transport::{Io, Transport};
 use handshake::Admitted;
 use inbound::Change;
 use outbound::Outbound;
-use pipeline::Pipeline;
-
-pub(super) use transport::{Io, Transport};
 
 /// A client with its session.
 struct Connection {
@@ -45,9 +42,24 @@ struct Connection {
     new_expiry: Option<u32>,
     aliases: HashMap<u16, String>,
     pipeline: Pipeline,
+    /// A message whose key sends too many. Nothing more is read until it has its turn.
+    held: Option<Box<Held>>,
     change: Option<Change>,
     outbound: Outbound,
     clock: SilenceClock,
+}
+
+/// A message that waits for its turn.
+struct Held {
+    publish: Box<codec::Publish>,
+    turn: Pin<Box<Sleep>>,
+}
+
+impl Held {
+    fn new(publish: Box<codec::Publish>, wait: Duration) -> Box<Self> {
+        let turn = Box::pin(tokio::time::sleep(wait));
+        Box::new(Self { publish, turn })
+    }
 }
 
 /// How a connection ends.
@@ -116,6 +128,7 @@ impl Connection {
             new_expiry: None,
             aliases: HashMap::new(),
             pipeline: Pipeline::default(),
+            held: None,
             change: None,
             outbound: Outbound::new(
                 admitted.receive_maximum,
@@ -153,6 +166,7 @@ impl Connection {
             return Err(refusal.into());
         }
         let mut has_moved = self.poll_pipeline(context)?;
+        has_moved |= self.poll_held(context)?;
         if let Some(Poll::Ready(outcome)) =
             (self.change.as_mut()).map(|change| change.poll_unpin(context))
         {
@@ -169,6 +183,15 @@ impl Connection {
         has_moved |= self.poll_read(context)?;
         self.poll_clock(context)?;
         Ok(has_moved)
+    }
+
+    /// Moves on what the client published; whether anything moved.
+    fn poll_pipeline(&mut self, context: &mut Context<'_>) -> Result<bool, Refusal> {
+        let (write, version) = (&mut self.io.write, self.version);
+        self.pipeline
+            .poll(context, &self.broker, Some(&self.session), |id, reason| {
+                codec::puback(write, version, id, reason);
+            })
     }
 
     /// Deals with what was read, then reads more; whether there was anything.

@@ -3,6 +3,7 @@
 mod body;
 mod change;
 mod look;
+mod replay;
 mod trial;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -11,6 +12,9 @@ use utoipa_axum::routes;
 use crate::state::AppState;
 
 pub use body::RuleBody;
+pub use replay::{
+    ChangeBody, DifferenceWord, ReplayBody, ReplayTotalsBody, ReplayedBody, WouldWriteBody,
+};
 
 pub(super) fn documented() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
@@ -22,6 +26,7 @@ pub(super) fn documented() -> OpenApiRouter<AppState> {
             change::patch_rule,
             change::delete_rule
         ))
+        .routes(routes!(replay::replay_rule))
         .routes(routes!(change::enable_rule))
         .routes(routes!(change::disable_rule))
         .routes(routes!(look::list_rule_versions))

@@ -1,5 +1,6 @@
-//! What a client published, on its way: taken in, then stored for those who must not lose it, then
-//! answered. Many messages are on their way at one time; none overtakes another.
+//! What a client published, or a foreign broker delivered, on its way: taken in, then stored for those
+//! who must not lose it, then answered. Many messages are on their way at one time; none overtakes
+//! another.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -10,10 +11,9 @@ use futures_util::stream::FuturesOrdered;
 use homeport_store::StoreError;
 use homeport_systems::messages::Message;
 
-use super::Connection;
-use crate::mqtt::broker::Route;
-use crate::mqtt::codec::{self, Reason, Refusal};
-use crate::mqtt::settings::WINDOW_BYTES_MAX;
+use super::broker::{Broker, Route, Session};
+use super::codec::{Reason, Refusal};
+use super::settings::WINDOW_BYTES_MAX;
 
 /// Messages of a connection that have not been answered.
 #[derive(Default)]
@@ -62,17 +62,14 @@ impl Pipeline {
     pub(super) fn has_room(&self, inflight_max: u16) -> bool {
         self.len() < usize::from(inflight_max) && self.bytes < WINDOW_BYTES_MAX
     }
-}
 
-impl Connection {
     /// Starts a message on its way.
-    pub(super) fn begin(&mut self, message: Message, packet_id: Option<u16>) {
+    pub(super) fn begin(&mut self, broker: &Broker, message: Message, packet_id: Option<u16>) {
         let bytes = message.topic.len() + message.payload.len();
         let ticket = Ticket { packet_id, bytes };
-        self.broker.meters().received[usize::from(packet_id.is_some())].increment(1);
-        self.pipeline.bytes += bytes;
-        let broker = self.broker.clone();
-        self.pipeline.taking.push_back(Box::pin(async move {
+        self.bytes += bytes;
+        let broker = broker.clone();
+        self.taking.push_back(Box::pin(async move {
             let outcome = broker.take_in(&message).await;
             Taken {
                 ticket,
@@ -90,36 +87,50 @@ impl Connection {
             },
             outcome: Err(Fault::Refused(reason)),
         };
-        let taking = &mut self.pipeline.taking;
-        taking.push_back(Box::pin(std::future::ready(taken)));
+        self.taking.push_back(Box::pin(std::future::ready(taken)));
     }
 
-    /// Moves messages on; whether any moved.
+    /// Moves messages on and answers those that are at their end; whether any moved. `from` is the
+    /// session that published them, if it is one of ours.
     ///
     /// # Errors
-    /// When the store fails: the client is not answered, comes back and sends again.
-    pub(super) fn poll_pipeline(&mut self, context: &mut Context<'_>) -> Result<bool, Refusal> {
+    /// When the store fails: nothing is answered, and whoever sent the messages sends them again.
+    pub(super) fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+        broker: &Broker,
+        from: Option<&Arc<Session>>,
+        mut answer: impl FnMut(u16, Reason),
+    ) -> Result<bool, Refusal> {
         let mut has_moved = false;
-        while let Poll::Ready(Some(taken)) = self.pipeline.taking.poll_next_unpin(context) {
+        while let Poll::Ready(Some(taken)) = self.taking.poll_next_unpin(context) {
             has_moved = true;
-            self.finish_taking(taken)?;
+            if let Some(stored) = self.finish_taking(taken, broker, from) {
+                self.finish_storing(stored, broker, &mut answer)?;
+            }
         }
-        while let Poll::Ready(Some(stored)) = self.pipeline.storing.poll_next_unpin(context) {
+        while let Poll::Ready(Some(stored)) = self.storing.poll_next_unpin(context) {
             has_moved = true;
-            self.finish_storing(stored)?;
+            self.finish_storing(stored, broker, &mut answer)?;
         }
         Ok(has_moved)
     }
 
-    fn finish_taking(&mut self, taken: Taken) -> Result<(), Refusal> {
+    /// Routes a message; it is handed back when nothing has to be stored and none is before it.
+    fn finish_taking(
+        &mut self,
+        taken: Taken,
+        broker: &Broker,
+        from: Option<&Arc<Session>>,
+    ) -> Option<Stored> {
         let ticket = taken.ticket;
         let route = taken.outcome.map(|message| {
             // IMPORTANT: messages come here in the order in which they were published.
-            self.broker.route(&message, Some(&self.session))
+            broker.route(&message, from)
         });
         let stored: BoxFuture<'static, Stored> = match route {
             Ok(mut route) if !route.is_done() => {
-                let broker = self.broker.clone();
+                let broker = broker.clone();
                 Box::pin(async move {
                     let outcome = broker.store(&mut route).await;
                     Stored {
@@ -133,22 +144,27 @@ impl Connection {
                     ticket,
                     outcome: finished.map(|_| None),
                 };
-                if self.pipeline.storing.is_empty() {
-                    return self.finish_storing(stored);
+                if self.storing.is_empty() {
+                    return Some(stored);
                 }
                 Box::pin(std::future::ready(stored))
             }
         };
-        self.pipeline.storing.push_back(stored);
-        Ok(())
+        self.storing.push_back(stored);
+        None
     }
 
-    fn finish_storing(&mut self, stored: Stored) -> Result<(), Refusal> {
-        self.pipeline.bytes -= stored.ticket.bytes;
+    fn finish_storing(
+        &mut self,
+        stored: Stored,
+        broker: &Broker,
+        answer: &mut impl FnMut(u16, Reason),
+    ) -> Result<(), Refusal> {
+        self.bytes -= stored.ticket.bytes;
         let reason = match stored.outcome {
             Ok(route) => {
                 if let Some(route) = route {
-                    self.broker.deliver(route);
+                    broker.deliver(route);
                 }
                 Reason::SUCCESS
             }
@@ -156,7 +172,7 @@ impl Connection {
             Err(Fault::Store(error)) => {
                 tracing::warn!(%error, "the store could not keep a message");
                 if stored.ticket.packet_id.is_none() {
-                    self.broker.meters().dropped_store.increment(1);
+                    broker.meters().dropped_store.increment(1);
                     return Ok(());
                 }
                 return Err(Refusal::new(
@@ -166,7 +182,7 @@ impl Connection {
             }
         };
         if let Some(packet_id) = stored.ticket.packet_id {
-            codec::puback(&mut self.io.write, self.version, packet_id, reason);
+            answer(packet_id, reason);
         }
         Ok(())
     }

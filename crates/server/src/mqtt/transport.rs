@@ -13,11 +13,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 const READ_BYTES: usize = 16 * 1024;
 
 /// What packets can be sent over: TCP, TLS, a WebSocket.
-pub(in crate::mqtt) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(super) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 
-pub(in crate::mqtt) struct Transport {
+pub(super) struct Transport {
     io: Box<dyn Io>,
     /// Read and not yet understood.
     pub(super) read: BytesMut,
@@ -27,7 +27,7 @@ pub(in crate::mqtt) struct Transport {
 }
 
 impl Transport {
-    pub(in crate::mqtt) fn new(io: Box<dyn Io>) -> Self {
+    pub(super) fn new(io: Box<dyn Io>) -> Self {
         Self {
             io,
             read: BytesMut::new(),

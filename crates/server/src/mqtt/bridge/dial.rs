@@ -1,0 +1,120 @@
+//! Connections to a broker, with TLS or without. Only this file names the TLS library for what goes
+//! out over MQTT.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+
+use super::settings::{BridgeAddress, BridgeSettings, BridgeTls};
+use crate::mqtt::transport::Io;
+
+/// Why TLS to a broker cannot be prepared.
+#[derive(Debug, thiserror::Error)]
+pub enum BridgeTlsError {
+    #[error("cannot read {}", .0.display())]
+    File(PathBuf, #[source] pem::Error),
+    #[error("there is no certificate in {}", .0.display())]
+    Empty(PathBuf),
+    #[error("this machine trusts no issuer of certificates; name one")]
+    NoRoots,
+    #[error("{0:?} cannot be a name in a certificate")]
+    Name(String),
+    #[error("the certificates cannot be used")]
+    Config(#[from] rustls::Error),
+}
+
+/// Opens connections to one broker.
+pub(super) struct Dial {
+    address: BridgeAddress,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+}
+
+impl Dial {
+    pub(super) fn new(settings: &BridgeSettings) -> Result<Self, BridgeTlsError> {
+        let address = settings.address.clone();
+        let tls = match address.has_tls {
+            true => {
+                let name = ServerName::try_from(address.host.clone())
+                    .map_err(|_| BridgeTlsError::Name(address.host.clone()))?;
+                Some((connector(&settings.tls)?, name))
+            }
+            false => None,
+        };
+        Ok(Self { address, tls })
+    }
+
+    /// A connection that nothing has been said on, or why there is none.
+    pub(super) async fn connect(&self) -> Result<Box<dyn Io>, String> {
+        let BridgeAddress { host, port, .. } = &self.address;
+        let stream = TcpStream::connect((host.as_str(), *port)).await;
+        let stream = stream.map_err(|error| format!("cannot connect: {error}"))?;
+        // Acknowledgements are written at once: waiting to fill a packet only delays them.
+        let _ = stream.set_nodelay(true);
+        match &self.tls {
+            None => Ok(Box::new(stream)),
+            Some((connector, name)) => {
+                let stream = connector.connect(name.clone(), stream).await;
+                Ok(Box::new(
+                    stream.map_err(|error| format!("TLS failed: {error}"))?,
+                ))
+            }
+        }
+    }
+}
+
+fn connector(tls: &BridgeTls) -> Result<TlsConnector, BridgeTlsError> {
+    let mut roots = RootCertStore::empty();
+    match &tls.ca {
+        Some(path) => {
+            for certificate in certificates(path)? {
+                roots.add(certificate)?;
+            }
+        }
+        None => {
+            // Some of a machine's certificates may be unusable, and the others do.
+            let found = rustls_native_certs::load_native_certs();
+            roots.add_parsable_certificates(found.certs);
+            if roots.is_empty() {
+                return Err(BridgeTlsError::NoRoots);
+            }
+        }
+    }
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots);
+    let config = match &tls.client {
+        Some((certificate, key)) => {
+            let chain = certificates(certificate)?;
+            let key = PrivateKeyDer::from_pem_file(key)
+                .map_err(|error| BridgeTlsError::File(key.clone(), error))?;
+            builder.with_client_auth_cert(chain, key)?
+        }
+        None => builder.with_no_client_auth(),
+    };
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, BridgeTlsError> {
+    let failed = |error| BridgeTlsError::File(path.to_owned(), error);
+    let all = CertificateDer::pem_file_iter(path).map_err(failed)?;
+    let all = all.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    if all.is_empty() {
+        return Err(BridgeTlsError::Empty(path.to_owned()));
+    }
+    Ok(all)
+}
+
+impl std::fmt::Debug for Dial {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Dial")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
