@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use homeport_engine::Engine;
 use homeport_server::{
-    AdminToken, AppState, Broker, BrokerParts, Gauges, Health, RateLimit, RateLimiter,
-    UserAlgorithm, UserKeys, UserTokenSettings, UserTokens,
+    AdminToken, AppState, Broker, BrokerParts, Console, Gauges, Health, RateLimit, RateLimiter,
+    Sessions, UserAlgorithm, UserKeys, UserTokenSettings, UserTokens,
 };
 use homeport_store::{Clock, SystemClock};
 use homeport_systems::alerts::Alerts;
@@ -25,6 +25,7 @@ use crate::secrets::{self, Secret};
 use crate::{mqtt, rules};
 
 const SECS_PER_DAY: i64 = 24 * 60 * 60;
+const SECS_PER_HOUR: i64 = 60 * 60;
 
 /// Builds what the handlers work with, on tables that are there afterwards.
 pub(crate) async fn state(
@@ -105,10 +106,19 @@ pub(crate) async fn state(
         alerts: Alerts::new(parts, alerts::settings(settings)?),
         user_tokens: Arc::new(UserTokens::new(user_tokens(settings)?, Arc::clone(&clock))),
         admin_token: AdminToken::new(&admin_token.text),
+        console: Arc::new(console(settings, &clock)?),
         rate_limiter: Arc::new(RateLimiter::new(rate_limit(settings)?, clock)),
         health: Arc::clone(&view) as _,
         metrics,
         gauges: view,
+    })
+}
+
+/// What the console works with.
+fn console(settings: &Settings, clock: &Arc<dyn Clock>) -> anyhow::Result<Console> {
+    let hours = i64::try_from(settings.console.session_hours.get())?;
+    Ok(Console {
+        sessions: Sessions::new(Arc::clone(clock), hours * SECS_PER_HOUR),
     })
 }
 

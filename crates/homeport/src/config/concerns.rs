@@ -96,6 +96,14 @@ concern! {
 }
 
 concern! {
+    /// The console, where people look at the fleet and run the system.
+    Console ["console"] {
+        /// How long somebody stays signed in, in hours; a restart signs everybody out
+        session_hours: Whole<1, 720> = Some("12"), flag "console-session-hours" HOURS;
+    }
+}
+
+concern! {
     /// The keys that devices prove themselves with.
     ApiKeys ["api_keys"] {
         /// What is hashed with every API key; made on the first start unless given
@@ -323,6 +331,7 @@ all! {
     http: Http,
     mqtt: Mqtt,
     admin: Admin,
+    console: Console,
     api_keys: ApiKeys,
     sensors: Sensors,
     push: Push,

@@ -4,6 +4,7 @@ mod access;
 mod alerts;
 mod chargers;
 mod connections;
+mod console_session;
 mod delivery;
 mod expo;
 mod jwks;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use homeport_engine::{Engine, Options};
 use homeport_server::expo_stand_in::ExpoStandIn;
 use homeport_server::{
-    AdminToken, AppState, Broker, BrokerParts, Gauges, Health, MqttSettings, RateLimit,
-    RateLimiter, UserAlgorithm, UserKeys, UserTokenSettings, UserTokens,
+    AdminToken, AppState, Broker, BrokerParts, Console, Gauges, Health, MqttSettings, RateLimit,
+    RateLimiter, SESSION_SECS_DEFAULT, Sessions, UserAlgorithm, UserKeys, UserTokenSettings,
+    UserTokens,
 };
 use homeport_store::{Clock, ManualClock, Store};
 use homeport_systems::alerts::{self, Alerts};
@@ -159,6 +160,9 @@ impl Server {
             api_keys: Arc::clone(&api_keys),
             broker,
             admin_token: AdminToken::new(ADMIN),
+            console: Arc::new(Console {
+                sessions: Sessions::new(Arc::clone(&time), SESSION_SECS_DEFAULT),
+            }),
             rate_limiter: Arc::new(RateLimiter::new(limit, time)),
             health: Arc::new(Quiet),
             metrics: recorder.handle(),
