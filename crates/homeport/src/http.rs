@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use homeport_engine::Engine;
 use homeport_server::{
-    AdminToken, AppState, Broker, BrokerParts, Console, Gauges, Health, RateLimit, RateLimiter,
-    Sessions, UserAlgorithm, UserKeys, UserTokenSettings, UserTokens,
+    AdminToken, AppState, Broker, BrokerParts, Gauges, Health, RateLimit, RateLimiter,
+    UserAlgorithm, UserKeys, UserTokenSettings, UserTokens,
 };
 use homeport_store::{Clock, SystemClock};
 use homeport_systems::alerts::Alerts;
 use homeport_systems::api_keys::{ApiKeys, Pepper};
 use homeport_systems::chargers::Chargers;
+use homeport_systems::fleet;
 use homeport_systems::messages::{Publish, PublishSlot};
 use homeport_systems::push::{self, Push};
 use homeport_systems::records::{self, Records};
@@ -22,10 +23,9 @@ use crate::alerts;
 use crate::backend::Backend;
 use crate::config::{JwtAlgorithm, Settings};
 use crate::secrets::{self, Secret};
-use crate::{mqtt, rules};
+use crate::{console, mqtt, rules};
 
 const SECS_PER_DAY: i64 = 24 * 60 * 60;
-const SECS_PER_HOUR: i64 = 60 * 60;
 
 /// Builds what the handlers work with, on tables that are there afterwards.
 pub(crate) async fn state(
@@ -82,6 +82,21 @@ pub(crate) async fn state(
         records: records.clone(),
         publish: Arc::new(slot.clone()),
     };
+    let sensors = Sensors::new(
+        Arc::clone(store),
+        Arc::clone(&clock),
+        sensor_settings(settings)?,
+    );
+    let chargers = Chargers::new(Arc::clone(store), Arc::clone(&clock));
+    let fleet = fleet::Parts {
+        store: Arc::clone(store),
+        clock: Arc::clone(&clock),
+        sensors: sensors.clone(),
+        chargers: chargers.clone(),
+        records: records.clone(),
+        push: push.clone(),
+        names: table_names(settings),
+    };
     Ok(AppState {
         telemetry: Telemetry::new(
             Arc::clone(store),
@@ -93,12 +108,9 @@ pub(crate) async fn state(
         ),
         rules,
         publish,
-        chargers: Chargers::new(Arc::clone(store), Arc::clone(&clock)),
-        sensors: Sensors::new(
-            Arc::clone(store),
-            Arc::clone(&clock),
-            sensor_settings(settings)?,
-        ),
+        console: Arc::new(console::console(backend, settings, fleet)?),
+        chargers,
+        sensors,
         records,
         api_keys,
         broker,
@@ -106,19 +118,10 @@ pub(crate) async fn state(
         alerts: Alerts::new(parts, alerts::settings(settings)?),
         user_tokens: Arc::new(UserTokens::new(user_tokens(settings)?, Arc::clone(&clock))),
         admin_token: AdminToken::new(&admin_token.text),
-        console: Arc::new(console(settings, &clock)?),
         rate_limiter: Arc::new(RateLimiter::new(rate_limit(settings)?, clock)),
         health: Arc::clone(&view) as _,
         metrics,
         gauges: view,
-    })
-}
-
-/// What the console works with.
-fn console(settings: &Settings, clock: &Arc<dyn Clock>) -> anyhow::Result<Console> {
-    let hours = i64::try_from(settings.console.session_hours.get())?;
-    Ok(Console {
-        sessions: Sessions::new(Arc::clone(clock), hours * SECS_PER_HOUR),
     })
 }
 

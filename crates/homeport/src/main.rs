@@ -8,6 +8,7 @@ mod backend;
 mod background;
 mod chargers;
 mod config;
+mod console;
 mod http;
 mod keys;
 mod logs;
