@@ -61,3 +61,84 @@ export interface TimelineEntry {
   table: string;
   item: Item;
 }
+
+export interface Overview {
+  version: string;
+  startedAt: string;
+  systems: { system: System; devices: number; online: number; late: number; silent: number }[];
+  ingest: { stored: number; duplicates: number; rejected: number };
+  alerts: { open: number; unacknowledged: number };
+  storage: { bytes: number; tables: { name: string; items: number; bytes: number }[] };
+  commit: { count: number; meanMs: number; p50Ms: number; p99Ms: number };
+}
+
+export interface DeviceRow {
+  system: System;
+  id: string;
+  name?: string | null;
+  kind?: string | null;
+  lastSeenAt?: string | null;
+  health: Health;
+  group?: string | null;
+}
+
+export interface DevicePage {
+  devices: DeviceRow[];
+  cursor?: string | null;
+}
+
+export interface DeviceDetail {
+  system: System;
+  id: string;
+  identity: Record<string, unknown>;
+  state: Record<string, unknown>;
+  latest: { name: string; value: unknown; unit?: string | null; at: string }[];
+  health: Health;
+  lastSeenAt?: string | null;
+}
+
+/** Time in milliseconds, least, greatest, mean, and how many values they stand for. */
+export type SeriesPoint = [number, number, number, number, number];
+
+export interface Series {
+  name: string;
+  unit?: string | null;
+  points: SeriesPoint[];
+}
+
+export interface SeriesAnswer {
+  from: string;
+  to: string;
+  bucketMs: number;
+  series: Series[];
+}
+
+export interface TimelinePage {
+  entries: TimelineEntry[];
+  cursor?: string | null;
+}
+
+export interface KeyAttribute {
+  name: string;
+  type: "S" | "N" | "B";
+}
+
+export interface TableKeys {
+  partition: KeyAttribute;
+  sort?: KeyAttribute | null;
+}
+
+export interface TableDescription {
+  name: string;
+  status: string;
+  items: number;
+  bytes: number;
+  keys: TableKeys;
+  indexes: { name: string; keys: TableKeys; projection?: string }[];
+}
+
+export interface ItemPage {
+  items: Item[];
+  cursor?: string | null;
+  scanned: number;
+}
