@@ -9,6 +9,7 @@ mod background;
 mod bridge;
 mod chargers;
 mod config;
+mod console;
 mod http;
 mod keys;
 mod logs;

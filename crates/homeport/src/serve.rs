@@ -61,6 +61,7 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     let stop_mqtt = || Box::pin(until(stopped.clone())) as BoxFuture;
     let bridge = bridge::bridge(&settings.bridge, &state.broker, &bridge_status)?;
     let mqtt = Mqtt::start(&state.broker, &settings.mqtt, bridge, stop_mqtt).await?;
+    let live = state.console.live.clone();
     let router = homeport_server::router(state);
     let server = tokio::spawn(homeport_server::serve(
         listener,
@@ -75,6 +76,8 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     // Commands are not to ask a server that is going.
     address::forget(data_dir)?;
     let _ = stopping.send(true);
+    // Whoever follows the live feed would never end by themselves.
+    live.stop();
     // Each gives its connections a bounded time.
     server.await.context("ending HTTP's connections")?;
     if let Some(dynamodb) = dynamodb {

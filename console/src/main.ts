@@ -1,0 +1,11 @@
+// Starts the console.
+import { mount } from "svelte";
+import "./styles/tokens.css";
+import "./styles/base.css";
+import "./styles/layout.css";
+import App from "./App.svelte";
+import { apply } from "./app/theme.svelte";
+
+apply();
+const target = document.getElementById("app");
+if (target) mount(App, { target });

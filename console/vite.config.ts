@@ -1,0 +1,23 @@
+// Builds `dist`, which the server embeds; `npm run dev` serves the sources beside a running server.
+import { svelte } from "@sveltejs/vite-plugin-svelte";
+import { defineConfig } from "vite";
+
+const server = process.env.HOMEPORT_URL ?? "http://127.0.0.1:8080";
+
+export default defineConfig({
+  plugins: [svelte()],
+  build: {
+    target: "es2022",
+    // The content security policy allows no data: addresses.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+  },
+  server: {
+    proxy: {
+      // The server takes changes from its own origin only, so that the proxy has to speak as if it were that.
+      "/v1": { target: server, changeOrigin: true, headers: { origin: server } },
+      "/openapi.json": { target: server, changeOrigin: true },
+      "/docs": { target: server, changeOrigin: true },
+    },
+  },
+});

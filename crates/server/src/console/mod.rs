@@ -1,0 +1,31 @@
+//! What only the console needs: sessions of people, the page itself, and a look at the whole store.
+
+mod sessions;
+mod storage;
+
+use std::sync::Arc;
+
+use homeport_systems::browse::TableBrowser;
+use homeport_systems::fleet::Fleet;
+use homeport_systems::live::Live;
+use homeport_systems::time::EpochMillis;
+
+pub use sessions::{SESSION_SECS_DEFAULT, Sessions};
+pub use storage::{CommitTimes, Storage, StoredTable};
+
+/// What the console's routes work with.
+pub struct Console {
+    pub sessions: Sessions,
+    pub fleet: Fleet,
+    pub tables: TableBrowser,
+    pub live: Live,
+    pub storage: Arc<dyn Storage>,
+    /// When the server was started.
+    pub started_at: EpochMillis,
+}
+
+impl std::fmt::Debug for Console {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Console").finish_non_exhaustive()
+    }
+}

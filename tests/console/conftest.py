@@ -1,0 +1,230 @@
+"""Drives the console in Debian's Chromium against a server process with a small fleet."""
+
+import importlib.util
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import time
+import urllib.request
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+# The server process is started just as for the other clients; that file cannot be imported by its name, which this one has too.
+_spec = importlib.util.spec_from_file_location("clients_conftest", pathlib.Path(__file__).parents[1] / "clients" / "conftest.py")
+clients = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(clients)
+
+WAIT_MS = 20_000
+SIMULATION_SECS_MAX = 120
+BOOT_ID = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
+SENSOR = "AA:BB:CC:DD:EE:01"
+SENSOR_NAME = "Greenhouse north"
+THING = "van-01"
+CHARGER = "b319d001-6b08-4d88-b4ca-4d2d98a6d43c"
+USER = "user-1"
+FIVE_MINUTES_MS = 300_000
+
+expect.set_options(timeout=WAIT_MS)
+
+
+def reading(hardware_id, at_ms, **sensors):
+    return {
+        "batch_id": f"{hardware_id}_{at_ms}",
+        "hardware_id": hardware_id,
+        "boot_id": BOOT_ID,
+        "firmware_version": "1.0.16",
+        "timestamp_ms": at_ms,
+        "sensors": sensors,
+        "sensor_status": {},
+    }
+
+
+def send_readings(server, key, readings):
+    for start in range(0, len(readings), 100):
+        answer = server.call("POST", "/v1/sensors/data", {"readings": readings[start : start + 100]}, key=key)
+        assert {result["status"] for result in answer["results"]} == {"stored"}, answer
+
+
+def publish(server, thing, kind, payload):
+    request = urllib.request.Request(
+        f"{server.url}/v1/topics/van/{thing}/{kind}?qos=1",
+        method="POST",
+        data=json.dumps(payload).encode(),
+        headers={"Authorization": f"Bearer {server.admin_token}"},
+    )
+    urllib.request.urlopen(request, timeout=clients.COMMAND_SECS_MAX).close()
+
+
+def wait_until(what, condition):
+    """Waits for a state that only the server can tell of."""
+    end = time.monotonic() + WAIT_MS / 1000
+    while time.monotonic() < end:
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"it did not come to pass that {what}")
+
+
+def fill(server):
+    """A fleet with something of everything: simulated sensors, and a few devices whose values the tests know."""
+    key = server.make_key()
+    server.key = key
+    subprocess.run(
+        [os.environ["HOMEPORT_BIN"], "simulate", "--url", server.url, "--api-key", key, "--sensors", "20"]
+        + ["--readings-per-sensor", "12", "--speed-up", "3000", "--disconnects", "0"],
+        check=True,
+        timeout=SIMULATION_SECS_MAX,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+    now = int(time.time() * 1000)
+    server.call(
+        "POST",
+        "/v1/sensors/register",
+        {
+            "hardware_id": SENSOR,
+            "boot_id": BOOT_ID,
+            "firmware_version": "1.0.16",
+            "friendly_name": SENSOR_NAME,
+            "capabilities": {"sensors": ["bme280", "soil"]},
+        },
+        key=key,
+    )
+    day = range(now - 288 * FIVE_MINUTES_MS, now, FIVE_MINUTES_MS)
+    values = [
+        reading(SENSOR, at, bme280_temp_c=20 + index % 24 / 4, bme280_humidity_pct=55 - index % 12, soil_moisture=0.4)
+        for index, at in enumerate(day)
+    ]
+    send_readings(server, key, values)
+
+    charger_key = server.as_operator("POST", "/v1/api-keys", {"system": "chargers", "description": "chargers"})["api_key"]
+    events = [
+        {
+            "wireless_device_id": CHARGER,
+            "event_type": kind,
+            "occurred_at": now - minutes * 60_000,
+            "data": data,
+        }
+        for minutes, kind, data in [
+            (90, "telemetry", {"j1772_state": "B", "current_ma": 0}),
+            (60, "scheduler", {"scheduler_paused": True}),
+            (45, "ota_start", {"ota_version": "1.0.17"}),
+            (30, "telemetry", {"j1772_state": "C", "current_ma": 16_000}),
+            (5, "telemetry", {"j1772_state": "C", "current_ma": 15_900}),
+        ]
+    ]
+    server.call("POST", "/v1/chargers/events", {"events": events}, key=charger_key)
+
+    server.as_operator(
+        "POST",
+        "/v1/alerts/definitions",
+        {
+            "name": "Battery low",
+            "source": "telemetry",
+            "condition": {"threshold": {"attribute": "battery_voltage", "side": "below", "raise": 12, "clear": 12.4}},
+            "where": {"attribute": "message_type", "equals": "telemetry"},
+        },
+    )
+    # What is stored before a definition is known to those who watch is judged by nobody: send until it is noticed.
+    publish(server, THING, "telemetry", {"battery_voltage": 12.6, "hvac_mode": "heat", "glycol_temp_c": 51})
+
+    def raised():
+        publish(server, THING, "telemetry", {"battery_voltage": 11.8, "hvac_mode": "heat", "glycol_temp_c": 52})
+        return server.as_operator("GET", "/v1/alerts?state=open")["alerts"]
+
+    wait_until("an alert is raised", raised)
+    publish(server, THING, "status", {"online": True})
+
+    group = server.as_operator("POST", "/v1/groups", {"name": "Home"})["response"]["gid"]
+    device = server.as_operator("POST", f"/v1/groups/{group}/devices", {"name": "Roof", "model": "M1"})["response"]["did"]
+    base = f"/v1/groups/{group}/devices/{device}/journals"
+    journal = server.as_operator("POST", base, {"name": "Outside", "data_type": "number"})["response"]["jid"]
+    for index in range(12):
+        record = {"value": 15 + index / 2, "unit": "C", "type": "temperature", "timestamp": now - index * FIVE_MINUTES_MS}
+        server.as_operator("POST", f"{base}/{journal}/records", record)
+    server.group, server.group_device = group, device
+
+    token = {"expoPushToken": "ExponentPushToken[xxxxxxxxxxxxxxxxxxxxxx]", "platform": "ios"}
+    server.as_operator("PUT", f"/v1/push/devices/phone-1?userId={USER}", token)
+
+
+@pytest.fixture(scope="session")
+def fleet(tmp_path_factory):
+    """The server that the tests share; each works on things of its own."""
+    # Notifications have nowhere to go: the discard port refuses at once.
+    server = clients.Server(tmp_path_factory.mktemp("fleet"), options=("--push-expo-url", "http://127.0.0.1:9"))
+    try:
+        fill(server)
+        yield server
+    finally:
+        server.kill()
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    assert program, "Chromium is missing: install Debian's package chromium"
+    # Chromium's sandbox does not run as root, as whom tests in containers often do.
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=arguments)
+        yield browser
+        browser.close()
+
+
+class Console:
+    """A page of the console with what its browser complained about."""
+
+    def __init__(self, server, context):
+        self.server = server
+        self.context = context
+        self.page = context.new_page()
+        self.complaints = []
+        self.requests = []
+        self.page.on("console", self._note)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+
+    def _note(self, message):
+        # Answers of 4xx are part of some tests, and Chromium reports each of them.
+        if message.type == "error" and not message.text.startswith("Failed to load resource"):
+            self.complaints.append(message.text)
+
+    def open(self, place=""):
+        self.page.goto(f"{self.server.url}/#/{place}")
+
+    def sign_in(self):
+        self.page.goto(self.server.url)
+        self.page.get_by_label("Admin token").fill(self.server.admin_token)
+        self.page.get_by_role("button", name="Sign in").click()
+        expect(self.page.get_by_role("heading", name="Overview")).to_be_visible()
+
+
+@pytest.fixture
+def open_console(fleet, chromium):
+    """Opens consoles in browsers of their own, and sees at the end that none of them had to complain."""
+    opened = []
+
+    def open_one(**options):
+        options.setdefault("viewport", {"width": 1280, "height": 800})
+        context = chromium.new_context(**options)
+        context.set_default_timeout(WAIT_MS)
+        opened.append(Console(fleet, context))
+        return opened[-1]
+
+    yield open_one
+    for console in opened:
+        console.context.close()
+        assert console.complaints == []
+
+
+@pytest.fixture
+def console(open_console):
+    """A console where someone is signed in."""
+    console = open_console()
+    console.sign_in()
+    return console

@@ -1,0 +1,168 @@
+"""Finding a device, its charts, and what happens to it."""
+
+import json
+import re
+import time
+
+from conftest import CHARGER, SENSOR, SENSOR_NAME, THING, publish, reading, send_readings
+from playwright.sync_api import expect
+
+MANY = 10_000
+# A frame that takes this long is seen as a stall. Continuous integration shares its cores.
+TASK_MS_MAX = 400
+DRAW_MS_MAX = 500
+
+
+def open_sensor(console, query=""):
+    console.open(f"devices/sensors/{SENSOR}{query}")
+    expect(console.page.get_by_role("heading", name=SENSOR_NAME)).to_be_visible()
+
+
+def test_a_device_is_found_by_its_name(console):
+    page = console.page
+    console.open("devices")
+    page.keyboard.press("/")
+    page.keyboard.type("house north")
+    row = page.get_by_role("row").filter(has_text=SENSOR)
+    expect(row).to_be_visible()
+    expect(row).to_contain_text("online")
+    row.get_by_role("link").click()
+    expect(page.get_by_role("heading", name=SENSOR_NAME)).to_be_visible()
+    expect(page.get_by_label("Latest values")).to_contain_text("bme280_temp_c")
+
+
+def test_devices_are_filtered_by_system(console):
+    console.open("devices")
+    console.page.get_by_role("group", name="System").get_by_role("button", name="telemetry").click()
+    rows = console.page.get_by_role("cell", name=THING)
+    expect(rows).to_be_visible()
+    expect(console.page.get_by_role("cell", name=SENSOR)).to_have_count(0)
+
+
+def test_a_search_without_a_result_says_so_and_offers_a_way_back(console):
+    console.open("devices?search=nothing-has-this-name")
+    expect(console.page.get_by_text("No device fits")).to_be_visible()
+    console.page.get_by_role("button", name="Show all devices").click()
+    expect(console.page.get_by_role("row").nth(1)).to_be_visible()
+
+
+def test_dragging_over_a_chart_zooms_into_it(console):
+    page = console.page
+    open_sensor(console)
+    chart = page.locator('[data-series="bme280_temp_c"] .u-over')
+    expect(chart).to_be_visible()
+    before = page.get_by_test_id("range").inner_text()
+    box = chart.bounding_box()
+    with page.expect_response(re.compile("/series")) as answer:
+        page.mouse.move(box["x"] + box["width"] * 0.25, box["y"] + 40)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 40, steps=5)
+        page.mouse.up()
+    query = dict(part.split("=") for part in answer.value.url.split("?")[1].split("&"))
+    width_hours = (int(query["to"]) - int(query["from"])) / 3_600_000
+    assert 5 < width_hours < 7, width_hours
+    expect(page.get_by_test_id("range")).not_to_have_text(before)
+    page.get_by_role("button", name="Reset zoom").click()
+    expect(page.get_by_role("button", name="Reset zoom")).to_have_count(0)
+
+
+def test_keys_zoom_and_move_the_charts(console):
+    page = console.page
+    open_sensor(console)
+    charts = page.get_by_role("group", name=re.compile("^Charts"))
+    charts.focus()
+    page.keyboard.press("+")
+    expect(page.get_by_role("button", name="Reset zoom")).to_be_visible()
+    nearer = page.get_by_test_id("range").inner_text()
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_test_id("range")).not_to_have_text(nearer)
+    page.keyboard.press("0")
+    expect(page.get_by_role("button", name="Reset zoom")).to_have_count(0)
+
+
+def test_a_range_without_values_leads_to_the_last_ones(console):
+    page = console.page
+    long_ago = int(time.time() * 1000) - 900 * 86_400_000
+    open_sensor(console, f"?from={long_ago}&to={long_ago + 3_600_000}")
+    expect(page.get_by_text("No values in this range")).to_be_visible()
+    page.get_by_role("button", name=re.compile("^Show the day before")).click()
+    expect(page.locator('[data-series="bme280_temp_c"]')).to_be_visible()
+
+
+def test_the_timeline_follows_readings_as_they_arrive(console, fleet):
+    page = console.page
+    open_sensor(console)
+    timeline = page.get_by_role("region", name="Timeline")
+    expect(timeline.get_by_text("live", exact=True)).to_be_visible()
+    for value in (31.25, 31.75, 32.5):
+        send_readings(fleet, fleet.key, [reading(SENSOR, int(time.time() * 1000), bme280_temp_c=value)])
+        expect(page.get_by_test_id("timeline").get_by_role("listitem").first).to_contain_text(str(value))
+    expect(page.get_by_label("Latest values")).to_contain_text("32.5")
+
+
+def test_an_entry_of_the_timeline_shows_its_item(console):
+    page = console.page
+    open_sensor(console)
+    entry = page.get_by_test_id("timeline").get_by_role("button").first
+    entry.click()
+    expect(entry).to_have_attribute("aria-expanded", "true")
+    page.get_by_role("button", name="With types").click()
+    item = json.loads(page.get_by_role("region", name="Item").first.inner_text())
+    assert item["hardware_id"] == {"S": SENSOR}
+
+
+def test_the_timeline_is_filtered_by_type(console, fleet):
+    page = console.page
+    publish(fleet, THING, "telemetry", {"battery_voltage": 13.1})
+    console.open(f"devices/telemetry/{THING}?types=alert")
+    entries = page.get_by_test_id("timeline").get_by_role("listitem")
+    expect(entries.first).to_contain_text("Battery low")
+    expect(entries.filter(has=page.get_by_text("telemetry", exact=True))).to_have_count(0)
+
+
+def test_a_charger_has_scheduler_and_updates_in_one_timeline(console, fleet):
+    page = console.page
+    device = fleet.as_operator("GET", f"/v1/chargers/{CHARGER}")["device_id"]
+    console.open(f"devices/chargers/{device}")
+    entries = page.get_by_test_id("timeline").get_by_role("listitem")
+    expect(entries).not_to_have_count(0)
+    kinds = [text.strip() for text in page.locator('[data-testid="timeline"] .type').all_inner_texts()]
+    assert {"telemetry", "scheduler", "ota"} <= set(kinds), kinds
+
+
+def test_a_year_of_readings_draws_quickly(console):
+    """105,120 points, more than the server ever sends, since it downsamples."""
+    page = console.page
+    step = 300_000
+    now = int(time.time() * 1000)
+    points = [[now - index * step, 10 + index % 7, 20 + index % 9, 15 + index % 8, 1] for index in range(105_120, 0, -1)]
+    answer = json.dumps({"from": "", "to": "", "bucketMs": step, "series": [{"name": "bme280_temp_c", "points": points}]})
+    page.route(re.compile("/series"), lambda route: route.fulfill(body=answer, content_type="application/json"))
+    open_sensor(console, "?range=year")
+    page.wait_for_function("performance.getEntriesByName('chart-draw').length > 0")
+    took = page.evaluate("performance.getEntriesByName('chart-draw').map((entry) => entry.duration)")
+    assert max(took) < DRAW_MS_MAX, took
+
+
+def test_ten_thousand_devices_list_without_a_stall(console, fleet):
+    page = console.page
+    now = int(time.time() * 1000)
+    ids = [f"10:00:{index // 65_536:02X}:{index // 256 % 256:02X}:{index % 256:02X}:FF" for index in range(MANY)]
+    send_readings(fleet, fleet.key, [reading(id, now, bme280_temp_c=20) for id in ids])
+    page.evaluate(
+        "() => { window.tasks = []; new PerformanceObserver((list) => window.tasks.push(...list.getEntries().map((entry) => entry.duration))).observe({ type: 'longtask' }); }"
+    )
+    console.open("devices?system=sensors&search=10:00:")
+    table = page.get_by_role("table", name="Devices")
+    expect(table).to_be_visible()
+    # Scrolls to the end of what is there until nothing more comes.
+    page.wait_for_function(
+        "(most) => { const box = document.querySelector('[role=table]'); box.scrollTop = box.scrollHeight; return Number(box.getAttribute('aria-rowcount')) === most; }",
+        arg=MANY,
+        polling=50,
+        timeout=120_000,
+    )
+    assert table.get_by_role("row").count() < 100
+    expect(table.get_by_role("row").last).to_be_visible()
+    tasks = page.evaluate("window.tasks")
+    assert max(tasks, default=0) < TASK_MS_MAX, tasks

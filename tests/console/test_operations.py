@@ -1,0 +1,253 @@
+"""What an operator does: alerts, keys, rules, tables, notifications, groups."""
+
+import json
+import re
+
+from conftest import SENSOR, THING, USER
+from playwright.sync_api import expect
+
+
+def test_an_alert_is_acknowledged_with_a_name_and_a_note(console):
+    page = console.page
+    console.open("alerts")
+    row = page.get_by_role("row").filter(has_text="Battery low")
+    row.get_by_role("button", name=re.compile("^Acknowledge")).click()
+    dialog = page.get_by_role("dialog", name="Acknowledge")
+    dialog.get_by_label("Your name").fill("Robin")
+    dialog.get_by_label("Note (optional)").fill("Charging it")
+    dialog.get_by_role("button", name="Acknowledge").click()
+    expect(row).to_contain_text("seen by Robin")
+    expect(row.get_by_role("button")).to_have_count(0)
+    row.get_by_role("link", name="Battery low").click()
+    expect(page.get_by_text("Charging it")).to_be_visible()
+
+
+def test_a_definition_is_made_changed_and_deleted(console):
+    page = console.page
+    console.open("alerts/definitions")
+    page.get_by_role("link", name="Make a definition").click()
+    page.get_by_label("Name", exact=True).fill("Too warm")
+    page.get_by_label("Attribute", exact=True).fill("sensors.bme280_temp_c")
+    page.get_by_label("Wrong when").select_option("above")
+    page.get_by_label("Limit").fill("forty")
+    page.get_by_role("button", name="Make it").click()
+    expect(page.get_by_role("alert")).to_contain_text("Limit: “forty” is not a number")
+    page.get_by_label("Limit").fill("40")
+    page.get_by_role("button", name="Make it").click()
+    expect(page.get_by_role("heading", name="Too warm")).to_be_visible()
+    page.get_by_label("Limit").fill("45.5")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("saved", exact=True)).to_be_visible()
+    console.open("alerts/definitions")
+    row = page.get_by_role("row").filter(has_text="Too warm")
+    expect(row).to_contain_text("sensors.bme280_temp_c above 45.5")
+    row.get_by_role("link").click()
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("row").filter(has_text="Too warm")).to_have_count(0)
+
+
+def test_a_key_is_shown_once_works_and_is_revoked(console, fleet):
+    page = console.page
+    console.open("keys")
+    page.get_by_role("button", name="Make a key").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Description").fill("of the test")
+    dialog.get_by_role("button", name="Make the key").click()
+    key = dialog.get_by_test_id("new-key").inner_text()
+    assert fleet.call("GET", f"/v1/sensors/devices/{SENSOR}", key=key)["hardware_id"] == SENSOR
+    dialog.get_by_role("button", name="I have it").click()
+    assert key not in page.content()
+    row = page.get_by_role("row").filter(has_text="of the test")
+    expect(row).to_contain_text("active")
+    row.get_by_role("button", name="Revoke of the test").click()
+    page.get_by_role("dialog", name="Revoke this key?").get_by_role("button", name="Revoke").click()
+    expect(row).to_contain_text("revoked")
+    answer = page.request.get(f"{fleet.url}/v1/sensors/devices/{SENSOR}", headers={"X-API-Key": key, "Cookie": ""})
+    assert answer.status == 401
+
+
+def test_an_error_in_a_rule_is_shown_at_its_place_and_a_right_one_is_saved(console, fleet):
+    page = console.page
+    body = {"sql": "SELECT * FROM 'low/+'", "actions": [{"republish": {"topic": "lower/${topic(2)}"}}]}
+    fleet.as_operator("PUT", "/v1/rules/of_the_test", body)
+    console.open("rules/of_the_test")
+    editor = page.get_by_label("Statement", exact=True)
+    editor.fill("SELECT battery_voltage,\n  nonsense(x) AS y\nFROM 'low/+'")
+    expect(page.locator("#sql-problem")).to_contain_text("Line 2, column 3")
+    expect(page.locator("#sql-problem")).to_contain_text("nonsense")
+    assert page.locator("pre .wrong").inner_text() == "nonsense"
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("The rule was not saved")).to_be_visible()
+    assert fleet.as_operator("GET", "/v1/rules/of_the_test")["version"] == 1
+
+    editor.fill("SELECT battery_voltage,\n  topic(2) AS thing\nFROM 'low/+'")
+    expect(page.locator("#sql-problem")).to_have_count(0)
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("saved as version 2")).to_be_visible()
+    assert "topic(2) AS thing" in fleet.as_operator("GET", "/v1/rules/of_the_test")["sql"]
+    page.get_by_role("button", name="Compare version 1").click()
+    expect(page.get_by_role("region", name="Differences")).to_contain_text("− SELECT * FROM 'low/+'")
+
+
+def test_wrong_json_of_actions_is_shown_with_its_place(console, fleet):
+    page = console.page
+    fleet.as_operator("PUT", "/v1/rules/with_actions", {"sql": "SELECT * FROM 'low/+'", "actions": [{"republish": {"topic": "a"}}]})
+    console.open("rules/with_actions")
+    page.get_by_label("Actions (JSON)").fill('[\n  {"republish": }\n]')
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("#actions-problem")).to_contain_text("Line 2")
+
+
+def test_a_statement_is_tried_on_a_sample_with_reasons(console):
+    page = console.page
+    console.open("rules/telemetry")
+    page.get_by_label("Statement", exact=True).fill("SELECT volts FROM 'van/+/telemetry' WHERE volts < 12")
+    page.get_by_label("Topic", exact=True).fill("van/van-01/telemetry")
+    page.get_by_label("Message (JSON)").fill('{"volts": 11.000000000000000000001}')
+    page.get_by_role("button", name="Try the statement").click()
+    expect(page.get_by_role("region", name="Result")).to_contain_text("volts")
+    page.get_by_label("Message (JSON)").fill('{"volts": 13}')
+    page.get_by_role("button", name="Try the statement").click()
+    expect(page.get_by_text("13 < 12 is false")).to_be_visible()
+
+
+def test_a_rule_is_switched_off_and_on(console, fleet):
+    page = console.page
+    fleet.as_operator("PUT", "/v1/rules/switched", {"sql": "SELECT * FROM 'low/+'", "actions": [{"republish": {"topic": "a"}}]})
+    console.open("rules/switched")
+    page.get_by_role("button", name="Switch off").click()
+    expect(page.get_by_role("button", name="Switch on")).to_be_visible()
+    assert fleet.as_operator("GET", "/v1/rules/switched")["ruleDisabled"] is True
+    page.get_by_role("button", name="Switch on").click()
+    expect(page.get_by_role("button", name="Switch off")).to_be_visible()
+
+
+def test_a_table_is_queried_by_key_with_between_and_a_filter(console, fleet):
+    page = console.page
+    readings = fleet.readings(SENSOR)
+    first, last = readings[10]["timestamp_ms"], readings[19]["timestamp_ms"]
+    console.open("tables")
+    page.get_by_role("link", name="device_readings").click()
+    page.get_by_label("What").select_option("query")
+    page.get_by_label(re.compile("^hardware_id")).fill(SENSOR)
+    page.get_by_label(re.compile("^timestamp_ms")).select_option("between")
+    page.get_by_label("from", exact=True).fill(str(first))
+    page.get_by_label("to", exact=True).fill(str(last))
+    page.get_by_role("button", name="Query").click()
+    rows = page.get_by_role("region", name="Items as a table").get_by_role("row")
+    expect(rows).to_have_count(11)
+
+    temperatures = [reading["sensors"]["bme280_temp_c"] for reading in readings[10:20]]
+    page.get_by_role("button", name="Add a filter").click()
+    page.get_by_label("Only where attribute").fill("sensors.bme280_temp_c")
+    page.get_by_label("Operator").select_option(">")
+    page.get_by_label("Type", exact=True).select_option("N")
+    page.get_by_label("Value", exact=True).fill("23")
+    page.get_by_role("button", name="Query").click()
+    expect(rows).to_have_count(1 + sum(temperature > 23 for temperature in temperatures))
+
+    page.get_by_label(re.compile("^timestamp_ms")).select_option("")
+    page.get_by_label("Value", exact=True).fill("not a number")
+    page.get_by_role("button", name="Query").click()
+    expect(page.get_by_role("alert")).to_contain_text("“not a number” is not a number")
+
+
+def test_an_index_is_queried(console):
+    page = console.page
+    console.open("tables/van-telemetry")
+    page.get_by_label("What").select_option("query")
+    page.get_by_label("Table or index").select_option("MessageTypeIndex")
+    page.get_by_label(re.compile("^message_type")).fill("status")
+    page.get_by_role("button", name="Query").click()
+    rows = page.get_by_role("region", name="Items as a table").get_by_role("row")
+    expect(rows.nth(1)).to_contain_text(THING)
+
+
+def test_an_item_is_changed_with_its_types_unless_someone_else_did(console, fleet):
+    page = console.page
+    id = "AA:BB:CC:DD:EE:77"
+    body = {"hardware_id": id, "boot_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7", "firmware_version": "1.0.0", "capabilities": {}}
+    fleet.call("POST", "/v1/sensors/register", body, key=fleet.key)
+    console.open("tables/devices")
+    page.get_by_label("What").select_option("query")
+    page.get_by_label(re.compile("^hardware_id")).fill(id)
+    page.get_by_role("button", name="Query").click()
+    page.get_by_role("region", name="Items as a table").get_by_role("button", name=id).click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Value of firmware_version").fill("1.0.1")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog).to_have_count(0)
+    assert fleet.as_operator("GET", f"/v1/sensors/devices/{id}")["firmware_version"] == "1.0.1"
+
+    page.get_by_role("region", name="Items as a table").get_by_role("button", name=id).click()
+    fleet.as_operator("PATCH", f"/v1/sensors/devices/{id}", {"friendly_name": "Changed meanwhile"})
+    dialog.get_by_label("Value of firmware_version").fill("1.0.2")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("The item was not saved")
+    assert fleet.as_operator("GET", f"/v1/sensors/devices/{id}")["firmware_version"] == "1.0.1"
+
+
+def test_a_result_is_taken_along_as_a_file(console):
+    page = console.page
+    console.open("tables/evse-events")
+    rows = page.get_by_role("region", name="Items as a table").get_by_role("row")
+    expect(rows.nth(1)).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="NDJSON").click()
+    lines = download.value.path().read_text().splitlines()
+    assert len(lines) == rows.count() - 1
+    assert all("event_type" in json.loads(line) for line in lines)
+
+
+def test_a_test_notification_is_sent_and_its_trace_is_there(console):
+    page = console.page
+    console.open("push")
+    page.get_by_placeholder("A user's id").fill(USER)
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_role("cell", name="phone-1")).to_be_visible()
+    page.get_by_label("Title").fill("Hello from the test")
+    page.get_by_role("button", name="Send to 1 device").click()
+    expect(page.get_by_text("on its way")).to_be_visible()
+    page.get_by_text("Hello from the test").click()
+    expect(page.locator("details[open]")).to_contain_text("phone-1")
+
+
+def test_a_group_with_a_device_and_a_journal_is_made(console):
+    page = console.page
+    console.open("groups")
+    page.get_by_role("button", name="Add a group").click()
+    page.get_by_role("dialog").get_by_label("Name").fill("Boat")
+    page.get_by_role("dialog").get_by_role("button", name="Add").click()
+    expect(page.get_by_role("heading", name="Boat")).to_be_visible()
+    page.get_by_role("button", name="Add a device").click()
+    page.get_by_role("dialog").get_by_label("Name").fill("Mast")
+    page.get_by_role("dialog").get_by_role("button", name="Add").click()
+    expect(page.get_by_role("heading", name="Mast")).to_be_visible()
+    page.get_by_role("button", name="Add a journal").click()
+    page.get_by_role("dialog").get_by_label("Name", exact=True).fill("Wind")
+    page.get_by_role("dialog").get_by_role("button", name="Add").click()
+    expect(page.get_by_text("This journal has no records yet")).to_be_visible()
+
+
+def test_events_of_one_type_are_listed_across_the_fleet(console):
+    page = console.page
+    console.open("events?type=ota_start")
+    row = page.get_by_role("row").filter(has_text="ota_version 1.0.17")
+    expect(row).to_be_visible()
+    console.open("events?type=never_sent")
+    expect(page.get_by_text("No event of type “never_sent”")).to_be_visible()
+    expect(page.get_by_role("region", name="Command")).to_contain_text("curl -X POST")
+
+
+def test_the_overview_counts_and_shows_what_happens(console, fleet):
+    from conftest import publish
+
+    page = console.page
+    console.open("")
+    row = page.get_by_role("row").filter(has_text="telemetry")
+    expect(row.get_by_role("cell").nth(1)).to_have_text("1")
+    happening = page.get_by_role("heading", name="Happening now").locator("xpath=ancestor::section")
+    expect(happening.get_by_text("live", exact=True)).to_be_visible()
+    publish(fleet, THING, "status", {"online": True, "note": "seen by the overview"})
+    expect(happening.get_by_role("listitem").filter(has_text=THING).first).to_be_visible()
