@@ -7,12 +7,12 @@ use crate::{clients, debian, peers, process, tidy, tools};
 
 /// Tells the tests of the systems which store to use, other than the engine.
 const STORE_VARIABLE: &str = "HOMEPORT_TEST_STORE";
-/// Each with its tests: our own protocol has no streams yet, how long changes are kept is the engine's affair, and moto takes many
-/// minutes for what the others do in seconds, so that it gets the first system only.
+/// Each with its tests: how long changes are kept is the engine's affair, and moto takes many minutes for what the others do in
+/// seconds, so that it gets the first system only.
 const OTHER_STORES: [(&str, &str); 3] = [
     (
         "wire",
-        "package(homeport-systems) & kind(test) - binary(/^reactions/) - binary(alerts)",
+        "package(homeport-systems) & kind(test) - binary(reactions_retention)",
     ),
     (
         "dynoxide",

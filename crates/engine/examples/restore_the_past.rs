@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use homeport_engine::{Engine, ManualClock, NewTable, Options, RestorePoint};
+use homeport_engine::{Clock as _, Engine, ManualClock, NewTable, Options, RestorePoint};
 use homeport_item::schema::TableSchema;
 use homeport_item::{Item, KeyKind};
 use homeport_store::{Delete, Put, Scan, Store, Transaction};
@@ -15,6 +15,8 @@ use homeport_store::{Delete, Put, Scan, Store, Transaction};
 const SECONDS: usize = 60;
 const RESTORES: usize = 3;
 const HANDED_OVER_AT_ONCE: usize = 1000;
+/// Makes an item about as large as a reading.
+const NOTE: &str = "0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz";
 const START_MS: i64 = 1_800_000_000_000;
 
 type Failure = Box<dyn std::error::Error>;
@@ -43,29 +45,43 @@ async fn main() -> Result<(), Failure> {
     let all: Vec<_> = (0..items).map(|id| (id, Some(0))).collect();
     write(&engine, &all).await?;
     println!("written in {:.1} s", started.elapsed().as_secs_f64());
-    engine.set_history("watched", Some(35)).await?;
 
-    let chosen: Vec<usize> = (0..RESTORES).map(|_| dice.below(SECONDS)).collect();
+    // The same changes without and with a history, for its cost.
     let mut model: Vec<Option<u32>> = vec![Some(0); items];
     let mut moments = Vec::new();
-    let started = Instant::now();
-    for second in 0..SECONDS {
-        let mut changes = std::collections::BTreeMap::new();
-        for _ in 0..items / SECONDS {
-            let n = (dice.below(4) > 0).then(|| u32::try_from(dice.below(1_000_000)).unwrap_or(0));
-            changes.insert(dice.below(items), n);
+    let chosen: Vec<usize> = (0..RESTORES).map(|_| dice.below(SECONDS)).collect();
+    for keeps_history in [false, true] {
+        engine.compact().await?;
+        let bytes_before = engine.metrics().disk_bytes;
+        if keeps_history {
+            engine.set_history("watched", Some(35)).await?;
         }
-        let changes: Vec<_> = changes.into_iter().collect();
-        for (id, n) in &changes {
-            model[*id] = *n;
+        let since_ms = clock.now_ms();
+        let mut count = 0;
+        let mut took = Duration::ZERO;
+        for second in 0..SECONDS {
+            let changes = random_changes(&mut dice, items);
+            for (id, n) in &changes {
+                model[*id] = *n;
+            }
+            count += changes.len();
+            let started = Instant::now();
+            write(&engine, &changes).await?;
+            took += started.elapsed();
+            if keeps_history && chosen.contains(&second) {
+                let at_ms = since_ms + i64::try_from(second)? * 1000 + 999;
+                moments.push((second, at_ms, model.clone()));
+            }
+            clock.advance_ms(1000);
         }
-        write(&engine, &changes).await?;
-        for at in chosen.iter().filter(|at| **at == second) {
-            moments.push((*at, model.clone()));
-        }
-        clock.advance_ms(1000);
+        engine.compact().await?;
+        let bytes = engine.metrics().disk_bytes.saturating_sub(bytes_before);
+        println!(
+            "{count} changes {} a history: {:.0} a second, {bytes} bytes more on disk",
+            if keeps_history { "with" } else { "without" },
+            count as f64 / took.as_secs_f64(),
+        );
     }
-    println!("changed in {:.1} s", started.elapsed().as_secs_f64());
 
     let writer = engine.clone();
     let still_changing = tokio::spawn(async move {
@@ -78,16 +94,15 @@ async fn main() -> Result<(), Failure> {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     });
-    for (number, (at, model)) in moments.iter().enumerate() {
+    for (number, (at, at_ms, model)) in moments.iter().enumerate() {
         let name = format!("restored-{number}");
-        let at_ms = START_MS + i64::try_from(*at)? * 1000 + 999;
         let started = Instant::now();
         let target = NewTable {
             schema: schema(&name),
             settings: String::new(),
         };
         engine
-            .restore_table_to("watched", RestorePoint::At(at_ms), target)
+            .restore_table_to("watched", RestorePoint::At(*at_ms), target)
             .await?;
         while engine.describe_table(&name)?.is_restoring {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -101,6 +116,16 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
+/// A second's worth of changes: one in four is a removal.
+fn random_changes(dice: &mut Dice, items: usize) -> Vec<(usize, Option<u32>)> {
+    let mut changes = std::collections::BTreeMap::new();
+    for _ in 0..items / SECONDS {
+        let n = (dice.below(4) > 0).then(|| u32::try_from(dice.below(1_000_000)).unwrap_or(0));
+        changes.insert(dice.below(items), n);
+    }
+    changes.into_iter().collect()
+}
+
 fn schema(name: &str) -> TableSchema {
     TableSchema::new(name, "id", KeyKind::N)
 }
@@ -111,7 +136,9 @@ async fn write(engine: &Engine, changes: &[(usize, Option<u32>)]) -> Result<(), 
         for (id, n) in chunk {
             let key = Item::new().with("id", i64::try_from(*id)?);
             let action = match n {
-                Some(n) => Put::new("watched", key.with("n", i64::from(*n))).into(),
+                Some(n) => {
+                    Put::new("watched", key.with("n", i64::from(*n)).with("note", NOTE)).into()
+                }
                 None => Delete::new("watched", key).into(),
             };
             transactions.push(Transaction::new(vec![action]));

@@ -37,11 +37,11 @@ use crate::table::Table;
 const FORMAT_VERSION: u32 = 1;
 const CONTENTS_FILE: &str = "homeport-backup.json";
 /// A data file is closed when its compressed form has this many bytes.
-const DATA_FILE_BYTES: usize = 16 * 1024 * 1024;
+pub(crate) const DATA_FILE_BYTES: usize = 16 * 1024 * 1024;
 /// Items that a restore hands over at once.
 const RESTORE_CHUNK: usize = 500;
 /// A line of a data file may not be longer: an item of 400 KB with every byte escaped.
-const LINE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+pub(crate) const LINE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// What a backup or a restore covered.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -228,7 +228,7 @@ fn write_table(
 }
 
 /// Lines being compressed.
-struct DataWriter {
+pub(crate) struct DataWriter {
     encoder: GzEncoder<Vec<u8>>,
     items: u64,
 }
@@ -243,7 +243,7 @@ impl Default for DataWriter {
 }
 
 impl DataWriter {
-    fn add(&mut self, item: &Item) -> Result<(), BackupError> {
+    pub(crate) fn add(&mut self, item: &Item) -> Result<(), BackupError> {
         #[derive(Serialize)]
         #[serde(rename_all = "PascalCase")]
         struct Line<'a> {
@@ -257,8 +257,15 @@ impl DataWriter {
             .map_err(|error| BackupError::Damaged(error.to_string()))
     }
 
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.encoder.get_ref().len()
+    }
+
+    /// How many lines there are, and all of them compressed.
+    pub(crate) fn finish(self) -> Result<(u64, Vec<u8>), BackupError> {
+        let bytes = self.encoder.finish();
+        let bytes = bytes.map_err(|error| BackupError::Damaged(error.to_string()))?;
+        Ok((self.items, bytes))
     }
 }
 
@@ -286,11 +293,11 @@ impl Archive {
         number: usize,
         data: DataWriter,
     ) -> Result<DataFile, BackupError> {
-        let bytes = data.encoder.finish().map_err(io(&self.path))?;
+        let (items, bytes) = data.finish()?;
         let name = format!("{folder}/data/{number:06}.json.gz");
         self.add(&name, &bytes)?;
         Ok(DataFile {
-            item_count: data.items,
+            item_count: items,
             md5_checksum: STANDARD.encode(Md5::digest(&bytes)),
             data_file_s3_key: name,
         })

@@ -13,6 +13,7 @@ use crate::layout::TableId;
 use crate::streams::{self, StreamId, StreamRecord};
 use crate::table::{Index, Table, TableRecord};
 use crate::table_backups::{BACKUP_PREFIX, TableBackup};
+use crate::transfers::{TRANSFER_PREFIX, Transfer};
 use crate::writer::FIRST_CHANGE;
 
 const TABLE_PREFIX: &[u8] = b"table/";
@@ -28,6 +29,8 @@ pub(crate) struct Catalogue {
     pub(crate) streams: BTreeMap<StreamId, Arc<StreamRecord>>,
     /// Backups of single tables that are complete, by their ids.
     pub(crate) backups: BTreeMap<String, Arc<TableBackup>>,
+    /// Exports and imports that have ended, by their ids.
+    pub(crate) transfers: BTreeMap<String, Arc<Transfer>>,
 }
 
 impl Catalogue {
@@ -58,6 +61,13 @@ impl Catalogue {
             catalogue
                 .backups
                 .insert(backup.id.clone(), Arc::new(backup));
+        }
+        for guard in keyspaces.catalogue.prefix(TRANSFER_PREFIX) {
+            let value = guard.value().map_err(storage)?;
+            let transfer: Transfer = serde_json::from_slice(&value)
+                .map_err(|error| OpenError::DamagedCatalogue(error.to_string()))?;
+            let id = transfer.id.clone();
+            catalogue.transfers.insert(id, Arc::new(transfer));
         }
         for guard in keyspaces.catalogue.prefix(TABLE_PREFIX) {
             let value = guard.value().map_err(storage)?;

@@ -52,86 +52,107 @@ pub(crate) async fn restore(
 ) -> Result<TableDescription, RestoreError> {
     let key = target.schema.key.clone();
     let open = move |shared: &Shared| {
-        let table = shared
-            .catalogue
-            .table(&source)
-            .map_err(|_| RestoreError::SourceMissing(source.clone()))?;
-        if *table.key != key {
+        let past = open(shared, &source, point)?;
+        if *past.table.key != key {
             return Err(RestoreError::DifferentKeys);
         }
-        let Some(history) = table.record.history else {
-            return Err(RestoreError::HistoryOff(source));
-        };
-        let now_ms = shared.options.clock.now_ms();
-        let at_ms = match point {
-            RestorePoint::Latest => now_ms,
-            RestorePoint::At(at_ms) => {
-                let earliest_ms = history.reaches_back_to_ms(now_ms);
-                // More may still happen in this very millisecond.
-                let latest_ms = now_ms - 1;
-                if !(earliest_ms..=latest_ms).contains(&at_ms) {
-                    return Err(RestoreError::OutOfReach {
-                        earliest_ms,
-                        latest_ms,
-                    });
-                }
-                at_ms
-            }
-        };
-        // IMPORTANT: taken between two groups, so that everything that happened until then is in it.
-        let snapshot = shared.database.snapshot();
-        let range = 0..u64::MAX;
-        let first_later =
-            stream_read::first_since(shared, &snapshot, table.id(), range, at_ms + 1)?;
-        let changes = shared.keyspaces.changes.clone();
-        Ok(Past {
-            table,
-            snapshot,
-            changes,
-            first_later,
-            at_ms,
-        })
+        Ok(past)
     };
+    let fill = |past: Past, filler: &mut Filler| past.fill(filler);
     restoring::begin(shared, target, None, open, fill).await
 }
 
+/// A table as it was. Only on the committer's thread, between two groups, is everything that happened
+/// until then in the snapshot.
+pub(crate) fn open(
+    shared: &Shared,
+    source: &str,
+    point: RestorePoint,
+) -> Result<Past, RestoreError> {
+    let table = shared
+        .catalogue
+        .table(source)
+        .map_err(|_| RestoreError::SourceMissing(source.to_owned()))?;
+    let Some(history) = table.record.history else {
+        return Err(RestoreError::HistoryOff(source.to_owned()));
+    };
+    let now_ms = shared.options.clock.now_ms();
+    let at_ms = match point {
+        RestorePoint::Latest => now_ms,
+        RestorePoint::At(at_ms) => {
+            let earliest_ms = history.reaches_back_to_ms(now_ms);
+            // More may still happen in this very millisecond.
+            let latest_ms = now_ms - 1;
+            if !(earliest_ms..=latest_ms).contains(&at_ms) {
+                return Err(RestoreError::OutOfReach {
+                    earliest_ms,
+                    latest_ms,
+                });
+            }
+            at_ms
+        }
+    };
+    let snapshot = shared.database.snapshot();
+    let first_later =
+        stream_read::first_since(shared, &snapshot, table.id(), 0..u64::MAX, at_ms + 1)?;
+    Ok(Past {
+        table,
+        snapshot,
+        changes: shared.keyspaces.changes.clone(),
+        first_later,
+        at_ms,
+    })
+}
+
 /// What a table was, as a snapshot of what it is and of the changes since.
-struct Past {
-    table: Arc<Table>,
-    snapshot: Snapshot,
+pub(crate) struct Past {
+    pub(crate) table: Arc<Table>,
+    pub(crate) snapshot: Snapshot,
     changes: fjall::Keyspace,
     /// The sequence number of the first change that is to be undone.
     first_later: u64,
-    at_ms: i64,
-}
-
-/// Copies the table as it is and undoes what happened later, the newest first: the last that is
-/// undone of an item is what changed it first, and leaves it as it was before.
-fn fill(past: Past, filler: &mut Filler) -> Result<(), RestoreError> {
-    for guard in past.snapshot.iter(&past.table.items) {
-        let (key, value) = guard.into_inner().map_err(unavailable)?;
-        if !past.had_expired(&key, &value)? {
-            filler.set(key, Some(value))?;
-        }
-    }
-    let id = past.table.id();
-    let range = layout::change_key(id, past.first_later)..=layout::change_key(id, u64::MAX);
-    let mut later = past.snapshot.range(&past.changes, range);
-    while let Some(guard) = later.next_back() {
-        let value = guard.value().map_err(unavailable)?;
-        let (key, before) = changes::undo(&value).map_err(unavailable)?;
-        let before = match before {
-            Some(value) if past.had_expired(&key, &value)? => None,
-            before => before,
-        };
-        filler.set(key, before)?;
-    }
-    Ok(())
+    pub(crate) at_ms: i64,
 }
 
 impl Past {
+    /// Copies the table as it is and undoes what happened later, the newest first: the last that is
+    /// undone of an item is what changed it first, and leaves it as it was before.
+    pub(crate) fn fill(&self, filler: &mut Filler) -> Result<(), RestoreError> {
+        for guard in self.snapshot.iter(&self.table.items) {
+            let (key, value) = guard.into_inner().map_err(unavailable)?;
+            if !self.had_expired(&key, &value)? {
+                filler.set(key, Some(value))?;
+            }
+        }
+        let mut later = self.later_changes();
+        while let Some(guard) = later.next_back() {
+            let value = guard.value().map_err(unavailable)?;
+            let (key, before) = changes::undo(&value).map_err(unavailable)?;
+            let before = match before {
+                Some(value) if self.had_expired(&key, &value)? => None,
+                before => before,
+            };
+            filler.set(key, before)?;
+        }
+        Ok(())
+    }
+
+    fn later_changes(&self) -> fjall::Iter {
+        let id = self.table.id();
+        let range = layout::change_key(id, self.first_later)..=layout::change_key(id, u64::MAX);
+        self.snapshot.range(&self.changes, range)
+    }
+
+    /// Whether the table is another now.
+    pub(crate) fn has_later_changes(&self) -> Result<bool, RestoreError> {
+        match self.later_changes().next() {
+            Some(guard) => Ok(guard.key().map(|_| true).map_err(unavailable)?),
+            None => Ok(false),
+        }
+    }
+
     /// Whether nobody could see the item any more at that moment.
-    fn had_expired(&self, key: &[u8], value: &[u8]) -> Result<bool, RestoreError> {
+    pub(crate) fn had_expired(&self, key: &[u8], value: &[u8]) -> Result<bool, RestoreError> {
         let record = Record::new(&self.table.key, key, value).map_err(unavailable)?;
         let secs = self.at_ms.div_euclid(1000);
         let expired = self.table.is_expired(&record, secs).map_err(unavailable)?;

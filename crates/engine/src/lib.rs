@@ -15,10 +15,12 @@ mod disk_room;
 mod engine;
 mod error;
 mod evaluate;
+mod export;
 mod extent;
 mod feed;
 mod group;
 mod history;
+mod import;
 mod jobs;
 mod journal;
 mod keyspaces;
@@ -42,6 +44,7 @@ mod table;
 mod table_backups;
 mod tables;
 mod tokens;
+mod transfers;
 mod write;
 mod writer;
 
@@ -51,7 +54,9 @@ pub use check::CheckReport;
 pub use cost::{IndexCost, WriteCost};
 pub use engine::{CHANGES_PAGE_MAX, Engine};
 pub use error::{OpenError, TableError};
+pub use export::ExportTarget;
 pub use history::{HISTORY_DAYS_MAX, RestorePoint};
+pub use import::{Compression, ImportSource};
 pub use metrics::MetricsSnapshot;
 pub use options::{Durability, Options};
 pub use read::StoredPage;
@@ -62,6 +67,7 @@ pub use streams::{ShardId, StreamId};
 pub use sweep::Swept;
 pub use table::{Extent, History, IndexState, TableDescription, TableExtent, TableView};
 pub use table_backups::{TableBackup, TableBackupError};
+pub use transfers::{Transfer, TransferKind};
 pub use write::{TransactionDone, Written};
 
 // Who opens an engine sets its clock.

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use crate::engine::Engine;
 use crate::error::TableError;
+use crate::export::{self, ExportTarget};
 use crate::history::{self, RestorePoint};
+use crate::import::{self, ImportSource};
 use crate::restoring::{NewTable, RestoreError};
 use crate::table::TableDescription;
 use crate::table_backups::{self, TableBackup, TableBackupError};
+use crate::transfers::{self, Transfer, TransferKind};
 
 impl Engine {
     /// Begins to back a table up as it is at this moment. Writes may go on meanwhile. The backup is
@@ -85,5 +88,42 @@ impl Engine {
         target: NewTable,
     ) -> Result<TableDescription, RestoreError> {
         history::restore(self.shared(), source.to_owned(), point, target).await
+    }
+
+    /// Begins to write a table, as it was at some moment, to a folder in DynamoDB's export format.
+    ///
+    /// # Errors
+    /// When the table does not exist, its history does not have the moment, or too much is on its way.
+    pub async fn export_table(
+        &self,
+        source: &str,
+        point: RestorePoint,
+        target: ExportTarget,
+    ) -> Result<Arc<Transfer>, RestoreError> {
+        export::begin(self.shared(), source.to_owned(), point, target).await
+    }
+
+    /// Begins to make a new table from files in DynamoDB's export format. It can be used when it is no
+    /// longer described as being restored; should the process end before, there is no such table.
+    ///
+    /// # Errors
+    /// When the table exists or cannot be made, or too much is on its way.
+    pub async fn import_table(
+        &self,
+        source: ImportSource,
+        target: NewTable,
+    ) -> Result<(TableDescription, Arc<Transfer>), RestoreError> {
+        import::begin(self.shared(), source, target).await
+    }
+
+    /// Exports or imports in the order of their times.
+    #[must_use]
+    pub fn transfers(&self, kind: TransferKind) -> Vec<Arc<Transfer>> {
+        transfers::all(self.shared(), kind)
+    }
+
+    #[must_use]
+    pub fn transfer(&self, kind: TransferKind, id: &str) -> Option<Arc<Transfer>> {
+        transfers::get(self.shared(), kind, id)
     }
 }

@@ -17,6 +17,7 @@ use crate::catalogue::{self, Catalogue};
 use crate::committer::Committer;
 use crate::error::{TableError, unavailable};
 use crate::group::Mutation;
+use crate::history::Past;
 use crate::shared::{Shared, stopped};
 use crate::table::{Table, TableDescription, TableRecord};
 
@@ -128,7 +129,7 @@ fn start<S: Send + 'static>(
     fill: impl FnOnce(S, &mut Filler) -> Result<(), RestoreError> + Send + 'static,
 ) -> Result<TableDescription, RestoreError> {
     let shared = Arc::clone(&committer.shared);
-    let mut catalogue = Catalogue::clone(&shared.catalogue.now());
+    let catalogue = shared.catalogue.now();
     let name = target.schema.name.clone();
     if catalogue.get(&name).is_ok() || shared.restoring.has(&name) {
         return Err(RestoreError::TargetExists(name));
@@ -137,23 +138,12 @@ fn start<S: Send + 'static>(
         return Err(RestoreError::TooMany);
     }
     let source = open(&shared)?;
-    let now_ms = shared.options.clock.now_ms();
     // Restored items are no changes: whatever else the schema asks for is set up by who asked.
     let schema = TableSchema {
         stream: None,
         ..target.schema
     };
-    let mut record = TableRecord::new(catalogue.next_id, schema, target.settings, now_ms);
-    committer.furnish(&mut record)?;
-    catalogue.next_id += 1;
-    let (key, value) = catalogue::next_id_entry(catalogue.next_id);
-    committer.write(|group| {
-        group.insert(&shared.keyspaces.catalogue, key.into(), value.into());
-        Ok(())
-    })?;
-    shared.catalogue.replace(catalogue);
-    let table = catalogue::open_table(&shared.database, record, None).map_err(unavailable)?;
-    let table = Arc::new(table);
+    let table = unlisted_table(committer, schema, target.settings)?;
     let description = TableDescription {
         is_restoring: true,
         ..TableDescription::of(&table)
@@ -177,19 +167,39 @@ fn start<S: Send + 'static>(
     Ok(description)
 }
 
+/// Makes an empty table that is in no catalogue. A crash leaves only its keyspaces, which go with the
+/// next start.
+pub(crate) fn unlisted_table(
+    committer: &mut Committer,
+    schema: TableSchema,
+    settings: String,
+) -> Result<Arc<Table>, StoreError> {
+    let shared = Arc::clone(&committer.shared);
+    let mut catalogue = Catalogue::clone(&shared.catalogue.now());
+    let now_ms = shared.options.clock.now_ms();
+    let mut record = TableRecord::new(catalogue.next_id, schema, settings, now_ms);
+    committer.furnish(&mut record)?;
+    // No other table may ever have its id.
+    catalogue.next_id += 1;
+    let (key, value) = catalogue::next_id_entry(catalogue.next_id);
+    committer.write(|group| {
+        group.insert(&shared.keyspaces.catalogue, key.into(), value.into());
+        Ok(())
+    })?;
+    shared.catalogue.replace(catalogue);
+    let table = catalogue::open_table(&shared.database, record, None).map_err(unavailable)?;
+    Ok(Arc::new(table))
+}
+
 fn run<S>(
     shared: &Arc<Shared>,
     table: Arc<Table>,
     source: S,
     fill: impl FnOnce(S, &mut Filler) -> Result<(), RestoreError>,
 ) {
-    let mut filler = Filler {
-        shared: Arc::clone(shared),
-        table: Arc::clone(&table),
-        chunk: Vec::new(),
-        bytes: 0,
-    };
+    let mut filler = Filler::new(shared, Arc::clone(&table));
     let filled = fill(source, &mut filler).and_then(|()| filler.flush());
+    let at_end = filler.at_end.take();
     let name = table.name().to_owned();
     let done = match filled {
         Ok(()) => {
@@ -198,6 +208,16 @@ fn run<S>(
         }
         Err(error) => Err(error),
     };
+    if let Some(at_end) = at_end
+        && !shared.stopping.load(Ordering::Acquire)
+        && let Err(error) = run_exclusive(shared, at_end)
+    {
+        tracing::error!(
+            table = name,
+            error = &error as &dyn std::error::Error,
+            "how a table was made could not be kept"
+        );
+    }
     let Err(error) = done else {
         return;
     };
@@ -245,9 +265,41 @@ pub(crate) struct Filler {
     pub(crate) table: Arc<Table>,
     chunk: Vec<(UserKey, Option<UserValue>)>,
     bytes: usize,
+    at_end: Option<AtEnd>,
 }
 
+/// What is done when a table is whole, or will never be.
+type AtEnd = Box<dyn FnOnce(&mut Committer) -> Result<(), RestoreError> + Send>;
+
 impl Filler {
+    pub(crate) fn new(shared: &Arc<Shared>, table: Arc<Table>) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            table,
+            chunk: Vec::new(),
+            bytes: 0,
+            at_end: None,
+        }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Does something on the committer's thread when the table is whole, or will never be.
+    pub(crate) fn at_end(
+        &mut self,
+        work: impl FnOnce(&mut Committer) -> Result<(), RestoreError> + Send + 'static,
+    ) {
+        self.at_end = Some(Box::new(work));
+    }
+
+    /// Makes the table what another one was.
+    pub(crate) fn fill_from(&mut self, past: &Past) -> Result<(), RestoreError> {
+        past.fill(self)?;
+        self.flush()
+    }
+
     /// What the item with this key is to be from now on; none where there is to be none.
     pub(crate) fn set(
         &mut self,

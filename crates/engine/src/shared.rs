@@ -23,6 +23,7 @@ use crate::prepare::Prepared;
 use crate::queue::Queue;
 use crate::restoring::Restoring;
 use crate::table_backups::RunningBackups;
+use crate::transfers::RunningTransfers;
 
 /// What may wait for the committer at one time.
 pub(crate) const QUEUE_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -51,6 +52,8 @@ pub(crate) struct Shared {
     pub(crate) restoring: Restoring,
     /// Backups of tables that are being written.
     pub(crate) backups: RunningBackups,
+    /// Exports and imports that are on their way.
+    pub(crate) transfers: RunningTransfers,
     jobs: Mutex<Vec<JoinHandle<()>>>,
     pub(crate) queue: Queue,
     places: Arc<Semaphore>,
@@ -86,6 +89,7 @@ impl Shared {
             directory,
             restoring: Restoring::default(),
             backups: RunningBackups::default(),
+            transfers: RunningTransfers::default(),
             jobs: Mutex::default(),
             queue: Queue::default(),
             places: Arc::new(Semaphore::new(units(QUEUE_BYTES_MAX) as usize)),

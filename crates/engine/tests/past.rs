@@ -242,6 +242,27 @@ async fn a_restored_table_has_its_indexes_and_no_stream() {
     world.is_whole().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_that_is_deleted_meanwhile_is_backed_up_and_restored_whole() {
+    let world = World::new().await;
+    world
+        .write((0..5000).map(|id| (id, Some(1))).collect())
+        .await;
+    let history = world.engine().set_history("things", Some(35));
+    history.await.expect("kept");
+    let begun = world.engine().create_table_backup("things", "last").await;
+    let id = begun.expect("begun").id.clone();
+    let restore = world
+        .engine()
+        .restore_table_to("things", RestorePoint::Latest, target("copy"));
+    restore.await.expect("begun");
+    let delete = world.engine().delete_table("things");
+    delete.await.expect("deleted");
+    assert_eq!(world.completed(&id).await.items, 5000);
+    world.restored("copy").await;
+    assert_eq!(world.items("copy").await.len(), 5000);
+}
+
 #[tokio::test]
 async fn what_has_expired_is_not_backed_up() {
     let world = World::new().await;

@@ -113,6 +113,7 @@ async fn serve_dynamodb(
             .collect(),
         connections_max: settings.connections.count(),
         idle_timeout: Duration::from_secs(settings.idle_timeout_secs.get()),
+        buckets: settings.buckets.clone(),
         ..Config::default()
     };
     config.check_address(settings.listen)?;

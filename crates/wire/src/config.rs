@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ pub struct Config {
     pub idle_timeout: Duration,
     /// How long the body of a request may take.
     pub body_timeout: Duration,
+    /// Where exports go and imports come from: each folder in it is a bucket. With none there are none.
+    pub buckets: Option<PathBuf>,
     /// What signatures' times are compared with.
     pub clock: Arc<dyn Clock>,
 }
@@ -46,6 +49,7 @@ impl Default for Config {
             connections_max: 1024,
             idle_timeout: Duration::from_secs(120),
             body_timeout: Duration::from_secs(60),
+            buckets: None,
             clock: Arc::new(SystemClock),
         }
     }

@@ -161,6 +161,46 @@ impl Failure {
         )
     }
 
+    pub(crate) fn export_not_found(arn: &str) -> Self {
+        Self::new(
+            DYNAMODB,
+            "ExportNotFoundException",
+            format!("Export not found: {arn}"),
+        )
+    }
+
+    pub(crate) fn import_not_found(arn: &str) -> Self {
+        Self::new(
+            DYNAMODB,
+            "ImportNotFoundException",
+            format!("Import not found: {arn}"),
+        )
+    }
+
+    pub(crate) fn export_conflict() -> Self {
+        Self::new(
+            DYNAMODB,
+            "ExportConflictException",
+            "The client token was used with other parameters",
+        )
+    }
+
+    pub(crate) fn import_conflict() -> Self {
+        Self::new(
+            DYNAMODB,
+            "ImportConflictException",
+            "The client token was used with other parameters",
+        )
+    }
+
+    pub(crate) fn invalid_export_time() -> Self {
+        Self::new(
+            DYNAMODB,
+            "InvalidExportTimeException",
+            "The specified ExportTime is outside of the point in time recovery window.",
+        )
+    }
+
     pub(crate) fn backup_in_use(id: &str) -> Self {
         Self::new(
             DYNAMODB,

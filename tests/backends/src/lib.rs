@@ -109,7 +109,7 @@ impl Backend {
         }
     }
 
-    /// What happens to items. Our own protocol does not serve streams: there it only fails.
+    /// What happens to items.
     #[must_use]
     pub fn feed(&self) -> Arc<dyn ChangeFeed> {
         Arc::clone(&self.feed)

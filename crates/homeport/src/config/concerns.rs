@@ -283,6 +283,8 @@ concern! {
         connections: Whole<1, 1_000_000> = Some("1024"), flag "dynamodb-connections" COUNT;
         /// How long a connection may be silent, and how long the headers of a request may take, in seconds
         idle_timeout_secs: Whole<1, 86_400> = Some("120"), flag "dynamodb-idle-timeout-secs" SECONDS;
+        /// A directory whose folders are the buckets that tables are exported to and imported from; without it neither works
+        buckets: Option<PathBuf> = None, flag "dynamodb-buckets" DIR;
     }
 }
 

@@ -264,6 +264,31 @@ pub(crate) fn requests(number: usize) -> Vec<(&'static str, Value)> {
             "RestoreTableFromBackup",
             json!({"TargetTableName": "restored", "BackupArn": backup}),
         ),
+        (
+            "ExportTableToPointInTime",
+            json!({
+                "TableArn": arn, "S3Bucket": "exports", "S3Prefix": "a/../b", "ExportTime": 1_800_000_000.5,
+                "ClientToken": "again", "ExportFormat": "DYNAMODB_JSON",
+            }),
+        ),
+        ("ListExports", json!({"TableArn": arn, "MaxResults": 5})),
+        (
+            "DescribeExport",
+            json!({"ExportArn": format!("{arn}/export/01800000000000-0badcafe")}),
+        ),
+        (
+            "ImportTable",
+            json!({
+                "S3BucketSource": {"S3Bucket": "exports", "S3KeyPrefix": "../"},
+                "InputFormat": "DYNAMODB_JSON", "InputCompressionType": "GZIP",
+                "TableCreationParameters": indexed_table("imported"),
+            }),
+        ),
+        ("ListImports", json!({"TableArn": arn, "PageSize": 5})),
+        (
+            "DescribeImport",
+            json!({"ImportArn": format!("{arn}/import/01800000000000-0badcafe")}),
+        ),
         ("ListStreams", json!({"TableName": table, "Limit": 5})),
         (
             "DescribeStream",

@@ -20,7 +20,7 @@ use crate::tables::tags::{self, Tag};
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     table_name: Option<Text<'a>>,
     #[serde(borrow)]
@@ -64,7 +64,10 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
     super::describe_table::wrapped("TableDescription", &described)
 }
 
-fn check(input: &Input<'_>, now_ms: i64) -> Result<(TableSchema, TableSettings), Failure> {
+pub(super) fn check(
+    input: &Input<'_>,
+    now_ms: i64,
+) -> Result<(TableSchema, TableSettings), Failure> {
     let name = table_name::of_new_table(input.table_name.as_ref())?;
     constrain(input)?;
     let mut settings = billing(input, now_ms)?;

@@ -42,9 +42,13 @@ pub(super) fn answer(service: &Service, name: &str) -> Result<Vec<u8>, Failure> 
             object.text("PointInTimeRecoveryStatus", "ENABLED");
             let days = usize::try_from(history.period_days).unwrap_or(usize::MAX);
             object.count("RecoveryPeriodInDays", days);
-            // Whole seconds within what can be restored.
+            // Whole seconds, since clients cut fractions off. In the second in which the past begins
+            // to be kept there is none yet.
             let earliest = history.reaches_back_to_ms(now_ms).saturating_add(999) / 1000;
-            let latest = ((now_ms - 1) / 1000).max(earliest);
+            let latest = (now_ms - 1) / 1000;
+            if latest < earliest {
+                return;
+            }
             for (name, secs) in [
                 ("EarliestRestorableDateTime", earliest),
                 ("LatestRestorableDateTime", latest),

@@ -11,16 +11,22 @@ mod delete_table;
 mod describe_backup;
 mod describe_continuous_backups;
 mod describe_endpoints;
+mod describe_export;
+mod describe_import;
 mod describe_limits;
 mod describe_stream;
 mod describe_table;
 mod describe_time_to_live;
 mod execute_statement;
 mod execute_transaction;
+mod export_table_to_point_in_time;
 mod get_item;
 mod get_records;
 mod get_shard_iterator;
+mod import_table;
 mod list_backups;
+mod list_exports;
+mod list_imports;
 mod list_streams;
 mod list_tables;
 mod list_tags_of_resource;
@@ -109,16 +115,22 @@ operations! {
     DescribeBackup => describe_backup,
     DescribeContinuousBackups => describe_continuous_backups,
     DescribeEndpoints => describe_endpoints,
+    DescribeExport => describe_export,
+    DescribeImport => describe_import,
     DescribeLimits => describe_limits,
     DescribeStream => describe_stream,
     DescribeTable => describe_table,
     DescribeTimeToLive => describe_time_to_live,
     ExecuteStatement => execute_statement,
     ExecuteTransaction => execute_transaction,
+    ExportTableToPointInTime => export_table_to_point_in_time,
     GetItem => get_item,
     GetRecords => get_records,
     GetShardIterator => get_shard_iterator,
+    ImportTable => import_table,
     ListBackups => list_backups,
+    ListExports => list_exports,
+    ListImports => list_imports,
     ListStreams => list_streams,
     ListTables => list_tables,
     ListTagsOfResource => list_tags_of_resource,

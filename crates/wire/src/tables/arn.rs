@@ -21,6 +21,26 @@ pub(crate) fn of_backup(region: &str, table: &str, id: &str) -> String {
     format!("{}/backup/{id}", of_table(region, table))
 }
 
+pub(crate) fn of_export(region: &str, table: &str, id: &str) -> String {
+    format!("{}/export/{id}", of_table(region, table))
+}
+
+pub(crate) fn of_import(region: &str, table: &str, id: &str) -> String {
+    format!("{}/import/{id}", of_table(region, table))
+}
+
+/// The table and the id of the export that an ARN names, of whatever region and account.
+pub(crate) fn export_of(arn: &str) -> Option<(&str, &str)> {
+    let (table_arn, id) = arn.split_once("/export/")?;
+    Some((table_of(table_arn)?, id))
+}
+
+/// The table and the id of the import that an ARN names, of whatever region and account.
+pub(crate) fn import_of(arn: &str) -> Option<(&str, &str)> {
+    let (table_arn, id) = arn.split_once("/import/")?;
+    Some((table_of(table_arn)?, id))
+}
+
 /// How long an ARN may be.
 pub(crate) const LEN: (usize, usize) = (37, 1024);
 

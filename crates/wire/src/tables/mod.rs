@@ -2,8 +2,10 @@
 
 pub(crate) mod arn;
 pub(crate) mod backup;
+pub(crate) mod bucket;
 pub(crate) mod definition;
 pub(crate) mod description;
 pub(crate) mod restored;
 pub(crate) mod settings;
 pub(crate) mod tags;
+pub(crate) mod transfer;

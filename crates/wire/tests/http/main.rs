@@ -2,6 +2,7 @@
 
 mod backups;
 mod batches;
+mod exports;
 mod items;
 mod legacy;
 mod observed;
