@@ -466,6 +466,7 @@ async fn use_telemetry_and_rules(store: &Arc<dyn Store>, clock: &Arc<ManualClock
         push: push.clone(),
         tables: tables(&TableNames::default()),
         telemetry_table: TableNames::default().telemetry,
+        sns_topics: std::collections::HashMap::new(),
     };
     let engine = RuleEngine::new(surroundings, Vec::new()).expect("an engine");
     engine.load().await.expect("rules");

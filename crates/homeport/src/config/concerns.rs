@@ -171,6 +171,8 @@ concern! {
         file: Option<PathBuf> = None, flag "rules-file" FILE;
         /// What signs the requests of rules over HTTP; made on the first start unless given
         http_secret: Option<Secret> = None, flag "rules-http-secret" SECRET;
+        /// Where notifications of the action sns go, as the ARN of each topic with the address that they are posted to: arn=https://…,arn=https://…
+        sns_topics: Tags = None, flag "rules-sns-topics" TOPICS;
         /// Whether requests of rules may go to private, loopback and link-local addresses
         http_private: bool = Some("false"), flag "rules-http-private" BOOLEAN;
     }
@@ -402,6 +404,12 @@ impl Settings {
             ));
         }
         self.check_bridge()?;
+        let mut receivers = self.rules.sns_topics.0.iter();
+        if receivers.any(|(_, url)| url.parse::<Url>().is_err()) {
+            return Err(ConfigError::Together(
+                "rules.sns_topics gives each topic an address that begins with https:// or http://",
+            ));
+        }
         let alerts = &self.alerts;
         if alerts.smtp_host.is_some() != alerts.smtp_from.is_some() {
             return Err(ConfigError::Together(

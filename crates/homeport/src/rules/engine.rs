@@ -40,6 +40,7 @@ pub(crate) async fn engine(
         push: push.clone(),
         tables: homeport_systems::schema::tables(&names),
         telemetry_table: names.telemetry,
+        sns_topics: settings.rules.sns_topics.0.iter().cloned().collect(),
     };
     let file = settings.rules.file.as_deref();
     let rules = file.map(read).transpose()?.unwrap_or_default();

@@ -191,6 +191,14 @@ fn action() -> RefOr<Schema> {
         .property("confirmationUrl", any_text())
         .property("headers", pairs())
         .required("url");
+    let format = ObjectBuilder::new()
+        .schema_type(nullable(Type::String))
+        .enum_values(Some([json!("RAW"), json!("JSON"), json!(null)]));
+    let sns = closed()
+        .property("roleArn", any_text())
+        .property("targetArn", any_text())
+        .property("messageFormat", format)
+        .required("targetArn");
     let push = closed()
         .property("userId", template())
         .property("title", template())
@@ -203,6 +211,7 @@ fn action() -> RefOr<Schema> {
         .item(one("dynamoDB", dynamodb))
         .item(one("republish", republish))
         .item(one("http", http))
+        .item(one("sns", sns))
         .item(one("push", push))
         .into()
 }

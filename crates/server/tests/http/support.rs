@@ -113,6 +113,7 @@ impl Server {
             push: push.clone(),
             tables,
             telemetry_table: TableNames::default().telemetry,
+            sns_topics: std::collections::HashMap::new(),
         };
         let rules = RuleEngine::new(surroundings, Vec::new()).expect("an engine");
         rules.load().await.expect("rules");

@@ -10,7 +10,7 @@ use homeport_rules::{Statement, Template, topic};
 use super::RuleError;
 use super::document::{
     ActionDocument, DynamoDbDocument, HttpDocument, KeyTypeWord, KeyValue, PushDocument,
-    RepublishDocument, RepublishHeaders, RuleDocument,
+    RepublishDocument, RepublishHeaders, RuleDocument, SnsDocument, SnsFormatWord,
 };
 use super::name::RuleName;
 use super::schema::OWN_PREFIX;
@@ -51,6 +51,7 @@ pub(super) enum Action {
     PutPayload(PutPayload),
     Republish(Republish),
     Http(Http),
+    Sns(Sns),
     Push(Push),
 }
 
@@ -103,6 +104,14 @@ pub(super) struct Http {
     pub(super) headers: Vec<(String, Template)>,
 }
 
+/// A notification of a topic, which somebody receives over HTTP.
+#[derive(Debug)]
+pub(super) struct Sns {
+    pub(super) topic_arn: String,
+    pub(super) url: String,
+    pub(super) format: SnsFormatWord,
+}
+
 #[derive(Debug)]
 pub(super) struct Push {
     pub(super) user_id: Template,
@@ -118,6 +127,7 @@ impl Action {
             Self::PutPayload(_) => "DynamoDBAction",
             Self::Republish(_) => "RepublishAction",
             Self::Http(_) => "HttpAction",
+            Self::Sns(_) => "SnsAction",
             Self::Push(_) => "PushAction",
         }
     }
@@ -130,19 +140,26 @@ impl Action {
     }
 }
 
-/// The tables that Homeport keeps, by name.
+/// What rules can name: the tables that Homeport keeps, and topics of notifications.
 #[derive(Debug)]
 pub(super) struct KnownTables {
     schemas: HashMap<String, Arc<TableSchema>>,
     telemetry: String,
+    /// The address that each topic's notifications are posted to, by the topic's ARN.
+    sns_topics: HashMap<String, String>,
 }
 
 impl KnownTables {
-    pub(super) fn new(schemas: Vec<TableSchema>, telemetry: &str) -> Self {
+    pub(super) fn new(
+        schemas: Vec<TableSchema>,
+        telemetry: &str,
+        sns_topics: HashMap<String, String>,
+    ) -> Self {
         let by_name = |schema: TableSchema| (schema.name.clone(), Arc::new(schema));
         Self {
             schemas: schemas.into_iter().map(by_name).collect(),
             telemetry: telemetry.to_owned(),
+            sns_topics,
         }
     }
 
@@ -241,6 +258,7 @@ impl Parts<'_> {
             dynamodb,
             republish,
             http,
+            sns,
             push,
         } = document;
         let actions = [
@@ -257,6 +275,8 @@ impl Parts<'_> {
                 .map(|action| self.republish(action, &format!("{place}.republish"))),
             http.as_ref()
                 .map(|action| self.http(action, &format!("{place}.http"))),
+            sns.as_ref()
+                .map(|action| self.sns(action, &format!("{place}.sns"))),
             push.as_ref()
                 .map(|action| self.push(action, &format!("{place}.push"))),
         ];
@@ -265,7 +285,7 @@ impl Parts<'_> {
             (Some(action), None) => action,
             _ => Err(RuleError::invalid(
                 place,
-                "exactly one of dynamoDBv2, dynamoDB, republish, http and push must be there",
+                "exactly one of dynamoDBv2, dynamoDB, republish, http, sns and push must be there",
             )),
         }
     }
@@ -406,6 +426,22 @@ impl Parts<'_> {
         Ok(Action::Http(Http {
             url: self.template(&document.url, &url_place)?,
             headers: headers.collect::<Result<_, RuleError>>()?,
+        }))
+    }
+
+    fn sns(&self, document: &SnsDocument, place: &str) -> Result<Action, RuleError> {
+        let topic_arn = &document.target_arn;
+        let Some(url) = self.tables.sns_topics.get(topic_arn) else {
+            // There is no SNS that could deliver it.
+            let reason = format!(
+                "nobody receives notifications of {topic_arn:?} here: the setting rules.sns_topics gives topics an address, or use http or push instead"
+            );
+            return Err(RuleError::invalid(&format!("{place}.targetArn"), reason));
+        };
+        Ok(Action::Sns(Sns {
+            topic_arn: topic_arn.clone(),
+            url: url.clone(),
+            format: document.message_format.unwrap_or(SnsFormatWord::Raw),
         }))
     }
 

@@ -69,6 +69,13 @@ pub struct ActionDocument {
         deserialize_with = "given_object"
     )]
     pub http: Option<HttpDocument>,
+    /// DIFFERENCE: there is no SNS here: what a topic gets is posted to the address that the settings
+    /// have for it.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "given_object"
+    )]
+    pub sns: Option<SnsDocument>,
     /// DIFFERENCE: Homeport's own; AWS goes through SNS.
     #[serde(
         skip_serializing_if = "Option::is_none",
@@ -177,6 +184,27 @@ pub struct HttpDocument {
         deserialize_with = "objects"
     )]
     pub headers: Vec<KeyValue>,
+}
+
+/// A notification to those who have subscribed to a topic.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct SnsDocument {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role_arn: Option<String>,
+    pub target_arn: String,
+    /// RAW unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_format: Option<SnsFormatWord>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum SnsFormatWord {
+    /// The result is the message.
+    Raw,
+    /// The result has a message for each kind of receiver, and one for all others.
+    Json,
 }
 
 /// A notification to the devices of one user; each member is a template.

@@ -21,11 +21,13 @@ mod rule;
 pub mod schema;
 mod service;
 mod shipped;
+mod sns;
 mod stats;
 mod topic_index;
 mod trial;
 mod write;
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 
@@ -82,6 +84,8 @@ pub struct Surroundings {
     /// The tables of all systems, and the name of that of telemetry.
     pub tables: Vec<TableSchema>,
     pub telemetry_table: String,
+    /// Where notifications of the action `sns` are posted to, by the topic's ARN.
+    pub sns_topics: HashMap<String, String>,
 }
 
 /// Runs rules on messages and looks after them; cheap to clone.
@@ -166,8 +170,9 @@ impl RuleEngine {
             push,
             tables,
             telemetry_table,
+            sns_topics,
         } = surroundings;
-        let tables = KnownTables::new(tables, &telemetry_table);
+        let tables = KnownTables::new(tables, &telemetry_table, sns_topics);
         let now = EpochMillis(clock.now_ms());
         let file_rules = load::from_file(file_rules, &tables, now)?;
         Ok(Self {

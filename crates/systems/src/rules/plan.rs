@@ -9,10 +9,13 @@ use homeport_item::{Item, Number, Value as Attribute};
 use homeport_rules::{Outcome, Payload, Template, Value, Variables, topic};
 use homeport_store::{Action as StoreAction, Delete, Put, Update as UpdateRequest};
 
-use super::compiled::{Action, Compiled, Headers, Http, KeyField, PutPayload, Republish, Target};
+use super::compiled::{
+    Action, Compiled, Headers, Http, KeyField, PutPayload, Republish, Sns, Target,
+};
 use super::failure::Failure;
 use super::registry::Registry;
 use super::requests;
+use super::sns;
 use super::stats::Counted;
 use super::{ACCOUNT_ID, RuleEngine, compiled};
 use crate::messages::{HOPS_MAX, Message, Properties, Publisher};
@@ -221,6 +224,14 @@ impl Context<'_> {
                 let write = self.request(by, action, &url, result).map_err(refused)?;
                 plan.writes.push(write);
             }
+            Action::Sns(action) => {
+                let refused = |reason: String| Refused {
+                    resource: action.topic_arn.clone(),
+                    reason,
+                };
+                let write = self.notification(by, action, result).map_err(refused)?;
+                plan.writes.push(write);
+            }
             Action::Push(action) => {
                 let notice = self.notice(action).map_err(refused)?;
                 plan.notices.push(Effect {
@@ -390,17 +401,32 @@ impl Context<'_> {
     fn request(&self, by: &By, action: &Http, url: &str, result: &Value) -> Result<Write, String> {
         let headers = action.headers.iter();
         let headers = headers.map(|(name, value)| Ok((name.clone(), self.render(value)?)));
-        let item = requests::to_item(
-            self.engine.now(),
-            by,
-            url,
-            headers.collect::<Result<_, String>>()?,
-            &bytes(result),
-            self.message,
-        )?;
+        let headers = headers.collect::<Result<_, String>>()?;
+        self.post(by, url, url, headers, &bytes(result))
+    }
+
+    /// A notification in the form in which SNS posts them.
+    fn notification(&self, by: &By, action: &Sns, result: &Value) -> Result<Write, String> {
+        let result = bytes(result);
+        let now = self.engine.now();
+        let body = sns::notification(&action.topic_arn, action.format, &result, now)?;
+        let headers = sns::headers(&action.topic_arn);
+        self.post(by, &action.topic_arn, &action.url, headers, &body)
+    }
+
+    fn post(
+        &self,
+        by: &By,
+        resource: &str,
+        url: &str,
+        headers: Vec<(String, String)>,
+        body: &[u8],
+    ) -> Result<Write, String> {
+        let now = self.engine.now();
+        let item = requests::to_item(now, by, url, headers, body, self.message)?;
         Ok(Write {
             by: By {
-                resource: url.to_owned(),
+                resource: resource.to_owned(),
                 ..by.clone()
             },
             key: Some(requests::key_of(&item)),

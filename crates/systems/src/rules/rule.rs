@@ -109,10 +109,12 @@ fn ignored(action: &ActionDocument) -> impl Iterator<Item = &'static str> {
     let dynamodb = action.dynamodb.as_ref();
     let republish = action.republish.as_ref();
     let http = action.http.as_ref();
+    let sns = action.sns.as_ref();
     [
         dynamodb_v2.and_then(|action| action.role_arn.as_ref().map(|_| "dynamoDBv2.roleArn")),
         dynamodb.and_then(|action| action.role_arn.as_ref().map(|_| "dynamoDB.roleArn")),
         republish.and_then(|action| action.role_arn.as_ref().map(|_| "republish.roleArn")),
+        sns.and_then(|action| action.role_arn.as_ref().map(|_| "sns.roleArn")),
         http.and_then(|action| {
             let given = action.confirmation_url.as_ref();
             given.map(|_| "http.confirmationUrl")

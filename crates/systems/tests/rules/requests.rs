@@ -10,7 +10,7 @@ use homeport_systems::rules::{
 use serde_json::{Value, json};
 
 use crate::support::NOW_MS;
-use crate::world::{World, world};
+use crate::world::{SNS_TOPIC, World, new, world};
 
 const REQUESTS: &str = "homeport-rule-requests";
 const HOUR_MS: i64 = 60 * 60 * 1000;
@@ -169,4 +169,44 @@ async fn two_workers_do_not_send_one_request_twice() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), 10);
+}
+
+#[tokio::test]
+async fn a_notification_of_a_topic_is_posted_to_whoever_receives_it() {
+    let world = world().await;
+    let rule = |arn: &str| {
+        json!({
+            "sql": "SELECT volts FROM 'van/+/low'",
+            "actions": [{"sns": {"targetArn": arn, "roleArn": "arn:aws:iam::1:role/r", "messageFormat": "RAW"}}],
+        })
+    };
+    let unknown = "arn:aws:sns:eu-central-1:123456789012:nobody";
+    let refused = world.engine.create(new("unknown", rule(unknown))).await;
+    let refused = refused.expect_err("nobody receives it").to_string();
+    assert!(refused.contains("actions[0].sns.targetArn"), "{refused}");
+    assert!(
+        refused.contains(unknown) && refused.contains("rules.sns_topics"),
+        "{refused}"
+    );
+    let view = world.create("low", rule(SNS_TOPIC)).await;
+    assert!(
+        view.notes.iter().any(|note| note.contains("sns.roleArn")),
+        "{:?}",
+        view.notes
+    );
+    let receiver = Arc::new(Receiver::default());
+    let worker = RequestWorker::new(world.engine.clone(), Arc::clone(&receiver) as _);
+    world.send("van/a/low", r#"{"volts": 11.50}"#).await;
+    assert_eq!(worker.turn().await, Ok(1));
+    let asked = receiver.asked();
+    assert_eq!(asked.len(), 1);
+    assert_eq!(asked[0].url, "https://hooks.example/sns");
+    let header = (
+        "x-amz-sns-message-type".to_owned(),
+        "Notification".to_owned(),
+    );
+    assert!(asked[0].headers.contains(&header), "{:?}", asked[0].headers);
+    let body: Value = serde_json::from_slice(&asked[0].body).expect("JSON");
+    assert_eq!(body["TopicArn"], SNS_TOPIC);
+    assert_eq!(body["Message"], r#"{"volts":11.5}"#);
 }

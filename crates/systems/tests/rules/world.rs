@@ -57,6 +57,9 @@ pub(crate) fn tables() -> Vec<TableSchema> {
 }
 
 /// A world with the rules that ship with Homeport.
+/// A topic whose notifications somebody receives.
+pub(crate) const SNS_TOPIC: &str = "arn:aws:sns:eu-central-1:123456789012:low-battery";
+
 pub(crate) async fn world() -> World {
     world_with(Vec::new()).await
 }
@@ -151,6 +154,10 @@ pub(crate) fn engine_on(
         push: push_on(fixture),
         tables: tables(),
         telemetry_table: TELEMETRY.to_owned(),
+        sns_topics: std::collections::HashMap::from([(
+            SNS_TOPIC.to_owned(),
+            "https://hooks.example/sns".to_owned(),
+        )]),
     };
     RuleEngine::new(surroundings, file_rules).expect("an engine")
 }

@@ -1,0 +1,100 @@
+//! Notifications as SNS posts them to receivers over HTTP, so that a receiver that was written for a
+//! topic of AWS understands them. They are signed as all requests of rules are, not with a certificate
+//! of AWS.
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::document::SnsFormatWord;
+use crate::ids::UuidV4;
+use crate::time::{EpochMillis, UtcMillis};
+
+/// What SNS calls receivers like ours, the nearest first.
+const RECEIVERS: [&str; 3] = ["https", "http", "default"];
+
+/// A message for each kind of receiver.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Messages(serde_json::Map<String, serde_json::Value>);
+
+/// The headers that tell a receiver what it gets.
+pub(super) fn headers(topic_arn: &str) -> Vec<(String, String)> {
+    let headers = [
+        ("x-amz-sns-message-type", "Notification"),
+        ("x-amz-sns-topic-arn", topic_arn),
+    ];
+    headers
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .to_vec()
+}
+
+/// The body of a notification.
+///
+/// # Errors
+/// Why the result cannot be one.
+pub(super) fn notification(
+    topic_arn: &str,
+    format: SnsFormatWord,
+    result: &[u8],
+    at: EpochMillis,
+) -> Result<Vec<u8>, String> {
+    let text = std::str::from_utf8(result)
+        .map_err(|_| "a notification is text, and the result is not".to_owned())?;
+    let message = match format {
+        SnsFormatWord::Raw => text.to_owned(),
+        SnsFormatWord::Json => for_receiver(text)?,
+    };
+    let body = json!({
+        "Type": "Notification",
+        "MessageId": UuidV4::random().to_string(),
+        "TopicArn": topic_arn,
+        "Message": message,
+        "Timestamp": UtcMillis::new(at).to_string(),
+    });
+    Ok(body.to_string().into_bytes())
+}
+
+fn for_receiver(text: &str) -> Result<String, String> {
+    let wrong = "messageFormat JSON takes an object with a text as its member default";
+    let Messages(messages) = serde_json::from_str(text).map_err(|_| wrong.to_owned())?;
+    if !messages
+        .get("default")
+        .is_some_and(serde_json::Value::is_string)
+    {
+        return Err(wrong.to_owned());
+    }
+    let mut found = RECEIVERS
+        .iter()
+        .filter_map(|name| messages.get(*name)?.as_str());
+    found
+        .next()
+        .map(str::to_owned)
+        .ok_or_else(|| wrong.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(format: SnsFormatWord, result: &str) -> Result<String, String> {
+        let at = EpochMillis(1_800_000_000_000);
+        let body = notification("arn:aws:sns:x:1:t", format, result.as_bytes(), at)?;
+        let body: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
+        assert_eq!(body["Type"], "Notification");
+        assert_eq!(body["TopicArn"], "arn:aws:sns:x:1:t");
+        assert_eq!(body["Timestamp"], "2027-01-15T08:00:00.000Z");
+        Ok(body["Message"].as_str().expect("a text").to_owned())
+    }
+
+    #[test]
+    fn a_message_is_the_result_or_the_one_for_receivers_over_http() {
+        use SnsFormatWord::{Json, Raw};
+        assert_eq!(message(Raw, "{\"a\":1}").as_deref(), Ok("{\"a\":1}"));
+        let all = "{\"default\":\"d\",\"https\":\"h\",\"email\":\"e\"}";
+        assert_eq!(message(Json, all).as_deref(), Ok("h"));
+        assert_eq!(message(Json, "{\"default\":\"d\"}").as_deref(), Ok("d"));
+        for wrong in ["{}", "{\"https\":\"h\"}", "{\"default\":1}", "1"] {
+            assert!(message(Json, wrong).is_err(), "{wrong}");
+        }
+    }
+}
