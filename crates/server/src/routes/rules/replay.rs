@@ -28,7 +28,12 @@ use crate::url::{self, PathPart, UrlQuery};
 #[into_params(parameter_in = Query)]
 pub(in crate::routes) struct ReplayQuery {
     /// The thing whose messages it runs over
-    #[param(schema_with = forms::telemetry::thing_name, required = true)]
+    #[param(
+        min_length = 1,
+        max_length = 128,
+        pattern = "^[!-.0-~]+$",
+        example = "storyteller-van-01"
+    )]
     thing: String,
     /// The oldest time wanted: milliseconds since 1970, or RFC 3339
     #[param(schema_with = forms::time, required = false)]
