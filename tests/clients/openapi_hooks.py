@@ -71,6 +71,12 @@ def fitting(path, body):
         body = {"idtag": "gid", "encoded": KEPT["gid"]}
     elif path.endswith("/state"):
         body = {name: storable(value, **STATE_LIMITS) for name, value in body.items()}
+    elif path.endswith("/replay"):
+        # A statement, or a whole rule with its own.
+        if body.get("topicRulePayload") is not None:
+            body = {"topicRulePayload": ruled(body["topicRulePayload"])}
+        else:
+            body = ruled({"sql": body.get("sql")})
     elif path.startswith("/v1/rules"):
         body = ruled(body)
     elif path.startswith("/v1/alerts/definitions"):

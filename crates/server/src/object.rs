@@ -37,6 +37,14 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Object::deserialize(deserializer).map(|Object(inner)| inner)
 }
 
+/// For a field that is a struct or is not there.
+pub(crate) fn optional<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    let found = Option::<Object<T>>::deserialize(deserializer)?;
+    Ok(found.map(|Object(inner)| inner))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

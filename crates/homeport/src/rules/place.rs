@@ -13,7 +13,7 @@ use homeport_systems::push::Push;
 use homeport_systems::rules::{
     NewRule, PAGE_MAX, REPLAY_PAGE_MAX, ReplayRange, RuleDocument, RuleEngine, RuleName,
 };
-use homeport_systems::telemetry::{self, Telemetry};
+use homeport_systems::telemetry::{self, Telemetry, ThingName};
 use homeport_systems::time::EpochMillis;
 use serde_json::Value;
 
@@ -191,21 +191,22 @@ impl Rules {
             }
             Self::Server(server) => {
                 let time = |at: Option<EpochMillis>| at.map(|at| at.0.to_string());
-                let mut asked = serde_json::json!({"thing": range.thing.as_str()});
-                let members = [
+                let mut path = format!("{PATH}/{name}/replay?thing={}", escaped(&range.thing));
+                let rest = [
                     ("from", time(range.from)),
                     ("to", time(range.to)),
+                    // Cursors are made of characters that need no escape.
                     ("cursor", cursor.map(str::to_owned)),
                 ];
-                for (name, text) in members {
-                    if let Some(text) = text {
-                        asked[name] = text.into();
+                for (name, value) in rest {
+                    if let Some(value) = value {
+                        path.push_str(&format!("&{name}={value}"));
                     }
                 }
-                if let Some(document) = document {
-                    asked["topicRulePayload"] = serde_json::to_value(document)?;
-                }
-                let path = format!("{PATH}/{name}/replay");
+                let asked = match document {
+                    Some(document) => serde_json::json!({"topicRulePayload": document}),
+                    None => serde_json::json!({}),
+                };
                 server.ask("POST", &path, asked.to_string()).await
             }
         }
@@ -224,6 +225,17 @@ impl Rules {
             Self::Server(_) => Ok(()),
         }
     }
+}
+
+/// A thing's name as part of a query.
+fn escaped(thing: &ThingName) -> String {
+    let escape = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+            char::from(byte).to_string()
+        }
+        _ => format!("%{byte:02X}"),
+    };
+    thing.as_str().bytes().map(escape).collect()
 }
 
 /// An engine that publishes nowhere: commands run no actions.

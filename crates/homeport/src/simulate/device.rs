@@ -179,12 +179,9 @@ impl Device {
         let run = Arc::clone(&self.run);
         let batch = run.plan.batch.min(run.fleet.speech().batch_max());
         let windows: Vec<u32> = self.buffer.iter().copied().take(batch).collect();
-        for window in &windows {
-            self.ledger.sent[*window as usize] += 1;
-        }
-        run.tally.sent.add(windows.len() as u64);
         let fates = match run.fleet.speech() {
             Speech::Http(fleet) => {
+                self.note_sent(&windows);
                 let credential = run.keys.of(self.number);
                 let call = |device| fleet.delivery(device, &windows);
                 let answer = self.attempt(call, credential).await;
@@ -222,6 +219,13 @@ impl Device {
         Ok(Some(self.backoff.failed(None, &mut self.dice)))
     }
 
+    fn note_sent(&mut self, windows: &[u32]) {
+        for window in windows {
+            self.ledger.sent[*window as usize] += 1;
+        }
+        self.run.tally.sent.add(windows.len() as u64);
+    }
+
     /// Publishes messages over the device's own connection, which now and then breaks off. What was
     /// acknowledged by then is stored.
     async fn publish(
@@ -249,6 +253,7 @@ impl Device {
                 }
             }
         };
+        self.note_sent(windows);
         let messages = windows.iter();
         let messages = messages.map(|window| fleet.publication(self.number, *window));
         let messages: Vec<_> = messages.collect();

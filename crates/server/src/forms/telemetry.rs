@@ -42,7 +42,7 @@ pub(crate) struct AnyMessageType {
     message_type: String,
 }
 
-pub(crate) fn thing_name() -> RefOr<Schema> {
+fn thing_name() -> RefOr<Schema> {
     text(THING_NAME, 1..=THING_NAME_LEN_MAX)
         .examples(["storyteller-van-01"])
         .into()

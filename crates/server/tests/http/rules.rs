@@ -216,9 +216,11 @@ async fn a_replay_shows_page_by_page_what_a_rule_would_have_written() {
         let payload = format!(r#"{{"volts": {volts}}}"#);
         server.take("van/a/telemetry", &payload).await;
     }
-    let path = "/v1/rules/telemetry/replay";
-    let replay = async |body: Value| server.as_admin("POST", path, body).await;
-    let same = replay(json!({"thing": "a"})).await;
+    let replay = async |query: &str, body: Value| {
+        let path = format!("/v1/rules/telemetry/replay?thing=a{query}");
+        server.as_admin("POST", &path, body).await
+    };
+    let same = replay("", json!({})).await;
     assert_eq!(same.status, 200, "{same:?}");
     assert_eq!(same.body["messages"], json!([]));
     let totals = json!({"messages": 3, "same": 3, "different": 0, "failures": 0});
@@ -226,8 +228,7 @@ async fn a_replay_shows_page_by_page_what_a_rule_would_have_written() {
 
     let sql = "SELECT topic(2) AS thing_name, timestamp() AS timestamp, 'telemetry' AS message_type,\n\
                * , volts < 12 AS is_low FROM 'van/+/telemetry'";
-    let mut asked = json!({"thing": "a", "sql": sql, "limit": 2});
-    let first = replay(asked.clone()).await;
+    let first = replay("&limit=2", json!({"sql": sql})).await;
     let totals = json!({"messages": 2, "same": 0, "different": 2, "failures": 0});
     assert_eq!(first.body["totals"], totals);
     let write = &first.body["messages"][0]["writes"][0];
@@ -236,18 +237,18 @@ async fn a_replay_shows_page_by_page_what_a_rule_would_have_written() {
     let added = json!({"attribute": "is_low", "wouldBe": false});
     let changes = write["changes"].as_array().expect("changes");
     assert!(changes.contains(&added), "{changes:?}");
-    asked["cursor"] = first.body["next_cursor"].clone();
-    let second = replay(asked.clone()).await;
+    let cursor = first.body["next_cursor"].as_str().expect("a cursor");
+    let rest = format!("&limit=2&cursor={cursor}");
+    let second = replay(&rest, json!({"sql": sql})).await;
     assert_eq!(second.body["totals"]["messages"], 1);
     assert!(second.body.get("next_cursor").is_none());
-    asked["from"] = json!("2000-01-01T00:00:00Z");
-    let other = replay(asked).await;
+    let other = replay(&format!("{rest}&from=2000-01-01T00:00:00Z"), json!({})).await;
     assert_eq!(other.problem(), (400, "INVALID_CURSOR"));
 
-    let candidate = json!({"thing": "a", "topicRulePayload": {
+    let candidate = json!({"topicRulePayload": {
         "sql": "SELECT volts FROM 'van/+/telemetry' WHERE volts < 10",
         "actions": [{"republish": {"topic": "low/${topic(2)}"}}]}});
-    let not_there = "/v1/rules/not_there/replay";
+    let not_there = "/v1/rules/not_there/replay?thing=a";
     let new = server.as_admin("POST", not_there, candidate).await;
     let messages = new.body["messages"].as_array().expect("messages");
     assert_eq!(messages.len(), 1, "{new:?}");
@@ -265,22 +266,27 @@ async fn a_replay_that_cannot_be_is_refused() {
         let (status, code) = answer.problem();
         (status, code.to_owned())
     };
-    let path = "/v1/rules/telemetry/replay";
+    let path = "/v1/rules/telemetry/replay?thing=a";
     let invalid = (400, "INVALID_REQUEST".to_owned());
+    for query in ["&limit=0", "&limit=101", "&from=yesterday"] {
+        let answer = ask(&format!("{path}{query}"), json!({})).await;
+        assert_eq!(answer, invalid, "{query}");
+    }
+    for thing in ["", "?thing=", "?thing=a/b"] {
+        let path = format!("/v1/rules/telemetry/replay{thing}");
+        assert_eq!(ask(&path, json!({})).await, invalid, "{thing}");
+    }
     for body in [
-        json!({}),
-        json!({"thing": "a", "limit": 0}),
-        json!({"thing": "a", "limit": 101}),
-        json!({"thing": "a", "from": "yesterday"}),
-        json!({"thing": "a/b"}),
-        json!({"thing": "a", "until": 1}),
-        json!({"thing": "a", "sql": "SELECT 1", "topicRulePayload": rule()}),
+        json!([]),
+        json!({"until": 1}),
+        json!({"topicRulePayload": []}),
+        json!({"sql": "SELECT 1", "topicRulePayload": rule()}),
     ] {
         assert_eq!(ask(path, body.clone()).await, invalid, "{body}");
     }
-    let wrong = ask(path, json!({"thing": "a", "sql": "SELECT"})).await;
+    let wrong = ask(path, json!({"sql": "SELECT"})).await;
     assert_eq!(wrong, (400, "INVALID_RULE".to_owned()));
-    let missing = ask("/v1/rules/none/replay", json!({"thing": "a"})).await;
+    let missing = ask("/v1/rules/none/replay?thing=a", json!({})).await;
     assert_eq!(missing, (404, "RULE_NOT_FOUND".to_owned()));
     let device = server.send("POST", path, &[], Some("{}".to_owned())).await;
     assert_eq!(device.status, 401);

@@ -407,12 +407,10 @@ impl Context<'_> {
 
     /// A notification in the form in which SNS posts them.
     fn notification(&self, by: &By, action: &Sns, result: &Value) -> Result<Write, String> {
-        let (headers, body) = sns::notification(
-            &action.topic_arn,
-            action.format,
-            &bytes(result),
-            self.engine.now(),
-        )?;
+        let result = bytes(result);
+        let now = self.engine.now();
+        let body = sns::notification(&action.topic_arn, action.format, &result, now)?;
+        let headers = sns::headers(&action.topic_arn);
         self.post(by, &action.topic_arn, &action.url, headers, &body)
     }
 

@@ -17,7 +17,18 @@ const RECEIVERS: [&str; 3] = ["https", "http", "default"];
 #[serde(transparent)]
 struct Messages(serde_json::Map<String, serde_json::Value>);
 
-/// Headers and body of a notification.
+/// The headers that tell a receiver what it gets.
+pub(super) fn headers(topic_arn: &str) -> Vec<(String, String)> {
+    let headers = [
+        ("x-amz-sns-message-type", "Notification"),
+        ("x-amz-sns-topic-arn", topic_arn),
+    ];
+    headers
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .to_vec()
+}
+
+/// The body of a notification.
 ///
 /// # Errors
 /// Why the result cannot be one.
@@ -26,7 +37,7 @@ pub(super) fn notification(
     format: SnsFormatWord,
     result: &[u8],
     at: EpochMillis,
-) -> Result<(Vec<(String, String)>, Vec<u8>), String> {
+) -> Result<Vec<u8>, String> {
     let text = std::str::from_utf8(result)
         .map_err(|_| "a notification is text, and the result is not".to_owned())?;
     let message = match format {
@@ -40,12 +51,7 @@ pub(super) fn notification(
         "Message": message,
         "Timestamp": UtcMillis::new(at).to_string(),
     });
-    let headers = [
-        ("x-amz-sns-message-type", "Notification"),
-        ("x-amz-sns-topic-arn", topic_arn),
-    ];
-    let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    Ok((headers.to_vec(), body.to_string().into_bytes()))
+    Ok(body.to_string().into_bytes())
 }
 
 fn for_receiver(text: &str) -> Result<String, String> {
@@ -72,7 +78,7 @@ mod tests {
 
     fn message(format: SnsFormatWord, result: &str) -> Result<String, String> {
         let at = EpochMillis(1_800_000_000_000);
-        let (_, body) = notification("arn:aws:sns:x:1:t", format, result.as_bytes(), at)?;
+        let body = notification("arn:aws:sns:x:1:t", format, result.as_bytes(), at)?;
         let body: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
         assert_eq!(body["Type"], "Notification");
         assert_eq!(body["TopicArn"], "arn:aws:sns:x:1:t");

@@ -178,7 +178,7 @@ impl Link {
             has_moved = true;
         }
         has_moved |= self.poll_read(context)?;
-        self.poll_clock(context)?;
+        has_moved |= self.poll_clock(context)?;
         Ok(has_moved)
     }
 
@@ -217,22 +217,21 @@ impl Link {
         Ok(has_moved)
     }
 
-    /// Shows that we live, and ends a connection on which nothing is heard any more.
-    fn poll_clock(&mut self, context: &mut Context<'_>) -> Result<(), String> {
+    /// Shows that we live, and ends a connection on which nothing is heard any more; whether there is
+    /// something to be written.
+    fn poll_clock(&mut self, context: &mut Context<'_>) -> Result<bool, String> {
         if !self.may_read() {
             // It is not read because of us: what the broker says cannot be heard.
             self.heard_at = Instant::now();
         }
-        while self.pings.poll_tick(context).is_ready() {
-            if self.heard_at.elapsed() > self.silence_max {
-                return Err("the broker has not been heard for too long".to_owned());
-            }
-            client::pingreq(&mut self.io.write);
-            if let Poll::Ready(Err(error)) = self.io.poll_write(context) {
-                return Err(lost(&error));
-            }
+        if self.pings.poll_tick(context).is_pending() {
+            return Ok(false);
         }
-        Ok(())
+        if self.heard_at.elapsed() > self.silence_max {
+            return Err("the broker has not been heard for too long".to_owned());
+        }
+        client::pingreq(&mut self.io.write);
+        Ok(true)
     }
 
     fn poll_drain(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Refusal>> {

@@ -12,41 +12,54 @@ use homeport_systems::telemetry::{TelemetryError, ThingName};
 use homeport_systems::time::UtcMillis;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::auth::Admin;
 use crate::body::JsonBody;
 use crate::forms;
 use crate::forms::rules::{RuleDocumentForm, RulePath};
+use crate::object;
 use crate::problem::{Problem, ProblemBody};
 use crate::state::AppState;
-use crate::url::{self, PathPart};
+use crate::url::{self, PathPart, UrlQuery};
 
-/// Which history a rule runs over, and as what.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[schema(as = ReplayRule)]
-pub(in crate::routes) struct ReplayAsked {
+/// Which history a rule runs over.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(in crate::routes) struct ReplayQuery {
     /// The thing whose messages it runs over
-    #[schema(schema_with = forms::telemetry::thing_name)]
+    #[param(
+        min_length = 1,
+        max_length = 128,
+        pattern = "^[!-.0-~]+$",
+        example = "storyteller-van-01"
+    )]
     thing: String,
-    /// The oldest time wanted: milliseconds since 1970 as a text, or RFC 3339
-    #[schema(schema_with = forms::time, required = false)]
+    /// The oldest time wanted: milliseconds since 1970, or RFC 3339
+    #[param(schema_with = forms::time, required = false)]
     from: Option<String>,
     /// The newest time wanted
-    #[schema(schema_with = forms::time, required = false)]
+    #[param(schema_with = forms::time, required = false)]
     to: Option<String>,
-    /// Another statement, with the actions that the rule has
-    #[schema(example = "SELECT *, topic(2) AS thing_name FROM 'van/+/telemetry' WHERE volts < 12")]
-    sql: Option<String>,
-    /// Another rule instead of the one of this name, which then need not be there
-    #[schema(value_type = Option<RuleDocumentForm>)]
-    topic_rule_payload: Option<RuleDocument>,
     /// Messages of history that are looked at
-    #[schema(minimum = 1, maximum = 100, default = 100)]
+    #[param(minimum = 1, maximum = 100, default = 100)]
     limit: Option<usize>,
     /// Where the page before ended
     cursor: Option<String>,
+}
+
+/// What runs in the rule's place; the rule itself if this is empty.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schema(as = ReplayCandidate)]
+pub(in crate::routes) struct Candidate {
+    /// Another statement, with the actions that the rule has
+    #[schema(example = "SELECT *, topic(2) AS thing_name FROM 'van/+/telemetry' WHERE volts < 12")]
+    sql: Option<String>,
+    /// Another rule, which has a statement of its own; there need not be one of this name then
+    #[serde(default, deserialize_with = "object::optional")]
+    #[schema(value_type = Option<RuleDocumentForm>)]
+    topic_rule_payload: Option<RuleDocument>,
 }
 
 /// A page of a replay: what would have differed.
@@ -215,7 +228,7 @@ fn value(value: &Value) -> Option<Box<RawValue>> {
 /// Run a rule over stored telemetry and see what it would have written, beside what is there; nothing is
 /// written and no action runs
 #[utoipa::path(post, path = "/v1/rules/{name}/replay", tag = "rules", security(("admin_token" = [])),
-    params(RulePath), request_body = ReplayAsked, responses(
+    params(RulePath, ReplayQuery), request_body = Candidate, responses(
     (status = 200, description = "A page of what would have differed", body = ReplayBody),
     (status = 400, description = "The range, the limit, the cursor or the rule is not right", body = ProblemBody, content_type = "application/problem+json"),
     (status = 401, description = "No operator", body = ProblemBody, content_type = "application/problem+json"),
@@ -226,9 +239,10 @@ pub(in crate::routes) async fn replay_rule(
     _: Admin,
     State(state): State<AppState>,
     PathPart(name): PathPart<RuleName>,
-    JsonBody(asked): JsonBody<ReplayAsked>,
+    UrlQuery(query): UrlQuery<ReplayQuery>,
+    JsonBody(candidate): JsonBody<Candidate>,
 ) -> Result<Json<ReplayBody>, Problem> {
-    let document = match (asked.topic_rule_payload, asked.sql) {
+    let document = match (candidate.topic_rule_payload, candidate.sql) {
         (Some(_), Some(_)) => {
             return Err(Problem::invalid(
                 "give sql or topicRulePayload, which has its own, and not both",
@@ -243,15 +257,15 @@ pub(in crate::routes) async fn replay_rule(
             }
         }
     };
-    let thing: ThingName = asked.thing.parse()?;
+    let thing: ThingName = query.thing.parse()?;
     let time = |name, text: Option<String>| text.map(|text| url::time(name, &text)).transpose();
     let range = ReplayRange {
         thing,
-        from: time("from", asked.from)?,
-        to: time("to", asked.to)?,
+        from: time("from", query.from)?,
+        to: time("to", query.to)?,
     };
-    let limit = url::limit(asked.limit, REPLAY_PAGE_MAX)?;
-    let cursor = url::cursor(asked.cursor.as_deref())?;
+    let limit = url::limit(query.limit, REPLAY_PAGE_MAX)?;
+    let cursor = url::cursor(query.cursor.as_deref())?;
     let replay = state
         .rules
         .replay(&name, &document, state.telemetry.clone(), range)?;
