@@ -8,6 +8,7 @@ mod backend;
 mod background;
 mod chargers;
 mod config;
+mod dynamodb_credentials;
 mod http;
 mod keys;
 mod logs;

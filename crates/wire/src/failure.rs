@@ -13,6 +13,7 @@ const SERVICE: &str = "com.amazon.coral.service#";
 const VALIDATE: &str = "com.amazon.coral.validate#";
 
 const VALIDATION: &str = "ValidationException";
+pub(crate) const ACCESS_DENIED: &str = "AccessDeniedException";
 
 /// How a text begins that tells how much is wrong.
 const ONE_COUNTED: &str = "1 validation error detected: ";
@@ -151,6 +152,14 @@ impl Failure {
         Self::new(SERVICE, kind, text)
     }
 
+    /// A request that its sender may not make.
+    pub(crate) fn access_denied(text: impl Into<String>) -> Self {
+        Self {
+            capital: true,
+            ..Self::new(SERVICE, ACCESS_DENIED, text)
+        }
+    }
+
     fn condition_failed(old: Option<&Item>) -> Self {
         let mut failure = Self::new(
             DYNAMODB,
@@ -229,7 +238,7 @@ impl Failure {
         self.text.as_deref()
     }
 
-    #[cfg(test)]
+    /// The error's name.
     pub(crate) fn kind(&self) -> &'static str {
         self.kind
     }
