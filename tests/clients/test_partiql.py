@@ -10,13 +10,13 @@ from tables import create_table, index, plain_items, refused, values
 
 @pytest.fixture
 def filled(dynamodb):
-    """Five items of one partition (id, at), two of them of kind `odd`."""
+    """Five items of one partition (id, moment), two of them of kind `odd`."""
     name = f"partiql-{uuid.uuid4()}"
-    keys = {"id": "S", "at": "N", "kind": "S"}
-    create_table(dynamodb, name, keys, "id", "at", GlobalSecondaryIndexes=[index("by-kind", "kind", "at")])
+    keys = {"id": "S", "moment": "N", "kind": "S"}
+    create_table(dynamodb, name, keys, "id", "moment", GlobalSecondaryIndexes=[index("by-kind", "kind", "moment")])
     for at in range(5):
         dynamodb.execute_statement(
-            Statement=f"INSERT INTO \"{name}\" VALUE {{'id': 'a', 'at': ?, 'kind': ?, 'amount': {at * 10}}}",
+            Statement=f"INSERT INTO \"{name}\" VALUE {{'id': 'a', 'moment': ?, 'kind': ?, 'amount': {at * 10}}}",
             Parameters=[{"N": str(at)}, {"S": "odd" if at % 2 else "even"}],
         )
     yield name
@@ -24,14 +24,14 @@ def filled(dynamodb):
 
 
 def times(answer):
-    return [int(item["at"]) for item in plain_items(answer)]
+    return [int(item["moment"]) for item in plain_items(answer)]
 
 
 def test_select_reads_a_table_and_an_index(dynamodb, filled):
-    answer = dynamodb.execute_statement(Statement=f"SELECT at FROM \"{filled}\" WHERE id = 'a' AND at > 2")
+    answer = dynamodb.execute_statement(Statement=f"SELECT moment FROM \"{filled}\" WHERE id = 'a' AND moment > 2")
     assert times(answer) == [3, 4]
     odd = dynamodb.execute_statement(
-        Statement=f"SELECT * FROM \"{filled}\".\"by-kind\" WHERE kind = ? ORDER BY at DESC", Parameters=[{"S": "odd"}]
+        Statement=f"SELECT * FROM \"{filled}\".\"by-kind\" WHERE kind = ? ORDER BY moment DESC", Parameters=[{"S": "odd"}]
     )
     assert times(odd) == [3, 1]
 
@@ -50,7 +50,7 @@ def test_pages_of_a_select_add_up(dynamodb, filled):
 
 
 def test_update_and_delete_return_what_is_asked_for(dynamodb, filled):
-    where = "WHERE id = 'a' AND at = 1"
+    where = "WHERE id = 'a' AND moment = 1"
     answer = dynamodb.execute_statement(
         Statement=f'UPDATE "{filled}" SET amount = amount + 1 {where} RETURNING MODIFIED NEW *'
     )
@@ -60,22 +60,22 @@ def test_update_and_delete_return_what_is_asked_for(dynamodb, filled):
     answer = dynamodb.execute_statement(Statement=f'DELETE FROM "{filled}" {where} RETURNING ALL OLD *')
     assert plain_items(answer)[0]["amount"] == 11
     with refused("DuplicateItemException"):
-        dynamodb.execute_statement(Statement=f"INSERT INTO \"{filled}\" VALUE {{'id': 'a', 'at': 2}}")
+        dynamodb.execute_statement(Statement=f"INSERT INTO \"{filled}\" VALUE {{'id': 'a', 'moment': 2}}")
 
 
 def test_statements_of_a_batch_fail_alone(dynamodb, filled):
     answer = dynamodb.batch_execute_statement(
         Statements=[
-            {"Statement": f"INSERT INTO \"{filled}\" VALUE {{'id': 'a', 'at': 1}}"},
-            {"Statement": f"INSERT INTO \"{filled}\" VALUE {{'id': 'a', 'at': 100}}"},
+            {"Statement": f"INSERT INTO \"{filled}\" VALUE {{'id': 'a', 'moment': 1}}"},
+            {"Statement": f"INSERT INTO \"{filled}\" VALUE {{'id': 'a', 'moment': 100}}"},
         ]
     )
     assert [response.get("Error", {}).get("Code") for response in answer["Responses"]] == ["DuplicateItem", None]
 
 
 def test_a_transaction_tells_what_cancelled_it(dynamodb, filled):
-    write = f"UPDATE \"{filled}\" SET amount = 7 WHERE id = 'a' AND at = ?"
-    check = f"EXISTS(SELECT * FROM \"{filled}\" WHERE id = 'a' AND at = 4 AND amount = ?)"
+    write = f"UPDATE \"{filled}\" SET amount = 7 WHERE id = 'a' AND moment = ?"
+    check = f"EXISTS(SELECT * FROM \"{filled}\" WHERE id = 'a' AND moment = 4 AND amount = ?)"
     with pytest.raises(dynamodb.exceptions.TransactionCanceledException) as raised:
         dynamodb.execute_transaction(
             TransactStatements=[
@@ -92,7 +92,7 @@ def test_a_transaction_tells_what_cancelled_it(dynamodb, filled):
         ]
     )
     answer = dynamodb.execute_transaction(
-        TransactStatements=[{"Statement": f"SELECT amount FROM \"{filled}\" WHERE id = 'a' AND at = 0"}]
+        TransactStatements=[{"Statement": f"SELECT amount FROM \"{filled}\" WHERE id = 'a' AND moment = 0"}]
     )
     assert answer["Responses"] == [{"Item": values({"amount": 7})}]
 
@@ -109,6 +109,6 @@ def test_wrong_statements_are_refused(dynamodb, filled):
 def test_the_command_line_pages_through_a_select(aws, filled):
     answer = aws("execute-statement", "--statement", f'SELECT * FROM "{filled}"', "--limit", "3")
     assert len(answer["Items"]) == 3 and "NextToken" in answer
-    statements = json.dumps([{"Statement": f"SELECT amount FROM \"{filled}\" WHERE id = 'a' AND at = 3"}])
+    statements = json.dumps([{"Statement": f"SELECT amount FROM \"{filled}\" WHERE id = 'a' AND moment = 3"}])
     answer = aws("batch-execute-statement", "--statements", statements)
     assert answer["Responses"][0]["Item"] == values({"amount": 30})

@@ -10,6 +10,7 @@ mod bridge;
 mod chargers;
 mod config;
 mod console;
+mod dynamodb_credentials;
 mod http;
 mod keys;
 mod logs;

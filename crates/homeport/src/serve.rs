@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use homeport_engine::Engine;
 use homeport_server::Limits;
-use homeport_wire::{Config, Credential};
+use homeport_wire::Config;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -15,7 +15,7 @@ use crate::backend::Backend;
 use crate::background::{Background, BoxFuture};
 use crate::config::{DurabilityWord, Dynamodb, Settings};
 use crate::mqtt::Mqtt;
-use crate::{address, bridge, http, secrets};
+use crate::{address, bridge, dynamodb_credentials, http, secrets};
 
 pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     // Listened for from the start, so that being stopped while opening is clean too.
@@ -102,15 +102,9 @@ async fn serve_dynamodb(
     settings: &Dynamodb,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> anyhow::Result<JoinHandle<()>> {
-    let id = settings.access_key_id.as_ref();
-    let secret = settings.secret_access_key.as_ref();
     let config = Config {
         region: settings.region.clone(),
-        credentials: id
-            .zip(secret)
-            .map(|(id, secret)| Credential::new(id, secret.reveal()))
-            .into_iter()
-            .collect(),
+        credentials: dynamodb_credentials::of(settings)?,
         connections_max: settings.connections.count(),
         idle_timeout: Duration::from_secs(settings.idle_timeout_secs.get()),
         buckets: settings.buckets.clone(),

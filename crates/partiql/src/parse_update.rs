@@ -1,6 +1,6 @@
 //! What stands behind SET and REMOVE.
 
-use homeport_item::expression::{ExpressionError, Path, Update, UpdateOperand};
+use homeport_item::expression::{ExpressionError, Path, Problem, Update, UpdateOperand};
 use homeport_item::{Value, ValueKind};
 
 use crate::error::ParseError;
@@ -40,7 +40,12 @@ impl Parser<'_> {
         }
         // What is said against an update here is said without naming the expression, which there is none of.
         update.check().map_err(|error| {
-            let text = match &error {
+            let text = match error {
+                // The later of two paths is named first here.
+                ExpressionError::Invalid {
+                    problem: Problem::Overlap { one, two },
+                    ..
+                } => Problem::Overlap { one: two, two: one }.to_string(),
                 ExpressionError::Invalid { problem, .. } => problem.to_string(),
                 ExpressionError::KeyCondition(_) => error.to_string(),
             };

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use homeport_engine::{Clock, SystemClock};
 
+use crate::access::Policy;
+
 /// Settings; the defaults suit a small machine and local use.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -27,11 +29,14 @@ pub struct Config {
     pub clock: Arc<dyn Clock>,
 }
 
-/// An access key id with its secret.
+/// An access key id with its secret, and what its owner may do.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
     pub access_key_id: String,
     secret: String,
+    user_name: String,
+    /// Without one, everything is permitted.
+    policy: Option<Arc<Policy>>,
 }
 
 /// An address that others can reach was to be listened on without credentials.
@@ -69,11 +74,37 @@ impl Config {
 }
 
 impl Credential {
+    /// A credential that permits everything, whose owner is known by its id.
     pub fn new(access_key_id: impl Into<String>, secret: impl Into<String>) -> Self {
+        let access_key_id = access_key_id.into();
         Self {
-            access_key_id: access_key_id.into(),
+            user_name: access_key_id.clone(),
+            access_key_id,
             secret: secret.into(),
+            policy: None,
         }
+    }
+
+    /// The name that messages and the audit log have for its owner.
+    #[must_use]
+    pub fn of_user(mut self, name: impl Into<String>) -> Self {
+        self.user_name = name.into();
+        self
+    }
+
+    /// Permits only what the policy does.
+    #[must_use]
+    pub fn limited_by(mut self, policy: Policy) -> Self {
+        self.policy = Some(Arc::new(policy));
+        self
+    }
+
+    pub(crate) fn user_name(&self) -> &str {
+        &self.user_name
+    }
+
+    pub(crate) fn policy(&self) -> Option<&Policy> {
+        self.policy.as_deref()
     }
 
     pub(crate) fn secret(&self) -> &str {

@@ -13,6 +13,8 @@ const SERVICE: &str = "com.amazon.coral.service#";
 const VALIDATE: &str = "com.amazon.coral.validate#";
 
 const VALIDATION: &str = "ValidationException";
+const NOT_FOUND: &str = "ResourceNotFoundException";
+pub(crate) const ACCESS_DENIED: &str = "AccessDeniedException";
 
 /// How a text begins that tells how much is wrong.
 const ONE_COUNTED: &str = "1 validation error detected: ";
@@ -120,7 +122,7 @@ impl Failure {
     }
 
     pub(crate) fn not_found(text: impl Into<String>) -> Self {
-        Self::new(DYNAMODB, "ResourceNotFoundException", text)
+        Self::new(DYNAMODB, NOT_FOUND, text)
     }
 
     pub(crate) fn table_not_found(name: &str) -> Self {
@@ -226,6 +228,14 @@ impl Failure {
         Self::new(SERVICE, kind, text)
     }
 
+    /// A request that its sender may not make.
+    pub(crate) fn access_denied(text: impl Into<String>) -> Self {
+        Self {
+            capital: true,
+            ..Self::new(SERVICE, ACCESS_DENIED, text)
+        }
+    }
+
     fn condition_failed(old: Option<&Item>) -> Self {
         let mut failure = Self::new(
             DYNAMODB,
@@ -260,15 +270,13 @@ impl Failure {
         Self::cancelled_with(reasons, &[])
     }
 
-    fn cancelled_with(reasons: &[CancelReason], duplicates: &[bool]) -> Self {
-        let is_duplicate = |at: usize| duplicates.get(at).copied().unwrap_or(false);
+    /// Cancelled for reasons, of which those of statements have codes and texts of their own.
+    fn cancelled_with(reasons: &[CancelReason], special: &[Option<SpecialReason>]) -> Self {
+        let special = |at: usize| special.get(at).and_then(Option::as_ref);
         let codes: Vec<&str> = reasons
             .iter()
             .enumerate()
-            .map(|(at, reason)| match is_duplicate(at) {
-                true => "DuplicateItem",
-                false => code(reason),
-            })
+            .map(|(at, reason)| special(at).map_or_else(|| code(reason), |(code, _)| code))
             .collect();
         let mut failure = Self::new(
             DYNAMODB,
@@ -285,10 +293,9 @@ impl Failure {
             if at > 0 {
                 out.push(b',');
             }
-            if is_duplicate(at) {
-                write_duplicate(out);
-            } else {
-                write_reason(reason, out);
+            match special(at) {
+                Some((code, text)) => write_special(code, text, out),
+                None => write_reason(reason, out),
             }
         }
         out.push(b']');
@@ -304,7 +311,7 @@ impl Failure {
         self.text.as_deref()
     }
 
-    #[cfg(test)]
+    /// The error's name.
     pub(crate) fn kind(&self) -> &'static str {
         self.kind
     }
@@ -351,19 +358,31 @@ impl Failure {
         self
     }
 
+    /// A failure of one statement, which cancels the transaction that it is part of where its table is not there.
+    pub(crate) fn cancelling(self, at: usize, count: usize) -> Self {
+        if self.kind != NOT_FOUND {
+            return self.in_statement(at);
+        }
+        let mut special = vec![None; count];
+        special[at] = self.text.map(|text| ("ResourceNotFound", text));
+        Self::cancelled_with(&vec![CancelReason::None; count], &special)
+    }
+
     /// A transaction of statements failed; `is_insert` tells for each whether an item in its place is a duplicate.
     pub(crate) fn of_statements(error: TransactError, is_insert: &[bool]) -> Self {
         let TransactError::Cancelled(reasons) = error else {
             return error.into();
         };
-        let duplicates: Vec<bool> = reasons
+        let special: Vec<Option<SpecialReason>> = reasons
             .iter()
             .zip(is_insert)
             .map(|(reason, is_insert)| {
-                *is_insert && matches!(reason, CancelReason::ConditionFailed { .. })
+                let is_duplicate =
+                    *is_insert && matches!(reason, CancelReason::ConditionFailed { .. });
+                is_duplicate.then(|| ("DuplicateItem", DUPLICATE_ITEM.to_owned()))
             })
             .collect();
-        Self::cancelled_with(&reasons, &duplicates)
+        Self::cancelled_with(&reasons, &special)
     }
 
     /// The body that the client gets.
@@ -401,9 +420,14 @@ fn statement_code(kind: &'static str) -> &'static str {
     }
 }
 
-fn write_duplicate(out: &mut Vec<u8>) {
-    out.extend_from_slice(b"{\"Code\":\"DuplicateItem\",\"Message\":");
-    json::write_string(DUPLICATE_ITEM, out);
+/// The code and the text of a reason that only statements have.
+type SpecialReason = (&'static str, String);
+
+fn write_special(code: &str, text: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"Code\":");
+    json::write_string(code, out);
+    out.extend_from_slice(b",\"Message\":");
+    json::write_string(text, out);
     out.push(b'}');
 }
 

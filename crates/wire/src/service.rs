@@ -8,6 +8,7 @@ use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request};
 
+use crate::access;
 use crate::answer::{self, HttpAnswer};
 use crate::body::{BodyError, BodyRoom};
 use crate::config::Config;
@@ -102,17 +103,28 @@ impl Service {
         head: &hyper::http::request::Parts,
         body: &Bytes,
     ) -> Result<Vec<u8>, Failure> {
-        let operation = head
-            .headers
-            .get(TARGET)
-            .and_then(|target| target.to_str().ok())
+        let in_address = signature::target(head);
+        let in_header = || head.headers.get(TARGET)?.to_str().ok();
+        let (operation, name) = in_address
+            .as_deref()
+            .or_else(in_header)
             .and_then(Operation::from_target)
             .ok_or_else(Failure::unknown_operation)?;
-        signature::verify(self.config(), head, body)?;
+        let who = signature::verify(self.config(), head, body)?;
         if body.is_empty() {
             return Err(Failure::serialization(None));
         }
-        operations::run(self, operation, body).await
+        let call = access::Call {
+            operation: name,
+            who,
+            body,
+        };
+        let answer = match access::authorize(self.engine(), self.config(), who, name, body) {
+            Ok(()) => operations::run(self, operation, body).await,
+            Err(denied) => Err(denied),
+        };
+        access::record(&call, answer.as_ref().map(|_| ()));
+        answer
     }
 }
 

@@ -9,6 +9,7 @@ ACCEPTED = "kept: the other accepts a value of the wrong type"
 DOCUMENTED = "kept: DynamoDB's documentation forbids it, the other accepts it"
 DYNALITE = "kept: dynalite 4.0.0, a third implementation, answers as Homeport"
 DYNALITE_UNCOUNTED = "kept: dynalite 4.0.0 has the same text, without the count of newer validation"
+LEGACY_UNCOUNTED = "kept: the same text; the other counts what is wrong with Expected and with unknown actions too, but not this"
 PUBLISHED = "kept: published with this text"
 LIKE_PUBLISHED = "kept: published with this text for another request of the same kind"
 ALONE = "kept: dynalite 4.0.0 has this text without the count; no published answer is known"
@@ -87,4 +88,10 @@ JUDGEMENTS = {
     "transact write: update of a key": "kept: a key cannot be updated; the other accepts it",
     "transact get: nothing": PARSER,
     "transact get: 101 items": DELIBERATE,
+    "legacy: update put without value": LEGACY_UNCOUNTED,
+    "legacy: update add text": LEGACY_UNCOUNTED,
+    "legacy: update delete a number": LEGACY_UNCOUNTED,
+    "legacy: query no conditions": "kept: dynalite's source has this text for it",
+    "legacy: query range key in": "kept: dynalite's source has this text for it",
+    "statement: none": PARSER,
 }

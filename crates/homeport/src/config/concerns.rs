@@ -279,6 +279,8 @@ concern! {
         access_key_id: Option<String> = None, flag "dynamodb-access-key-id" ID;
         /// Its secret; better given in the environment than on the command line
         secret_access_key: Option<Secret> = None, flag "dynamodb-secret-access-key" SECRET;
+        /// A file with further credentials, in TOML, each with a policy of what it may do
+        credentials_file: Option<PathBuf> = None, flag "dynamodb-credentials-file" FILE;
         /// Connections that are served at one time; more wait to be accepted
         connections: Whole<1, 1_000_000> = Some("1024"), flag "dynamodb-connections" COUNT;
         /// How long a connection may be silent, and how long the headers of a request may take, in seconds

@@ -154,6 +154,60 @@ pub(crate) fn requests(number: usize) -> Vec<(&'static str, Value)> {
             }),
         ),
         (
+            "UpdateItem",
+            json!({
+                "TableName": table, "Key": key, "ReturnValues": "ALL_NEW", "ConditionalOperator": "OR",
+                "AttributeUpdates": {
+                    "total": {"Action": "ADD", "Value": {"N": "1"}}, "texts": {"Action": "DELETE", "Value": {"SS": ["a"]}},
+                    "log": {"Action": "ADD", "Value": {"L": [{"S": "x"}]}}, "l": {"Action": "DELETE"}, "w": {"Value": {"BOOL": true}},
+                },
+                "Expected": {"count": {"ComparisonOperator": "GE", "AttributeValueList": [{"N": "0"}]}, "none": {"Exists": false}},
+            }),
+        ),
+        (
+            "Query",
+            json!({
+                "TableName": table, "AttributesToGet": ["pk", "count"],
+                "KeyConditions": {
+                    "pk": {"ComparisonOperator": "EQ", "AttributeValueList": [{"S": "p1"}]},
+                    "sk": {"ComparisonOperator": "BETWEEN", "AttributeValueList": [{"N": "0"}, {"N": "1e6"}]},
+                },
+                "QueryFilter": {"count": {"ComparisonOperator": "IN", "AttributeValueList": [{"N": "41"}]}},
+            }),
+        ),
+        (
+            "Scan",
+            json!({
+                "TableName": table, "Limit": 20,
+                "ScanFilter": {"v": {"ComparisonOperator": "NOT_NULL"}, "l": {"ComparisonOperator": "BEGINS_WITH", "AttributeValueList": [{"S": "l"}]}},
+            }),
+        ),
+        (
+            "ExecuteStatement",
+            json!({
+                "Statement": format!("SELECT pk, v.list[0] FROM \"{table}\" WHERE pk IN ['p1', ?] AND sk BETWEEN 0 AND 1e6 AND (size(v) > 1 OR NOT contains(l, 'x')) ORDER BY pk, sk DESC"),
+                "Parameters": [{"S": "p2"}], "Limit": 5, "ReturnConsumedCapacity": "INDEXES",
+            }),
+        ),
+        (
+            "ExecuteStatement",
+            json!({"Statement": format!("INSERT INTO \"{table}\" VALUE {{'pk': 'p{}', 'sk': {number}.5, 'm': {{'l': [1, 'x', <<'a'>>, null, true]}}}}", number % 7)}),
+        ),
+        (
+            "BatchExecuteStatement",
+            json!({"Statements": [
+                {"Statement": format!("UPDATE \"{table}\" SET w = list_append(w, [1]) SET t = set_add(t, <<1>>) REMOVE m.l[0] WHERE pk = 'p1' AND sk = {number} RETURNING MODIFIED NEW *")},
+                {"Statement": format!("DELETE FROM \"{plain}\" WHERE pk = ? AND attribute_type(hits, 'N') RETURNING ALL OLD *"), "Parameters": [{"S": "p3"}]},
+            ]}),
+        ),
+        (
+            "ExecuteTransaction",
+            json!({"TransactStatements": [
+                {"Statement": format!("UPDATE \"{plain}\" SET hits = hits + 1 WHERE pk = 'p4'")},
+                {"Statement": format!("EXISTS(SELECT * FROM \"{plain}\" WHERE pk = 'p5' AND hits IS NOT MISSING)")},
+            ]}),
+        ),
+        (
             "DeleteItem",
             json!({
                 "TableName": table, "Key": key, "ReturnValues": "ALL_OLD",

@@ -32,6 +32,22 @@ impl KeyConditions {
         Ok(Self(found))
     }
 
+    /// The attributes that the conditions are about.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The value that an attribute has to equal, if one asks for that.
+    #[must_use]
+    pub fn equal_to(&self, name: &str) -> Option<&Value> {
+        self.0
+            .iter()
+            .find_map(|(known, condition)| match condition {
+                SortCondition::Equal(value) if known == name => Some(value),
+                _ => None,
+            })
+    }
+
     /// Gives each key of `schema` its condition.
     ///
     /// # Errors

@@ -160,6 +160,10 @@ fn what_dynamodb_does_not_carry_out_is_refused_in_its_own_words() {
             "Unsupported data type in Bag. DynamoDB only supports either numbers or strings in bags",
         ),
         (
+            "UPDATE t SET m.a = 1 REMOVE m.a[1] WHERE b = 1",
+            "Two document paths overlap with each other; must remove or rewrite one of these paths; path one: [m, a, [1]], path two: [m, a]",
+        ),
+        (
             "UPDATE t SET a = 1 SET a = 2 WHERE b = 1",
             "Two document paths overlap with each other; must remove or rewrite one of these paths; path one: [a], path two: [a]",
         ),

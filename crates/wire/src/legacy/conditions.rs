@@ -81,10 +81,11 @@ pub(crate) fn check_filter_keys<'n>(
     }
 }
 
-/// The conditions, each with its operator and values, which fit each other.
-pub(super) fn checked<'g>(
-    given: Option<&'g Conditions<'_>>,
-) -> Result<Vec<(&'g str, Operator, Vec<Value>)>, Failure> {
+/// An attribute's name with an operator and values that fit each other.
+type Checked<'g> = (&'g str, Operator, Vec<Value>);
+
+/// The conditions, each found to be one.
+pub(super) fn checked<'g>(given: Option<&'g Conditions<'_>>) -> Result<Vec<Checked<'g>>, Failure> {
     let mut checked = Vec::new();
     for (name, Element(condition)) in given.iter().flat_map(|given| &given.0) {
         // The constraints let no condition without an operator through.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use homeport_item::json;
-use homeport_partiql::{Select, Statement};
+use homeport_partiql::Statement;
 use homeport_store::WriteError;
 use serde::Deserialize;
 
@@ -50,15 +50,18 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
     let checked = check(input::read(body)?)?;
     match checked.statement {
         Statement::Select(select) => {
-            let (reading, rest) = split(
+            let answer = Answer {
+                table: select.target.table.clone(),
+                fingerprint: checked.fingerprint,
+                capacity: checked.capacity,
+            };
+            let reading = Reading {
                 select,
-                checked.fingerprint,
-                checked.resume,
-                checked.limit,
-                checked.consistent,
-                checked.capacity,
-            );
-            self::select(service, reading, rest).await
+                limit: checked.limit,
+                consistent: checked.consistent,
+                resume: checked.resume.unwrap_or_default(),
+            };
+            self::select(service, reading, answer).await
         }
         statement => write(service, statement, checked.old_on_failure, checked.capacity).await,
     }
@@ -69,28 +72,6 @@ struct Answer {
     table: String,
     fingerprint: String,
     capacity: Wanted,
-}
-
-fn split(
-    select: Select,
-    fingerprint: String,
-    resume: Option<Resume>,
-    limit: Option<usize>,
-    consistent: bool,
-    capacity: Wanted,
-) -> (Reading, Answer) {
-    let answer = Answer {
-        table: select.target.table.clone(),
-        fingerprint,
-        capacity,
-    };
-    let reading = Reading {
-        select,
-        limit,
-        consistent,
-        resume: resume.unwrap_or_default(),
-    };
-    (reading, answer)
 }
 
 async fn select(service: &Service, reading: Reading, answer: Answer) -> Result<Vec<u8>, Failure> {

@@ -122,7 +122,8 @@ fn read(service: &Service, statements: &[Statement], wanted: Wanted) -> Result<V
         let Statement::Select(select) = statement else {
             continue;
         };
-        let get = by_key(service, select, unkeyed).map_err(|failure| failure.in_statement(at))?;
+        let get = by_key(service, select, unkeyed)
+            .map_err(|failure| failure.cancelling(at, statements.len()))?;
         if !seen.insert((get.table.clone(), get.key.clone())) {
             return Err(Failure::validation(
                 "Transaction request cannot include multiple operations on one item",
@@ -188,7 +189,7 @@ async fn write(
                 );
                 return Err(TransactError::Cancelled(reasons).into());
             }
-            Err(failure) => return Err(failure.in_statement(at)),
+            Err(failure) => return Err(failure.cancelling(at, count)),
         }
     }
     let tables: Vec<String> = actions

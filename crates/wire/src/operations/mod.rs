@@ -86,8 +86,8 @@ const TABLES_TARGET: &str = "DynamoDB_20120810";
 const STREAMS_TARGET: &str = "DynamoDBStreams_20120810";
 
 impl Operation {
-    /// The operation that a request's target names.
-    pub(crate) fn from_target(target: &str) -> Option<Self> {
+    /// The operation that a request's target names, and its name.
+    pub(crate) fn from_target(target: &str) -> Option<(Self, &str)> {
         let (service, name) = target.split_once('.')?;
         let operation = Self::from_name(name)?;
         let of_streams = matches!(
@@ -99,7 +99,7 @@ impl Operation {
         } else {
             TABLES_TARGET
         };
-        (service == expected).then_some(operation)
+        (service == expected).then_some((operation, name))
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn addressed(
 }
 
 /// The values that a condition allows for an attribute, where it names them: `=` or `IN`.
-pub(super) fn choices<'c>(condition: &'c Condition, name: &str) -> Option<Vec<&'c Value>> {
+pub(crate) fn choices<'c>(condition: &'c Condition, name: &str) -> Option<Vec<&'c Value>> {
     match condition {
         Condition::Compare(..) => {
             let (found, value) = equality(condition)?;

@@ -8,7 +8,7 @@ mod request;
 mod select;
 mod writes;
 
-pub(crate) use keys::{Addressed, addressed};
+pub(crate) use keys::{Addressed, addressed, choices};
 pub(crate) use next_token::{Resume, fingerprint};
 pub(crate) use request::{StatementInput, constrain, old_on_failure, parameters, parse};
 pub(crate) use select::{Reading, labelled};

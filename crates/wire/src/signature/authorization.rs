@@ -60,8 +60,23 @@ impl<'a> Authorization<'a> {
                 "Unsupported AWS 'algorithm': '{algorithm}' (only {ALGORITHM} for now). "
             )));
         }
+        Self::from_parts(
+            credential,
+            signed_headers,
+            signature,
+            &[("host", "Host"), ("x-amz-date", "X-Amz-Date")],
+        )
+    }
+
+    /// Puts the parts of a signature together; `required` headers have to be signed.
+    pub(super) fn from_parts(
+        credential: &'a str,
+        signed_headers: &'a str,
+        signature: &'a str,
+        required: &[(&str, &str)],
+    ) -> Result<Self, Failure> {
         let signed_headers: Vec<_> = signed_headers.split(';').collect();
-        for (required, shown) in [("host", "Host"), ("x-amz-date", "X-Amz-Date")] {
+        for &(required, shown) in required {
             if !signed_headers
                 .iter()
                 .any(|name| name.eq_ignore_ascii_case(required))
@@ -74,9 +89,12 @@ impl<'a> Authorization<'a> {
         }
         let parts: Vec<_> = credential.trim_end_matches('/').split('/').collect();
         let [access_key_id, date, region, service, terminator] = parts[..] else {
-            return Err(incomplete(format!(
-                "Credential must have exactly 5 slash-delimited elements, e.g. keyid/date/region/service/term, got '{credential}'"
-            )));
+            return Err(Failure::unsigned(
+                "IncompleteSignatureException",
+                format!(
+                    "Credential must have exactly 5 slash-delimited elements, e.g. keyid/date/region/service/term, got '{credential}'"
+                ),
+            ));
         };
         Ok(Self {
             access_key_id,

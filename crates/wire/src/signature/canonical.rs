@@ -32,11 +32,11 @@ pub(super) fn request(head: &Parts, signed_headers: &[&str], body_hash: &str) ->
     out
 }
 
-/// The parameters in order; DynamoDB's own requests have none.
+/// The parameters in order, without the signature itself; requests with a header have none.
 fn query(query: &str) -> String {
     let mut parameters: Vec<String> = query
         .split('&')
-        .filter(|parameter| !parameter.is_empty())
+        .filter(|parameter| !parameter.is_empty() && !parameter.starts_with("X-Amz-Signature="))
         .map(|parameter| match parameter.contains('=') {
             true => parameter.to_owned(),
             false => format!("{parameter}="),

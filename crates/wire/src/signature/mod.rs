@@ -1,17 +1,19 @@
-//! Who is asking: AWS Signature Version 4 in the Authorization header.
+//! Who is asking: AWS Signature Version 4, in the Authorization header or, presigned, in the address.
 
 mod authorization;
 mod canonical;
 mod date;
+mod presigned;
 
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName};
 use hyper::http::request::Parts;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use crate::config::Config;
+use crate::config::{Config, Credential};
 use crate::failure::Failure;
 use authorization::Authorization;
+pub(crate) use presigned::target;
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 const SERVICE: &str = "dynamodb";
@@ -22,16 +24,30 @@ const SKEW_MAX_SECS: i64 = 15 * 60;
 const AMZ_DATE: HeaderName = HeaderName::from_static("x-amz-date");
 const CONTENT_SHA256: HeaderName = HeaderName::from_static("x-amz-content-sha256");
 
-/// Checks a request's signature. With no credentials configured everyone may ask.
-pub(crate) fn verify(config: &Config, head: &Parts, body: &[u8]) -> Result<(), Failure> {
+/// Checks a request's signature and tells whose it is. With no credentials configured everyone may ask.
+pub(crate) fn verify<'c>(
+    config: &'c Config,
+    head: &Parts,
+    body: &[u8],
+) -> Result<Option<&'c Credential>, Failure> {
     if config.credentials.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let given = head
         .headers
         .get(AUTHORIZATION)
         .and_then(|value| value.to_str().ok())
-        .map(str::trim)
+        .map(str::trim);
+    if presigned::is_presigned(head) {
+        if given.is_some() {
+            return Err(Failure::unsigned(
+                "InvalidSignatureException",
+                "Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header.",
+            ));
+        }
+        return presigned::verify(config, head, body).map(Some);
+    }
+    let given = given
         .filter(|value| value.starts_with("AWS4-"))
         .ok_or_else(|| {
             Failure::unsigned(
@@ -50,23 +66,38 @@ pub(crate) fn verify(config: &Config, head: &Parts, body: &[u8]) -> Result<(), F
     })?;
     check_time(amz_date, at_secs, config.clock.now_ms().div_euclid(1000))?;
     authorization.check_scope(&amz_date[..8])?;
-    let credential = config
-        .credentials
-        .iter()
-        .find(|credential| credential.access_key_id == authorization.access_key_id)
-        .ok_or_else(|| {
-            Failure::unsigned(
-                "UnrecognizedClientException",
-                "The security token included in the request is invalid.",
-            )
-        })?;
+    let credential = credential(config, authorization.access_key_id)?;
     let body_hash = canonical::hex(&Sha256::digest(body));
     if let Some(claimed) = text(&head.headers, &CONTENT_SHA256)
         && claimed != body_hash
     {
         return Err(mismatch());
     }
-    let canonical = canonical::request(head, &authorization.signed_headers, &body_hash);
+    check_signature(credential, &authorization, head, amz_date, &body_hash)?;
+    Ok(Some(credential))
+}
+
+fn credential<'c>(config: &'c Config, access_key_id: &str) -> Result<&'c Credential, Failure> {
+    config
+        .credentials
+        .iter()
+        .find(|credential| credential.access_key_id == access_key_id)
+        .ok_or_else(|| {
+            Failure::unsigned(
+                "UnrecognizedClientException",
+                "The security token included in the request is invalid.",
+            )
+        })
+}
+
+fn check_signature(
+    credential: &Credential,
+    authorization: &Authorization<'_>,
+    head: &Parts,
+    amz_date: &str,
+    body_hash: &str,
+) -> Result<(), Failure> {
+    let canonical = canonical::request(head, &authorization.signed_headers, body_hash);
     let to_sign = canonical::string_to_sign(amz_date, &authorization.scope(), &canonical);
     let key = canonical::signing_key(
         credential.secret(),
@@ -185,10 +216,12 @@ mod tests {
             .iter()
             .map(|(name, value)| (*name, value.as_str()))
             .collect();
-        verify(&config(), &head(&borrowed), body).map_err(|failure| {
-            let text = failure.text().unwrap_or_default().to_owned();
-            (failure.kind().to_owned(), text)
-        })
+        verify(&config(), &head(&borrowed), body)
+            .map(|who| assert!(who.is_some()))
+            .map_err(|failure| {
+                let text = failure.text().unwrap_or_default().to_owned();
+                (failure.kind().to_owned(), text)
+            })
     }
 
     const SECRET: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
@@ -267,7 +300,7 @@ mod tests {
                 clock: Arc::new(ManualClock::at_ms(now_ms)),
                 ..config()
             };
-            verify(&config, &head(&borrowed), BODY)
+            verify(&config, &head(&borrowed), BODY).map(|_| ())
         };
         let quarter_ms = SKEW_MAX_SECS * 1000;
         assert!(at(NOW_MS + quarter_ms).is_ok());

@@ -51,6 +51,11 @@ impl ShardIterator {
         }
         Ok((iterator, arn))
     }
+
+    /// What an iterator says, however old it is.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        parse(text).map(|(_, iterator)| iterator)
+    }
 }
 
 fn parse(text: &str) -> Option<(&str, ShardIterator)> {

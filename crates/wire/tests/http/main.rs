@@ -1,5 +1,6 @@
 //! The real service with a real engine on a free port, spoken to over HTTP.
 
+mod access;
 mod backups;
 mod batches;
 mod exports;

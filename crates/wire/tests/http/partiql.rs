@@ -485,6 +485,18 @@ async fn a_transaction_of_statements_happens_whole_or_not_at_all() {
         answer["CancellationReasons"][2]["Item"]["v"],
         json!({"S": "v3"})
     );
+    for nowhere in [
+        "DELETE FROM nowhere WHERE pk = 'a'",
+        "SELECT * FROM nowhere WHERE pk = 'a'",
+    ] {
+        let request = json!({"TransactStatements": [{"Statement": nowhere}]});
+        let (_, answer) = server.call("ExecuteTransaction", request).await;
+        assert_eq!(
+            answer["CancellationReasons"],
+            json!([{"Code": "ResourceNotFound", "Message": "Requested resource not found"}]),
+            "{nowhere}"
+        );
+    }
     let reads = json!({"ReturnConsumedCapacity": "TOTAL", "TransactStatements": [
         {"Statement": "SELECT v FROM things WHERE pk = 'a' AND sk = 1"},
         {"Statement": "SELECT * FROM things WHERE pk = 'a' AND sk = 2"},

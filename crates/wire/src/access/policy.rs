@@ -1,0 +1,406 @@
+//! Policies in IAM's JSON form.
+
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+use super::condition::Condition;
+use super::pattern::{self, PATTERN_MAX_BYTES};
+use super::request_context::RequestContext;
+
+/// A policy may not be longer than this.
+const POLICY_MAX_BYTES: usize = 64 * 1024;
+const VERSIONS: [&str; 2] = ["2012-10-17", "2008-10-17"];
+
+/// What a credential may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    statements: Vec<Statement>,
+}
+
+/// Why a policy is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyError {
+    #[error("the policy is longer than {POLICY_MAX_BYTES} bytes")]
+    TooLong,
+    #[error("the policy is not one in JSON: {0}")]
+    Json(String),
+    #[error("the policy has the version {0:?}; 2012-10-17 is known")]
+    Version(String),
+    #[error("a statement must have one of {0} and {1}, and not both")]
+    OneOf(&'static str, &'static str),
+    #[error("the pattern {0:?} is too long")]
+    Pattern(String),
+    #[error("the condition operator {0:?} is not known")]
+    Operator(String),
+    #[error("the variable {0:?} is not known")]
+    Variable(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub(super) enum Effect {
+    Allow,
+    Deny,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Statement {
+    effect: Effect,
+    actions: Patterns,
+    resources: Patterns,
+    conditions: Vec<Condition>,
+}
+
+/// Patterns of which one has to match, or none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Patterns {
+    patterns: Vec<String>,
+    inverted: bool,
+}
+
+/// What a policy says about a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Decision {
+    Allowed,
+    /// Nothing allows it.
+    NotAllowed,
+    /// Something denies it, whatever allows it.
+    Denied,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+struct Document {
+    version: Option<String>,
+    #[serde(rename = "Id")]
+    _id: Option<String>,
+    statement: OneOrMany<StatementInput>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+struct StatementInput {
+    #[serde(rename = "Sid")]
+    _sid: Option<String>,
+    effect: Effect,
+    action: Option<OneOrMany<String>>,
+    not_action: Option<OneOrMany<String>>,
+    resource: Option<OneOrMany<String>>,
+    not_resource: Option<OneOrMany<String>>,
+    #[serde(default)]
+    condition: serde_json::Map<String, Json>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum OneOrMany<T> {
+    One(T),
+    Many(Vec<T>),
+}
+
+impl<T> OneOrMany<T> {
+    fn into_vec(self) -> Vec<T> {
+        match self {
+            Self::One(one) => vec![one],
+            Self::Many(many) => many,
+        }
+    }
+}
+
+impl Policy {
+    /// Reads a policy; `user_name` is what `${aws:username}` stands for in it.
+    ///
+    /// # Errors
+    /// When it is none, or says something that is not understood: what is ignored could permit too much.
+    pub fn parse(text: &str, user_name: &str) -> Result<Self, PolicyError> {
+        if text.len() > POLICY_MAX_BYTES {
+            return Err(PolicyError::TooLong);
+        }
+        let document: Document =
+            serde_json::from_str(text).map_err(|error| PolicyError::Json(error.to_string()))?;
+        if let Some(version) = document.version
+            && !VERSIONS.contains(&version.as_str())
+        {
+            return Err(PolicyError::Version(version));
+        }
+        let statements = document
+            .statement
+            .into_vec()
+            .into_iter()
+            .map(|statement| Statement::read(statement, user_name))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { statements })
+    }
+
+    /// What the policy says about an action on a resource. A denial wins over everything that allows.
+    pub(super) fn decide(
+        &self,
+        action: &str,
+        resource: &str,
+        context: &RequestContext,
+    ) -> Decision {
+        let mut decision = Decision::NotAllowed;
+        for statement in &self.statements {
+            if !statement.applies(action, resource, context) {
+                continue;
+            }
+            match statement.effect {
+                Effect::Deny => return Decision::Denied,
+                Effect::Allow => decision = Decision::Allowed,
+            }
+        }
+        decision
+    }
+}
+
+impl Statement {
+    fn read(given: StatementInput, user_name: &str) -> Result<Self, PolicyError> {
+        let mut conditions = Vec::new();
+        for (operator, keys) in given.condition {
+            let keys: std::collections::BTreeMap<String, Json> = serde_json::from_value(keys)
+                .map_err(|error| PolicyError::Json(error.to_string()))?;
+            for (key, wanted) in keys {
+                let wanted = wanted_values(wanted)?;
+                conditions.push(Condition::new(&operator, &key, wanted, user_name)?);
+            }
+        }
+        Ok(Self {
+            effect: given.effect,
+            actions: Patterns::read(
+                ("Action", given.action),
+                ("NotAction", given.not_action),
+                user_name,
+            )?,
+            resources: Patterns::read(
+                ("Resource", given.resource),
+                ("NotResource", given.not_resource),
+                user_name,
+            )?,
+            conditions,
+        })
+    }
+
+    fn applies(&self, action: &str, resource: &str, context: &RequestContext) -> bool {
+        let action = action.to_ascii_lowercase();
+        self.actions
+            .any(|pattern| pattern::matches(&pattern.to_ascii_lowercase(), &action))
+            && self
+                .resources
+                .any(|pattern| pattern::covers(pattern, resource))
+            && self
+                .conditions
+                .iter()
+                .all(|condition| condition.holds(context, self.effect))
+    }
+}
+
+/// Values of a condition: texts, numbers and booleans, one or several.
+fn wanted_values(given: Json) -> Result<Vec<String>, PolicyError> {
+    let one = |value: Json| match value {
+        Json::String(text) => Ok(text),
+        Json::Bool(flag) => Ok(flag.to_string()),
+        Json::Number(number) => Ok(number.to_string()),
+        other => Err(PolicyError::Json(format!(
+            "{other} is no value of a condition"
+        ))),
+    };
+    match given {
+        Json::Array(values) => values.into_iter().map(one).collect(),
+        value => Ok(vec![one(value)?]),
+    }
+}
+
+impl Patterns {
+    fn read(
+        (name, given): (&'static str, Option<OneOrMany<String>>),
+        (inverse_name, inverse): (&'static str, Option<OneOrMany<String>>),
+        user_name: &str,
+    ) -> Result<Self, PolicyError> {
+        let (given, inverted) = match (given, inverse) {
+            (Some(given), None) => (given, false),
+            (None, Some(given)) => (given, true),
+            _ => return Err(PolicyError::OneOf(name, inverse_name)),
+        };
+        let mut patterns = Vec::new();
+        for pattern in given.into_vec() {
+            if pattern.len() > PATTERN_MAX_BYTES {
+                return Err(PolicyError::Pattern(pattern.chars().take(80).collect()));
+            }
+            patterns.push(pattern::fill_in(&pattern, user_name).map_err(PolicyError::Variable)?);
+        }
+        Ok(Self { patterns, inverted })
+    }
+
+    fn any(&self, matches: impl Fn(&str) -> bool) -> bool {
+        self.patterns.iter().any(|pattern| matches(pattern)) != self.inverted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::request_context::Values;
+
+    /// As the document of the push system prints it.
+    const DOCUMENTED: &str = r#"{
+      "Version": "2012-10-17",
+      "Statement": [
+        {
+          "Effect": "Allow",
+          "Action": [
+            "dynamodb:PutItem",
+            "dynamodb:GetItem",
+            "dynamodb:UpdateItem",
+            "dynamodb:DeleteItem",
+            "dynamodb:Query"
+          ],
+          "Resource": "arn:aws:dynamodb:REGION:ACCOUNT:table/photoeditor-ENV-device-tokens"
+        },
+        {
+          "Effect": "Allow",
+          "Action": [
+            "kms:Decrypt",
+            "kms:GenerateDataKey"
+          ],
+          "Resource": "arn:aws:kms:REGION:ACCOUNT:key/KMS_KEY_ID"
+        }
+      ]
+    }"#;
+
+    fn decide(policy: &str, action: &str, resource: &str, context: &RequestContext) -> Decision {
+        let policy = Policy::parse(policy, "ann").expect("a policy");
+        let arn = format!("arn:aws:dynamodb:us-east-1:000000000000:{resource}");
+        policy.decide(&format!("dynamodb:{action}"), &arn, context)
+    }
+
+    #[test]
+    fn the_documented_policy_is_taken_as_printed() {
+        let table = "table/photoeditor-ENV-device-tokens";
+        let none = RequestContext::default();
+        for (action, resource, expected) in [
+            ("PutItem", table, Decision::Allowed),
+            ("Query", table, Decision::Allowed),
+            ("Scan", table, Decision::NotAllowed),
+            ("DeleteTable", table, Decision::NotAllowed),
+            ("PutItem", "table/other", Decision::NotAllowed),
+        ] {
+            assert_eq!(
+                decide(DOCUMENTED, action, resource, &none),
+                expected,
+                "{action}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_denial_wins() {
+        let policy = r#"{"Statement":[
+            {"Effect":"Allow","Action":"dynamodb:*","Resource":"*"},
+            {"Effect":"Deny","Action":"dynamodb:delete*","Resource":"arn:aws:dynamodb:*:*:table/kept"}]}"#;
+        let none = RequestContext::default();
+        assert_eq!(
+            decide(policy, "DeleteItem", "table/kept", &none),
+            Decision::Denied
+        );
+        assert_eq!(
+            decide(policy, "DeleteItem", "table/other", &none),
+            Decision::Allowed
+        );
+        assert_eq!(
+            decide(policy, "PutItem", "table/kept", &none),
+            Decision::Allowed
+        );
+    }
+
+    #[test]
+    fn what_is_left_out_is_all_that_is_not_named() {
+        let policy = r#"{"Version":"2012-10-17","Statement":{"Sid":"x","Effect":"Allow",
+            "NotAction":["dynamodb:DeleteTable","dynamodb:Update*"],"NotResource":"arn:aws:dynamodb:*:*:table/secret"}}"#;
+        let none = RequestContext::default();
+        for (action, resource, expected) in [
+            ("GetItem", "table/open", Decision::Allowed),
+            ("GetItem", "table/secret", Decision::NotAllowed),
+            ("UpdateTable", "table/open", Decision::NotAllowed),
+        ] {
+            assert_eq!(
+                decide(policy, action, resource, &none),
+                expected,
+                "{action} {resource}"
+            );
+        }
+    }
+
+    #[test]
+    fn conditions_all_have_to_hold() {
+        let policy = r#"{"Statement":[{"Effect":"Allow","Action":["dynamodb:GetItem"],"Resource":"*","Condition":{
+            "ForAllValues:StringEquals":{"dynamodb:LeadingKeys":["${aws:username}"],"dynamodb:Attributes":["id","note"]},
+            "StringEqualsIfExists":{"dynamodb:Select":"SPECIFIC_ATTRIBUTES"}}}]}"#;
+        let context = |keys: &str, attributes: &str, select: &str| RequestContext {
+            leading_keys: Values::one(keys),
+            attributes: Values::one(attributes),
+            select: Values::one(select),
+            ..RequestContext::default()
+        };
+        let specific = "SPECIFIC_ATTRIBUTES";
+        for (context, expected) in [
+            (context("ann", "note", specific), Decision::Allowed),
+            (context("bob", "note", specific), Decision::NotAllowed),
+            (context("ann", "secret", specific), Decision::NotAllowed),
+            (
+                context("ann", "note", "ALL_ATTRIBUTES"),
+                Decision::NotAllowed,
+            ),
+        ] {
+            assert_eq!(
+                decide(policy, "GetItem", "table/t", &context),
+                expected,
+                "{context:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn policies_that_are_not_understood_are_refused() {
+        for (policy, expected) in [
+            (
+                "nonsense",
+                "the policy is not one in JSON: expected ident at line 1 column 2",
+            ),
+            (
+                r#"{"Version":"2030-01-01","Statement":[]}"#,
+                "the policy has the version \"2030-01-01\"; 2012-10-17 is known",
+            ),
+            (
+                r#"{"Statement":[{"Effect":"Allow","Resource":"*"}]}"#,
+                "a statement must have one of Action and NotAction, and not both",
+            ),
+            (
+                r#"{"Statement":[{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"IpAddress":{"aws:SourceIp":"::1"}}}]}"#,
+                "the condition operator \"IpAddress\" is not known",
+            ),
+            (
+                r#"{"Statement":[{"Effect":"Allow","Action":"*","Resource":"${aws:PrincipalTag/team}"}]}"#,
+                "the variable \"aws:PrincipalTag/team\" is not known",
+            ),
+        ] {
+            assert_eq!(
+                Policy::parse(policy, "ann")
+                    .expect_err("refused")
+                    .to_string(),
+                expected
+            );
+        }
+        for policy in [
+            r#"{"Statement":[{"Effect":"allow","Action":"*","Resource":"*"}]}"#,
+            r#"{"Statement":[{"Effect":"Allow","Principal":"*","Action":"*","Resource":"*"}]}"#,
+        ] {
+            assert!(
+                matches!(Policy::parse(policy, "ann"), Err(PolicyError::Json(_))),
+                "{policy}"
+            );
+        }
+        assert_eq!(
+            Policy::parse(&" ".repeat(70_000), "ann"),
+            Err(PolicyError::TooLong)
+        );
+    }
+}
