@@ -1,6 +1,6 @@
 //! No text makes the parser panic, whatever it is made of.
 
-use homeport_item::Value;
+use homeport_item::{Item, Value};
 use proptest::prelude::*;
 
 use crate::statement::Statement;
@@ -75,8 +75,18 @@ proptest! {
     fn no_sequence_of_pieces_panics(pieces in prop::collection::vec(0..PIECES.len(), 0..60)) {
         let text: Vec<&str> = pieces.iter().map(|piece| PIECES[*piece]).collect();
         let parameters = [Value::Null, Value::from(1)];
-        let _ = Statement::parse(&text.join(" "), &parameters);
-        let _ = Statement::parse(&text.concat(), &parameters);
+        for text in [text.join(" "), text.concat()] {
+            let statement = Statement::parse(&text, &parameters);
+            // What was read can be used.
+            if let Ok(Statement::Select(select)) = &statement
+                && let Some(condition) = &select.condition
+            {
+                prop_assert!(condition.matches(&Item::new()).is_ok());
+            }
+            if let Ok(Statement::Update(update)) = &statement {
+                prop_assert_eq!(update.update.check(), Ok(()));
+            }
+        }
     }
 
     #[test]

@@ -77,6 +77,9 @@ impl Condition {
     ) -> Result<Self, PolicyError> {
         let operator =
             Operator::parse(operator).ok_or_else(|| PolicyError::Operator(operator.to_owned()))?;
+        if !RequestContext::knows(key) {
+            return Err(PolicyError::Key(key.to_owned()));
+        }
         let wanted = wanted
             .iter()
             .map(|text| pattern::fill_in(text, user_name).map_err(PolicyError::Variable))

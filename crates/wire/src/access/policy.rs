@@ -32,6 +32,8 @@ pub enum PolicyError {
     Pattern(String),
     #[error("the condition operator {0:?} is not known")]
     Operator(String),
+    #[error("the condition key {0:?} is not known")]
+    Key(String),
     #[error("the variable {0:?} is not known")]
     Variable(String),
 }
@@ -376,6 +378,10 @@ mod tests {
             (
                 r#"{"Statement":[{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"IpAddress":{"aws:SourceIp":"::1"}}}]}"#,
                 "the condition operator \"IpAddress\" is not known",
+            ),
+            (
+                r#"{"Statement":[{"Effect":"Deny","Action":"*","Resource":"*","Condition":{"Bool":{"aws:SecureTransport":"false"}}}]}"#,
+                "the condition key \"aws:SecureTransport\" is not known",
             ),
             (
                 r#"{"Statement":[{"Effect":"Allow","Action":"*","Resource":"${aws:PrincipalTag/team}"}]}"#,

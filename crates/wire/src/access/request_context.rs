@@ -28,9 +28,18 @@ pub(super) struct RequestContext {
 }
 
 impl RequestContext {
-    /// The values of a condition key; keys that are not known here are never in a request.
+    /// Whether conditions can ask for a key. Ignoring one could permit more than its author meant.
+    pub(super) fn knows(key: &str) -> bool {
+        Self::default().find(key).is_some()
+    }
+
+    /// The values of a condition key that is known.
     pub(super) fn values(&self, key: &str) -> &Values {
         const ABSENT: &Values = &Values::Absent;
+        self.find(key).unwrap_or(ABSENT)
+    }
+
+    fn find(&self, key: &str) -> Option<&Values> {
         let known: [(&str, &Values); 7] = [
             ("dynamodb:LeadingKeys", &self.leading_keys),
             ("dynamodb:Attributes", &self.attributes),
@@ -46,7 +55,7 @@ impl RequestContext {
         known
             .iter()
             .find(|(name, _)| name.eq_ignore_ascii_case(key))
-            .map_or(ABSENT, |(_, values)| values)
+            .map(|(_, values)| *values)
     }
 }
 

@@ -61,8 +61,9 @@ pub(crate) fn choices<'c>(condition: &'c Condition, name: &str) -> Option<Vec<&'
             let (found, value) = equality(condition)?;
             (found == name).then(|| vec![value])
         }
+        // A choice of nothing names no partition: it is a condition that never holds.
         Condition::In(Operand::Path(path), choices)
-            if path.name() == name && path.nested().is_empty() =>
+            if path.name() == name && path.nested().is_empty() && !choices.is_empty() =>
         {
             choices
                 .iter()

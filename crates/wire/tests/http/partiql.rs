@@ -69,6 +69,7 @@ async fn select_queries_where_it_can_and_scans_where_it_must() {
             3,
         ),
         ("SELECT * FROM things WHERE v = 'v3'", &["a3"], 5),
+        ("SELECT * FROM things WHERE pk IN []", &[], 5),
         ("SELECT * FROM things WHERE pk = 'a' AND pk = 'b'", &[], 5),
         (
             "SELECT * FROM things WHERE contains(v, '3') OR begins_with(pk, 'z')",
