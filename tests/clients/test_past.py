@@ -1,5 +1,9 @@
-"""Backups and point-in-time recovery through boto3 and the AWS CLI."""
+"""Backups, point-in-time recovery, exports and imports through boto3 and the AWS CLI."""
 
+import base64
+import gzip
+import hashlib
+import json
 import math
 import time
 
@@ -194,3 +198,53 @@ def test_the_command_line_backs_up_and_restores(dynamodb, aws, table):
     assert contents(dynamodb, "typed-again") == contents(dynamodb, table)
     for name in ("typed-copy", "typed-again"):
         dynamodb.delete_table(TableName=name)
+
+
+def test_a_table_goes_out_and_comes_back_in_dynamodbs_own_format(start_server, tmp_path):
+    (tmp_path / "buckets" / "exports").mkdir(parents=True)
+    server = start_server(tmp_path / "data", options=("--dynamodb-buckets", str(tmp_path / "buckets")))
+    dynamodb = client(server.endpoint)
+    arn = create_table(dynamodb, "source", {"id": "S"}, "id")["TableArn"]
+    dynamodb.update_continuous_backups(
+        TableName="source", PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
+    )
+    fill(dynamodb, "source", range(200))
+
+    def described(begun):
+        look = dynamodb.describe_export(ExportArn=begun["ExportArn"])["ExportDescription"]
+        return look if look["ExportStatus"] != "IN_PROGRESS" else None
+
+    begun = dynamodb.export_table_to_point_in_time(TableArn=arn, S3Bucket="exports", S3Prefix="moved")
+    export = within(lambda: described(begun["ExportDescription"]))
+    assert (export["ExportStatus"], export["ItemCount"]) == ("COMPLETED", 200)
+    bucket = tmp_path / "buckets" / "exports"
+    summary = json.loads((bucket / export["ExportManifest"]).read_text())
+    files = [json.loads(line) for line in (bucket / summary["manifestFilesS3Key"]).read_text().splitlines()]
+    ids = []
+    for file in files:
+        data = (bucket / file["dataFileS3Key"]).read_bytes()
+        assert base64.b64encode(hashlib.md5(data).digest()).decode() == file["md5Checksum"]
+        lines = gzip.decompress(data).decode().splitlines()
+        assert len(lines) == file["itemCount"]
+        ids += [json.loads(line)["Item"]["id"]["S"] for line in lines]
+    assert sorted(ids) == [f"{n:05}" for n in range(200)]
+    begun = dynamodb.import_table(
+        S3BucketSource={"S3Bucket": "exports", "S3KeyPrefix": "moved/"},
+        InputFormat="DYNAMODB_JSON",
+        InputCompressionType="GZIP",
+        TableCreationParameters={
+            "TableName": "target",
+            "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+            "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+            "BillingMode": "PAY_PER_REQUEST",
+        },
+    )["ImportTableDescription"]
+
+    def imported():
+        look = dynamodb.describe_import(ImportArn=begun["ImportArn"])["ImportTableDescription"]
+        return look if look["ImportStatus"] != "IN_PROGRESS" else None
+
+    ended = within(imported)
+    assert (ended["ImportStatus"], ended["ImportedItemCount"], ended["ErrorCount"]) == ("COMPLETED", 200, 0)
+    assert contents(dynamodb, "target") == contents(dynamodb, "source")
+    server.stop()

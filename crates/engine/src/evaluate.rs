@@ -332,7 +332,8 @@ fn needs_old(table: &Table, action: &PreparedAction) -> bool {
     let upkeep = !table.indexes.is_empty()
         || table.schema().ttl_attribute.is_some()
         || table.record.expiry_job.is_some()
-        || table.schema().stream.is_some();
+        || table.schema().stream.is_some()
+        || table.record.history.is_some();
     upkeep
         || action.condition.is_some()
         || action.measure

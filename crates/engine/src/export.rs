@@ -38,8 +38,11 @@ pub struct ExportTarget {
     /// What a protocol keeps with the export.
     pub notes: String,
     /// Makes the text of the summary for an export that has ended well.
-    pub summary: Box<dyn FnOnce(&Transfer) -> Vec<u8> + Send>,
+    pub summary: Box<Summarise>,
 }
+
+/// Makes the text of an export's summary.
+pub type Summarise = dyn FnOnce(&Transfer) -> Vec<u8> + Send;
 
 /// A line of `manifest-files.json`.
 #[derive(Serialize)]

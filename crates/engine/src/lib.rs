@@ -54,7 +54,7 @@ pub use check::CheckReport;
 pub use cost::{IndexCost, WriteCost};
 pub use engine::{CHANGES_PAGE_MAX, Engine};
 pub use error::{OpenError, TableError};
-pub use export::ExportTarget;
+pub use export::{ExportTarget, Summarise};
 pub use history::{HISTORY_DAYS_MAX, RestorePoint};
 pub use import::{Compression, ImportSource};
 pub use metrics::MetricsSnapshot;

@@ -442,6 +442,40 @@ async fn any_moment_of_the_past_is_restored_as_it_was() {
     world.is_whole().await;
 }
 
+/// A put needs to know what it replaces, also where nothing else of the table needs it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_without_anything_else_is_restored_as_it_was() {
+    let world = World::new().await;
+    let bare = |name: &str| TableSchema::new(name, "id", KeyKind::S);
+    world
+        .engine()
+        .create_table(bare("bare"))
+        .await
+        .expect("a table");
+    let put = async |n| {
+        let put = world.engine().put(Put::new("bare", thing(1, n)));
+        put.await.expect("a put");
+        world.clock.advance_ms(1000);
+    };
+    put(1).await;
+    let history = world.engine().set_history("bare", Some(35));
+    history.await.expect("kept");
+    put(2).await;
+    put(3).await;
+    for (after_ms, n) in [(1000, 2), (2000, 3)] {
+        let name = format!("copy-{n}");
+        let target = NewTable {
+            schema: bare(&name),
+            settings: String::new(),
+        };
+        let point = RestorePoint::At(START_MS + after_ms);
+        let restore = world.engine().restore_table_to("bare", point, target);
+        restore.await.expect("begun");
+        world.restored(&name).await;
+        assert_eq!(world.items(&name).await["1"], thing(1, n));
+    }
+}
+
 #[tokio::test]
 async fn only_what_is_kept_can_be_restored() {
     let world = World::new().await;
