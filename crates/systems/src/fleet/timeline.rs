@@ -78,6 +78,9 @@ struct Asked<'a> {
     wanted: usize,
 }
 
+/// Whether what a partition has is about the device.
+type IsOurs = bool;
+
 /// What a source has found.
 #[derive(Default)]
 struct Found {
@@ -146,7 +149,8 @@ impl Fleet {
                     KeyCondition::new(schema::HARDWARE_ID, id).with_sort(schema::TS_BATCH, between);
                 let query = Query::new(schema::DEVICE_READINGS, condition);
                 let is_wanted = asked.may_have(&[EntryType::Telemetry]);
-                sources.push(self.look(query, is_wanted, asked, entry::reading).await?);
+                let make = |item: &Item| Some((entry::reading(item)?, true));
+                sources.push(self.look(query, is_wanted, asked, make).await?);
                 let name = Path::from(alerts::schema::DEVICE).equals(Value::from(id));
                 sources.push(self.alerts(name, asked).await?);
             }
@@ -157,7 +161,7 @@ impl Fleet {
                     .with_sort(schema::TIMESTAMP, between);
                 let table = self.0.telemetry.name.as_str();
                 let query = Query::new(table, condition);
-                let make = |item: &Item| entry::message(table, item);
+                let make = |item: &Item| Some((entry::message(table, item)?, true));
                 sources.push(self.look(query, true, asked, make).await?);
                 let name = Path::from(alerts::schema::DEVICE).equals(Value::from(thing));
                 sources.push(self.alerts(name, asked).await?);
@@ -189,7 +193,7 @@ impl Fleet {
                 let id = name::join(user.as_str(), device.as_str());
                 let make = |item: &Item| {
                     let (devices, entry) = entry::notification(item)?;
-                    devices.contains(&id).then_some(entry)
+                    Some((entry, devices.contains(&id)))
                 };
                 let is_wanted = asked.may_have(&[EntryType::Notification]);
                 sources.push(self.look(query, is_wanted, asked, make).await?);
@@ -204,22 +208,21 @@ impl Fleet {
         mut query: Query,
         is_wanted: bool,
         asked: &Asked<'_>,
-        make: impl Fn(&Item) -> Option<Entry>,
+        make: impl Fn(&Item) -> Option<(Entry, IsOurs)>,
     ) -> Result<Found, FleetError> {
         let mut found = Found::default();
         if !is_wanted {
             return Ok(found);
         }
         query.descending = asked.range.order == TimelineOrder::NewestFirst;
-        let mut looked_at = 0;
+        let (mut looked_at, mut reached) = (0, None);
         loop {
             let look = (asked.wanted - found.entries.len()).max(LOOK_MIN);
             let page = self.store().query(query.clone().limit(look)).await?;
             looked_at += page.scanned.max(1);
-            let mut reached = None;
-            for entry in page.items.iter().filter_map(&make) {
+            for (entry, is_ours) in page.items.iter().filter_map(&make) {
                 reached = Some(entry.at);
-                if asked.wants(&entry) {
+                if is_ours && asked.wants(&entry) {
                     found.entries.push(entry);
                 }
             }
