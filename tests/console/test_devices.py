@@ -113,7 +113,7 @@ def test_an_entry_of_the_timeline_shows_its_item(console):
 
 def test_the_timeline_is_filtered_by_type(console, fleet):
     page = console.page
-    publish(fleet, THING, "telemetry", {"battery_voltage": 13.1})
+    publish(fleet, THING, "telemetry", {"glycol_temp_c": 50})
     console.open(f"devices/telemetry/{THING}?types=alert")
     entries = page.get_by_test_id("timeline").get_by_role("listitem")
     expect(entries.first).to_contain_text("Battery low")
