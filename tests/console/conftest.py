@@ -58,13 +58,13 @@ def publish(server, thing, kind, payload):
     urllib.request.urlopen(request, timeout=clients.COMMAND_SECS_MAX).close()
 
 
-def wait_until(what, condition):
+def wait_until(what, condition, secs=WAIT_MS / 1000):
     """Waits for a state that only the server can tell of."""
-    end = time.monotonic() + WAIT_MS / 1000
+    end = time.monotonic() + secs
     while time.monotonic() < end:
         if condition():
             return
-        time.sleep(0.05)
+        time.sleep(0.1)
     raise AssertionError(f"it did not come to pass that {what}")
 
 

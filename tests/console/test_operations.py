@@ -143,7 +143,7 @@ def test_a_table_is_queried_by_key_with_between_and_a_filter(console, fleet):
     page.get_by_role("button", name="Add a filter").click()
     page.get_by_label("Only where attribute").fill("sensors.bme280_temp_c")
     page.get_by_label("Operator").select_option(">")
-    page.get_by_label("Type", exact=True).select_option("N")
+    page.get_by_role("combobox", name="Type", exact=True).select_option("N")
     page.get_by_label("Value", exact=True).fill("23")
     page.get_by_role("button", name="Query").click()
     expect(rows).to_have_count(1 + sum(temperature > 23 for temperature in temperatures))

@@ -1237,6 +1237,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/rules/{name}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run a rule over stored telemetry and see what it would have written, beside what is there; nothing is
+         *     written and no action runs
+         */
+        post: operations["replay_rule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -3248,6 +3268,75 @@ export interface components {
              * @description Grows with every change; 0 for rules of the file
              */
             version: number;
+        };
+        /** @description Which history a rule runs over, and as what. */
+        ReplayRule: {
+            /** @description Where the page before ended */
+            cursor?: string | null;
+            /** @description Milliseconds since 1970, or RFC 3339 */
+            from?: number | string;
+            /**
+             * @description Messages of history that are looked at
+             * @default 100
+             */
+            limit: number | null;
+            /**
+             * @description Another statement, with the actions that the rule has
+             * @example SELECT *, topic(2) AS thing_name FROM 'van/+/telemetry' WHERE volts < 12
+             */
+            sql?: string | null;
+            /** @example storyteller-van-01 */
+            thing: string;
+            /** @description Milliseconds since 1970, or RFC 3339 */
+            to?: number | string;
+            topicRulePayload?: components["schemas"]["RuleDocument"] | null;
+        };
+        /** @description An attribute as it is and as it would be. */
+        ReplayedChange: {
+            attribute: string;
+            is?: unknown;
+            wouldBe?: unknown;
+        };
+        /**
+         * @description How a write differs from what is there.
+         * @enum {string}
+         */
+        ReplayedDifference: "same" | "new" | "changed" | "removed" | "unknown";
+        /** @description What the rule would have made of one message. */
+        ReplayedMessage: {
+            at: string;
+            /** @description What it would have done besides, such as `republish on low/van-01` */
+            effects: string[];
+            failures: string[];
+            topic: string;
+            writes: components["schemas"]["ReplayedWrite"][];
+        };
+        /** @description A write beside what is there. */
+        ReplayedWrite: {
+            changes?: components["schemas"]["ReplayedChange"][];
+            difference: components["schemas"]["ReplayedDifference"];
+            /** @description What would be written, if there is nothing to compare it with */
+            item?: Record<string, never> | null;
+            /** @description Absent when the table's keys are not known */
+            key?: Record<string, never> | null;
+            table: string;
+        };
+        /** @description A page of a replay: what would have differed. */
+        RuleReplay: {
+            /** @description Those that would have changed something, the oldest first */
+            messages: components["schemas"]["ReplayedMessage"][];
+            /** @description Absent on the last page */
+            next_cursor?: string | null;
+            totals: components["schemas"]["RuleReplayTotals"];
+        };
+        /** @description What a page came to. */
+        RuleReplayTotals: {
+            different: number;
+            failures: number;
+            /** @description Messages on the rule's topics */
+            messages: number;
+            /** @description Writes of what is there already */
+            same: number;
         };
     };
     responses: never;
@@ -11883,6 +11972,95 @@ export interface operations {
                 };
             };
             /** @description The store cannot answer, or there are too many retained messages */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    replay_rule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReplayRule"];
+            };
+        };
+        responses: {
+            /** @description A page of what would have differed */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleReplay"];
+                };
+            };
+            /** @description The range, the limit, the cursor or the rule is not right */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No operator */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such rule */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on the server */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot answer */
             503: {
                 headers: {
                     [name: string]: unknown;
