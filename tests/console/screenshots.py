@@ -51,11 +51,26 @@ def open_first_item(page):
     page.get_by_role("region", name="Items as a table").get_by_role("button").first.click()
 
 
-def wait_for_rates(page):
-    expect(page.get_by_text("– a second")).to_have_count(0)
+def follow(server):
+    """The overview while something happens."""
+
+    def prepare(page):
+        expect(page.get_by_text("live", exact=True)).to_have_count(2)
+        for number in range(12):
+            conftest.publish(server, conftest.THING, "telemetry", {"battery_voltage": round(12.1 - number / 50, 2), "glycol_temp_c": 51})
+        expect(page.get_by_role("listitem").filter(has_text="battery_voltage 11.88")).to_be_visible()
+        expect(page.locator("polyline")).to_be_visible()
+
+    return prepare
+
+
+def wait_for_charts(page):
+    expect(page.locator(".u-over").first).to_be_visible()
+    expect(page.get_by_test_id("timeline")).to_be_visible()
 
 
 def open_timeline(page):
+    wait_for_charts(page)
     page.get_by_role("heading", name="Timeline").evaluate("(heading) => heading.scrollIntoView()")
     page.get_by_test_id("timeline").get_by_role("button").first.click()
 
@@ -68,9 +83,9 @@ def pages(server):
     """Names of pictures, with the place and what to do there first."""
     group = f"groups/{server.group}"
     return {
-        "overview": ("", wait_for_rates),
+        "overview": ("", follow(server)),
         "devices": ("devices", nothing_more),
-        "device": (f"devices/sensors/{conftest.SENSOR}", nothing_more),
+        "device": (f"devices/sensors/{conftest.SENSOR}", wait_for_charts),
         "timeline": (f"devices/telemetry/{conftest.THING}", open_timeline),
         "events": ("events", nothing_more),
         "alerts": ("alerts", nothing_more),
@@ -89,6 +104,7 @@ def pages(server):
 
 def settle(page):
     expect(page.locator("main h1")).to_be_visible()
+    expect(page.locator("main .card").first).to_be_visible()
     expect(page.get_by_text("Loading…", exact=True)).to_have_count(0)
     expect(page.locator("[aria-busy=true]")).to_have_count(0)
 
