@@ -3,9 +3,17 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-#[derive(Debug, Default)]
+/// Times of commits are told apart in steps of a quarter, from the first bound up.
+const FIRST_BOUND_MICROS: f64 = 50.0;
+const BOUND_GROWTH: f64 = 1.25;
+/// Enough for a minute; longer ones count as that.
+const BOUNDS: usize = 64;
+
+#[derive(Debug)]
 pub(crate) struct Metrics {
     commits: AtomicU64,
+    /// How many commits took up to each bound, and longer than the one before.
+    commit_times: [AtomicU64; BOUNDS],
     commit_bytes: AtomicU64,
     commit_micros: AtomicU64,
     flush_wait_micros: AtomicU64,
@@ -21,6 +29,10 @@ pub struct MetricsSnapshot {
     pub commit_bytes: u64,
     /// Time spent writing and syncing groups.
     pub commit_micros: u64,
+    /// What half of the groups took at most, within a quarter.
+    pub commit_p50_micros: u64,
+    /// What 99 of a hundred took at most, within a quarter.
+    pub commit_p99_micros: u64,
     /// Time that groups waited for the key-value store to flush.
     pub flush_wait_micros: u64,
     /// Items removed because their time had come.
@@ -33,9 +45,24 @@ pub struct MetricsSnapshot {
     pub disk_bytes: u64,
 }
 
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            commits: AtomicU64::default(),
+            commit_times: std::array::from_fn(|_| AtomicU64::default()),
+            commit_bytes: AtomicU64::default(),
+            commit_micros: AtomicU64::default(),
+            flush_wait_micros: AtomicU64::default(),
+            expired: AtomicU64::default(),
+            changes_trimmed: AtomicU64::default(),
+        }
+    }
+}
+
 impl Metrics {
     pub(crate) fn committed(&self, bytes: usize, took: Duration) {
         self.commits.fetch_add(1, Ordering::Relaxed);
+        self.commit_times[bound_of(took)].fetch_add(1, Ordering::Relaxed);
         self.commit_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.commit_micros
             .fetch_add(micros(took), Ordering::Relaxed);
@@ -57,8 +84,11 @@ impl Metrics {
     /// The counters; the sizes are for the caller to fill in.
     pub(crate) fn snapshot(&self) -> MetricsSnapshot {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let times = self.commit_times.each_ref().map(read);
         MetricsSnapshot {
             commits: read(&self.commits),
+            commit_p50_micros: quantile_micros(&times, 0.5),
+            commit_p99_micros: quantile_micros(&times, 0.99),
             commit_bytes: read(&self.commit_bytes),
             commit_micros: read(&self.commit_micros),
             flush_wait_micros: read(&self.flush_wait_micros),
@@ -71,4 +101,58 @@ impl Metrics {
 
 fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// The first bound that a time does not pass.
+fn bound_of(took: Duration) -> usize {
+    let steps = (took.as_secs_f64() * 1e6 / FIRST_BOUND_MICROS)
+        .max(1.0)
+        .ln()
+        / BOUND_GROWTH.ln();
+    // Rounded a little down, so that a bound belongs to itself.
+    ((steps - 1e-9).ceil().max(0.0) as usize).min(BOUNDS - 1)
+}
+
+/// The bound that so large a share of all times does not pass; 0 when there is none.
+fn quantile_micros(times: &[u64; BOUNDS], share: f64) -> u64 {
+    let wanted = times.iter().sum::<u64>() as f64 * share;
+    let mut seen = 0;
+    let bound = times.iter().position(|count| {
+        seen += count;
+        seen > 0 && seen as f64 >= wanted
+    });
+    bound.map_or(0, |bound| {
+        let steps = i32::try_from(bound).unwrap_or(i32::MAX);
+        (FIRST_BOUND_MICROS * BOUND_GROWTH.powi(steps)) as u64
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_right_within_a_quarter() {
+        let metrics = Metrics::default();
+        assert_eq!(metrics.snapshot().commit_p99_micros, 0);
+        for micros in 1..=1000 {
+            metrics.committed(0, Duration::from_micros(micros));
+        }
+        let snapshot = metrics.snapshot();
+        for (found, exact) in [
+            (snapshot.commit_p50_micros, 500.0),
+            (snapshot.commit_p99_micros, 990.0),
+        ] {
+            let ratio = found as f64 / exact;
+            assert!((0.99..1.26).contains(&ratio), "{found} for {exact}");
+        }
+    }
+
+    #[test]
+    fn times_of_any_length_have_a_bound() {
+        assert_eq!(bound_of(Duration::ZERO), 0);
+        assert_eq!(bound_of(Duration::from_micros(50)), 0);
+        assert_eq!(bound_of(Duration::from_micros(51)), 1);
+        assert_eq!(bound_of(Duration::MAX), BOUNDS - 1);
+    }
 }

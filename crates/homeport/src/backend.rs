@@ -19,6 +19,8 @@ pub(crate) struct Backend {
     pub(crate) feed: Option<Arc<dyn ChangeFeed>>,
     /// The embedded engine, when that is the store.
     pub(crate) engine: Option<Engine>,
+    /// Amazon DynamoDB, when that is the store.
+    pub(crate) remote: Option<Arc<Remote>>,
 }
 
 impl Backend {
@@ -35,8 +37,9 @@ impl Backend {
                 let remote = open_remote(&settings.store).await?;
                 let backend = Self {
                     store: Arc::clone(&remote) as _,
-                    feed: Some(remote),
+                    feed: Some(Arc::clone(&remote) as _),
                     engine: None,
+                    remote: Some(remote),
                 };
                 // Secrets are kept on this machine whatever the store is.
                 std::fs::create_dir_all(&settings.data.dir)
@@ -51,6 +54,7 @@ impl Backend {
             store: Arc::new(engine.clone()),
             feed: Some(Arc::new(engine.clone())),
             engine: Some(engine),
+            remote: None,
         }
     }
 

@@ -11,6 +11,7 @@ use homeport_store::{Clock, SystemClock};
 use homeport_systems::alerts::Alerts;
 use homeport_systems::api_keys::{ApiKeys, Pepper};
 use homeport_systems::chargers::Chargers;
+use homeport_systems::fleet;
 use homeport_systems::messages::{Publish, PublishSlot};
 use homeport_systems::push::{self, Push};
 use homeport_systems::records::{self, Records};
@@ -22,7 +23,7 @@ use crate::alerts;
 use crate::backend::Backend;
 use crate::config::{JwtAlgorithm, Settings};
 use crate::secrets::{self, Secret};
-use crate::{mqtt, rules};
+use crate::{console, mqtt, rules};
 
 const SECS_PER_DAY: i64 = 24 * 60 * 60;
 
@@ -81,6 +82,21 @@ pub(crate) async fn state(
         records: records.clone(),
         publish: Arc::new(slot.clone()),
     };
+    let sensors = Sensors::new(
+        Arc::clone(store),
+        Arc::clone(&clock),
+        sensor_settings(settings)?,
+    );
+    let chargers = Chargers::new(Arc::clone(store), Arc::clone(&clock));
+    let fleet = fleet::Parts {
+        store: Arc::clone(store),
+        clock: Arc::clone(&clock),
+        sensors: sensors.clone(),
+        chargers: chargers.clone(),
+        records: records.clone(),
+        push: push.clone(),
+        names: table_names(settings),
+    };
     Ok(AppState {
         telemetry: Telemetry::new(
             Arc::clone(store),
@@ -92,12 +108,9 @@ pub(crate) async fn state(
         ),
         rules,
         publish,
-        chargers: Chargers::new(Arc::clone(store), Arc::clone(&clock)),
-        sensors: Sensors::new(
-            Arc::clone(store),
-            Arc::clone(&clock),
-            sensor_settings(settings)?,
-        ),
+        console: Arc::new(console::console(backend, settings, fleet)?),
+        chargers,
+        sensors,
         records,
         api_keys,
         broker,

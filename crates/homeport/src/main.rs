@@ -8,6 +8,8 @@ mod backend;
 mod background;
 mod chargers;
 mod config;
+mod console;
+mod export;
 mod http;
 mod keys;
 mod logs;
@@ -62,6 +64,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             Command::Chargers(command) => chargers::run(command).await,
             Command::Push(command) => push::run(command).await,
             Command::Rules(command) => rules::run(command).await,
+            Command::Export(asked) => export::run(asked).await,
         }
     })
 }

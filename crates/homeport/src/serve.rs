@@ -60,6 +60,7 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     })?;
     let stop_mqtt = || Box::pin(until(stopped.clone())) as BoxFuture;
     let mqtt = Mqtt::start(&state.broker, &settings.mqtt, stop_mqtt).await?;
+    let live = state.console.live.clone();
     let router = homeport_server::router(state);
     let server = tokio::spawn(homeport_server::serve(
         listener,
@@ -74,6 +75,8 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     // Commands are not to ask a server that is going.
     address::forget(data_dir)?;
     let _ = stopping.send(true);
+    // Whoever follows the live feed would never end by themselves.
+    live.stop();
     // Each gives its connections a bounded time.
     server.await.context("ending HTTP's connections")?;
     if let Some(dynamodb) = dynamodb {

@@ -1,5 +1,5 @@
-//! Who is asking: a device with its key, an operator with the admin token, or an app's user with a
-//! JWT.
+//! Who is asking: a device with its key, an operator with the admin token or in a session of the
+//! console, or an app's user with a JWT.
 
 use std::sync::Arc;
 
@@ -11,6 +11,8 @@ use homeport_systems::push::UserId;
 
 use crate::problem::Problem;
 use crate::state::AppState;
+
+pub(crate) mod cookie;
 
 const KEY_HEADER: &str = "x-api-key";
 
@@ -84,15 +86,19 @@ impl FromRequestParts<AppState> for UserOrAdmin {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
-        let sent = text(&parts.headers, header::AUTHORIZATION.as_str())
+        let sent = text(&parts.headers, header::AUTHORIZATION.as_str());
+        let Some(sent) = sent
             .and_then(|value| value.strip_prefix("Bearer "))
             .map(str::trim)
-            .ok_or_else(|| {
-                unauthorized(
-                    "TOKEN_MISSING",
-                    "send a user's JWT or the admin token as Authorization: Bearer",
-                )
-            })?;
+        else {
+            if cookie::is_operator(parts, &state.console.sessions)? {
+                return Ok(Self::Admin);
+            }
+            return Err(unauthorized(
+                "TOKEN_MISSING",
+                "send a user's JWT or the admin token as Authorization: Bearer",
+            ));
+        };
         if state.admin_token.is(sent) {
             return Ok(Self::Admin);
         }
@@ -168,14 +174,16 @@ impl FromRequestParts<AppState> for Admin {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
-        let sent = text(&parts.headers, header::AUTHORIZATION.as_str())
-            .and_then(|value| value.strip_prefix("Bearer "))
-            .ok_or_else(|| {
-                unauthorized(
-                    "TOKEN_MISSING",
-                    "send the admin token as Authorization: Bearer",
-                )
-            })?;
+        let sent = text(&parts.headers, header::AUTHORIZATION.as_str());
+        let Some(sent) = sent.and_then(|value| value.strip_prefix("Bearer ")) else {
+            if cookie::is_operator(parts, &state.console.sessions)? {
+                return Ok(Self);
+            }
+            return Err(unauthorized(
+                "TOKEN_MISSING",
+                "send the admin token as Authorization: Bearer",
+            ));
+        };
         if state.admin_token.is(sent.trim()) {
             Ok(Self)
         } else {
@@ -205,7 +213,7 @@ pub(crate) fn has_key(parts: &Parts) -> bool {
     parts.headers.contains_key(KEY_HEADER)
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 

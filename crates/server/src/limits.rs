@@ -1,6 +1,7 @@
-//! How much one key may ask of the server: a token bucket each.
+//! How much one key, or one address, may ask of the server: a token bucket each.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use homeport_store::Clock;
@@ -26,12 +27,12 @@ impl Default for RateLimit {
     }
 }
 
-/// The buckets of all keys.
+/// The buckets of all keys, or of whatever else is held back.
 #[derive(Debug)]
-pub struct RateLimiter {
+pub struct RateLimiter<K = UuidV4> {
     limit: RateLimit,
     clock: Arc<dyn Clock>,
-    buckets: Mutex<HashMap<UuidV4, Bucket>>,
+    buckets: Mutex<HashMap<K, Bucket>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +41,7 @@ struct Bucket {
     at_ms: i64,
 }
 
-impl RateLimiter {
+impl<K: Eq + Hash> RateLimiter<K> {
     #[must_use]
     pub fn new(limit: RateLimit, clock: Arc<dyn Clock>) -> Self {
         Self {
@@ -54,26 +55,45 @@ impl RateLimiter {
     ///
     /// # Errors
     /// How many seconds to wait, when there is none.
-    pub(crate) fn take(&self, key_id: UuidV4) -> Result<(), u64> {
+    pub(crate) fn take(&self, key: K) -> Result<(), u64> {
         let now_ms = self.clock.now_ms();
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= BUCKETS_MAX {
             buckets.retain(|_, bucket| self.filled(*bucket, now_ms) < self.limit.burst);
         }
-        let bucket = buckets.entry(key_id).or_insert(Bucket {
+        let bucket = buckets.entry(key).or_insert(Bucket {
             tokens: self.limit.burst,
             at_ms: now_ms,
         });
         let tokens = self.filled(*bucket, now_ms);
         if tokens < 1.0 {
-            let wait_secs = ((1.0 - tokens) / self.limit.per_second).ceil();
-            return Err((wait_secs as u64).max(1));
+            return Err(self.wait_secs(tokens));
         }
         *bucket = Bucket {
             tokens: tokens - 1.0,
             at_ms: now_ms,
         };
         Ok(())
+    }
+
+    /// Whether there is a token to take, which stays where it is.
+    ///
+    /// # Errors
+    /// How many seconds to wait, when there is none.
+    pub(crate) fn check(&self, key: &K) -> Result<(), u64> {
+        let buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        match buckets.get(key) {
+            Some(bucket) => match self.filled(*bucket, self.clock.now_ms()) {
+                tokens if tokens < 1.0 => Err(self.wait_secs(tokens)),
+                _ => Ok(()),
+            },
+            None => Ok(()),
+        }
+    }
+
+    fn wait_secs(&self, tokens: f64) -> u64 {
+        let wait_secs = ((1.0 - tokens) / self.limit.per_second).ceil();
+        (wait_secs as u64).max(1)
     }
 
     fn filled(&self, bucket: Bucket, now_ms: i64) -> f64 {
@@ -97,8 +117,10 @@ mod tests {
         let limiter = RateLimiter::new(limit, Arc::clone(&clock) as _);
         let key = UuidV4::random();
         for _ in 0..3 {
+            assert_eq!(limiter.check(&key), Ok(()));
             assert_eq!(limiter.take(key), Ok(()));
         }
+        assert_eq!(limiter.check(&key), Err(1));
         assert_eq!(limiter.take(key), Err(1));
         assert_eq!(limiter.take(UuidV4::random()), Ok(()));
         clock.advance_ms(500);

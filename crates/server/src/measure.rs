@@ -1,5 +1,6 @@
 //! Metrics, in Prometheus' form at `/metrics`.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
@@ -12,6 +13,20 @@ const REQUEST_SECONDS: &str = "homeport_http_request_seconds";
 const BUCKETS_SECS: [f64; 12] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0,
 ];
+
+/// What came in since the process started, by what became of it: the same numbers as the metrics of
+/// readings and events, for those who want to know them here.
+static STORED: AtomicU64 = AtomicU64::new(0);
+static DUPLICATES: AtomicU64 = AtomicU64::new(0);
+static REJECTED: AtomicU64 = AtomicU64::new(0);
+
+/// What came in since the process started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct IngestTotals {
+    pub(crate) stored: u64,
+    pub(crate) duplicates: u64,
+    pub(crate) rejected: u64,
+}
 
 /// Values that are asked for when someone looks.
 pub trait Gauges: Send + Sync + 'static {
@@ -64,13 +79,41 @@ pub(crate) fn reading(outcome: &IngestOutcome) {
         IngestOutcome::Rejected(_) => "rejected",
     };
     counter!("homeport_readings_total", "outcome" => outcome).increment(1);
+    total(outcome);
 }
 
 pub(crate) fn reading_rejected() {
+    total("rejected");
     counter!("homeport_readings_total", "outcome" => "rejected").increment(1);
 }
 
+/// A record that was added.
+pub(crate) fn record() {
+    total("stored");
+}
+
+pub(crate) fn ingest_totals() -> IngestTotals {
+    let read = |total: &AtomicU64| total.load(Ordering::Relaxed);
+    IngestTotals {
+        stored: read(&STORED),
+        duplicates: read(&DUPLICATES),
+        rejected: read(&REJECTED),
+    }
+}
+
+/// What has expired on its way was accepted, and is stored nowhere.
+fn total(outcome: &str) {
+    let total = match outcome {
+        "stored" => &STORED,
+        "duplicate" => &DUPLICATES,
+        "rejected" => &REJECTED,
+        _ => return,
+    };
+    total.fetch_add(1, Ordering::Relaxed);
+}
+
 pub(crate) fn charger_event(outcome: &'static str) {
+    total(outcome);
     counter!("homeport_charger_events_total", "outcome" => outcome).increment(1);
 }
 

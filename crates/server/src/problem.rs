@@ -6,8 +6,12 @@ use axum::response::{IntoResponse, Response};
 use homeport_store::StoreError;
 use homeport_systems::alerts::AlertsError;
 use homeport_systems::api_keys::ApiKeyError;
+use homeport_systems::browse::BrowseError;
 use homeport_systems::chargers::{self, ChargersError};
 use homeport_systems::cursor::CursorError;
+use homeport_systems::export::ExportError;
+use homeport_systems::fleet::FleetError;
+use homeport_systems::live::LiveError;
 use homeport_systems::push::PushError;
 use homeport_systems::records::RecordsError;
 use homeport_systems::rules::{RuleError, TrialError};
@@ -363,6 +367,58 @@ impl From<AlertsError> for Problem {
             AlertsError::Cursor(error) => error.into(),
             AlertsError::Malformed(_) => Self::internal(&error),
             AlertsError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<FleetError> for Problem {
+    fn from(error: FleetError) -> Self {
+        match error {
+            FleetError::DeviceMissing => {
+                Self::new(StatusCode::NOT_FOUND, "DEVICE_NOT_FOUND", error.to_string())
+            }
+            FleetError::Invalid(error) => error.into(),
+            FleetError::Cursor(error) => error.into(),
+            FleetError::Malformed(_) => Self::internal(&error),
+            FleetError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<BrowseError> for Problem {
+    fn from(error: BrowseError) -> Self {
+        let with = |status, code| Self::new(status, code, error.to_string());
+        match error {
+            BrowseError::Invalid(detail) => Self::invalid(detail),
+            BrowseError::TableMissing(_) => with(StatusCode::NOT_FOUND, "TABLE_NOT_FOUND"),
+            BrowseError::IndexMissing(_) => with(StatusCode::NOT_FOUND, "INDEX_NOT_FOUND"),
+            BrowseError::Changed => with(StatusCode::CONFLICT, "ITEM_CHANGED"),
+            BrowseError::Cursor(error) => error.into(),
+            BrowseError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<LiveError> for Problem {
+    fn from(error: LiveError) -> Self {
+        let with = |status, code| Self::new(status, code, error.to_string());
+        match error {
+            LiveError::Unavailable => with(StatusCode::SERVICE_UNAVAILABLE, "NO_CHANGES"),
+            LiveError::TooMany => with(StatusCode::SERVICE_UNAVAILABLE, "TOO_MANY_READERS")
+                .retry_after(OUTBOX_RETRY_AFTER_SECS),
+            LiveError::Position => with(StatusCode::BAD_REQUEST, "INVALID_POSITION"),
+            LiveError::Fleet(error) => error.into(),
+            LiveError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<ExportError> for Problem {
+    fn from(error: ExportError) -> Self {
+        match error {
+            ExportError::Fleet(error) => error.into(),
+            ExportError::Browse(error) => error.into(),
+            ExportError::Encoding(_) => Self::internal(&error),
         }
     }
 }

@@ -14,6 +14,7 @@ use homeport_systems::telemetry::Telemetry;
 use metrics_exporter_prometheus::PrometheusHandle;
 use subtle::ConstantTimeEq as _;
 
+use crate::console::Console;
 use crate::jwt::UserTokens;
 use crate::limits::RateLimiter;
 use crate::measure::Gauges;
@@ -39,6 +40,7 @@ pub struct AppState {
     pub health: Arc<dyn Health>,
     pub metrics: PrometheusHandle,
     pub gauges: Arc<dyn Gauges>,
+    pub console: Arc<Console>,
 }
 
 /// Whether the server can do its work.

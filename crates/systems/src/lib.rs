@@ -4,9 +4,13 @@
 
 pub mod alerts;
 pub mod api_keys;
+pub mod browse;
 pub mod chargers;
 pub mod cursor;
+pub mod export;
+pub mod fleet;
 pub mod ids;
+pub mod live;
 pub mod messages;
 pub mod plain_json;
 pub mod push;

@@ -96,6 +96,30 @@ concern! {
 }
 
 concern! {
+    /// The console, where people look at the fleet and run the system.
+    Console ["console"] {
+        /// How long somebody stays signed in, in hours; a restart signs everybody out
+        session_hours: Whole<1, 720> = Some("12"), flag "console-session-hours" HOURS;
+    }
+}
+
+concern! {
+    /// How often devices are expected to be heard from: within two of these times a device is online, within six late, and after that silent.
+    Fleet ["fleet"] {
+        /// Sensors, in seconds
+        sensors_every_secs: Whole<1, 31_536_000> = Some("600"), flag "fleet-sensors-every-secs" SECONDS;
+        /// Chargers, in seconds
+        chargers_every_secs: Whole<1, 31_536_000> = Some("900"), flag "fleet-chargers-every-secs" SECONDS;
+        /// Things that send telemetry, in seconds
+        telemetry_every_secs: Whole<1, 31_536_000> = Some("300"), flag "fleet-telemetry-every-secs" SECONDS;
+        /// Devices that write records, in seconds
+        records_every_secs: Whole<1, 31_536_000> = Some("3600"), flag "fleet-records-every-secs" SECONDS;
+        /// Apps that refresh their push token, in seconds
+        push_every_secs: Whole<1, 31_536_000> = Some("604800"), flag "fleet-push-every-secs" SECONDS;
+    }
+}
+
+concern! {
     /// The keys that devices prove themselves with.
     ApiKeys ["api_keys"] {
         /// What is hashed with every API key; made on the first start unless given
@@ -323,6 +347,8 @@ all! {
     http: Http,
     mqtt: Mqtt,
     admin: Admin,
+    console: Console,
+    fleet: Fleet,
     api_keys: ApiKeys,
     sensors: Sensors,
     push: Push,

@@ -64,7 +64,17 @@ pub(super) struct PlainItem(pub(super) Item);
 #[derive(Debug)]
 pub(super) struct PlainMap(pub(super) Map);
 
+/// One value as plain JSON.
+#[derive(Debug)]
+pub(super) struct PlainValue(pub(super) Value);
+
 struct Plain<'a>(&'a Value);
+
+impl Serialize for PlainValue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Plain(&self.0).serialize(serializer)
+    }
+}
 
 impl Serialize for PlainItem {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -3,6 +3,7 @@
 mod alerts;
 pub(crate) mod api_keys;
 mod chargers;
+mod console;
 mod docs;
 mod health;
 mod json;
@@ -23,12 +24,15 @@ use tower_http::compression::CompressionLayer;
 use tower_http::cors::{Any, CorsLayer};
 use tower_http::timeout::TimeoutLayer;
 use utoipa::openapi::content::ContentBuilder;
-use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::security::{
+    ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
+};
 use utoipa::openapi::{OpenApi, Ref, ResponseBuilder};
 use utoipa::{OpenApi as _, ToSchema as _};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::auth::cookie;
 use crate::body::BODY_BYTES_MAX;
 use crate::problem::{ErrorEnvelope, ProblemBody};
 use crate::request_id;
@@ -44,6 +48,10 @@ pub(crate) const DEVICE_KEY: &str = "device_key";
 pub(crate) const ADMIN_TOKEN: &str = "admin_token";
 /// Name of the security scheme of app users.
 pub(crate) const USER_TOKEN: &str = "user_token";
+/// None of our schemes has any.
+const NO_SCOPES: [&str; 0] = [];
+/// Name of the security scheme of operators at the console.
+const CONSOLE_SESSION: &str = "console_session";
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -74,6 +82,12 @@ impl utoipa::Modify for Security {
             .bearer_format("JWT")
             .build();
         components.add_security_scheme(USER_TOKEN, SecurityScheme::Http(jwt));
+        let cookie = ApiKeyValue::with_description(
+            cookie::NAME,
+            "As good as the admin token; what changes something must also carry X-Homeport-Console: 1",
+        );
+        let cookie = SecurityScheme::ApiKey(ApiKey::Cookie(cookie));
+        components.add_security_scheme(CONSOLE_SESSION, cookie);
     }
 }
 
@@ -101,6 +115,7 @@ fn documented() -> OpenApiRouter<AppState> {
         ))
         .routes(routes!(chargers::daily::list_daily))
         .routes(routes!(chargers::daily::rebuild_daily))
+        .merge(console::documented())
         .merge(alerts::documented())
         .merge(push::documented())
         .merge(records::documented())
@@ -138,6 +153,11 @@ fn with_common_answers(mut document: OpenApi) -> OpenApi {
             &mut path.delete,
         ];
         for operation in operations.into_iter().flatten() {
+            // Wherever the admin token is good, a session of the console is.
+            let alternatives = operation.security.get_or_insert_default();
+            if alternatives.contains(&SecurityRequirement::new(ADMIN_TOKEN, NO_SCOPES)) {
+                alternatives.push(SecurityRequirement::new(CONSOLE_SESSION, NO_SCOPES));
+            }
             let mut add = |status: StatusCode, description: &str| {
                 let answers = &mut operation.responses.responses;
                 answers
@@ -176,6 +196,7 @@ pub fn router(state: AppState) -> Router {
     router
         .merge(docs::router(document))
         .merge(topics::router())
+        .merge(console::page())
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(TimeoutLayer::with_status_code(
             StatusCode::REQUEST_TIMEOUT,

@@ -3,16 +3,21 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use homeport_engine::{Engine, Options};
 use homeport_server::expo_stand_in::ExpoStandIn;
 use homeport_server::{
-    AdminToken, AppState, Broker, BrokerParts, Gauges, Health, MqttSettings, RateLimit,
-    RateLimiter, UserAlgorithm, UserKeys, UserTokenSettings, UserTokens,
+    AdminToken, AppState, Broker, BrokerParts, CommitTimes, Console, EXPORTS_MAX, Gauges, Health,
+    MqttSettings, RateLimit, RateLimiter, SESSION_SECS_DEFAULT, Sessions, Storage, StoredTable,
+    UserAlgorithm, UserKeys, UserTokenSettings, UserTokens,
 };
-use homeport_store::{Clock, ManualClock, Store};
+use homeport_store::{Clock, ManualClock, Store, StoreError};
 use homeport_systems::alerts::{self, Alerts};
 use homeport_systems::api_keys::{ApiKeys, NewApiKey, Pepper};
+use homeport_systems::browse::TableBrowser;
 use homeport_systems::chargers::Chargers;
+use homeport_systems::fleet::{self, Expectations, Fleet};
+use homeport_systems::live::Live;
 use homeport_systems::messages::{Intake as _, Message, Publish, PublishSlot};
 use homeport_systems::push::{self, Push};
 use homeport_systems::records::{self, Records};
@@ -62,6 +67,48 @@ struct Quiet;
 impl Health for Quiet {
     fn problem(&self) -> Option<String> {
         None
+    }
+}
+
+/// The engine's tables, counted anew whenever someone asks.
+struct Tables(Engine);
+
+#[async_trait]
+impl Storage for Tables {
+    async fn tables(&self) -> Result<Vec<StoredTable>, StoreError> {
+        let mut tables = Vec::new();
+        for name in self.0.table_names() {
+            tables.extend(self.table(&name).await?);
+        }
+        Ok(tables)
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<StoredTable>, StoreError> {
+        let Ok(described) = self.0.describe_table(name) else {
+            return Ok(None);
+        };
+        let extent = self.0.table_extent(name).await?.table;
+        Ok(Some(StoredTable {
+            schema: described.schema,
+            status: "ACTIVE",
+            indexes_filling: Vec::new(),
+            items: Some(extent.items),
+            bytes: Some(extent.bytes),
+        }))
+    }
+
+    fn disk_bytes(&self) -> Option<u64> {
+        Some(self.0.metrics().disk_bytes)
+    }
+
+    fn commit_times(&self) -> Option<CommitTimes> {
+        let metrics = self.0.metrics();
+        Some(CommitTimes {
+            count: metrics.commits,
+            mean_ms: 0.0,
+            p50_ms: metrics.commit_p50_micros as f64 / 1000.0,
+            p99_ms: metrics.commit_p99_micros as f64 / 1000.0,
+        })
     }
 }
 
@@ -141,6 +188,25 @@ impl Server {
             ..alerts::Settings::default()
         };
         let alerts = Alerts::new(parts, alert_settings);
+        let chargers = Chargers::new(Arc::clone(&store), Arc::clone(&time));
+        let sensors = Sensors::new(Arc::clone(&store), Arc::clone(&time), Settings::default());
+        let parts = fleet::Parts {
+            store: Arc::clone(&store),
+            clock: Arc::clone(&time),
+            sensors: sensors.clone(),
+            chargers: chargers.clone(),
+            records: records.clone(),
+            push: push.clone(),
+            names: TableNames::default(),
+        };
+        let fleet = Fleet::new(parts, Expectations::default());
+        let feed = Arc::new(engine.clone());
+        let live = Live::new(
+            Arc::clone(&store),
+            Some(feed),
+            Arc::clone(&time),
+            fleet.clone(),
+        );
         let state = AppState {
             telemetry: Telemetry::new(
                 Arc::clone(&store),
@@ -150,15 +216,24 @@ impl Server {
             ),
             rules: rules.clone(),
             publish,
-            chargers: Chargers::new(Arc::clone(&store), Arc::clone(&time)),
+            chargers,
             records,
             push,
             alerts: alerts.clone(),
             user_tokens: Arc::new(UserTokens::new(users, Arc::clone(&time))),
-            sensors: Sensors::new(store, Arc::clone(&time), Settings::default()),
+            sensors,
             api_keys: Arc::clone(&api_keys),
             broker,
             admin_token: AdminToken::new(ADMIN),
+            console: Arc::new(Console {
+                sessions: Sessions::new(Arc::clone(&time), SESSION_SECS_DEFAULT),
+                fleet,
+                tables: TableBrowser::new(store),
+                live,
+                storage: Arc::new(Tables(engine.clone())),
+                exports: Arc::new(tokio::sync::Semaphore::new(EXPORTS_MAX)),
+                started_at: EpochMillis(NOW_MS),
+            }),
             rate_limiter: Arc::new(RateLimiter::new(limit, time)),
             health: Arc::new(Quiet),
             metrics: recorder.handle(),
@@ -178,6 +253,16 @@ impl Server {
             rules,
             _directory: directory,
         }
+    }
+
+    /// What its clock shows.
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.clock.now_ms()
+    }
+
+    /// Where it listens.
+    pub(crate) fn host(&self) -> &str {
+        self.address.trim_start_matches("http://")
     }
 
     /// Takes a message in, as the broker does.

@@ -129,6 +129,18 @@ impl Event {
         item
     }
 
+    /// The event as people look at it, without what only the server needs.
+    pub(crate) fn shown(&self) -> Item {
+        let mut item = event_key(&self.device_id, self.timestamp_mt)
+            .with(schema::EVENT_TYPE, &self.event_type)
+            .with(schema::TIMESTAMP_UTC_MS, self.timestamp_utc.0)
+            .with(schema::DATA, Value::M(self.data.members().clone()));
+        if let Some(wireless) = &self.wireless_device_id {
+            item.insert(schema::WIRELESS_DEVICE_ID, wireless.as_str());
+        }
+        item
+    }
+
     /// Reads an event, also one that something else wrote: only its key has to be right.
     ///
     /// # Errors

@@ -27,7 +27,7 @@ pub struct RecordPage {
 
 impl Record {
     /// The record in the history.
-    pub(super) fn to_item(&self) -> Item {
+    pub(crate) fn to_item(&self) -> Item {
         let sort = schema::record_sort(self.device, self.journal, self.timestamp);
         let mut item = schema::key_in(self.group, sort);
         item.insert(schema::VALUE, &self.value);

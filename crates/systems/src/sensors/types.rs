@@ -185,7 +185,7 @@ impl Capabilities {
         &self.features
     }
 
-    pub(super) fn to_value(&self) -> Value {
+    pub(crate) fn to_value(&self) -> Value {
         let sensors = self.sensors.iter().map(Value::from).collect();
         let features = self.features.iter();
         let features: Map = features

@@ -5,6 +5,7 @@ mod silence;
 
 use std::error::Error;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,14 +43,23 @@ pub struct Limits {
 
 /// The connection that a request came on; among the request's extensions.
 #[derive(Debug, Clone)]
-pub struct Connection(Arc<Activity>);
+pub struct Connection {
+    activity: Arc<Activity>,
+    peer: SocketAddr,
+}
 
 impl Connection {
+    /// Who is at the other end: the client, or the proxy before it.
+    #[must_use]
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
     /// Lets the connection be silent for as long as the answer is kept: for one that goes on as
     /// something other than HTTP and has rules of its own.
     #[must_use]
     pub fn stay_busy(&self) -> Busy {
-        self.0.begin()
+        self.activity.begin()
     }
 }
 
@@ -82,8 +92,8 @@ pub async fn serve<S, B>(
             () = &mut stop => break,
             accepted = accept => accepted,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -96,7 +106,10 @@ pub async fn serve<S, B>(
         let stream = Watched::new(stream, limits.idle_timeout, Arc::clone(&activity));
         let service = service.clone();
         let handle = service_fn(move |mut request: Request<Incoming>| {
-            let connection = Connection(Arc::clone(&activity));
+            let connection = Connection {
+                activity: Arc::clone(&activity),
+                peer,
+            };
             request.extensions_mut().insert(connection);
             let answering = activity.begin();
             let answer = service.call(request);

@@ -13,6 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::{Added, Address, Answer, Caller, Envelope, Failure, Place, ok};
 use crate::body::JsonBody;
 use crate::forms::records::{self as forms, GroupDevicePath, JournalPath};
+use crate::measure;
 use crate::problem::Problem;
 use crate::state::AppState;
 use crate::url::{self, UrlQuery};
@@ -169,6 +170,7 @@ pub(super) async fn add_record(
         .records
         .add_record(place.group, device, journal, body.parse()?)
         .await?;
+    measure::record();
     let added = RecordBody::new(&place.ids, &record)?;
     Ok((StatusCode::CREATED, ok(added)))
 }

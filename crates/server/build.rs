@@ -1,0 +1,52 @@
+//! Embeds the console: every file below `console/dist` goes into the binary, so that running it needs
+//! neither Node nor a directory beside it.
+
+use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+/// What is built with Vite and committed.
+const DIST: &str = "../../console/dist";
+
+fn main() -> io::Result<()> {
+    let root = PathBuf::from(variable("CARGO_MANIFEST_DIR")?).join(DIST);
+    println!("cargo::rerun-if-changed={DIST}");
+    let mut files = Vec::new();
+    if root.is_dir() {
+        collect(&root, &mut files)?;
+    }
+    files.sort();
+    let mut code = String::from("const ASSETS: &[Asset] = &[\n");
+    for file in &files {
+        let path = file.strip_prefix(&root).map_err(io::Error::other)?;
+        let path = path.to_string_lossy().replace('\\', "/");
+        let mut hasher = DefaultHasher::new();
+        fs::read(file)?.hash(&mut hasher);
+        writeln!(
+            code,
+            "    Asset {{ path: {path:?}, etag: \"\\\"{:016x}\\\"\", bytes: include_bytes!({:?}) }},",
+            hasher.finish(),
+            file.canonicalize()?
+        )
+        .map_err(io::Error::other)?;
+    }
+    code.push_str("];\n");
+    fs::write(PathBuf::from(variable("OUT_DIR")?).join("assets.rs"), code)
+}
+
+fn variable(name: &str) -> io::Result<String> {
+    env::var(name).map_err(io::Error::other)
+}
+
+fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(())
+}

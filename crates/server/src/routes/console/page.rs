@@ -1,0 +1,105 @@
+//! `/`: the console's page and what it loads, out of the binary.
+
+use axum::Router;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+
+use crate::state::AppState;
+
+/// A file of the console.
+struct Asset {
+    /// Below `console/dist`.
+    path: &'static str,
+    etag: &'static str,
+    bytes: &'static [u8],
+}
+
+include!(concat!(env!("OUT_DIR"), "/assets.rs"));
+
+/// The page itself.
+const INDEX: &str = "index.html";
+/// Files in here have a digest in their names: what a name holds never changes.
+const HASHED: &str = "assets/";
+
+/// Nothing but our own files runs or is loaded, no page may frame us, and forms go nowhere else.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; script-src 'self'; style-src 'self'; \
+    img-src 'self' data:; font-src 'self'; connect-src 'self'; object-src 'none'; base-uri 'none'; \
+    form-action 'self'; frame-ancestors 'none'";
+
+pub(super) fn router() -> Router<AppState> {
+    let mut router = Router::new();
+    for asset in ASSETS {
+        let serve = move |headers: HeaderMap| async move { answer(asset, &headers) };
+        if asset.path == INDEX {
+            router = router.route("/", get(serve));
+        }
+        router = router.route(&format!("/{}", asset.path), get(serve));
+    }
+    router
+}
+
+fn answer(asset: &'static Asset, asked: &HeaderMap) -> Response {
+    let known = asked.get(header::IF_NONE_MATCH);
+    let is_known = known.is_some_and(|known| has_tag(known, asset.etag));
+    let mut response = match is_known {
+        true => StatusCode::NOT_MODIFIED.into_response(),
+        false => asset.bytes.into_response(),
+    };
+    let headers = response.headers_mut();
+    let caching = match asset.path.starts_with(HASHED) {
+        true => "public, max-age=31536000, immutable",
+        false => "no-cache",
+    };
+    for (name, value) in [
+        (header::CONTENT_TYPE, media_type(asset.path)),
+        (header::CACHE_CONTROL, caching),
+        (header::ETAG, asset.etag),
+        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.insert(
+        "cross-origin-opener-policy",
+        HeaderValue::from_static("same-origin"),
+    );
+    response
+}
+
+/// Whether a list of tags has this one. A proxy that compresses may have made it weak.
+fn has_tag(list: &HeaderValue, tag: &str) -> bool {
+    let list = list.to_str().unwrap_or_default();
+    let mut tags = list.split(',').map(str::trim);
+    tags.any(|known| known.strip_prefix("W/").unwrap_or(known) == tag)
+}
+
+fn media_type(path: &str) -> &'static str {
+    match path.rsplit_once('.').map_or("", |(_, ending)| ending) {
+        "html" => "text/html; charset=utf-8",
+        "js" | "mjs" => "text/javascript; charset=utf-8",
+        "css" => "text/css; charset=utf-8",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "ico" => "image/x-icon",
+        "woff2" => "font/woff2",
+        "json" | "webmanifest" => "application/json",
+        "txt" => "text/plain; charset=utf-8",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_is_found_in_a_list_also_when_it_was_made_weak() {
+        let list = HeaderValue::from_static("\"a\", W/\"b\"");
+        assert!(has_tag(&list, "\"a\""));
+        assert!(has_tag(&list, "\"b\""));
+        assert!(!has_tag(&list, "\"c\""));
+    }
+}

@@ -1,0 +1,140 @@
+//! Health: whether a device is heard from as often as it should be.
+
+use super::name::SystemName;
+use crate::chargers::UPLINK_EVERY_MS;
+use crate::time::EpochMillis;
+
+/// A device that was heard from within so many of its intervals is online: one message may be lost.
+const ONLINE_INTERVALS: i64 = 2;
+/// Within so many it is late, and after that silent.
+const LATE_INTERVALS: i64 = 6;
+
+/// How a device does, by when it was last heard from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Health {
+    Online,
+    Late,
+    Silent,
+}
+
+/// How often devices of each system are expected to be heard from, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expectations {
+    pub sensors_secs: i64,
+    pub chargers_secs: i64,
+    pub telemetry_secs: i64,
+    pub records_secs: i64,
+    /// How often an app refreshes its token: on its start, as a rule.
+    pub push_secs: i64,
+}
+
+/// How many devices are in which health.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HealthCounts {
+    pub online: usize,
+    pub late: usize,
+    pub silent: usize,
+}
+
+impl Default for Expectations {
+    fn default() -> Self {
+        Self {
+            sensors_secs: 10 * 60,
+            chargers_secs: UPLINK_EVERY_MS / 1000,
+            telemetry_secs: 5 * 60,
+            records_secs: 60 * 60,
+            push_secs: 7 * 24 * 60 * 60,
+        }
+    }
+}
+
+impl Expectations {
+    fn every_ms(&self, system: SystemName) -> i64 {
+        let secs = match system {
+            SystemName::Sensors => self.sensors_secs,
+            SystemName::Chargers => self.chargers_secs,
+            SystemName::Telemetry => self.telemetry_secs,
+            SystemName::Records => self.records_secs,
+            SystemName::Push => self.push_secs,
+        };
+        secs.saturating_mul(1000)
+    }
+
+    /// The health of a device that was last heard from then, if ever.
+    #[must_use]
+    pub fn health(
+        &self,
+        system: SystemName,
+        last_seen: Option<EpochMillis>,
+        now: EpochMillis,
+    ) -> Health {
+        let Some(last_seen) = last_seen else {
+            return Health::Silent;
+        };
+        let age_ms = now.0.saturating_sub(last_seen.0);
+        let every_ms = self.every_ms(system);
+        match () {
+            () if age_ms <= every_ms.saturating_mul(ONLINE_INTERVALS) => Health::Online,
+            () if age_ms <= every_ms.saturating_mul(LATE_INTERVALS) => Health::Late,
+            () => Health::Silent,
+        }
+    }
+}
+
+impl Health {
+    pub const ALL: [Self; 3] = [Self::Online, Self::Late, Self::Silent];
+
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Online => "online",
+            Self::Late => "late",
+            Self::Silent => "silent",
+        }
+    }
+}
+
+impl HealthCounts {
+    pub(super) fn add(&mut self, health: Health) {
+        match health {
+            Health::Online => self.online += 1,
+            Health::Late => self.late += 1,
+            Health::Silent => self.silent += 1,
+        }
+    }
+
+    #[must_use]
+    pub fn total(self) -> usize {
+        self.online + self.late + self.silent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn health_follows_from_the_intervals_that_were_missed() {
+        let expectations = Expectations {
+            sensors_secs: 60,
+            ..Expectations::default()
+        };
+        let now = EpochMillis(1_000_000_000);
+        let health = |age_secs: i64| {
+            let seen = EpochMillis(now.0 - age_secs * 1000);
+            expectations.health(SystemName::Sensors, Some(seen), now)
+        };
+        for (age_secs, expected) in [
+            (-5, Health::Online),
+            (0, Health::Online),
+            (120, Health::Online),
+            (121, Health::Late),
+            (360, Health::Late),
+            (361, Health::Silent),
+        ] {
+            assert_eq!(health(age_secs), expected, "{age_secs}");
+        }
+        let never = expectations.health(SystemName::Sensors, None, now);
+        assert_eq!(never, Health::Silent);
+    }
+}

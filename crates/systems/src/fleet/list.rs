@@ -1,0 +1,151 @@
+//! The list of devices: filtered, counted, and in pages that stay right while devices come and go.
+
+use homeport_item::{Item, Value};
+
+use super::directory::DeviceSummary;
+use super::health::{Health, HealthCounts};
+use super::name::SystemName;
+use super::{Fleet, FleetError};
+use crate::cursor::{Cursor, CursorError};
+use crate::sensors::InvalidField;
+
+/// Devices that one page may have.
+pub const LIST_MAX: usize = 1000;
+/// Longest text that is searched for, in characters.
+const SEARCH_CHARS_MAX: usize = 128;
+
+/// Where a cursor stands.
+const SYSTEM: &str = "system";
+const ORDER: &str = "order";
+const ID: &str = "id";
+
+/// Which devices are wanted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DeviceFilter {
+    pub system: Option<SystemName>,
+    pub health: Option<Health>,
+    /// In names, ids and groups, whatever the case.
+    pub search: Option<String>,
+}
+
+/// A page of devices, system by system, each in the order of names.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FleetPage {
+    pub devices: Vec<(DeviceSummary, Health)>,
+    /// Of all that fit but for their health, so that each health can be offered with its number.
+    pub counts: HealthCounts,
+    /// There are more devices than are kept in mind: some are missing.
+    pub is_cut: bool,
+    /// Absent on the last page.
+    pub next: Option<Cursor>,
+}
+
+/// How the devices of one system do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SystemCounts {
+    pub system: SystemName,
+    pub counts: HealthCounts,
+}
+
+impl Fleet {
+    /// The devices that fit a filter.
+    ///
+    /// # Errors
+    /// When the search is too long, the cursor is not one of this list, or the store fails.
+    pub async fn devices(
+        &self,
+        filter: &DeviceFilter,
+        limit: usize,
+        cursor: Option<Cursor>,
+    ) -> Result<FleetPage, FleetError> {
+        let search = filter.search.as_deref().unwrap_or_default().to_lowercase();
+        if search.chars().count() > SEARCH_CHARS_MAX {
+            return Err(InvalidField {
+                field: "search",
+                expected: "at most 128 characters",
+            }
+            .into());
+        }
+        let list = format!("fleet/{:?}/{:?}/{search}", filter.system, filter.health);
+        let after = cursor.map(|cursor| position(&cursor.start_of(&list)?));
+        let after = after.transpose()?;
+        let listing = self.listing().await?;
+        let limit = limit.clamp(1, LIST_MAX);
+        let mut page = FleetPage {
+            devices: Vec::with_capacity(limit + 1),
+            counts: HealthCounts::default(),
+            is_cut: listing.is_cut,
+            next: None,
+        };
+        let (expectations, now) = (&self.0.expectations, self.now());
+        for device in &listing.devices {
+            let is_wanted = filter.system.is_none_or(|system| device.system == system);
+            if !is_wanted || !device.matches(&search) {
+                continue;
+            }
+            let health = device.health(expectations, now);
+            page.counts.add(health);
+            let is_after = after.as_ref().is_none_or(|(system, order, id)| {
+                (device.system, &device.order, &device.id) > (*system, order, id)
+            });
+            let fits = filter.health.is_none_or(|wanted| wanted == health);
+            if fits && is_after && page.devices.len() <= limit {
+                page.devices.push((device.clone(), health));
+            }
+        }
+        if page.devices.len() > limit {
+            page.devices.truncate(limit);
+            let last = page.devices.last();
+            page.next = last.map(|(device, _)| Cursor::new(list, place(device)));
+        }
+        Ok(page)
+    }
+
+    /// How the devices of each system do.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn counts(&self) -> Result<Vec<SystemCounts>, FleetError> {
+        let listing = self.listing().await?;
+        let (expectations, now) = (&self.0.expectations, self.now());
+        let counts = SystemName::ALL.into_iter().map(|system| {
+            let mut counts = HealthCounts::default();
+            let devices = listing
+                .devices
+                .iter()
+                .filter(|device| device.system == system);
+            devices.for_each(|device| counts.add(device.health(expectations, now)));
+            SystemCounts { system, counts }
+        });
+        Ok(counts.collect())
+    }
+
+    /// The ids of a system's devices, for whoever goes through all of them.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn ids_of(&self, system: SystemName) -> Result<Vec<String>, FleetError> {
+        let listing = self.listing().await?;
+        let devices = listing
+            .devices
+            .iter()
+            .filter(|device| device.system == system);
+        Ok(devices.map(|device| device.id.clone()).collect())
+    }
+}
+
+fn place(device: &DeviceSummary) -> Item {
+    Item::new()
+        .with(SYSTEM, device.system.as_str())
+        .with(ORDER, device.order.as_str())
+        .with(ID, device.id.as_str())
+}
+
+fn position(item: &Item) -> Result<(SystemName, String, String), CursorError> {
+    let text = |name: &str| item.get(name).and_then(Value::as_str).ok_or(CursorError);
+    Ok((
+        text(SYSTEM)?.parse().map_err(|_| CursorError)?,
+        text(ORDER)?.to_owned(),
+        text(ID)?.to_owned(),
+    ))
+}

@@ -1,0 +1,224 @@
+//! The values within what a device stored: one sample for each, with a name that is the same over
+//! time.
+
+use std::borrow::Cow;
+
+use homeport_item::{Map, Value};
+
+use super::name::SystemName;
+use super::rows::Row;
+use crate::{chargers, records, sensors, telemetry};
+
+/// Deeper members of a message are no samples.
+const DEPTH_MAX: usize = 4;
+/// Samples of one row; a message with more has the rest left out.
+const SAMPLES_PER_ROW_MAX: usize = 256;
+
+/// One value at one time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sample<'a> {
+    pub name: &'a str,
+    pub value: &'a Value,
+    /// What was stored with it.
+    stored_unit: Option<&'a str>,
+}
+
+impl<'a> Sample<'a> {
+    /// The unit that was stored with it, or that its name tells. Looked up when someone asks: a year
+    /// of values has one unit.
+    #[must_use]
+    pub fn unit(&self) -> Option<&'a str> {
+        self.stored_unit.or_else(|| unit_of(self.name))
+    }
+}
+
+/// What the endings of names say about units; the longest that fits counts.
+const UNITS: [(&str, &str); 24] = [
+    ("_temp_c", "°C"),
+    ("_celsius", "°C"),
+    ("_c", "°C"),
+    ("_pct", "%"),
+    ("_percent", "%"),
+    ("_hpa", "hPa"),
+    ("_ppm", "ppm"),
+    ("_ppb", "ppb"),
+    ("_lux", "lx"),
+    ("_dbm", "dBm"),
+    ("_rssi", "dBm"),
+    ("_kwh", "kWh"),
+    ("_wh", "Wh"),
+    ("_kw", "kW"),
+    ("_w", "W"),
+    ("_mv", "mV"),
+    ("_v", "V"),
+    ("_ma", "mA"),
+    ("_a", "A"),
+    ("_ms", "ms"),
+    ("_secs", "s"),
+    ("_min", "min"),
+    ("_kmh", "km/h"),
+    ("_mm", "mm"),
+];
+
+/// The unit that the ending of a name tells.
+#[must_use]
+pub fn unit_of(name: &str) -> Option<&'static str> {
+    let name = name.to_ascii_lowercase();
+    let units = UNITS.iter().filter(|(ending, _)| name.ends_with(ending));
+    units
+        .max_by_key(|(ending, _)| ending.len())
+        .map(|(_, unit)| *unit)
+}
+
+/// Hands over every value that a row has.
+pub fn samples(system: SystemName, row: &Row, visit: &mut dyn FnMut(Sample<'_>)) {
+    let mut left = SAMPLES_PER_ROW_MAX;
+    let mut walk = |members: &Map, skip: &[&str]| {
+        let members = members
+            .iter()
+            .filter(|(name, _)| !skip.contains(&name.as_str()));
+        for (name, value) in members {
+            each(name.as_str(), value, 0, &mut left, visit);
+        }
+    };
+    match system {
+        SystemName::Sensors => {
+            if let Some(Value::M(members)) = row.item.get(sensors::schema::SENSORS) {
+                walk(members, &[]);
+            }
+        }
+        SystemName::Chargers => {
+            use chargers::schema;
+            match row.item.get(schema::DATA) {
+                Some(Value::M(members)) => walk(members, &[]),
+                // Brought over from the old table: its members stand beside ours.
+                _ => walk(
+                    row.item.attributes(),
+                    &[
+                        schema::DEVICE_ID,
+                        schema::TIMESTAMP_MT,
+                        schema::EVENT_TYPE,
+                        schema::TIMESTAMP_UTC_MS,
+                        schema::WIRELESS_DEVICE_ID,
+                        schema::UPLINK_ID,
+                        schema::RECEIVED_AT,
+                    ],
+                ),
+            }
+        }
+        SystemName::Telemetry => {
+            use telemetry::schema;
+            let ours = [
+                schema::THING_NAME,
+                schema::TIMESTAMP,
+                schema::MESSAGE_TYPE,
+                schema::TTL,
+            ];
+            walk(row.item.attributes(), &ours);
+        }
+        SystemName::Records => {
+            use records::schema;
+            if let Some(value) = row.item.get(schema::VALUE) {
+                visit(Sample {
+                    name: row.journal.as_deref().unwrap_or(schema::VALUE),
+                    value,
+                    stored_unit: row.item.get(schema::UNIT).and_then(Value::as_str),
+                });
+            }
+        }
+        SystemName::Push => {}
+    }
+}
+
+/// A value under its name, and the members of a map under theirs, with a dot between.
+fn each(
+    name: &str,
+    value: &Value,
+    depth: usize,
+    left: &mut usize,
+    visit: &mut dyn FnMut(Sample<'_>),
+) {
+    match value {
+        Value::M(members) if depth < DEPTH_MAX => {
+            for (member, value) in members {
+                let name: Cow<'_, str> = format!("{name}.{member}").into();
+                each(&name, value, depth + 1, left, visit);
+            }
+        }
+        Value::N(_) | Value::S(_) | Value::Bool(_) if *left > 0 => {
+            *left -= 1;
+            visit(Sample {
+                name,
+                value,
+                stored_unit: None,
+            });
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::EpochMillis;
+    use homeport_item::Item;
+
+    fn of(system: SystemName, item: Item) -> Vec<(String, Option<String>)> {
+        let mut found = Vec::new();
+        samples(system, &Row::new(EpochMillis(0), item), &mut |sample| {
+            found.push((sample.name.to_owned(), sample.unit().map(str::to_owned)));
+        });
+        found
+    }
+
+    #[test]
+    fn members_of_members_have_names_with_dots() {
+        let battery: Map = [
+            ("voltage_v".to_owned(), Value::from(12)),
+            ("ok".to_owned(), true.into()),
+        ]
+        .into_iter()
+        .collect();
+        let item = Item::new()
+            .with("thing_name", "van")
+            .with("timestamp", 1)
+            .with("message_type", "telemetry")
+            .with("ttl", 9)
+            .with("speed_kmh", 80)
+            .with("battery", Value::M(battery));
+        assert_eq!(
+            of(SystemName::Telemetry, item),
+            [
+                ("battery.ok".to_owned(), None),
+                ("battery.voltage_v".to_owned(), Some("V".to_owned())),
+                ("speed_kmh".to_owned(), Some("km/h".to_owned())),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_too_deep_or_too_much_is_left_out() {
+        let mut deep = Value::from(1);
+        for _ in 0..10 {
+            deep = Value::M([("m".to_owned(), deep)].into_iter().collect());
+        }
+        assert_eq!(of(SystemName::Telemetry, Item::new().with("a", deep)), []);
+        let many: Item = (0..1000)
+            .map(|n| (format!("a{n}"), Value::from(n)))
+            .collect();
+        assert_eq!(of(SystemName::Telemetry, many).len(), SAMPLES_PER_ROW_MAX);
+    }
+
+    #[test]
+    fn units_follow_from_endings() {
+        for (name, unit) in [
+            ("bme280_temp_c", Some("°C")),
+            ("humidity_pct", Some("%")),
+            ("current_ma", Some("mA")),
+            ("energy_kwh", Some("kWh")),
+            ("j1772_state", None),
+        ] {
+            assert_eq!(unit_of(name), unit, "{name}");
+        }
+    }
+}

@@ -1,0 +1,450 @@
+//! The timeline of a device: everything that happened to it, out of several tables, in one order.
+//!
+//! A page merges what each source has next. A source that had to look at too much for what was
+//! asked says how far it came, and the page ends there: the next one goes on from that moment.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use homeport_item::expression::{KeyCondition, Path, SortCondition};
+use homeport_item::{Item, Value};
+use homeport_store::Query;
+
+use super::entry::{self, Entry, EntryType};
+use super::name::{self, DeviceRef};
+use super::{Fleet, FleetError};
+use crate::chargers::EventRange;
+use crate::cursor::{Cursor, CursorError};
+use crate::records::{self, JournalId, RecordRange, RecordTime};
+use crate::time::EpochMillis;
+use crate::{alerts, chargers, push, sensors, telemetry};
+
+/// Entries of one page.
+pub const TIMELINE_MAX: usize = 500;
+/// Items that one source looks at for a page; with a filter, most of them may not fit.
+const LOOKED_AT_MAX: usize = 5000;
+const LOOK_MIN: usize = 64;
+/// Alerts that are looked at, the newest first.
+const ALERTS_LOOKED_AT_MAX: usize = 5000;
+/// Alerts of a device whose notifications are looked up.
+const ALERTS_TOLD_MAX: usize = 100;
+/// Journals of a device that are merged.
+const JOURNALS_MAX: usize = 50;
+
+const AT: &str = "at";
+const ID: &str = "id";
+
+/// Which way a timeline goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TimelineOrder {
+    OldestFirst,
+    #[default]
+    NewestFirst,
+}
+
+/// Which entries are wanted; both ends are included.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TimelineRange {
+    pub from: Option<EpochMillis>,
+    pub to: Option<EpochMillis>,
+    /// All, unless some are named.
+    pub types: BTreeSet<EntryType>,
+    pub order: TimelineOrder,
+}
+
+/// A page of a timeline.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimelinePage {
+    pub entries: Vec<Entry>,
+    /// Absent on the last page. A page may have fewer entries than asked for, or none, and not be
+    /// the last.
+    pub next: Option<Cursor>,
+}
+
+/// Where an entry stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Place {
+    at: EpochMillis,
+    id: String,
+}
+
+/// What the sources are asked.
+struct Asked<'a> {
+    range: &'a TimelineRange,
+    from: EpochMillis,
+    to: EpochMillis,
+    after: Option<Place>,
+    /// One more than the page has.
+    wanted: usize,
+}
+
+/// Whether what a partition has is about the device.
+type IsOurs = bool;
+
+/// What a source has found.
+#[derive(Default)]
+struct Found {
+    entries: Vec<Entry>,
+    /// How far it looked, when there may be more behind that.
+    looked_to: Option<EpochMillis>,
+}
+
+impl Fleet {
+    /// What happened to a device.
+    ///
+    /// # Errors
+    /// When there is no such device of the record store, the cursor is not one of this timeline, or
+    /// the store fails.
+    pub async fn timeline(
+        &self,
+        device: &DeviceRef,
+        range: &TimelineRange,
+        limit: usize,
+        cursor: Option<Cursor>,
+    ) -> Result<TimelinePage, FleetError> {
+        let limit = limit.clamp(1, TIMELINE_MAX);
+        let list = format!("timeline/{device:?}/{range:?}");
+        let after = cursor.map(|cursor| place_in(&cursor.start_of(&list)?));
+        let after = after.transpose()?;
+        let mut asked = Asked {
+            from: range.from.unwrap_or(EpochMillis(0)),
+            to: range.to.unwrap_or(EpochMillis(i64::MAX)),
+            range,
+            after,
+            wanted: limit + 1,
+        };
+        // Nothing before the cursor is of interest any more.
+        if let Some(after) = &asked.after {
+            match range.order {
+                TimelineOrder::OldestFirst => asked.from = asked.from.max(after.at),
+                TimelineOrder::NewestFirst => asked.to = asked.to.min(after.at),
+            }
+        }
+        if asked.from > asked.to {
+            return Ok(TimelinePage {
+                entries: Vec::new(),
+                next: None,
+            });
+        }
+        let sources = self.sources(device, &asked).await?;
+        Ok(merge(sources, &asked, limit, &list))
+    }
+
+    async fn sources(
+        &self,
+        device: &DeviceRef,
+        asked: &Asked<'_>,
+    ) -> Result<Vec<Found>, FleetError> {
+        let clamp = |at: EpochMillis| at.0.clamp(0, 9_999_999_999_999);
+        let (from, to) = (clamp(asked.from), clamp(asked.to));
+        let mut sources = Vec::new();
+        match device {
+            DeviceRef::Sensor(id) => {
+                use sensors::schema;
+                let between = SortCondition::Between(
+                    format!("{from:013}#").into(),
+                    format!("{to:013}#\u{ffff}").into(),
+                );
+                let condition =
+                    KeyCondition::new(schema::HARDWARE_ID, id).with_sort(schema::TS_BATCH, between);
+                let query = Query::new(schema::DEVICE_READINGS, condition);
+                let is_wanted = asked.may_have(&[EntryType::Telemetry]);
+                let make = |item: &Item| Some((entry::reading(item)?, true));
+                sources.push(self.look(query, is_wanted, asked, make).await?);
+                let name = Path::from(alerts::schema::DEVICE).equals(Value::from(id));
+                sources.push(self.alerts(name, asked).await?);
+            }
+            DeviceRef::Thing(thing) => {
+                use telemetry::schema;
+                let between = SortCondition::Between(from.into(), to.into());
+                let condition = KeyCondition::new(schema::THING_NAME, thing)
+                    .with_sort(schema::TIMESTAMP, between);
+                let table = self.0.telemetry.name.as_str();
+                let query = Query::new(table, condition);
+                let make = |item: &Item| Some((entry::message(table, item)?, true));
+                sources.push(self.look(query, true, asked, make).await?);
+                let name = Path::from(alerts::schema::DEVICE).equals(Value::from(thing));
+                sources.push(self.alerts(name, asked).await?);
+            }
+            DeviceRef::Charger(id) => sources.push(self.charger_events(id, asked).await?),
+            DeviceRef::Recorder { group, device } => {
+                let journals = self.journals(*group, *device).await?;
+                if asked.may_have(&[EntryType::Telemetry]) {
+                    for (journal, name) in journals.iter().take(JOURNALS_MAX) {
+                        let place = (*group, *device, JournalId(*journal));
+                        sources.push(self.journal(place, name, asked).await?);
+                    }
+                }
+                let ids = self.record_ids().await?.ok_or(FleetError::DeviceMissing)?;
+                let prefix = format!("{}/", name::record_device(&ids, *group, *device));
+                let name = Path::from(alerts::schema::DEVICE).begins_with(Value::from(prefix));
+                sources.push(self.alerts(name, asked).await?);
+            }
+            DeviceRef::Phone { user, device } => {
+                use push::schema;
+                let between = SortCondition::Between(
+                    format!("{}{from:013}", schema::NOTIFICATION).into(),
+                    format!("{}{to:013}\u{ffff}", schema::NOTIFICATION).into(),
+                );
+                let partition = format!("{}{user}", schema::USER);
+                let condition =
+                    KeyCondition::new(schema::PK, partition).with_sort(schema::SK, between);
+                let query = Query::new(schema::NOTIFICATIONS, condition);
+                let id = name::join(user.as_str(), device.as_str());
+                let make = |item: &Item| {
+                    let (devices, entry) = entry::notification(item)?;
+                    Some((entry, devices.contains(&id)))
+                };
+                let is_wanted = asked.may_have(&[EntryType::Notification]);
+                sources.push(self.look(query, is_wanted, asked, make).await?);
+            }
+        }
+        Ok(sources)
+    }
+
+    /// The entries of one partition.
+    async fn look(
+        &self,
+        mut query: Query,
+        is_wanted: bool,
+        asked: &Asked<'_>,
+        make: impl Fn(&Item) -> Option<(Entry, IsOurs)>,
+    ) -> Result<Found, FleetError> {
+        let mut found = Found::default();
+        if !is_wanted {
+            return Ok(found);
+        }
+        query.descending = asked.range.order == TimelineOrder::NewestFirst;
+        let (mut looked_at, mut reached) = (0, None);
+        loop {
+            let look = (asked.wanted - found.entries.len()).max(LOOK_MIN);
+            let page = self.store().query(query.clone().limit(look)).await?;
+            looked_at += page.scanned.max(1);
+            for (entry, is_ours) in page.items.iter().filter_map(&make) {
+                reached = Some(entry.at);
+                if is_ours && asked.wants(&entry) {
+                    found.entries.push(entry);
+                }
+            }
+            query.start = page.next;
+            if query.start.is_none() || found.entries.len() >= asked.wanted {
+                return Ok(found);
+            }
+            if looked_at >= LOOKED_AT_MAX && reached.is_some() {
+                found.looked_to = reached;
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Events of a charger come in true order from its system.
+    async fn charger_events(
+        &self,
+        id: &chargers::ScId,
+        asked: &Asked<'_>,
+    ) -> Result<Found, FleetError> {
+        let mut found = Found::default();
+        let range = EventRange {
+            from: Some(asked.from),
+            to: Some(asked.to),
+            order: match asked.range.order {
+                TimelineOrder::OldestFirst => chargers::Order::OldestFirst,
+                TimelineOrder::NewestFirst => chargers::Order::NewestFirst,
+            },
+        };
+        let chargers = &self.0.parts.chargers;
+        let (mut cursor, mut looked_at) = (None, 0);
+        loop {
+            let look = (asked.wanted - found.entries.len()).max(LOOK_MIN);
+            let page = chargers.events(id, None, range, look, cursor).await?;
+            looked_at += page.events.len();
+            let reached = page.events.last().map(|event| event.timestamp_utc);
+            let entries = page
+                .events
+                .iter()
+                .filter_map(|event| entry::event(&event.shown()));
+            found
+                .entries
+                .extend(entries.filter(|entry| asked.wants(entry)));
+            cursor = page.next;
+            if cursor.is_none() || found.entries.len() >= asked.wanted {
+                return Ok(found);
+            }
+            if looked_at >= LOOKED_AT_MAX {
+                found.looked_to = reached;
+                return Ok(found);
+            }
+        }
+    }
+
+    async fn journal(
+        &self,
+        (group, device, journal): (records::GroupId, records::DeviceId, JournalId),
+        name: &str,
+        asked: &Asked<'_>,
+    ) -> Result<Found, FleetError> {
+        let range = RecordRange {
+            from: RecordTime::nearest(asked.from),
+            to: RecordTime::nearest(asked.to),
+            order: match asked.range.order {
+                TimelineOrder::OldestFirst => records::Order::OldestFirst,
+                TimelineOrder::NewestFirst => records::Order::NewestFirst,
+            },
+        };
+        let records = &self.0.parts.records;
+        let table = &self.0.parts.names.records;
+        let mut found = Found::default();
+        let mut cursor = None;
+        // Times are unique within a journal: at most one record does not lie behind the cursor.
+        loop {
+            let look = asked.wanted - found.entries.len() + 1;
+            let page = records
+                .records(group, device, Some(journal), range, look, cursor)
+                .await?;
+            let entries = page.records.iter();
+            let entries =
+                entries.filter_map(|record| entry::record(table, Some(name), &record.to_item()));
+            found
+                .entries
+                .extend(entries.filter(|entry| asked.wants(entry)));
+            cursor = page.next;
+            if cursor.is_none() || found.entries.len() >= asked.wanted {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Alerts of a device, and what was told about them. They are few beside everything else, and
+    /// one has several moments: all that are looked at are in memory.
+    async fn alerts(
+        &self,
+        of_device: homeport_item::expression::Condition,
+        asked: &Asked<'_>,
+    ) -> Result<Found, FleetError> {
+        use alerts::schema;
+        let mut found = Found::default();
+        if !asked.may_have(&[EntryType::Alert, EntryType::Notification]) {
+            return Ok(found);
+        }
+        let condition = KeyCondition::new(schema::ALL, schema::ALERTS_SHELF);
+        let mut query = Query::new(schema::ALERTS, condition)
+            .on_index(schema::ALL_INDEX)
+            .filter(of_device)
+            .descending();
+        let (mut looked_at, mut told) = (0, 0);
+        loop {
+            let page = self.store().query(query.clone()).await?;
+            looked_at += page.scanned;
+            for item in &page.items {
+                let entries = entry::alert(item).into_iter();
+                found
+                    .entries
+                    .extend(entries.filter(|entry| asked.wants(entry)));
+                if told < ALERTS_TOLD_MAX && asked.may_have(&[EntryType::Notification]) {
+                    told += 1;
+                    self.told(item, asked, &mut found).await?;
+                }
+            }
+            query.start = page.next;
+            if query.start.is_none() || looked_at >= ALERTS_LOOKED_AT_MAX {
+                return Ok(found);
+            }
+        }
+    }
+
+    async fn told(
+        &self,
+        alert: &Item,
+        asked: &Asked<'_>,
+        found: &mut Found,
+    ) -> Result<(), FleetError> {
+        use alerts::schema;
+        let Some(id) = alert.get(schema::ALERT_ID) else {
+            return Ok(());
+        };
+        let condition = KeyCondition::new(schema::ALERT_ID, id.clone());
+        let page = self
+            .store()
+            .query(Query::new(schema::OUTBOX, condition))
+            .await?;
+        let entries = page.items.iter().filter_map(entry::told);
+        found
+            .entries
+            .extend(entries.filter(|entry| asked.wants(entry)));
+        Ok(())
+    }
+}
+
+impl Asked<'_> {
+    /// Whether any of these types is wanted.
+    fn may_have(&self, types: &[EntryType]) -> bool {
+        let wanted = &self.range.types;
+        wanted.is_empty() || types.iter().any(|kind| wanted.contains(kind))
+    }
+
+    /// Whether an entry fits and lies behind the cursor.
+    fn wants(&self, entry: &Entry) -> bool {
+        self.may_have(&[entry.kind])
+            && (self.from..=self.to).contains(&entry.at)
+            && self.after.as_ref().is_none_or(|after| {
+                self.compare((entry.at, &entry.id), (after.at, &after.id)) == Ordering::Greater
+            })
+    }
+
+    /// In the order of this timeline.
+    fn compare(&self, left: (EpochMillis, &str), right: (EpochMillis, &str)) -> Ordering {
+        match self.range.order {
+            TimelineOrder::OldestFirst => left.cmp(&right),
+            TimelineOrder::NewestFirst => right.cmp(&left),
+        }
+    }
+}
+
+fn merge(sources: Vec<Found>, asked: &Asked<'_>, limit: usize, list: &str) -> TimelinePage {
+    let order = asked.range.order;
+    let bounds = sources.iter().filter_map(|source| source.looked_to);
+    let bound = match order {
+        TimelineOrder::OldestFirst => bounds.min(),
+        TimelineOrder::NewestFirst => bounds.max(),
+    };
+    let mut entries: Vec<Entry> = sources
+        .into_iter()
+        .flat_map(|found| found.entries)
+        .collect();
+    entries.sort_by(|left, right| asked.compare((left.at, &left.id), (right.at, &right.id)));
+    if let Some(bound) = bound {
+        // At the bound itself a source may have more.
+        entries.retain(|entry| match order {
+            TimelineOrder::OldestFirst => entry.at < bound,
+            TimelineOrder::NewestFirst => entry.at > bound,
+        });
+    }
+    let next = if entries.len() > limit {
+        entries.truncate(limit);
+        let last = entries.last();
+        last.map(|last| Cursor::new(list, place(last.at, &last.id)))
+    } else {
+        bound.map(|bound| {
+            // Before everything of that moment.
+            let id = match order {
+                TimelineOrder::OldestFirst => "",
+                TimelineOrder::NewestFirst => "\u{10ffff}",
+            };
+            Cursor::new(list, place(bound, id))
+        })
+    };
+    TimelinePage { entries, next }
+}
+
+fn place(at: EpochMillis, id: &str) -> Item {
+    Item::new().with(AT, at.0).with(ID, id)
+}
+
+fn place_in(item: &Item) -> Result<Place, CursorError> {
+    let at = item.get(AT).and_then(Value::as_number);
+    let id = item.get(ID).and_then(Value::as_str);
+    Ok(Place {
+        at: EpochMillis(at.and_then(|at| at.to_i64()).ok_or(CursorError)?),
+        id: id.ok_or(CursorError)?.to_owned(),
+    })
+}
