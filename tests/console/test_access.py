@@ -33,6 +33,7 @@ PLACES = [
 def settle(page):
     """Waits until what a page fetches is there."""
     expect(page.locator("main h1")).to_be_visible()
+    expect(page.locator("main .card").first).to_be_visible()
     expect(page.get_by_text("Loading…", exact=True)).to_have_count(0)
     expect(page.locator("[aria-busy=true]")).to_have_count(0)
 
