@@ -280,6 +280,15 @@ def test_a_group_with_a_device_and_a_journal_is_made(console):
     expect(page.get_by_text("This journal has no records yet")).to_be_visible()
 
 
+def test_a_device_of_a_group_has_charts_like_any_other(console, fleet):
+    page = console.page
+    console.open(f"groups/{fleet.group}/devices/{fleet.group_device}")
+    expect(page.get_by_role("cell", name="temperature").first).to_be_visible()
+    page.get_by_role("link", name="Charts and timeline").click()
+    expect(page.get_by_role("heading", name="Roof")).to_be_visible()
+    expect(page.get_by_role("img", name="Outside")).to_be_visible()
+
+
 def test_events_of_one_type_are_listed_across_the_fleet(console):
     page = console.page
     console.open("events?type=ota_start")
