@@ -130,6 +130,37 @@ def test_a_charger_has_scheduler_and_updates_in_one_timeline(console, fleet):
     assert {"telemetry", "scheduler", "ota"} <= set(kinds), kinds
 
 
+def test_a_charger_has_its_days(console, fleet):
+    device = fleet.as_operator("GET", f"/v1/chargers/{CHARGER}")["device_id"]
+    wait_until("a day is counted", lambda: fleet.as_operator("GET", f"/v1/chargers/{device}/daily")["days"])
+    console.open(f"devices/chargers/{device}")
+    row = console.page.get_by_role("region", name="Days").get_by_role("row").nth(1)
+    expect(row).to_contain_text("16 A")
+
+
+def test_a_sensor_is_given_another_name(console, fleet):
+    page = console.page
+    id = "AA:BB:CC:DD:EE:88"
+    send_readings(fleet, fleet.key, [reading(id, int(time.time() * 1000), bme280_temp_c=20)])
+    console.open(f"devices/sensors/{id}")
+    page.get_by_role("button", name="Rename").click()
+    page.get_by_role("dialog").get_by_label("Name").fill("Cold frame")
+    page.get_by_role("dialog").get_by_role("button", name="Rename").click()
+    expect(page.get_by_role("heading", name="Cold frame")).to_be_visible()
+    assert fleet.as_operator("GET", f"/v1/sensors/devices/{id}")["friendly_name"] == "Cold frame"
+
+
+def test_readings_of_the_shown_range_are_taken_along_as_a_file(console):
+    page = console.page
+    open_sensor(console)
+    expect(page.locator(".u-over").first).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="CSV").click()
+    lines = download.value.path().read_text().splitlines()
+    assert lines[0].startswith("system,device,at,name,value")
+    assert sum("bme280_temp_c" in line for line in lines) >= 280
+
+
 def test_a_year_of_readings_draws_quickly(console):
     """105,120 points, more than the server ever sends, since it downsamples."""
     page = console.page

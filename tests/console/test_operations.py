@@ -3,7 +3,7 @@
 import json
 import re
 
-from conftest import SENSOR, THING, USER
+from conftest import SENSOR, THING, USER, publish
 from playwright.sync_api import expect
 
 
@@ -110,6 +110,55 @@ def test_a_statement_is_tried_on_a_sample_with_reasons(console):
     page.get_by_label("Message (JSON)").fill('{"volts": 13}')
     page.get_by_role("button", name="Try the statement").click()
     expect(page.get_by_text("13 < 12 is false")).to_be_visible()
+
+
+def test_a_replay_shows_what_would_differ(console):
+    """With an answer as the server's document has it, so that every kind of difference is in it."""
+    page = console.page
+    asked = []
+    pages = [
+        {
+            "messages": [
+                {
+                    "at": "2026-11-16T12:00:00Z",
+                    "topic": "van/van-01/telemetry",
+                    "writes": [
+                        {
+                            "table": "van-telemetry",
+                            "key": {"thing_name": "van-01"},
+                            "difference": "changed",
+                            "changes": [{"attribute": "volts", "is": 12.5, "wouldBe": 13}],
+                        },
+                        {"table": "other", "difference": "new", "item": {"a": 1}},
+                    ],
+                    "effects": ["republish on low/van-01"],
+                    "failures": [],
+                }
+            ],
+            "totals": {"messages": 100, "same": 98, "different": 2, "failures": 0},
+            "next_cursor": "further",
+        },
+        {"messages": [], "totals": {"messages": 7, "same": 6, "different": 0, "failures": 1}},
+    ]
+
+    def answer(route):
+        asked.append((route.request.url, route.request.post_data_json))
+        route.fulfill(json=pages[len(asked) - 1])
+
+    page.route(re.compile("/v1/rules/telemetry/replay"), answer)
+    console.open("rules/telemetry")
+    form = page.get_by_role("form", name="Replay")
+    form.get_by_label("Thing").fill(THING)
+    form.get_by_role("button", name="Replay").click()
+    expect(page.get_by_text("volts", exact=True)).to_be_visible()
+    expect(page.locator("del")).to_have_text("12.5")
+    expect(page.locator("ins")).to_have_text("13")
+    expect(page.get_by_text("Would republish on low/van-01")).to_be_visible()
+    page.get_by_role("button", name="Show later ones").click()
+    expect(page.get_by_text("104 the same")).to_be_visible()
+    expect(page.get_by_text("1 failed")).to_be_visible()
+    assert f"thing={THING}&" in asked[0][0] and "FROM 'van/+/telemetry'" in asked[0][1]["sql"]
+    assert "cursor=further" in asked[1][0]
 
 
 def test_a_rule_is_switched_off_and_on(console, fleet):
@@ -231,6 +280,15 @@ def test_a_group_with_a_device_and_a_journal_is_made(console):
     expect(page.get_by_text("This journal has no records yet")).to_be_visible()
 
 
+def test_a_device_of_a_group_has_charts_like_any_other(console, fleet):
+    page = console.page
+    console.open(f"groups/{fleet.group}/devices/{fleet.group_device}")
+    expect(page.get_by_role("cell", name="temperature").first).to_be_visible()
+    page.get_by_role("link", name="Charts and timeline").click()
+    expect(page.get_by_role("heading", name="Roof")).to_be_visible()
+    expect(page.get_by_role("img", name="Outside")).to_be_visible()
+
+
 def test_events_of_one_type_are_listed_across_the_fleet(console):
     page = console.page
     console.open("events?type=ota_start")
@@ -242,8 +300,6 @@ def test_events_of_one_type_are_listed_across_the_fleet(console):
 
 
 def test_the_overview_counts_and_shows_what_happens(console, fleet):
-    from conftest import publish
-
     page = console.page
     console.open("")
     row = page.get_by_role("row").filter(has_text="telemetry")

@@ -373,6 +373,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/export/tables/{table}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The items of a table, or of a query or scan of it, as a file */
+        get: operations["export_table"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/export/{system}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What devices of a system stored in a range of time, both ends included, as a file
+         * @description The file comes as it is made. If the connection breaks off, it is not whole.
+         */
+        get: operations["export_devices"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/groups": {
         parameters: {
             query?: never;
@@ -2483,6 +2520,7 @@ export interface components {
             /** @description The table itself, unless given */
             index?: string | null;
             /**
+             * Format: int32
              * @description Items of a page
              * @default 100
              */
@@ -3047,6 +3085,7 @@ export interface components {
             /** @description The table itself, unless given */
             index?: string | null;
             /**
+             * Format: int32
              * @description Items of a page
              * @default 100
              */
@@ -3269,26 +3308,13 @@ export interface components {
              */
             version: number;
         };
-        /** @description Which history a rule runs over, and as what. */
-        ReplayRule: {
-            /** @description Where the page before ended */
-            cursor?: string | null;
-            /** @description Milliseconds since 1970, or RFC 3339 */
-            from?: number | string;
-            /**
-             * @description Messages of history that are looked at
-             * @default 100
-             */
-            limit: number | null;
+        /** @description What runs in the rule's place; the rule itself if this is empty. */
+        ReplayCandidate: {
             /**
              * @description Another statement, with the actions that the rule has
              * @example SELECT *, topic(2) AS thing_name FROM 'van/+/telemetry' WHERE volts < 12
              */
             sql?: string | null;
-            /** @example storyteller-van-01 */
-            thing: string;
-            /** @description Milliseconds since 1970, or RFC 3339 */
-            to?: number | string;
             topicRulePayload?: components["schemas"]["RuleDocument"] | null;
         };
         /** @description An attribute as it is and as it would be. */
@@ -5489,6 +5515,177 @@ export interface operations {
                 };
             };
             /** @description The store cannot answer */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    export_table: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The body of a query or a scan of the table as JSON, without limit and cursor; everything unless
+                 *     given
+                 */
+                q?: string;
+                /** @description `csv` unless given */
+                format?: "csv" | "ndjson";
+            };
+            header?: never;
+            path: {
+                /** @description The table's name */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                    "application/x-ndjson": string;
+                };
+            };
+            /** @description The query or the format is not right */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No operator */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such table or index */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on the server */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot answer, or others export now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    export_devices: {
+        parameters: {
+            query?: {
+                /** @description One device, by its id in the list of devices; all of the system unless given */
+                device?: string;
+                from?: number | string;
+                to?: number | string;
+                /** @description CSV and Parquet have a row for each value, NDJSON a line for each stored item; `csv` unless given */
+                format?: "csv" | "ndjson" | "parquet";
+            };
+            header?: never;
+            path: {
+                system: "sensors" | "chargers" | "telemetry" | "records";
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                    "application/x-ndjson": string;
+                    "application/vnd.apache.parquet": string;
+                };
+            };
+            /** @description There is no such system, or the range or the format is not right */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No operator */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such device */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on the server */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot answer, or others export now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11984,7 +12181,15 @@ export interface operations {
     };
     replay_rule: {
         parameters: {
-            query?: never;
+            query?: {
+                thing?: string;
+                from?: number | string;
+                to?: number | string;
+                /** @description Messages of history that are looked at */
+                limit?: number;
+                /** @description Where the page before ended */
+                cursor?: string;
+            };
             header?: never;
             path: {
                 name: string;
@@ -11993,7 +12198,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ReplayRule"];
+                "application/json": components["schemas"]["ReplayCandidate"];
             };
         };
         responses: {

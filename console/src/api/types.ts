@@ -14,6 +14,7 @@ export type ApiKeyList = Schemas["ApiKeyList"];
 export type CreateApiKey = Schemas["CreateApiKey"];
 export type CreatedApiKey = Schemas["CreatedApiKey"];
 export type ChargerEventList = Schemas["ChargerEventList"];
+export type DailyList = Schemas["DailyList"];
 export type TelemetryMessageList = Schemas["TelemetryMessageList"];
 export type Rule = Schemas["Rule"];
 export type RuleList = Schemas["RuleList"];
