@@ -1,10 +1,12 @@
 //! `/v1/export` over HTTP: files of what devices stored, and of tables.
 
+use std::io::Read as _;
+
 use homeport_item::Item;
 use homeport_store::{Put, Store};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, NOW_MS, Server};
+use crate::support::{ADMIN, Answer, NOW_MS, Server};
 
 const SENSOR: &str = "AA:BB:CC:DD:EE:FF";
 const OTHER: &str = "AA:BB:CC:DD:EE:00";
@@ -106,6 +108,25 @@ async fn more_than_a_page_comes_whole() {
         line["item"]["number"].as_i64().expect("a number")
     });
     assert_eq!(numbers.collect::<Vec<_>>(), (0..1500).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_file_can_come_compressed() {
+    let server = server_with_readings().await;
+    let plain = get(&server, "/v1/export/sensors").await;
+    let url = format!("http://{}/v1/export/sensors", server.host());
+    let compressed = tokio::task::spawn_blocking(move || {
+        let request = ureq::get(url)
+            .header("authorization", format!("Bearer {ADMIN}"))
+            .header("accept-encoding", "gzip");
+        let mut answer = request.call().expect("an answer");
+        answer.body_mut().read_to_vec().expect("a whole body")
+    });
+    let compressed = compressed.await.expect("no panic");
+    let mut file = String::new();
+    let mut decoder = flate2::read::GzDecoder::new(compressed.as_slice());
+    decoder.read_to_string(&mut file).expect("gzip");
+    assert_eq!(file, text(&plain));
 }
 
 #[tokio::test]

@@ -448,3 +448,70 @@ fn place_in(item: &Item) -> Result<Place, CursorError> {
         id: id.ok_or(CursorError)?.to_owned(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(at: i64, id: &str) -> Entry {
+        Entry {
+            id: id.to_owned(),
+            at: EpochMillis(at),
+            kind: EntryType::Telemetry,
+            title: String::new(),
+            table: String::new(),
+            item: Item::new(),
+        }
+    }
+
+    fn found(times: &[i64], looked_to: Option<i64>) -> Found {
+        Found {
+            entries: times.iter().map(|at| entry(*at, &at.to_string())).collect(),
+            looked_to: looked_to.map(EpochMillis),
+        }
+    }
+
+    fn merged(order: TimelineOrder, sources: Vec<Found>, limit: usize) -> (Vec<i64>, Option<i64>) {
+        let range = TimelineRange {
+            order,
+            ..TimelineRange::default()
+        };
+        let asked = Asked {
+            range: &range,
+            from: EpochMillis(0),
+            to: EpochMillis(i64::MAX),
+            after: None,
+            wanted: limit + 1,
+        };
+        let page = merge(sources, &asked, limit, "list");
+        let next = page.next.map(|cursor| {
+            let place = place_in(&cursor.start_of("list").expect("its list"));
+            place.expect("a place").at.0
+        });
+        (page.entries.iter().map(|entry| entry.at.0).collect(), next)
+    }
+
+    #[test]
+    fn sources_are_merged_and_cut_at_the_limit() {
+        let sources = || vec![found(&[9, 5, 1], None), found(&[8, 7, 2], None)];
+        let newest = TimelineOrder::NewestFirst;
+        assert_eq!(merged(newest, sources(), 4), (vec![9, 8, 7, 5], Some(5)));
+        assert_eq!(merged(newest, sources(), 6), (vec![9, 8, 7, 5, 2, 1], None));
+        let oldest = TimelineOrder::OldestFirst;
+        assert_eq!(merged(oldest, sources(), 2), (vec![1, 2], Some(2)));
+    }
+
+    #[test]
+    fn nothing_is_shown_that_a_source_may_have_more_beside() {
+        // The second source has looked down to 6 only: what it has at 6 and below is not known.
+        let sources = || vec![found(&[9, 6, 5, 1], None), found(&[8], Some(6))];
+        let newest = TimelineOrder::NewestFirst;
+        assert_eq!(merged(newest, sources(), 10), (vec![9, 8], Some(6)));
+        // A page may be empty and not the last.
+        let nothing = vec![found(&[], Some(6)), found(&[3], None)];
+        assert_eq!(merged(newest, nothing, 10), (vec![], Some(6)));
+        let oldest = TimelineOrder::OldestFirst;
+        let sources = vec![found(&[1, 5, 6, 9], None), found(&[4], Some(6))];
+        assert_eq!(merged(oldest, sources, 10), (vec![1, 4, 5], Some(6)));
+    }
+}

@@ -6,7 +6,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use homeport_systems::export::{DeviceExport, Export, ExportError, Format};
 use homeport_systems::fleet::FleetError;
 use homeport_systems::time::EpochMillis;
@@ -237,7 +237,8 @@ fn body(
         .map(|letter| if is_plain(letter) { letter } else { '-' })
         .collect();
     let disposition = format!("attachment; filename=\"{name}.{}\"", format.as_str());
-    let mut response = Body::from_stream(parts).into_response();
+    // IMPORTANT: fused, since compression asks once more after the end.
+    let mut response = Body::from_stream(parts.fuse()).into_response();
     let headers = response.headers_mut();
     headers.insert(
         header::CONTENT_TYPE,
