@@ -212,15 +212,15 @@ class Console:
 
 
 @pytest.fixture
-def open_console(fleet, chromium):
+def open_console(request, chromium):
     """Opens consoles in browsers of their own, and sees at the end that none of them had to complain."""
     opened = []
 
-    def open_one(**options):
+    def open_one(server=None, **options):
         options.setdefault("viewport", {"width": 1280, "height": 800})
         context = chromium.new_context(**options)
         context.set_default_timeout(WAIT_MS)
-        opened.append(Console(fleet, context))
+        opened.append(Console(server or request.getfixturevalue("fleet"), context))
         return opened[-1]
 
     yield open_one

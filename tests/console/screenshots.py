@@ -82,10 +82,12 @@ def nothing_more(page):
 def pages(server):
     """Names of pictures, with the place and what to do there first."""
     group = f"groups/{server.group}"
+    charger = server.as_operator("GET", f"/v1/chargers/{conftest.CHARGER}")["device_id"]
     return {
         "overview": ("", follow(server)),
         "devices": ("devices", nothing_more),
         "device": (f"devices/sensors/{conftest.SENSOR}", wait_for_charts),
+        "charger": (f"devices/chargers/{charger}", wait_for_charts),
         "timeline": (f"devices/telemetry/{conftest.THING}", open_timeline),
         "events": ("events", nothing_more),
         "alerts": ("alerts", nothing_more),
