@@ -1,11 +1,12 @@
 // Builds `dist`, which the server embeds; `npm run dev` serves the sources beside a running server.
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig } from "vite";
+import { builtFrom } from "./built-from";
 
 const server = process.env.HOMEPORT_URL ?? "http://127.0.0.1:8080";
 
 export default defineConfig({
-  plugins: [svelte()],
+  plugins: [svelte(), builtFrom()],
   build: {
     target: "es2022",
     // The content security policy allows no data: addresses.

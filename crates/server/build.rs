@@ -8,14 +8,21 @@ use std::{env, fs, io};
 
 /// What is built with Vite and committed.
 const DIST: &str = "../../console/dist";
+/// The page that everything begins with.
+const INDEX: &str = "index.html";
 
 fn main() -> io::Result<()> {
     let root = PathBuf::from(variable("CARGO_MANIFEST_DIR")?).join(DIST);
     println!("cargo::rerun-if-changed={DIST}");
-    let mut files = Vec::new();
-    if root.is_dir() {
-        collect(&root, &mut files)?;
+    if !root.join(INDEX).is_file() {
+        let reason = format!(
+            "{} has no {INDEX}: npm run build in console makes it",
+            root.display()
+        );
+        return Err(io::Error::other(reason));
     }
+    let mut files = Vec::new();
+    collect(&root, &mut files)?;
     files.sort();
     let mut code = String::from("const ASSETS: &[Asset] = &[\n");
     for file in &files {

@@ -22,6 +22,9 @@ CHARGER = "b319d001-6b08-4d88-b4ca-4d2d98a6d43c"
 # The routes of systems that have keys of their own; all others are tried with a key of the sensors.
 ROUTES = {"chargers": "^/v1/chargers", "records": "^/v1/(groups|ids)", "telemetry": "^/v1/telemetry"}
 
+# A stream of events does not end by itself, so that there is no answer to look at.
+ENDLESS = "^/v1/live$"
+
 
 def store_one_reading(server, key):
     """So that there is something to find under the address that the document has as its example."""
@@ -90,14 +93,14 @@ def test_every_operation_does_what_the_document_says(start_server, tmp_path):
     for system, routes in ROUTES.items():
         which = ("--include-path-regex", routes)
         tried += try_operations(server, tmp_path, key_of(server, system), environment, *which)
-    others = ("--exclude-path-regex", "|".join(ROUTES.values()))
+    others = ("--exclude-path-regex", "|".join([*ROUTES.values(), ENDLESS]))
     tried += try_operations(server, tmp_path, key, environment, *others)
     operations = sum(
         method in ("get", "put", "post", "patch", "delete")
         for path in server.as_operator("GET", "/openapi.json")["paths"].values()
         for method in path
     )
-    assert tried == operations
+    assert tried == operations - 1
     # With a key that was revoked on the way, the later requests would have tried nothing but the door.
     request = urllib.request.Request(server.url + "/v1/sensors/devices", headers={"X-API-Key": key})
     assert urllib.request.urlopen(request, timeout=10).status == 200

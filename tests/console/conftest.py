@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -58,13 +59,13 @@ def publish(server, thing, kind, payload):
     urllib.request.urlopen(request, timeout=clients.COMMAND_SECS_MAX).close()
 
 
-def wait_until(what, condition):
+def wait_until(what, condition, secs=WAIT_MS / 1000):
     """Waits for a state that only the server can tell of."""
-    end = time.monotonic() + WAIT_MS / 1000
+    end = time.monotonic() + secs
     while time.monotonic() < end:
         if condition():
             return
-        time.sleep(0.05)
+        time.sleep(0.1)
     raise AssertionError(f"it did not come to pass that {what}")
 
 
@@ -96,7 +97,13 @@ def fill(server):
     )
     day = range(now - 288 * FIVE_MINUTES_MS, now, FIVE_MINUTES_MS)
     values = [
-        reading(SENSOR, at, bme280_temp_c=20 + index % 24 / 4, bme280_humidity_pct=55 - index % 12, soil_moisture=0.4)
+        reading(
+            SENSOR,
+            at,
+            bme280_temp_c=round(21 + 5 * math.sin(index / 45) + math.sin(index / 4) / 3, 2),
+            bme280_humidity_pct=round(55 - 12 * math.sin(index / 45) + math.sin(index / 3), 1),
+            soil_moisture=round(0.62 - index % 150 / 700, 3),
+        )
         for index, at in enumerate(day)
     ]
     send_readings(server, key, values)
@@ -205,15 +212,15 @@ class Console:
 
 
 @pytest.fixture
-def open_console(fleet, chromium):
+def open_console(request, chromium):
     """Opens consoles in browsers of their own, and sees at the end that none of them had to complain."""
     opened = []
 
-    def open_one(**options):
+    def open_one(server=None, **options):
         options.setdefault("viewport", {"width": 1280, "height": 800})
         context = chromium.new_context(**options)
         context.set_default_timeout(WAIT_MS)
-        opened.append(Console(fleet, context))
+        opened.append(Console(server or request.getfixturevalue("fleet"), context))
         return opened[-1]
 
     yield open_one

@@ -3,7 +3,7 @@
 import json
 import re
 
-from conftest import SENSOR, THING, USER
+from conftest import SENSOR, THING, USER, publish
 from playwright.sync_api import expect
 
 
@@ -29,13 +29,13 @@ def test_a_definition_is_made_changed_and_deleted(console):
     page.get_by_label("Name", exact=True).fill("Too warm")
     page.get_by_label("Attribute", exact=True).fill("sensors.bme280_temp_c")
     page.get_by_label("Wrong when").select_option("above")
-    page.get_by_label("Limit").fill("forty")
+    page.get_by_label("Limit", exact=True).fill("forty")
     page.get_by_role("button", name="Make it").click()
     expect(page.get_by_role("alert")).to_contain_text("Limit: “forty” is not a number")
-    page.get_by_label("Limit").fill("40")
+    page.get_by_label("Limit", exact=True).fill("40")
     page.get_by_role("button", name="Make it").click()
     expect(page.get_by_role("heading", name="Too warm")).to_be_visible()
-    page.get_by_label("Limit").fill("45.5")
+    page.get_by_label("Limit", exact=True).fill("45.5")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("saved", exact=True)).to_be_visible()
     console.open("alerts/definitions")
@@ -112,6 +112,55 @@ def test_a_statement_is_tried_on_a_sample_with_reasons(console):
     expect(page.get_by_text("13 < 12 is false")).to_be_visible()
 
 
+def test_a_replay_shows_what_would_differ(console):
+    """With an answer as the server's document has it, so that every kind of difference is in it."""
+    page = console.page
+    asked = []
+    pages = [
+        {
+            "messages": [
+                {
+                    "at": "2026-11-16T12:00:00Z",
+                    "topic": "van/van-01/telemetry",
+                    "writes": [
+                        {
+                            "table": "van-telemetry",
+                            "key": {"thing_name": "van-01"},
+                            "difference": "changed",
+                            "changes": [{"attribute": "volts", "is": 12.5, "wouldBe": 13}],
+                        },
+                        {"table": "other", "difference": "new", "item": {"a": 1}},
+                    ],
+                    "effects": ["republish on low/van-01"],
+                    "failures": [],
+                }
+            ],
+            "totals": {"messages": 100, "same": 98, "different": 2, "failures": 0},
+            "next_cursor": "further",
+        },
+        {"messages": [], "totals": {"messages": 7, "same": 6, "different": 0, "failures": 1}},
+    ]
+
+    def answer(route):
+        asked.append((route.request.url, route.request.post_data_json))
+        route.fulfill(json=pages[len(asked) - 1])
+
+    page.route(re.compile("/v1/rules/telemetry/replay"), answer)
+    console.open("rules/telemetry")
+    form = page.get_by_role("form", name="Replay")
+    form.get_by_label("Thing").fill(THING)
+    form.get_by_role("button", name="Replay").click()
+    expect(page.get_by_text("volts", exact=True)).to_be_visible()
+    expect(page.locator("del")).to_have_text("12.5")
+    expect(page.locator("ins")).to_have_text("13")
+    expect(page.get_by_text("Would republish on low/van-01")).to_be_visible()
+    page.get_by_role("button", name="Show later ones").click()
+    expect(page.get_by_text("104 the same")).to_be_visible()
+    expect(page.get_by_text("1 failed")).to_be_visible()
+    assert f"thing={THING}&" in asked[0][0] and "FROM 'van/+/telemetry'" in asked[0][1]["sql"]
+    assert "cursor=further" in asked[1][0]
+
+
 def test_a_rule_is_switched_off_and_on(console, fleet):
     page = console.page
     fleet.as_operator("PUT", "/v1/rules/switched", {"sql": "SELECT * FROM 'low/+'", "actions": [{"republish": {"topic": "a"}}]})
@@ -126,12 +175,13 @@ def test_a_rule_is_switched_off_and_on(console, fleet):
 def test_a_table_is_queried_by_key_with_between_and_a_filter(console, fleet):
     page = console.page
     readings = fleet.readings(SENSOR)
-    first, last = readings[10]["timestamp_ms"], readings[19]["timestamp_ms"]
+    # The sort key begins with the time, of 13 digits, so that a bound without the rest covers all of its millisecond.
+    first, last = readings[10]["timestamp_ms"], readings[20]["timestamp_ms"]
     console.open("tables")
     page.get_by_role("link", name="device_readings").click()
     page.get_by_label("What").select_option("query")
     page.get_by_label(re.compile("^hardware_id")).fill(SENSOR)
-    page.get_by_label(re.compile("^timestamp_ms")).select_option("between")
+    page.get_by_label(re.compile("^ts_batch")).select_option("between")
     page.get_by_label("from", exact=True).fill(str(first))
     page.get_by_label("to", exact=True).fill(str(last))
     page.get_by_role("button", name="Query").click()
@@ -139,15 +189,16 @@ def test_a_table_is_queried_by_key_with_between_and_a_filter(console, fleet):
     expect(rows).to_have_count(11)
 
     temperatures = [reading["sensors"]["bme280_temp_c"] for reading in readings[10:20]]
+    limit = sorted(temperatures)[5]
     page.get_by_role("button", name="Add a filter").click()
     page.get_by_label("Only where attribute").fill("sensors.bme280_temp_c")
     page.get_by_label("Operator").select_option(">")
-    page.get_by_label("Type", exact=True).select_option("N")
-    page.get_by_label("Value", exact=True).fill("23")
+    page.get_by_role("combobox", name="Type", exact=True).select_option("N")
+    page.get_by_label("Value", exact=True).fill(str(limit))
     page.get_by_role("button", name="Query").click()
-    expect(rows).to_have_count(1 + sum(temperature > 23 for temperature in temperatures))
+    expect(rows).to_have_count(1 + sum(temperature > limit for temperature in temperatures))
 
-    page.get_by_label(re.compile("^timestamp_ms")).select_option("")
+    page.get_by_label(re.compile("^ts_batch")).select_option("")
     page.get_by_label("Value", exact=True).fill("not a number")
     page.get_by_role("button", name="Query").click()
     expect(page.get_by_role("alert")).to_contain_text("“not a number” is not a number")
@@ -230,6 +281,15 @@ def test_a_group_with_a_device_and_a_journal_is_made(console):
     expect(page.get_by_text("This journal has no records yet")).to_be_visible()
 
 
+def test_a_device_of_a_group_has_charts_like_any_other(console, fleet):
+    page = console.page
+    console.open(f"groups/{fleet.group}/devices/{fleet.group_device}")
+    expect(page.get_by_role("cell", name="temperature").first).to_be_visible()
+    page.get_by_role("link", name="Charts and timeline").click()
+    expect(page.get_by_role("heading", name="Roof")).to_be_visible()
+    expect(page.get_by_role("img", name="Outside")).to_be_visible()
+
+
 def test_events_of_one_type_are_listed_across_the_fleet(console):
     page = console.page
     console.open("events?type=ota_start")
@@ -241,8 +301,6 @@ def test_events_of_one_type_are_listed_across_the_fleet(console):
 
 
 def test_the_overview_counts_and_shows_what_happens(console, fleet):
-    from conftest import publish
-
     page = console.page
     console.open("")
     row = page.get_by_role("row").filter(has_text="telemetry")

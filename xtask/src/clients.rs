@@ -1,4 +1,4 @@
-//! The clients that people have, against a server process (`tests/clients`).
+//! The clients that people have, against a server process (`tests/clients`), and the console in a browser.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,6 +12,15 @@ const PROGRAMS: &str = if cfg!(windows) { "Scripts" } else { "bin" };
 
 /// Builds the server and runs the Python tests against it.
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
+    run_pytest(root, "tests/clients")
+}
+
+/// The console, which the server has embedded, in a browser (`tests/console`).
+pub(crate) fn run_console(root: &Path) -> anyhow::Result<()> {
+    run_pytest(root, "tests/console")
+}
+
+fn run_pytest(root: &Path, tests: &str) -> anyhow::Result<()> {
     let build = target::directory(root)?;
     let python = ensure_python(root)?;
     process::run(process::cargo(root).args(["build", "--locked", "--package", "homeport"]))?;
@@ -22,7 +31,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
         Command::new(python)
             .current_dir(root)
             .args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"])
-            .arg("tests/clients")
+            .arg(tests)
             .env("HOMEPORT_BIN", server)
             .env("PYTHONDONTWRITEBYTECODE", "1"),
     )

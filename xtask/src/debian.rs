@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 use crate::process;
 
 /// Programs that tests run, each with the package that has it.
-const PROGRAMS: [(&str, &str); 3] = [
+const PROGRAMS: [(&str, &str); 4] = [
+    ("chromium", "chromium"),
     ("mosquitto", "mosquitto"),
     ("mosquitto_pub", "mosquitto-clients"),
     ("mosquitto_sub", "mosquitto-clients"),

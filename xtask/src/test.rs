@@ -67,6 +67,7 @@ pub(crate) fn run(root: &Path, nextest_args: &[String]) -> anyhow::Result<()> {
         ])
     });
     steps.step("clients", || clients::run(root));
+    steps.step("console", || clients::run_console(root));
     steps.step("tests", || run_tests(root, nextest_args));
 
     steps.finish()

@@ -12,14 +12,17 @@ use anyhow::{Context, bail};
 
 use crate::process;
 
-/// Directories that hold no source of ours.
-const SKIPPED_DIRECTORIES: [&str; 3] = ["target", "data", "node_modules"];
+/// Directories that hold no source of ours, or what was made from it.
+const SKIPPED_DIRECTORIES: [&str; 4] = ["target", "data", "node_modules", "dist"];
+
+/// What sources are written in: the server in Rust, the console in TypeScript and Svelte.
+const SOURCE_EXTENSIONS: [&str; 3] = ["rs", "ts", "svelte"];
 
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let mut findings = Vec::new();
 
     let mut file_count = 0_usize;
-    visit_rust_files(root, Path::new(""), &mut |path, text| {
+    visit_sources(root, Path::new(""), &mut |path, text| {
         file_count += 1;
         findings.extend(sources::check(path, text));
     })?;
@@ -49,8 +52,8 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Calls `visit` with the path from the root (with `/`) and the text of every Rust file, in the order of the names.
-fn visit_rust_files(
+/// Calls `visit` with the path from the root (with `/`) and the text of every source file, in the order of the names.
+fn visit_sources(
     root: &Path,
     directory: &Path,
     visit: &mut impl FnMut(&str, &str),
@@ -72,9 +75,13 @@ fn visit_rust_files(
             .with_context(|| format!("cannot look at {}", path.display()))?;
         if file_type.is_dir() {
             if !name.starts_with('.') && !SKIPPED_DIRECTORIES.contains(&name) {
-                visit_rust_files(root, &path, visit)?;
+                visit_sources(root, &path, visit)?;
             }
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+        } else if path
+            .extension()
+            .and_then(|extension| extension.to_str())
+            .is_some_and(|extension| SOURCE_EXTENSIONS.contains(&extension))
+        {
             let text = std::fs::read_to_string(entry.path())
                 .with_context(|| format!("cannot read {}", path.display()))?;
             visit(&path.to_string_lossy().replace('\\', "/"), &text);

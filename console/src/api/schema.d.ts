@@ -302,6 +302,114 @@ export interface paths {
         patch: operations["patch_state"];
         trace?: never;
     };
+    "/v1/devices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The devices of all systems, searched and counted */
+        get: operations["list_fleet_devices"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/devices/{system}/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One device: who it is, how it stands, its latest values */
+        get: operations["get_fleet_device"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/devices/{system}/{id}/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The numbers of a device over time, as many points as a chart can show
+         * @description Each point has the least and the greatest value of its stretch, so that no spike is lost.
+         */
+        get: operations["get_device_series"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/devices/{system}/{id}/timeline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Everything that happened to a device, in one order, both ends of the range included */
+        get: operations["get_device_timeline"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/export/tables/{table}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The items of a table, or of a query or scan of it, as a file */
+        get: operations["export_table"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/export/{system}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What devices of a system stored in a range of time, both ends included, as a file
+         * @description The file comes as it is made. If the connection breaks off, it is not whole.
+         */
+        get: operations["export_devices"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/groups": {
         parameters: {
             query?: never;
@@ -552,6 +660,48 @@ export interface paths {
          *     unless they were made here before.
          */
         post: operations["init_tag"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/live": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What happens to devices, as it happens
+         * @description An event `change` has what happened; `id` is a place to go on from, and comes with the last event
+         *     of those that were read together: who goes on may see some again, which have the same id in their
+         *     data. An event `gap` says that changes were left out. A comment comes every 15 seconds.
+         */
+        get: operations["follow_live"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/overview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How everything does, at a glance
+         * @description What is counted since the start only grows: who asks twice knows the rate.
+         */
+        get: operations["get_overview"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -923,6 +1073,118 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Whether the console's session is open */
+        get: operations["get_session"];
+        put?: never;
+        /**
+         * Signs in at the console
+         * @description The answer sets a cookie, which is then as good as the admin token. What changes something also
+         *     has to come from the console's own page, and to carry `X-Homeport-Console: 1`.
+         */
+        post: operations["begin_session"];
+        /** Signs out: the session ends on the server too */
+        delete: operations["end_session"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tables": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All tables, with their keys and indexes */
+        get: operations["list_tables"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tables/{table}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One table, with its keys and indexes */
+        get: operations["get_table"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tables/{table}/items": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Creates or replaces an item
+         * @description The systems' own rules about their tables are not checked: it is for operators who know them.
+         */
+        put: operations["put_table_item"];
+        post?: never;
+        /** Removes an item */
+        delete: operations["delete_table_item"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tables/{table}/query": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Items by the keys of a table or an index */
+        post: operations["query_table"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tables/{table}/scan": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** All items of a table or an index */
+        post: operations["scan_table"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/telemetry": {
         parameters: {
             query?: never;
@@ -1006,6 +1268,26 @@ export interface paths {
          *     message is queued for the sessions that must not lose it.
          */
         post: operations["publish_message"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/rules/{name}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run a rule over stored telemetry and see what it would have written, beside what is there; nothing is
+         *     written and no action runs
+         */
+        post: operations["replay_rule"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1306,6 +1588,8 @@ export interface components {
             /** @description Absent on the last page */
             next_cursor?: string | null;
         };
+        /** @description An attribute value in DynamoDB's JSON, such as `{"S": "text"}`. */
+        AttributeValue: Record<string, never>;
         /** @description What a device can do. */
         CapabilitiesBody: {
             /**
@@ -1325,6 +1609,8 @@ export interface components {
              */
             sensors?: string[];
         };
+        /** @enum {string} */
+        ChangeKind: "insert" | "modify" | "remove";
         /** @description A charger: what the registry has about it, and its state. */
         Charger: {
             /** @example SC-C014EA63 */
@@ -1404,6 +1690,12 @@ export interface components {
             deleted: number;
             found: number;
         };
+        CountsBody: {
+            late: number;
+            online: number;
+            silent: number;
+            total: number;
+        };
         /** @description What a new key is to be. */
         CreateApiKey: {
             /** @description What it is for, in words */
@@ -1433,6 +1725,11 @@ export interface components {
             /** @example gid */
             idtag: string;
         };
+        DeleteTableItem: {
+            ifUnchanged?: components["schemas"]["TableItem"] | null;
+            /** @description Exactly the key's attributes */
+            key: components["schemas"]["TableItem"];
+        };
         /** @description A registered device. */
         Device: {
             capabilities: components["schemas"]["CapabilitiesBody"];
@@ -1449,11 +1746,36 @@ export interface components {
             /** @example 2024-01-15T14:22:00Z */
             last_seen_at: string;
         };
+        /**
+         * @description How a device does, by when it was last heard from.
+         * @enum {string}
+         */
+        DeviceHealth: "online" | "late" | "silent";
         DeviceList: {
             devices: components["schemas"]["Device"][];
             /** @description Absent on the last page */
             next_cursor?: string | null;
         };
+        DeviceSeries: {
+            /**
+             * Format: int64
+             * @description The stretch of time that a point stands for
+             */
+            bucketMs: number;
+            /** @description RFC 3339 */
+            from: string;
+            /** @description In the order of names */
+            series: components["schemas"]["Series"][];
+            /** @description RFC 3339 */
+            to: string;
+            /** @description Whether there are more than 64 names: those that appeared last are missing then */
+            truncated?: boolean;
+        };
+        /**
+         * @description A system that has devices.
+         * @enum {string}
+         */
+        DeviceSystem: "sensors" | "chargers" | "telemetry" | "records" | "push";
         DispenseId: {
             /** @example gid */
             idtag: string;
@@ -1607,6 +1929,37 @@ export interface components {
             /** @example OK */
             status: string;
         };
+        FleetDevice: {
+            /** @description The group of a device with records, the user of a phone */
+            group?: string | null;
+            health: components["schemas"]["DeviceHealth"];
+            /** @description Unique within its system; percent-encode it in addresses, since it may have a slash */
+            id: string;
+            /** @description Firmware, model or platform */
+            kind?: string | null;
+            /** @description RFC 3339; absent when it was never heard from */
+            lastSeenAt?: string | null;
+            /** @description What people call it, else its id */
+            name: string;
+            system: components["schemas"]["DeviceSystem"];
+        };
+        FleetDeviceList: {
+            /** @description Of all devices that fit but for their health */
+            counts: components["schemas"]["CountsBody"];
+            /** @description Absent on the last page */
+            cursor?: string | null;
+            /** @description System by system, each in the order of names */
+            devices: components["schemas"]["FleetDevice"][];
+            /** @description Whether there are more devices than the list can have: some are missing then */
+            truncated?: boolean;
+        };
+        FleetDeviceView: components["schemas"]["FleetDevice"] & {
+            /** @description Who it is; what is in it differs from system to system */
+            identity: Record<string, never>;
+            latest: components["schemas"]["LatestValue"][];
+            /** @description How it stands; what is in it differs from system to system */
+            state: Record<string, never>;
+        };
         Group: {
             /** @example 5YXd4XZ0 */
             gid: string;
@@ -1669,6 +2022,20 @@ export interface components {
             journals: components["schemas"]["Journal"][];
             /** @description Absent on the last page */
             next_cursor?: string | null;
+        };
+        LatestValue: {
+            /** @description RFC 3339 */
+            at: string;
+            name: string;
+            unit?: string | null;
+            value: unknown;
+        };
+        /** @description The data of an event `change`. */
+        LiveChange: components["schemas"]["TimelineEntry"] & {
+            /** @description One of the devices that it is about */
+            device: string;
+            kind: components["schemas"]["ChangeKind"];
+            system: components["schemas"]["DeviceSystem"];
         };
         /** @description What an operator says about a definition. */
         NewAlertDefinition: {
@@ -1993,6 +2360,69 @@ export interface components {
             at: string;
             step: string;
         };
+        Overview: {
+            alerts: components["schemas"]["OverviewAlerts"];
+            commit?: components["schemas"]["OverviewCommit"] | null;
+            ingest: components["schemas"]["OverviewIngest"];
+            /** @description RFC 3339 */
+            startedAt: string;
+            storage: components["schemas"]["OverviewStorage"];
+            systems: components["schemas"]["OverviewSystem"][];
+            version: string;
+        };
+        OverviewAlerts: {
+            open: number;
+            /** @description Of those that are open */
+            unacknowledged: number;
+        };
+        /** @description How long groups of writes took to be on disk, since the start. */
+        OverviewCommit: {
+            /** Format: int64 */
+            count: number;
+            /** Format: double */
+            meanMs: number;
+            /** Format: double */
+            p50Ms: number;
+            /** Format: double */
+            p99Ms: number;
+        };
+        /** @description Readings, events and messages since the start, whatever the way they came. */
+        OverviewIngest: {
+            /**
+             * Format: int64
+             * @description Known already, and not stored again
+             */
+            duplicates: number;
+            /** Format: int64 */
+            rejected: number;
+            /** Format: int64 */
+            stored: number;
+        };
+        OverviewStorage: {
+            /**
+             * Format: int64
+             * @description On disk; absent where the store is Amazon DynamoDB
+             */
+            bytes?: number | null;
+            tables: components["schemas"]["OverviewTable"][];
+        };
+        OverviewSystem: {
+            devices: number;
+            late: number;
+            online: number;
+            silent: number;
+            system: components["schemas"]["DeviceSystem"];
+        };
+        OverviewTable: {
+            /** Format: int64 */
+            bytes?: number | null;
+            /**
+             * Format: int64
+             * @description About as many, where counting would take long
+             */
+            items?: number | null;
+            name: string;
+        };
         /** @description What to change. */
         PatchDevice: {
             /**
@@ -2077,6 +2507,27 @@ export interface components {
         };
         /** @enum {string} */
         PushPriority: "default" | "normal" | "high";
+        PutTableItem: {
+            ifUnchanged?: components["schemas"]["TableItem"] | null;
+            item: components["schemas"]["TableItem"];
+        };
+        QueryTable: {
+            /** @description Where the page before ended */
+            cursor?: string | null;
+            /** @description From the greatest sort key down */
+            descending?: boolean;
+            filter?: components["schemas"]["TableFilter"] | null;
+            /** @description The table itself, unless given */
+            index?: string | null;
+            /**
+             * Format: int32
+             * @description Items of a page
+             * @default 100
+             */
+            limit: number | null;
+            partition: components["schemas"]["AttributeValue"];
+            sort?: components["schemas"]["SortCondition"] | null;
+        };
         /** @description A stored reading. */
         Reading: {
             batch_id: string;
@@ -2627,6 +3078,19 @@ export interface components {
             /** @description The newest first */
             versions: components["schemas"]["RuleVersion"][];
         };
+        ScanTable: {
+            /** @description Where the page before ended */
+            cursor?: string | null;
+            filter?: components["schemas"]["TableFilter"] | null;
+            /** @description The table itself, unless given */
+            index?: string | null;
+            /**
+             * Format: int32
+             * @description Items of a page
+             * @default 100
+             */
+            limit: number | null;
+        };
         /** @description What a thing is to do. */
         SendCommand: {
             command: string;
@@ -2666,6 +3130,30 @@ export interface components {
              */
             topic: string;
         };
+        Series: {
+            name: string;
+            /**
+             * @description Each is when the stretch begins (milliseconds since 1970), its least and greatest value, their
+             *     mean, and how many there were; stretches without a value are left out
+             */
+            points: number[][];
+            unit?: string | null;
+        };
+        SessionBody: {
+            /** @description When it ends, RFC 3339 */
+            expiresAt: string;
+        };
+        SignIn: {
+            /** @description The admin token */
+            token: string;
+        };
+        SortCondition: {
+            op: components["schemas"]["SortOperator"];
+            /** @description Two for `between`, else one */
+            values: components["schemas"]["AttributeValue"][];
+        };
+        /** @enum {string} */
+        SortOperator: "=" | "<" | "<=" | ">" | ">=" | "begins_with" | "between";
         /** @description A reason with the part of the statement that it is about. */
         StatementTestReason: {
             column?: number | null;
@@ -2682,6 +3170,67 @@ export interface components {
             /** @description Why parts of it have no value */
             undefined: components["schemas"]["StatementTestReason"][];
             unmet?: components["schemas"]["StatementTestReason"] | null;
+        };
+        Table: {
+            /** Format: int64 */
+            bytes?: number | null;
+            indexes: components["schemas"]["TableIndex"][];
+            /**
+             * Format: int64
+             * @description About as many, where counting would take long; absent where nobody knows
+             */
+            items?: number | null;
+            keys: components["schemas"]["TableKeys"];
+            name: string;
+            /** @description `ACTIVE`, or what keeps it from being used */
+            status: string;
+            /** @description What its change log keeps, if it has one */
+            stream?: string | null;
+            /** @description The attribute that says when an item expires */
+            ttlAttribute?: string | null;
+        };
+        /** @description A filter as DynamoDB writes it. */
+        TableFilter: {
+            /** @example #s = :s */
+            expression?: string;
+            /** @description Names by their placeholders, such as `#s` */
+            names?: {
+                [key: string]: string;
+            };
+            /** @description Values by their placeholders, such as `:s` */
+            values?: {
+                [key: string]: components["schemas"]["AttributeValue"];
+            };
+        };
+        TableIndex: {
+            keys: components["schemas"]["TableKeys"];
+            name: string;
+            /** @description `ALL`, `KEYS_ONLY` or `INCLUDE` */
+            projection: string;
+            /** @description `ACTIVE`, or `CREATING` while it is being filled */
+            status: string;
+        };
+        /** @description An item in DynamoDB's JSON. */
+        TableItem: Record<string, never>;
+        TableItemList: {
+            /** @description Absent on the last page. A page may have fewer items than asked for, or none, and not be the last */
+            cursor?: string | null;
+            /** @description In DynamoDB's JSON */
+            items: Record<string, never>[];
+            /** @description How many items were looked at */
+            scanned: number;
+        };
+        TableKey: {
+            name: string;
+            /** @description `S`, `N` or `B` */
+            type: string;
+        };
+        TableKeys: {
+            partition: components["schemas"]["TableKey"];
+            sort?: components["schemas"]["TableKey"] | null;
+        };
+        TableList: {
+            tables: components["schemas"]["Table"][];
         };
         TagBody: {
             idtag: string;
@@ -2719,6 +3268,29 @@ export interface components {
             /** @example van/storyteller-van-01/telemetry */
             topic: string;
         };
+        Timeline: {
+            /**
+             * @description Absent on the last page. A page may have fewer entries than asked for, or none, and not be the
+             *     last: then more was looked at than fitted
+             */
+            cursor?: string | null;
+            entries: components["schemas"]["TimelineEntry"][];
+        };
+        TimelineEntry: {
+            /** @description RFC 3339 */
+            at: string;
+            /** @description Unique, and the same whenever it is shown */
+            id: string;
+            /** @description In DynamoDB's JSON */
+            item: Record<string, never>;
+            /** @description The table that its item is in */
+            table: string;
+            /** @description In few words */
+            title: string;
+            type: components["schemas"]["TimelineEntryType"];
+        };
+        /** @enum {string} */
+        TimelineEntryType: "telemetry" | "state" | "ota" | "scheduler" | "alert" | "notification" | "command";
         /** @description What is written down of a rule or of one of its versions. */
         WrittenRule: {
             actions: Record<string, never>[];
@@ -2735,6 +3307,62 @@ export interface components {
              * @description Grows with every change; 0 for rules of the file
              */
             version: number;
+        };
+        /** @description What runs in the rule's place; the rule itself if this is empty. */
+        ReplayCandidate: {
+            /**
+             * @description Another statement, with the actions that the rule has
+             * @example SELECT *, topic(2) AS thing_name FROM 'van/+/telemetry' WHERE volts < 12
+             */
+            sql?: string | null;
+            topicRulePayload?: components["schemas"]["RuleDocument"] | null;
+        };
+        /** @description An attribute as it is and as it would be. */
+        ReplayedChange: {
+            attribute: string;
+            is?: unknown;
+            wouldBe?: unknown;
+        };
+        /**
+         * @description How a write differs from what is there.
+         * @enum {string}
+         */
+        ReplayedDifference: "same" | "new" | "changed" | "removed" | "unknown";
+        /** @description What the rule would have made of one message. */
+        ReplayedMessage: {
+            at: string;
+            /** @description What it would have done besides, such as `republish on low/van-01` */
+            effects: string[];
+            failures: string[];
+            topic: string;
+            writes: components["schemas"]["ReplayedWrite"][];
+        };
+        /** @description A write beside what is there. */
+        ReplayedWrite: {
+            changes?: components["schemas"]["ReplayedChange"][];
+            difference: components["schemas"]["ReplayedDifference"];
+            /** @description What would be written, if there is nothing to compare it with */
+            item?: Record<string, never> | null;
+            /** @description Absent when the table's keys are not known */
+            key?: Record<string, never> | null;
+            table: string;
+        };
+        /** @description A page of a replay: what would have differed. */
+        RuleReplay: {
+            /** @description Those that would have changed something, the oldest first */
+            messages: components["schemas"]["ReplayedMessage"][];
+            /** @description Absent on the last page */
+            next_cursor?: string | null;
+            totals: components["schemas"]["RuleReplayTotals"];
+        };
+        /** @description What a page came to. */
+        RuleReplayTotals: {
+            different: number;
+            failures: number;
+            /** @description Messages on the rule's topics */
+            messages: number;
+            /** @description Writes of what is there already */
+            same: number;
         };
     };
     responses: never;
@@ -4556,6 +5184,508 @@ export interface operations {
                 };
             };
             /** @description The store cannot answer */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_fleet_devices: {
+        parameters: {
+            query?: {
+                /** @description Of one system only */
+                system?: "sensors" | "chargers" | "telemetry" | "records" | "push";
+                /** @description In one health only */
+                health?: "online" | "late" | "silent";
+                /** @description A part of a name, an id or a group, whatever the case */
+                search?: string;
+                /** @description Devices of a page */
+                limit?: number;
+                /** @description Where the page before ended */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of devices */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FleetDeviceList"];
+                };
+            };
+            /** @description The filter, the limit or the cursor is not right */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No operator */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on the server */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot answer */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_fleet_device: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                system: "sensors" | "chargers" | "telemetry" | "records" | "push";
+                /** @description As the list of devices has it, percent-encoded */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The device */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FleetDeviceView"];
+                };
+            };
+            /** @description There is no such system */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No operator */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such device */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on the server */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot answer */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_device_series: {
+        parameters: {
+            query?: {
+                from?: number | string;
+                to?: number | string;
+                /** @description Points of each series, at most */
+                points?: number;
+                /** @description The series wanted, with commas between them; all unless given */
+                names?: string;
+            };
+            header?: never;
+            path: {
+                system: "sensors" | "chargers" | "telemetry" | "records" | "push";
+                /** @description As the list of devices has it, percent-encoded */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Every series that has a value */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceSeries"];
+                };
+            };
+            /** @description The device, the range or the number of points is not right */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No operator */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such device */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on the server */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot answer */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_device_timeline: {
+        parameters: {
+            query?: {
+                from?: number | string;
+                to?: number | string;
+                /**
+                 * @description `telemetry`, `state`, `ota`, `scheduler`, `alert`, `notification` and `command`, with commas
+                 *     between them; all unless given
+                 */
+                types?: string;
+                /** @description `desc`, the newest first, unless `asc` is asked for */
+                order?: "asc" | "desc";
+                /** @description Entries of a page */
+                limit?: number;
+                /** @description Where the page before ended */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                system: "sensors" | "chargers" | "telemetry" | "records" | "push";
+                /** @description As the list of devices has it, percent-encoded */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of entries */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Timeline"];
+                };
+            };
+            /** @description The device, the range, the types, the limit or the cursor is not right */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No operator */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such device */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on the server */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot answer */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    export_table: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The body of a query or a scan of the table as JSON, without limit and cursor; everything unless
+                 *     given
+                 */
+                q?: string;
+                /** @description `csv` unless given */
+                format?: "csv" | "ndjson";
+            };
+            header?: never;
+            path: {
+                /** @description The table's name */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                    "application/x-ndjson": string;
+                };
+            };
+            /** @description The query or the format is not right */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No operator */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such table or index */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on the server */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot answer, or others export now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    export_devices: {
+        parameters: {
+            query?: {
+                /** @description One device, by its id in the list of devices; all of the system unless given */
+                device?: string;
+                from?: number | string;
+                to?: number | string;
+                /** @description CSV and Parquet have a row for each value, NDJSON a line for each stored item; `csv` unless given */
+                format?: "csv" | "ndjson" | "parquet";
+            };
+            header?: never;
+            path: {
+                system: "sensors" | "chargers" | "telemetry" | "records";
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                    "application/x-ndjson": string;
+                    "application/vnd.apache.parquet": string;
+                };
+            };
+            /** @description There is no such system, or the range or the format is not right */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No operator */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such device */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on the server */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot answer, or others export now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7223,6 +8353,142 @@ export interface operations {
             };
         };
     };
+    follow_live: {
+        parameters: {
+            query?: {
+                /** @description Of one system only */
+                system?: "sensors" | "chargers" | "telemetry" | "records" | "push";
+                /** @description Of one device only, by its id in the list of devices */
+                device?: string;
+                /**
+                 * @description `telemetry`, `state`, `ota`, `scheduler`, `alert`, `notification` and `command`, with commas
+                 *     between them; all unless given
+                 */
+                types?: string;
+                /** @description Where to go on, for those who cannot send the header `Last-Event-ID` */
+                last_event_id?: string;
+            };
+            header?: {
+                /** @description Where to go on; from now on unless given */
+                "Last-Event-ID"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Events that do not end */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["LiveChange"];
+                };
+            };
+            /** @description The filter or the place to go on from is not right */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No operator */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on the server */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There are too many who listen, or the store cannot answer */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_overview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How everything does */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Overview"];
+                };
+            };
+            /** @description No operator */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on the server */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot answer */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     check_push_devices: {
         parameters: {
             query?: never;
@@ -9712,6 +10978,719 @@ export interface operations {
             };
         };
     };
+    get_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionBody"];
+                };
+            };
+            /** @description It is not */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on the server */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    begin_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SignIn"];
+            };
+        };
+        responses: {
+            /** @description Signed in */
+            204: {
+                headers: {
+                    /** @description The session; no script can read it */
+                    "Set-Cookie"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description There is no token in the body */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is not right */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Sent by a page of another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong tokens from this address */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on the server */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    end_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Nobody is signed in here any more */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not sent by the console's own page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on the server */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_tables: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All tables, by their names */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TableList"];
+                };
+            };
+            /** @description No operator */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on the server */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot answer */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_table: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The table's name */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The table */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Table"];
+                };
+            };
+            /** @description No operator */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such table */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on the server */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot answer */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    put_table_item: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The table's name */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PutTableItem"];
+            };
+        };
+        responses: {
+            /** @description It is stored */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description It cannot be an item of the table */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No operator */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not sent by the console's own page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such table */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The item is no longer as it was */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on the server */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot answer */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_table_item: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The table's name */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DeleteTableItem"];
+            };
+        };
+        responses: {
+            /** @description There is no such item any more */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The key is none of the table */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No operator */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not sent by the console's own page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such table */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The item is no longer as it was */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on the server */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot answer */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    query_table: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The table's name */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QueryTable"];
+            };
+        };
+        responses: {
+            /** @description A page of items, in the order of the sort key */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TableItemList"];
+                };
+            };
+            /** @description The keys, the filter, the limit or the cursor is not right */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No operator */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not sent by the console's own page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such table or index */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on the server */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot answer */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    scan_table: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The table's name */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ScanTable"];
+            };
+        };
+        responses: {
+            /** @description A page of items, in no particular order */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TableItemList"];
+                };
+            };
+            /** @description The filter, the limit or the cursor is not right */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No operator */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not sent by the console's own page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such table or index */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on the server */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot answer */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_messages_of_type: {
         parameters: {
             query: {
@@ -10190,6 +12169,103 @@ export interface operations {
                 };
             };
             /** @description The store cannot answer, or there are too many retained messages */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    replay_rule: {
+        parameters: {
+            query?: {
+                thing?: string;
+                from?: number | string;
+                to?: number | string;
+                /** @description Messages of history that are looked at */
+                limit?: number;
+                /** @description Where the page before ended */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReplayCandidate"];
+            };
+        };
+        responses: {
+            /** @description A page of what would have differed */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleReplay"];
+                };
+            };
+            /** @description The range, the limit, the cursor or the rule is not right */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No operator */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such rule */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on the server */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot answer */
             503: {
                 headers: {
                     [name: string]: unknown;

@@ -14,12 +14,16 @@ export type ApiKeyList = Schemas["ApiKeyList"];
 export type CreateApiKey = Schemas["CreateApiKey"];
 export type CreatedApiKey = Schemas["CreatedApiKey"];
 export type ChargerEventList = Schemas["ChargerEventList"];
+export type DailyList = Schemas["DailyList"];
 export type TelemetryMessageList = Schemas["TelemetryMessageList"];
 export type Rule = Schemas["Rule"];
 export type RuleList = Schemas["RuleList"];
 export type RuleVersion = Schemas["RuleVersion"];
 export type RuleVersionList = Schemas["RuleVersionList"];
 export type RuleErrorList = Schemas["RuleErrorList"];
+export type RuleReplay = Schemas["RuleReplay"];
+export type ReplayedMessage = Schemas["ReplayedMessage"];
+export type ReplayedWrite = Schemas["ReplayedWrite"];
 export type StatementTestResult = Schemas["StatementTestResult"];
 export type PushDevice = Schemas["PushDevice"];
 export type PushDeviceList = Schemas["PushDeviceList"];
@@ -35,8 +39,13 @@ export type JournalList = Schemas["JournalList"];
 export type JournalRecord = Schemas["Record"];
 export type RecordList = Schemas["RecordList"];
 
-export type System = "sensors" | "chargers" | "telemetry" | "records" | "push";
-export type Health = "online" | "late" | "silent";
+export type System = Schemas["DeviceSystem"];
+export type Health = Schemas["DeviceHealth"];
+export type Overview = Schemas["Overview"];
+export type DeviceRow = Schemas["FleetDevice"];
+export type DevicePage = Schemas["FleetDeviceList"];
+export type DeviceDetail = Schemas["FleetDeviceView"];
+export type TimelineType = Schemas["TimelineEntryType"];
 
 /** An attribute value as DynamoDB writes it: `{"S": "text"}`. */
 export type AttributeValue =
@@ -52,93 +61,25 @@ export type AttributeValue =
   | { M: Record<string, AttributeValue> };
 export type Item = Record<string, AttributeValue>;
 
-/** One thing that happened to a device. */
-export interface TimelineEntry {
-  id: string;
-  at: string;
-  type: string;
-  title: string;
-  table: string;
-  item: Item;
-}
-
-export interface Overview {
-  version: string;
-  startedAt: string;
-  systems: { system: System; devices: number; online: number; late: number; silent: number }[];
-  ingest: { stored: number; duplicates: number; rejected: number };
-  alerts: { open: number; unacknowledged: number };
-  storage: { bytes: number; tables: { name: string; items: number; bytes: number }[] };
-  commit: { count: number; meanMs: number; p50Ms: number; p99Ms: number };
-}
-
-export interface DeviceRow {
-  system: System;
-  id: string;
-  name?: string | null;
-  kind?: string | null;
-  lastSeenAt?: string | null;
-  health: Health;
-  group?: string | null;
-}
-
-export interface DevicePage {
-  devices: DeviceRow[];
-  cursor?: string | null;
-}
-
-export interface DeviceDetail {
-  system: System;
-  id: string;
-  identity: Record<string, unknown>;
-  state: Record<string, unknown>;
-  latest: { name: string; value: unknown; unit?: string | null; at: string }[];
-  health: Health;
-  lastSeenAt?: string | null;
-}
+// The document has items as any object, and points as lists of numbers. Here they are what they are known to be.
+export type TimelineEntry = Omit<Schemas["TimelineEntry"], "item"> & { item: Item };
+export type LiveChange = TimelineEntry & Omit<Schemas["LiveChange"], keyof Schemas["TimelineEntry"]>;
+export type TimelinePage = Omit<Schemas["Timeline"], "entries"> & { entries: TimelineEntry[] };
+export type ItemPage = Omit<Schemas["TableItemList"], "items"> & { items: Item[] };
 
 /** Time in milliseconds, least, greatest, mean, and how many values they stand for. */
 export type SeriesPoint = [number, number, number, number, number];
+export type Series = Omit<Schemas["Series"], "points"> & { points: SeriesPoint[] };
+export type SeriesAnswer = Omit<Schemas["DeviceSeries"], "series"> & { series: Series[] };
 
-export interface Series {
-  name: string;
-  unit?: string | null;
-  points: SeriesPoint[];
-}
-
-export interface SeriesAnswer {
-  from: string;
-  to: string;
-  bucketMs: number;
-  series: Series[];
-}
-
-export interface TimelinePage {
-  entries: TimelineEntry[];
-  cursor?: string | null;
-}
-
+export type KeyType = "S" | "N" | "B";
 export interface KeyAttribute {
   name: string;
-  type: "S" | "N" | "B";
+  type: KeyType;
 }
-
 export interface TableKeys {
   partition: KeyAttribute;
   sort?: KeyAttribute | null;
 }
-
-export interface TableDescription {
-  name: string;
-  status: string;
-  items: number;
-  bytes: number;
-  keys: TableKeys;
-  indexes: { name: string; keys: TableKeys; projection?: string }[];
-}
-
-export interface ItemPage {
-  items: Item[];
-  cursor?: string | null;
-  scanned: number;
-}
+export type TableIndex = Omit<Schemas["TableIndex"], "keys"> & { keys: TableKeys };
+export type TableDescription = Omit<Schemas["Table"], "keys" | "indexes"> & { keys: TableKeys; indexes: TableIndex[] };

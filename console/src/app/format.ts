@@ -2,15 +2,18 @@
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
-export function count(value: number): string {
+/** What a store does not tell is a dash. */
+export function count(value: number | null | undefined): string {
+  if (value === null || value === undefined) return "–";
   return whole.format(value).replaceAll(",", "\u202f");
 }
 
-export function plural(value: number, one: string, many = `${one}s`): string {
+export function plural(value: number | null | undefined, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`;
 }
 
-export function bytes(value: number): string {
+export function bytes(value: number | null | undefined): string {
+  if (value === null || value === undefined) return "–";
   const units = ["B", "kB", "MB", "GB", "TB"];
   let rest = value;
   let index = 0;

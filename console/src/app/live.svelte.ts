@@ -1,14 +1,8 @@
 // Changes as the server stores them, over server-sent events.
 //
-// The browser takes up a broken stream by itself, from the last position that it has seen. Where that is not possible (the server
-// refused, changes were lost, the tab was out of sight), `onGap` tells the page to read again what it shows.
-import type { TimelineEntry } from "../api/types";
-
-export interface Change extends TimelineEntry {
-  system: string;
-  device: string;
-  kind: "insert" | "modify" | "remove";
-}
+// A stream that broke goes on from the last position that was seen; what comes twice has the same `id`. Where that is not possible
+// (changes were lost, or the tab was out of sight before anything had come), `onGap` tells the page to read again what it shows.
+import type { LiveChange } from "../api/types";
 
 export interface LiveFilter {
   system?: string;
@@ -29,13 +23,14 @@ export class LiveStream {
   #retryMs = RETRY_MS_MIN;
   #timer: ReturnType<typeof setTimeout> | null = null;
   #wanted = false;
-  readonly #url: string;
-  readonly #onChange: (change: Change) => void;
+  /** The last position that the server has told. */
+  #position = "";
+  readonly #query: URLSearchParams;
+  readonly #onChange: (change: LiveChange) => void;
   readonly #onGap: () => void;
 
-  constructor(filter: LiveFilter, onChange: (change: Change) => void, onGap: () => void) {
-    const query = new URLSearchParams(Object.entries(filter).filter(([, value]) => value) as [string, string][]);
-    this.#url = `/v1/live${query.size > 0 ? `?${query}` : ""}`;
+  constructor(filter: LiveFilter, onChange: (change: LiveChange) => void, onGap: () => void) {
+    this.#query = new URLSearchParams(Object.entries(filter).filter(([, value]) => value) as [string, string][]);
     this.#onChange = onChange;
     this.#onGap = onGap;
   }
@@ -69,12 +64,14 @@ export class LiveStream {
 
   #open(isAgain = false): void {
     this.status = "connecting";
-    const source = new EventSource(this.#url);
+    const query = new URLSearchParams(this.#query);
+    if (this.#position) query.set("last_event_id", this.#position);
+    const source = new EventSource(`/v1/live${query.size > 0 ? `?${query}` : ""}`);
     this.#source = source;
     source.onopen = () => {
       this.status = "open";
       this.#retryMs = RETRY_MS_MIN;
-      if (isAgain) this.#onGap();
+      if (isAgain && !this.#position) this.#onGap();
       isAgain = false;
     };
     source.onerror = () => {
@@ -90,14 +87,18 @@ export class LiveStream {
       this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MS_MAX);
     };
     source.addEventListener("change", (event) => {
+      if (event.lastEventId) this.#position = event.lastEventId;
       try {
-        this.#onChange(JSON.parse(event.data) as Change);
+        this.#onChange(JSON.parse(event.data) as LiveChange);
       } catch {
         // Cut off or not ours: what it said can be read again.
         this.#onGap();
       }
     });
-    source.addEventListener("gap", () => this.#onGap());
+    source.addEventListener("gap", (event) => {
+      if (event.lastEventId) this.#position = event.lastEventId;
+      this.#onGap();
+    });
   }
 }
 

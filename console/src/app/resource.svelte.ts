@@ -48,6 +48,7 @@ export class Pages<T> {
   /** Whether the first page has come. */
   started = $state(false);
   #controller: AbortController | null = null;
+  #pageCount = 0;
   #fetch: ((cursor: string | null, signal: AbortSignal) => Promise<Page<T>>) | null = null;
 
   async start(fetch: (cursor: string | null, signal: AbortSignal) => Promise<Page<T>>): Promise<void> {
@@ -68,6 +69,11 @@ export class Pages<T> {
     if (this.#fetch) await this.#take(null);
   }
 
+  /** Reads again what is shown, unless someone has gone on to later pages: those would be gone. */
+  async refresh(): Promise<void> {
+    if (this.#pageCount <= 1) await this.restart();
+  }
+
   async #take(cursor: string | null): Promise<void> {
     this.#controller?.abort();
     const controller = new AbortController();
@@ -77,6 +83,7 @@ export class Pages<T> {
       const page = await this.#fetch!(cursor, controller.signal);
       if (this.#controller !== controller) return;
       this.items = cursor === null ? page.items : this.items.concat(page.items);
+      this.#pageCount = cursor === null ? 1 : this.#pageCount + 1;
       this.cursor = page.cursor ?? null;
       this.error = null;
       this.started = true;

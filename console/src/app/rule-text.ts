@@ -54,13 +54,46 @@ export function offsetOf(text: string, place: Place): number {
   return offset + [...line].slice(0, place.column - 1).join("").length;
 }
 
-/** The place of a JSON error in its text, which browsers word differently. */
+/** What is wrong with a JSON text, and where: browsers word that differently, and not all name the place. */
 export function jsonProblem(text: string, error: unknown): TextProblem {
   const message = error instanceof Error ? error.message : String(error);
-  const lineAndColumn = /line (\d+) column (\d+)/.exec(message);
-  if (lineAndColumn) return { part: "", place: { line: Number(lineAndColumn[1]), column: Number(lineAndColumn[2]) }, message };
-  const position = /position (\d+)/.exec(message);
-  if (!position) return { part: "", place: null, message };
-  const before = text.slice(0, Number(position[1])).split("\n");
-  return { part: "", place: { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 }, message };
+  const before = text.slice(0, jsonErrorOffset(text)).split("\n");
+  return { part: "", place: { line: before.length, column: [...(before.at(-1) ?? "")].length + 1 }, message };
+}
+
+const JSON_TOKEN = /\s+|"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|[{}[\],:]/y;
+
+/** Where a text stops being JSON. */
+function jsonErrorOffset(text: string): number {
+  // For each open bracket, what may come next: a value, the name of a member, a colon, or a comma and the end.
+  type Expected = "value" | "first value" | "name" | "first name" | "colon" | "more";
+  const open: ("{" | "[")[] = [];
+  let expected: Expected = "value";
+  let at = 0;
+  while (at < text.length) {
+    JSON_TOKEN.lastIndex = at;
+    const token = JSON_TOKEN.exec(text)?.[0];
+    if (token === undefined) return at;
+    const isBlank = token.trim() === "";
+    const isName = token.startsWith('"');
+    const isValue = isName || !"{}[],:".includes(token);
+    const closes = token === "}" || token === "]";
+    if (!isBlank) {
+      const bracket = open.at(-1);
+      const mayClose: boolean = expected === "more" || expected === "first value" || expected === "first name";
+      if (closes && mayClose && bracket === (token === "}" ? "{" : "[")) {
+        open.pop();
+        expected = "more";
+      } else if (token === "," && expected === "more" && bracket) expected = bracket === "{" ? "name" : "value";
+      else if (token === ":" && expected === "colon") expected = "value";
+      else if (isName && (expected === "name" || expected === "first name")) expected = "colon";
+      else if (isValue && (expected === "value" || expected === "first value")) expected = "more";
+      else if ((token === "{" || token === "[") && (expected === "value" || expected === "first value")) {
+        open.push(token);
+        expected = token === "{" ? "first name" : "first value";
+      } else return at;
+    }
+    at += token.length;
+  }
+  return at;
 }

@@ -16,7 +16,7 @@ export class Samples {
 
   add(overview: Overview): void {
     const { stored, duplicates, rejected } = overview.ingest;
-    const sample = { at: Date.now(), stored, duplicates, rejected, bytes: overview.storage.bytes };
+    const sample = { at: Date.now(), stored, duplicates, rejected, bytes: overview.storage.bytes ?? 0 };
     const last = this.all.at(-1);
     // Totals that went back are those of a server that was started again.
     const kept = last && last.stored > stored ? [] : this.all.slice(-SAMPLES_MAX + 1);

@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use homeport_systems::export::Format;
+use homeport_systems::fleet::SystemName;
 use homeport_systems::ids::UuidV4;
 use homeport_systems::rules::RuleName;
 
-use crate::config::{Everything, Flags, OnDirectory, OnKeys, OnRules, OnStore, Url};
+use crate::config::{Everything, Flags, OnDirectory, OnFleet, OnKeys, OnRules, OnStore, Url};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -49,6 +51,41 @@ pub(crate) enum Command {
     /// Look after rules, try a statement, run a rule over stored history
     #[command(subcommand)]
     Rules(RulesCommand),
+    /// Write what devices stored to a file, from a store or through the server that has it open
+    Export(ExportArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArguments {
+    #[command(flatten)]
+    pub(crate) flags: Flags<OnFleet>,
+
+    /// Ask the server at this address instead of opening the store; it needs the admin token
+    #[arg(long, value_name = "URL", help_heading = "Where")]
+    pub(crate) url: Option<Url>,
+
+    /// sensors, chargers, telemetry or records
+    pub(crate) system: SystemName,
+
+    /// One device, by its id in the list of devices; all of the system unless given
+    #[arg(long, value_name = "ID")]
+    pub(crate) device: Option<String>,
+
+    /// The oldest time wanted: milliseconds since 1970, or RFC 3339
+    #[arg(long, value_name = "TIME")]
+    pub(crate) from: Option<String>,
+
+    /// The newest time wanted
+    #[arg(long, value_name = "TIME")]
+    pub(crate) to: Option<String>,
+
+    /// csv and parquet have a row for each value, ndjson a line for each stored item
+    #[arg(long, value_name = "FORMAT", default_value = "csv")]
+    pub(crate) format: Format,
+
+    /// The file; standard output unless given
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -7,12 +7,13 @@ use async_trait::async_trait;
 use homeport_engine::{Engine, IndexState, TableError};
 use homeport_item::schema::TableSchema;
 use homeport_remote::{Remote, TableStatus};
-use homeport_server::{CommitTimes, Console, Sessions, Storage, StoredTable};
+use homeport_server::{CommitTimes, Console, EXPORTS_MAX, Sessions, Storage, StoredTable};
 use homeport_store::StoreError;
 use homeport_systems::browse::TableBrowser;
 use homeport_systems::fleet::{self, Expectations, Fleet};
 use homeport_systems::live::Live;
 use homeport_systems::time::EpochMillis;
+use tokio::sync::Semaphore;
 
 use crate::backend::Backend;
 use crate::config::Settings;
@@ -56,6 +57,7 @@ pub(crate) fn console(
         ),
         fleet,
         storage,
+        exports: Arc::new(Semaphore::new(EXPORTS_MAX)),
         started_at: EpochMillis(clock.now_ms()),
     })
 }

@@ -11,6 +11,7 @@ mod chargers;
 mod config;
 mod console;
 mod dynamodb_credentials;
+mod export;
 mod http;
 mod keys;
 mod logs;
@@ -65,6 +66,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             Command::Chargers(command) => chargers::run(command).await,
             Command::Push(command) => push::run(command).await,
             Command::Rules(command) => rules::run(command).await,
+            Command::Export(asked) => export::run(asked).await,
         }
     })
 }

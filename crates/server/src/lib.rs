@@ -27,7 +27,9 @@ mod state;
 mod url;
 mod whole;
 
-pub use console::{CommitTimes, Console, SESSION_SECS_DEFAULT, Sessions, Storage, StoredTable};
+pub use console::{
+    CommitTimes, Console, EXPORTS_MAX, SESSION_SECS_DEFAULT, Sessions, Storage, StoredTable,
+};
 pub use deliver::{Delivery, SmtpRelay, SmtpRelayError, SmtpTls};
 pub use expo::Expo;
 pub use jwt::{UserAlgorithm, UserKeys, UserTokenSettings, UserTokens};

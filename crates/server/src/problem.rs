@@ -9,6 +9,7 @@ use homeport_systems::api_keys::ApiKeyError;
 use homeport_systems::browse::BrowseError;
 use homeport_systems::chargers::{self, ChargersError};
 use homeport_systems::cursor::CursorError;
+use homeport_systems::export::ExportError;
 use homeport_systems::fleet::FleetError;
 use homeport_systems::live::LiveError;
 use homeport_systems::push::PushError;
@@ -408,6 +409,16 @@ impl From<LiveError> for Problem {
             LiveError::Position => with(StatusCode::BAD_REQUEST, "INVALID_POSITION"),
             LiveError::Fleet(error) => error.into(),
             LiveError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<ExportError> for Problem {
+    fn from(error: ExportError) -> Self {
+        match error {
+            ExportError::Fleet(error) => error.into(),
+            ExportError::Browse(error) => error.into(),
+            ExportError::Encoding(_) => Self::internal(&error),
         }
     }
 }

@@ -29,7 +29,8 @@ pub struct UsedTable {
     pub operations: &'static [Operation],
     /// On each of its indexes.
     pub index_operations: &'static [Operation],
-    /// Whether alerts may follow it: its stream is switched on when a definition first needs it.
+    /// Whether alerts or the live feed may follow it: its stream is switched on when one first needs
+    /// it.
     pub may_be_watched: bool,
 }
 
@@ -76,7 +77,11 @@ pub fn systems(names: &TableNames) -> Vec<System> {
         System {
             name: "sensors",
             tables: vec![
-                used(sensors::schema::devices(), &[Get, Put, Update], &[Query]),
+                watched(used(
+                    sensors::schema::devices(),
+                    &[Get, Put, Update],
+                    &[Query],
+                )),
                 watched(used(sensors::schema::device_readings(), &[Put, Query], &[])),
                 used(sensors::schema::processed_batches(), &[Put], &[]),
             ],
@@ -85,11 +90,11 @@ pub fn systems(names: &TableNames) -> Vec<System> {
             name: "chargers",
             tables: vec![
                 used(chargers::schema::events(), &[Put, Query], &[Query]),
-                used(
+                watched(used(
                     chargers::schema::device_state(),
                     &[Get, Update, Scan, BatchGet],
                     &[],
-                ),
+                )),
                 used(
                     chargers::schema::devices(),
                     &[Get, Update, Check, Scan, BatchGet],
@@ -101,16 +106,16 @@ pub fn systems(names: &TableNames) -> Vec<System> {
         System {
             name: "push",
             tables: vec![
-                used(
+                watched(used(
                     push::schema::device_tokens(&names.device_tokens),
                     &[Get, Put, Update, Delete, Query, Scan, BatchGet],
                     &[],
-                ),
-                used(
+                )),
+                watched(used(
                     push::schema::notifications(),
                     &[Get, Put, Update, Query],
                     &[Query],
-                ),
+                )),
             ],
         },
         System {
@@ -134,7 +139,11 @@ pub fn systems(names: &TableNames) -> Vec<System> {
                     &[Get, Put, Delete, Query, BatchGet],
                     &[Query],
                 ),
-                used(alerts::schema::alerts(), &[Get, Put, Update], &[Query]),
+                watched(used(
+                    alerts::schema::alerts(),
+                    &[Get, Put, Update],
+                    &[Query],
+                )),
                 used(
                     alerts::schema::outbox(),
                     &[Get, Put, Update, Query],
@@ -146,7 +155,7 @@ pub fn systems(names: &TableNames) -> Vec<System> {
             name: "telemetry",
             tables: vec![watched(used(
                 telemetry::schema::telemetry(&names.telemetry),
-                &[Get, Put, Query],
+                &[Get, Put, Query, Scan],
                 &[Query],
             ))],
         },

@@ -21,6 +21,7 @@ use homeport_systems::chargers::{
     Chargers, DailyReaction, EventData, EventDevice, EventRange, MountainDay, NewEvent, ScId,
     StatePatch, WirelessDeviceId,
 };
+use homeport_systems::fleet::{self, DeviceFilter, Expectations, Fleet, TimelineRange};
 use homeport_systems::messages::{
     self, Delivery, Intake as _, Properties, Publish, PublishSlot, Publisher, QueueTable,
     RetainedTable, SessionTable, StoredSession,
@@ -171,6 +172,7 @@ async fn systems_use_what_they_are_said_to_use() {
     use_push(&push, &clock).await;
     use_telemetry_and_rules(&store, &clock, &push).await;
     use_alerts(&store, &clock, &push).await;
+    use_fleet(&store, &clock, sensors, &push).await;
     let settings = records::Settings::default();
     use_records(&Records::new(
         Arc::clone(&store),
@@ -621,6 +623,37 @@ async fn use_alerts(store: &Arc<dyn Store>, clock: &Arc<ManualClock>, push: &Pus
     for id in [&cold.id, &silent.id] {
         alerts.definition(id).await.expect("a definition");
         alerts.delete(id).await.expect("deleted");
+    }
+}
+
+/// The list of devices, and the timeline of one with alerts.
+async fn use_fleet(
+    store: &Arc<dyn Store>,
+    clock: &Arc<ManualClock>,
+    sensors: Sensors,
+    push: &Push,
+) {
+    let settings = records::Settings::default();
+    let parts = fleet::Parts {
+        store: Arc::clone(store),
+        clock: Arc::clone(clock) as _,
+        sensors,
+        chargers: Chargers::new(Arc::clone(store), Arc::clone(clock) as _),
+        records: Records::new(Arc::clone(store), Arc::clone(clock) as _, settings),
+        push: push.clone(),
+        names: TableNames::default(),
+    };
+    let fleet = Fleet::new(parts, Expectations::default());
+    let page = fleet.devices(&DeviceFilter::default(), 100, None).await;
+    let page = page.expect("devices");
+    assert!(page.counts.total() > 0);
+    for (device, _) in &page.devices {
+        let named = fleet.device_ref(device.system, &device.id).await;
+        let named = named.expect("a device");
+        fleet.device(&named).await.expect("its page");
+        let range = TimelineRange::default();
+        let timeline = fleet.timeline(&named, &range, 10, None).await;
+        timeline.expect("its timeline");
     }
 }
 

@@ -37,6 +37,10 @@ pub(crate) struct OnStore;
 #[derive(Debug)]
 pub(crate) struct OnRules;
 
+/// What looking at devices of all systems needs.
+#[derive(Debug)]
+pub(crate) struct OnFleet;
+
 /// What work on API keys needs.
 #[derive(Debug)]
 pub(crate) struct OnKeys;
@@ -69,6 +73,18 @@ impl Offer for OnRules {
         &Records::CONCERN,
         &Telemetry::CONCERN,
         &Rules::CONCERN,
+        &Logs::CONCERN,
+    ];
+}
+
+impl Offer for OnFleet {
+    const CONCERNS: &'static [&'static Concern] = &[
+        &Data::CONCERN,
+        &Store::CONCERN,
+        &Admin::CONCERN,
+        &Push::CONCERN,
+        &Records::CONCERN,
+        &Telemetry::CONCERN,
         &Logs::CONCERN,
     ];
 }

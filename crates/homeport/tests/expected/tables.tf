@@ -73,6 +73,7 @@ resource "aws_dynamodb_table" "devices" {
 
   lifecycle {
     prevent_destroy = true
+    ignore_changes  = [stream_enabled, stream_view_type]
   }
 }
 
@@ -214,6 +215,7 @@ resource "aws_dynamodb_table" "evse_device_state" {
 
   lifecycle {
     prevent_destroy = true
+    ignore_changes  = [stream_enabled, stream_view_type]
   }
 }
 
@@ -309,6 +311,7 @@ resource "aws_dynamodb_table" "photoeditor_dev_device_tokens" {
 
   lifecycle {
     prevent_destroy = true
+    ignore_changes  = [stream_enabled, stream_view_type]
   }
 }
 
@@ -363,6 +366,7 @@ resource "aws_dynamodb_table" "homeport_notifications" {
 
   lifecycle {
     prevent_destroy = true
+    ignore_changes  = [stream_enabled, stream_view_type]
   }
 }
 
@@ -532,6 +536,7 @@ resource "aws_dynamodb_table" "homeport_alerts" {
 
   lifecycle {
     prevent_destroy = true
+    ignore_changes  = [stream_enabled, stream_view_type]
   }
 }
 
@@ -905,6 +910,7 @@ data "aws_iam_policy_document" "homeport" {
       "dynamodb:GetItem",
       "dynamodb:PutItem",
       "dynamodb:UpdateItem",
+      "dynamodb:UpdateTable",
     ]
     resources = [
       aws_dynamodb_table.devices.arn,
@@ -918,6 +924,18 @@ data "aws_iam_policy_document" "homeport" {
     ]
     resources = [
       "${aws_dynamodb_table.devices.arn}/index/gsi1",
+    ]
+  }
+
+  statement {
+    sid = "DevicesStreams"
+    actions = [
+      "dynamodb:DescribeStream",
+      "dynamodb:GetRecords",
+      "dynamodb:GetShardIterator",
+    ]
+    resources = [
+      "${aws_dynamodb_table.devices.arn}/stream/*",
     ]
   }
 
@@ -995,9 +1013,22 @@ data "aws_iam_policy_document" "homeport" {
       "dynamodb:GetItem",
       "dynamodb:Scan",
       "dynamodb:UpdateItem",
+      "dynamodb:UpdateTable",
     ]
     resources = [
       aws_dynamodb_table.evse_device_state.arn,
+    ]
+  }
+
+  statement {
+    sid = "EvseDeviceStateStreams"
+    actions = [
+      "dynamodb:DescribeStream",
+      "dynamodb:GetRecords",
+      "dynamodb:GetShardIterator",
+    ]
+    resources = [
+      "${aws_dynamodb_table.evse_device_state.arn}/stream/*",
     ]
   }
 
@@ -1036,9 +1067,22 @@ data "aws_iam_policy_document" "homeport" {
       "dynamodb:Query",
       "dynamodb:Scan",
       "dynamodb:UpdateItem",
+      "dynamodb:UpdateTable",
     ]
     resources = [
       aws_dynamodb_table.photoeditor_dev_device_tokens.arn,
+    ]
+  }
+
+  statement {
+    sid = "PhotoeditorDevDeviceTokensStreams"
+    actions = [
+      "dynamodb:DescribeStream",
+      "dynamodb:GetRecords",
+      "dynamodb:GetShardIterator",
+    ]
+    resources = [
+      "${aws_dynamodb_table.photoeditor_dev_device_tokens.arn}/stream/*",
     ]
   }
 
@@ -1049,6 +1093,7 @@ data "aws_iam_policy_document" "homeport" {
       "dynamodb:PutItem",
       "dynamodb:Query",
       "dynamodb:UpdateItem",
+      "dynamodb:UpdateTable",
     ]
     resources = [
       aws_dynamodb_table.homeport_notifications.arn,
@@ -1062,6 +1107,18 @@ data "aws_iam_policy_document" "homeport" {
     ]
     resources = [
       "${aws_dynamodb_table.homeport_notifications.arn}/index/work",
+    ]
+  }
+
+  statement {
+    sid = "HomeportNotificationsStreams"
+    actions = [
+      "dynamodb:DescribeStream",
+      "dynamodb:GetRecords",
+      "dynamodb:GetShardIterator",
+    ]
+    resources = [
+      "${aws_dynamodb_table.homeport_notifications.arn}/stream/*",
     ]
   }
 
@@ -1140,6 +1197,7 @@ data "aws_iam_policy_document" "homeport" {
       "dynamodb:GetItem",
       "dynamodb:PutItem",
       "dynamodb:UpdateItem",
+      "dynamodb:UpdateTable",
     ]
     resources = [
       aws_dynamodb_table.homeport_alerts.arn,
@@ -1154,6 +1212,18 @@ data "aws_iam_policy_document" "homeport" {
     resources = [
       "${aws_dynamodb_table.homeport_alerts.arn}/index/all",
       "${aws_dynamodb_table.homeport_alerts.arn}/index/open",
+    ]
+  }
+
+  statement {
+    sid = "HomeportAlertsStreams"
+    actions = [
+      "dynamodb:DescribeStream",
+      "dynamodb:GetRecords",
+      "dynamodb:GetShardIterator",
+    ]
+    resources = [
+      "${aws_dynamodb_table.homeport_alerts.arn}/stream/*",
     ]
   }
 
@@ -1186,6 +1256,7 @@ data "aws_iam_policy_document" "homeport" {
       "dynamodb:GetItem",
       "dynamodb:PutItem",
       "dynamodb:Query",
+      "dynamodb:Scan",
       "dynamodb:UpdateTable",
     ]
     resources = [

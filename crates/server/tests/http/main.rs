@@ -5,6 +5,7 @@ mod alerts;
 mod chargers;
 mod connections;
 mod console_devices;
+mod console_export;
 mod console_live;
 mod console_session;
 mod console_tables;

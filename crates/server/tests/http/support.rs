@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use homeport_engine::{Engine, Options};
 use homeport_server::expo_stand_in::ExpoStandIn;
 use homeport_server::{
-    AdminToken, AppState, Broker, BrokerParts, CommitTimes, Console, Gauges, Health, MqttSettings,
-    RateLimit, RateLimiter, SESSION_SECS_DEFAULT, Sessions, Storage, StoredTable, UserAlgorithm,
-    UserKeys, UserTokenSettings, UserTokens,
+    AdminToken, AppState, Broker, BrokerParts, CommitTimes, Console, EXPORTS_MAX, Gauges, Health,
+    MqttSettings, RateLimit, RateLimiter, SESSION_SECS_DEFAULT, Sessions, Storage, StoredTable,
+    UserAlgorithm, UserKeys, UserTokenSettings, UserTokens,
 };
 use homeport_store::{Clock, ManualClock, Store, StoreError};
 use homeport_systems::alerts::{self, Alerts};
@@ -234,6 +234,7 @@ impl Server {
                 tables: TableBrowser::new(store),
                 live,
                 storage: Arc::new(Tables(engine.clone())),
+                exports: Arc::new(tokio::sync::Semaphore::new(EXPORTS_MAX)),
                 started_at: EpochMillis(NOW_MS),
             }),
             rate_limiter,

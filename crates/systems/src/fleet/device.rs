@@ -180,7 +180,7 @@ impl Fleet {
                 let value = LatestValue {
                     name: sample.name.to_owned(),
                     value: sample.value.clone(),
-                    unit: sample.unit.map(str::to_owned),
+                    unit: sample.unit().map(str::to_owned),
                     at,
                 };
                 let known = latest.get(sample.name);

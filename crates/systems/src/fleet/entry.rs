@@ -7,7 +7,7 @@ use homeport_item::schema::{StreamView, TableSchema};
 use homeport_item::{Item, Value};
 use homeport_store::{Change, ChangeKind};
 
-use super::gather::{integer, text};
+use super::gather::{integer, moment, text};
 use super::name::{self, SystemName};
 use super::rows::Row;
 use super::samples::samples;
@@ -389,7 +389,7 @@ pub(super) fn told(item: &Item) -> Option<Entry> {
     let state = text(item, schema::STATE).unwrap_or_default();
     Some(Entry {
         id: format!("{}/{alert_id}/{sort}", schema::OUTBOX),
-        at: EpochMillis(first.get(schema::STEP_AT)?.as_number()?.to_i64()?),
+        at: moment(first.get(schema::STEP_AT)?.as_str()?)?,
         kind: EntryType::Notification,
         title: shortened(&format!("Notification {state}: {last}")),
         table: schema::OUTBOX.to_owned(),
@@ -526,7 +526,7 @@ fn title(system: SystemName, at: EpochMillis, item: &Item, word: &str) -> String
                 value => plain_json::value(value),
             };
             let unit = sample
-                .unit
+                .unit()
                 .map_or_else(String::new, |unit| format!(" {unit}"));
             values.push(format!("{} {value}{unit}", sample.name));
         }

@@ -59,7 +59,7 @@ enum Source {
 }
 
 impl Row {
-    pub(super) fn new(at: EpochMillis, item: Item) -> Self {
+    pub(crate) fn new(at: EpochMillis, item: Item) -> Self {
         Self {
             at,
             item,

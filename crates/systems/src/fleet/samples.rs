@@ -19,7 +19,17 @@ const SAMPLES_PER_ROW_MAX: usize = 256;
 pub struct Sample<'a> {
     pub name: &'a str,
     pub value: &'a Value,
-    pub unit: Option<&'a str>,
+    /// What was stored with it.
+    stored_unit: Option<&'a str>,
+}
+
+impl<'a> Sample<'a> {
+    /// The unit that was stored with it, or that its name tells. Looked up when someone asks: a year
+    /// of values has one unit.
+    #[must_use]
+    pub fn unit(&self) -> Option<&'a str> {
+        self.stored_unit.or_else(|| unit_of(self.name))
+    }
 }
 
 /// What the endings of names say about units; the longest that fits counts.
@@ -112,7 +122,7 @@ pub fn samples(system: SystemName, row: &Row, visit: &mut dyn FnMut(Sample<'_>))
                 visit(Sample {
                     name: row.journal.as_deref().unwrap_or(schema::VALUE),
                     value,
-                    unit: row.item.get(schema::UNIT).and_then(Value::as_str),
+                    stored_unit: row.item.get(schema::UNIT).and_then(Value::as_str),
                 });
             }
         }
@@ -140,7 +150,7 @@ fn each(
             visit(Sample {
                 name,
                 value,
-                unit: unit_of(name),
+                stored_unit: None,
             });
         }
         _ => {}
@@ -156,7 +166,7 @@ mod tests {
     fn of(system: SystemName, item: Item) -> Vec<(String, Option<String>)> {
         let mut found = Vec::new();
         samples(system, &Row::new(EpochMillis(0), item), &mut |sample| {
-            found.push((sample.name.to_owned(), sample.unit.map(str::to_owned)));
+            found.push((sample.name.to_owned(), sample.unit().map(str::to_owned)));
         });
         found
     }

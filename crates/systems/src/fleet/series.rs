@@ -110,7 +110,7 @@ impl Fleet {
                     let is_wanted =
                         wanted.is_empty() || wanted.iter().any(|name| name == sample.name);
                     if let (Some(number), true) = (sample.value.as_number(), is_wanted) {
-                        buckets.add(row.at, sample.name, sample.unit, number.to_f64());
+                        buckets.add(row.at, sample.name, || sample.unit(), number.to_f64());
                     }
                 });
             }
@@ -136,7 +136,14 @@ impl Buckets {
         }
     }
 
-    fn add(&mut self, at: EpochMillis, name: &str, unit: Option<&str>, value: f64) {
+    /// The unit is asked for once a series.
+    fn add<'a>(
+        &mut self,
+        at: EpochMillis,
+        name: &str,
+        unit: impl FnOnce() -> Option<&'a str>,
+        value: f64,
+    ) {
         if !(self.from_ms..self.to_ms).contains(&at.0) || !value.is_finite() {
             return;
         }
@@ -148,7 +155,7 @@ impl Buckets {
             }
             None => {
                 let empty = vec![EMPTY; self.count];
-                self.series.push((unit.map(str::to_owned), empty));
+                self.series.push((unit().map(str::to_owned), empty));
                 self.names.insert(name.to_owned(), self.series.len() - 1);
                 self.series.len() - 1
             }
@@ -211,7 +218,7 @@ mod tests {
         let mut buckets = Buckets::new(&range(0, 1_000_000, 10));
         for at in 0..1_000_000 {
             let value = if at == 555_555 { 99.0 } else { 1.0 };
-            buckets.add(EpochMillis(at), "t", None, value);
+            buckets.add(EpochMillis(at), "t", || None, value);
         }
         let set = buckets.finish();
         assert_eq!(set.bucket_ms, 100_000);
@@ -230,7 +237,7 @@ mod tests {
     fn what_lies_outside_is_left_out_and_nothing_is_made_up() {
         let mut buckets = Buckets::new(&range(100, 200, 7));
         for at in [99, 100, 199, 200] {
-            buckets.add(EpochMillis(at), "t", None, 1.0);
+            buckets.add(EpochMillis(at), "t", || None, 1.0);
         }
         let set = buckets.finish();
         let points = &set.series[0].points;
@@ -251,12 +258,12 @@ mod tests {
         ] {
             let mut buckets = Buckets::new(&range(0, span, points));
             assert!(buckets.count <= points, "{span} {points}");
-            buckets.add(EpochMillis(span - 1), "last", None, 1.0);
+            buckets.add(EpochMillis(span - 1), "last", || None, 1.0);
             assert_eq!(buckets.finish().series[0].points.len(), 1);
         }
         let mut buckets = Buckets::new(&range(0, 10, 1));
         for n in 0..=SERIES_MAX {
-            buckets.add(EpochMillis(0), &format!("s{n}"), None, 1.0);
+            buckets.add(EpochMillis(0), &format!("s{n}"), || None, 1.0);
         }
         let set = buckets.finish();
         assert_eq!(set.series.len(), SERIES_MAX);

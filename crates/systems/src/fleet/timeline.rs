@@ -78,6 +78,9 @@ struct Asked<'a> {
     wanted: usize,
 }
 
+/// Whether what a partition has is about the device.
+type IsOurs = bool;
+
 /// What a source has found.
 #[derive(Default)]
 struct Found {
@@ -146,7 +149,8 @@ impl Fleet {
                     KeyCondition::new(schema::HARDWARE_ID, id).with_sort(schema::TS_BATCH, between);
                 let query = Query::new(schema::DEVICE_READINGS, condition);
                 let is_wanted = asked.may_have(&[EntryType::Telemetry]);
-                sources.push(self.look(query, is_wanted, asked, entry::reading).await?);
+                let make = |item: &Item| Some((entry::reading(item)?, true));
+                sources.push(self.look(query, is_wanted, asked, make).await?);
                 let name = Path::from(alerts::schema::DEVICE).equals(Value::from(id));
                 sources.push(self.alerts(name, asked).await?);
             }
@@ -157,7 +161,7 @@ impl Fleet {
                     .with_sort(schema::TIMESTAMP, between);
                 let table = self.0.telemetry.name.as_str();
                 let query = Query::new(table, condition);
-                let make = |item: &Item| entry::message(table, item);
+                let make = |item: &Item| Some((entry::message(table, item)?, true));
                 sources.push(self.look(query, true, asked, make).await?);
                 let name = Path::from(alerts::schema::DEVICE).equals(Value::from(thing));
                 sources.push(self.alerts(name, asked).await?);
@@ -189,7 +193,7 @@ impl Fleet {
                 let id = name::join(user.as_str(), device.as_str());
                 let make = |item: &Item| {
                     let (devices, entry) = entry::notification(item)?;
-                    devices.contains(&id).then_some(entry)
+                    Some((entry, devices.contains(&id)))
                 };
                 let is_wanted = asked.may_have(&[EntryType::Notification]);
                 sources.push(self.look(query, is_wanted, asked, make).await?);
@@ -204,22 +208,21 @@ impl Fleet {
         mut query: Query,
         is_wanted: bool,
         asked: &Asked<'_>,
-        make: impl Fn(&Item) -> Option<Entry>,
+        make: impl Fn(&Item) -> Option<(Entry, IsOurs)>,
     ) -> Result<Found, FleetError> {
         let mut found = Found::default();
         if !is_wanted {
             return Ok(found);
         }
         query.descending = asked.range.order == TimelineOrder::NewestFirst;
-        let mut looked_at = 0;
+        let (mut looked_at, mut reached) = (0, None);
         loop {
             let look = (asked.wanted - found.entries.len()).max(LOOK_MIN);
             let page = self.store().query(query.clone().limit(look)).await?;
             looked_at += page.scanned.max(1);
-            let mut reached = None;
-            for entry in page.items.iter().filter_map(&make) {
+            for (entry, is_ours) in page.items.iter().filter_map(&make) {
                 reached = Some(entry.at);
-                if asked.wants(&entry) {
+                if is_ours && asked.wants(&entry) {
                     found.entries.push(entry);
                 }
             }
@@ -444,4 +447,71 @@ fn place_in(item: &Item) -> Result<Place, CursorError> {
         at: EpochMillis(at.and_then(|at| at.to_i64()).ok_or(CursorError)?),
         id: id.ok_or(CursorError)?.to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(at: i64, id: &str) -> Entry {
+        Entry {
+            id: id.to_owned(),
+            at: EpochMillis(at),
+            kind: EntryType::Telemetry,
+            title: String::new(),
+            table: String::new(),
+            item: Item::new(),
+        }
+    }
+
+    fn found(times: &[i64], looked_to: Option<i64>) -> Found {
+        Found {
+            entries: times.iter().map(|at| entry(*at, &at.to_string())).collect(),
+            looked_to: looked_to.map(EpochMillis),
+        }
+    }
+
+    fn merged(order: TimelineOrder, sources: Vec<Found>, limit: usize) -> (Vec<i64>, Option<i64>) {
+        let range = TimelineRange {
+            order,
+            ..TimelineRange::default()
+        };
+        let asked = Asked {
+            range: &range,
+            from: EpochMillis(0),
+            to: EpochMillis(i64::MAX),
+            after: None,
+            wanted: limit + 1,
+        };
+        let page = merge(sources, &asked, limit, "list");
+        let next = page.next.map(|cursor| {
+            let place = place_in(&cursor.start_of("list").expect("its list"));
+            place.expect("a place").at.0
+        });
+        (page.entries.iter().map(|entry| entry.at.0).collect(), next)
+    }
+
+    #[test]
+    fn sources_are_merged_and_cut_at_the_limit() {
+        let sources = || vec![found(&[9, 5, 1], None), found(&[8, 7, 2], None)];
+        let newest = TimelineOrder::NewestFirst;
+        assert_eq!(merged(newest, sources(), 4), (vec![9, 8, 7, 5], Some(5)));
+        assert_eq!(merged(newest, sources(), 6), (vec![9, 8, 7, 5, 2, 1], None));
+        let oldest = TimelineOrder::OldestFirst;
+        assert_eq!(merged(oldest, sources(), 2), (vec![1, 2], Some(2)));
+    }
+
+    #[test]
+    fn nothing_is_shown_that_a_source_may_have_more_beside() {
+        // The second source has looked down to 6 only: what it has at 6 and below is not known.
+        let sources = || vec![found(&[9, 6, 5, 1], None), found(&[8], Some(6))];
+        let newest = TimelineOrder::NewestFirst;
+        assert_eq!(merged(newest, sources(), 10), (vec![9, 8], Some(6)));
+        // A page may be empty and not the last.
+        let nothing = vec![found(&[], Some(6)), found(&[3], None)];
+        assert_eq!(merged(newest, nothing, 10), (vec![], Some(6)));
+        let oldest = TimelineOrder::OldestFirst;
+        let sources = vec![found(&[1, 5, 6, 9], None), found(&[4], Some(6))];
+        assert_eq!(merged(oldest, sources, 10), (vec![1, 4, 5], Some(6)));
+    }
 }

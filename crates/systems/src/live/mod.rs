@@ -137,13 +137,12 @@ impl Live {
 impl LiveFilter {
     /// Whether a table can have what is wanted.
     fn may_be_in(&self, followed: Followed) -> bool {
-        let fits_system = match (self.system, followed.system()) {
+        match (self.system, followed.system()) {
             (Some(wanted), Some(system)) => wanted == system,
             // Alerts are about sensors, things and records.
             (Some(wanted), None) => !matches!(wanted, SystemName::Chargers | SystemName::Push),
             (None, _) => true,
-        };
-        fits_system
+        }
     }
 
     fn wants(&self, entry: &crate::fleet::LiveEntry) -> bool {

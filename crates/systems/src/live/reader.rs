@@ -97,10 +97,7 @@ impl LiveReader {
             else {
                 return Ok(None);
             };
-            let entries = match self.entries(followed, &page).await {
-                Ok(entries) => entries,
-                Err(error) => return Err(error),
-            };
+            let entries = self.entries(followed, &page).await?;
             self.position.set(&table, page.next);
             if page.has_gap {
                 return Ok(Some(LiveEvent::Gap(self.position.clone())));

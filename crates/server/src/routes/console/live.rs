@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse as _, Response};
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use homeport_store::ChangeKind;
 use homeport_systems::fleet::LiveEntry;
 use homeport_systems::live::{LiveEvent, LiveFilter, LivePosition, LiveReader};
@@ -147,7 +147,7 @@ pub(super) async fn follow_live(
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-store"),
     ];
-    Ok((headers, Body::from_stream(events)).into_response())
+    Ok((headers, Body::from_stream(events.fuse())).into_response())
 }
 
 impl Listening {

@@ -1,6 +1,7 @@
 //! What the console is made of: its page, and the routes that it asks beside those of the systems.
 
 mod devices;
+mod export;
 mod history;
 mod live;
 mod overview;
@@ -27,6 +28,8 @@ pub(super) fn documented() -> OpenApiRouter<AppState> {
         .routes(routes!(history::get_device_series))
         .routes(routes!(history::get_device_timeline))
         .routes(routes!(live::follow_live))
+        .routes(routes!(export::export_devices))
+        .routes(routes!(export::export_table))
         .routes(routes!(tables::list_tables))
         .routes(routes!(tables::get_table))
         .routes(routes!(tables::query_table))

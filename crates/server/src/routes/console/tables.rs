@@ -21,6 +21,7 @@ use crate::console::StoredTable;
 use crate::problem::{Problem, ProblemBody};
 use crate::state::AppState;
 use crate::url::{self, PathPart};
+use crate::whole::WholeNumber;
 
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = TableList)]
@@ -150,8 +151,8 @@ pub(super) struct QueryTable {
     sort: Option<SortBody>,
     filter: Option<FilterBody>,
     /// Items of a page
-    #[schema(minimum = 1, maximum = 1000, default = 100)]
-    limit: Option<usize>,
+    #[schema(value_type = Option<i32>, minimum = 1, maximum = 1000, default = 100)]
+    limit: Option<WholeNumber>,
     /// Where the page before ended
     cursor: Option<String>,
     /// From the greatest sort key down
@@ -165,10 +166,36 @@ pub(super) struct ScanTable {
     index: Option<String>,
     filter: Option<FilterBody>,
     /// Items of a page
-    #[schema(minimum = 1, maximum = 1000, default = 100)]
-    limit: Option<usize>,
+    #[schema(value_type = Option<i32>, minimum = 1, maximum = 1000, default = 100)]
+    limit: Option<WholeNumber>,
     /// Where the page before ended
     cursor: Option<String>,
+}
+
+/// Items of a table without their pages: by keys if there is a partition, else all.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct TableSelection {
+    index: Option<String>,
+    partition: Option<ValueBody>,
+    sort: Option<SortBody>,
+    filter: Option<FilterBody>,
+    #[serde(default)]
+    descending: bool,
+}
+
+impl TableSelection {
+    pub(super) fn asked(self) -> Asked {
+        let sort = self.sort.map(Into::into);
+        Asked {
+            index: self.index,
+            keys: self
+                .partition
+                .map(|ValueBody(partition)| AskedKeys { partition, sort }),
+            filter: self.filter.map(Into::into),
+            descending: self.descending,
+            ..Asked::default()
+        }
+    }
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -311,11 +338,17 @@ impl QueryTable {
                 sort: self.sort.map(Into::into),
             }),
             filter: self.filter.map(Into::into),
-            limit: url::limit(self.limit, PAGE_MAX)?,
+            limit: limit(self.limit)?,
             cursor: url::cursor(self.cursor.as_deref())?,
             descending: self.descending,
         })
     }
+}
+
+fn limit(given: Option<WholeNumber>) -> Result<usize, Problem> {
+    // What is below zero is as wrong as zero.
+    let given = given.map(|WholeNumber(limit)| usize::try_from(limit).unwrap_or(0));
+    url::limit(given, PAGE_MAX)
 }
 
 /// The table that an address names, as it is now.
@@ -406,7 +439,7 @@ pub(super) async fn scan_table(
     let asked = Asked {
         index: body.index,
         filter: body.filter.map(Into::into),
-        limit: url::limit(body.limit, PAGE_MAX)?,
+        limit: limit(body.limit)?,
         cursor: url::cursor(body.cursor.as_deref())?,
         ..Asked::default()
     };

@@ -1,0 +1,32 @@
+// A digest of everything that `dist` is made from. It is committed beside `dist`, so that the tests, which have no Node, see when
+// sources were changed and not built.
+import { createHash } from "node:crypto";
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Plugin } from "vite";
+
+const FILES = ["index.html", "package-lock.json", "svelte.config.js", "tsconfig.json", "vite.config.ts"];
+const DIGEST = "built-from.sha256";
+
+/** SHA-256 over name, line feed and content of every file, in the order of the names. */
+export function digestOfSources(root: string): string {
+  const below = readdirSync(join(root, "src"), { recursive: true, withFileTypes: true });
+  const sources = below.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1));
+  const hash = createHash("sha256");
+  for (const name of [...FILES, ...sources.map((name) => name.replaceAll("\\", "/"))].sort()) {
+    hash.update(`${name}\n`).update(readFileSync(join(root, name)));
+  }
+  return hash.digest("hex");
+}
+
+export function builtFrom(): Plugin {
+  let root = "";
+  return {
+    name: "built-from",
+    apply: "build",
+    configResolved: (config) => {
+      root = config.root;
+    },
+    closeBundle: () => writeFileSync(join(root, DIGEST), `${digestOfSources(root)}\n`),
+  };
+}

@@ -1,0 +1,93 @@
+//! Items of a table as CSV. Items have no columns in common: those of the first page are columns, and
+//! what later ones have besides stands in the last column, as JSON, so that nothing is lost.
+
+use std::collections::BTreeSet;
+
+use homeport_item::schema::KeySchema;
+use homeport_item::{Item, Map};
+
+use super::csv::{line, shown};
+use crate::plain_json;
+
+/// Columns of one file; further attributes stand in the last one too.
+const COLUMNS_MAX: usize = 200;
+/// The name of the last column.
+const MORE: &str = "more attributes";
+
+#[derive(Debug)]
+pub(super) struct CsvItems {
+    keys: Vec<String>,
+    /// Known once the first page is.
+    columns: Option<Vec<String>>,
+}
+
+impl CsvItems {
+    pub(super) fn new(key: &KeySchema) -> Self {
+        let keys = key.attributes();
+        Self {
+            keys: keys.map(|attribute| attribute.name.clone()).collect(),
+            columns: None,
+        }
+    }
+
+    pub(super) fn write(&mut self, items: &[Item], out: &mut Vec<u8>) {
+        let columns = match &self.columns {
+            Some(columns) => columns,
+            None => {
+                let columns = self.first_columns(items);
+                let header: Vec<&str> = columns.iter().map(String::as_str).chain([MORE]).collect();
+                line(&header, out);
+                self.columns.insert(columns)
+            }
+        };
+        for item in items {
+            let mut fields: Vec<String> = columns
+                .iter()
+                .map(|name| item.get(name).map(shown).unwrap_or_default())
+                .collect();
+            let more: Map = item
+                .iter()
+                .filter(|(name, _)| !columns.iter().any(|column| column == name))
+                .map(|(name, value)| (name.to_owned(), value.clone()))
+                .collect();
+            fields.push(match more.is_empty() {
+                true => String::new(),
+                false => String::from_utf8_lossy(&plain_json::object(&more)).into_owned(),
+            });
+            line(&fields, out);
+        }
+    }
+
+    /// The keys, and then all others by name.
+    fn first_columns(&self, items: &[Item]) -> Vec<String> {
+        let names: BTreeSet<&str> = items
+            .iter()
+            .flat_map(Item::iter)
+            .map(|(name, _)| name)
+            .collect();
+        let others = names
+            .into_iter()
+            .filter(|name| !self.keys.iter().any(|key| key == name));
+        let columns = self.keys.iter().cloned().chain(others.map(str::to_owned));
+        columns.take(COLUMNS_MAX).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use homeport_item::KeyKind;
+    use homeport_item::schema::KeyAttribute;
+
+    #[test]
+    fn attributes_that_come_late_are_not_lost() {
+        let mut csv = CsvItems::new(&KeySchema::new(KeyAttribute::new("id", KeyKind::S), None));
+        let mut out = Vec::new();
+        csv.write(&[Item::new().with("id", "a").with("b", 1)], &mut out);
+        csv.write(&[Item::new().with("id", "c").with("late", "x")], &mut out);
+        assert_eq!(
+            String::from_utf8(out).expect("text"),
+            "id,b,more attributes\r\na,1,\r\nc,,\"{\"\"late\"\":\"\"x\"\"}\"\r\n"
+        );
+    }
+}

@@ -1,0 +1,337 @@
+//! Exports: what devices stored in a range of time, and what a table has, as files that people and
+//! tools read. An export is read and written page by page, so that its size does not matter.
+//!
+//! CSV and Parquet have a row for each value, with the same columns whatever the device; NDJSON has a
+//! line for each stored item, with everything that is in it.
+
+mod csv;
+mod items;
+mod ndjson;
+mod parquet;
+
+use std::collections::VecDeque;
+use std::str::FromStr;
+
+use homeport_item::schema::TableSchema;
+
+use crate::browse::{Asked, BrowseError, TableBrowser};
+use crate::fleet::{Fleet, FleetError, Row, RowReader, SystemName};
+use crate::sensors::InvalidField;
+use crate::time::EpochMillis;
+
+use csv::CsvValues;
+use items::CsvItems;
+use parquet::ParquetValues;
+
+/// Items of a table that are read at one time.
+const ITEMS_PER_PAGE: usize = 1000;
+
+/// How a file is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    Csv,
+    Ndjson,
+    Parquet,
+}
+
+/// What is exported of devices.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceExport {
+    pub system: SystemName,
+    /// All devices of the system, unless one is named by its id.
+    pub device: Option<String>,
+    /// Both ends are included.
+    pub from: EpochMillis,
+    pub to: EpochMillis,
+}
+
+/// How far an export has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    pub devices_done: usize,
+    pub devices: usize,
+    /// Stored items that were read.
+    pub rows: u64,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
+    #[error(transparent)]
+    Browse(#[from] BrowseError),
+    #[error("the file cannot be written: {0}")]
+    Encoding(String),
+}
+
+/// A file in the making.
+#[derive(Debug)]
+pub struct Export {
+    source: Source,
+    progress: Progress,
+}
+
+#[derive(Debug)]
+enum Source {
+    Devices(Box<Devices>),
+    Table(Box<Table>),
+    /// Everything is written.
+    Done,
+}
+
+#[derive(Debug)]
+struct Devices {
+    fleet: Fleet,
+    asked: DeviceExport,
+    left: VecDeque<String>,
+    reading: Option<(String, RowReader)>,
+    encoder: Values,
+}
+
+#[derive(Debug)]
+struct Table {
+    browser: TableBrowser,
+    schema: TableSchema,
+    asked: Asked,
+    encoder: Items,
+}
+
+/// Writers of what devices stored.
+#[derive(Debug)]
+enum Values {
+    Csv(CsvValues),
+    Ndjson,
+    Parquet(Box<ParquetValues>),
+}
+
+/// Writers of items.
+#[derive(Debug)]
+enum Items {
+    Csv(CsvItems),
+    Ndjson,
+}
+
+/// What a page belongs to.
+struct PageOf<'a> {
+    system: SystemName,
+    device: &'a str,
+    rows: &'a [Row],
+}
+
+impl Format {
+    pub const ALL: [Self; 3] = [Self::Csv, Self::Ndjson, Self::Parquet];
+
+    /// Its name, which is also how names of files end.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Ndjson => "ndjson",
+            Self::Parquet => "parquet",
+        }
+    }
+
+    #[must_use]
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Self::Csv => "text/csv; charset=utf-8; header=present",
+            Self::Ndjson => "application/x-ndjson",
+            Self::Parquet => "application/vnd.apache.parquet",
+        }
+    }
+}
+
+impl FromStr for Format {
+    type Err = InvalidField;
+
+    fn from_str(text: &str) -> Result<Self, InvalidField> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|format| format.as_str() == text)
+            .ok_or(InvalidField {
+                field: "format",
+                expected: "csv, ndjson or parquet",
+            })
+    }
+}
+
+impl Export {
+    /// What one device or all devices of a system stored.
+    ///
+    /// # Errors
+    /// When the device cannot be one of the system, or the store fails.
+    pub async fn of_devices(
+        fleet: &Fleet,
+        asked: DeviceExport,
+        format: Format,
+    ) -> Result<Self, ExportError> {
+        let left: VecDeque<String> = match &asked.device {
+            Some(device) => {
+                fleet.device_ref(asked.system, device).await?;
+                VecDeque::from([device.clone()])
+            }
+            None => fleet.ids_of(asked.system).await?.into(),
+        };
+        let encoder = match format {
+            Format::Csv => Values::Csv(CsvValues::default()),
+            Format::Ndjson => Values::Ndjson,
+            Format::Parquet => Values::Parquet(Box::new(ParquetValues::new()?)),
+        };
+        let progress = Progress {
+            devices: left.len(),
+            ..Progress::default()
+        };
+        let devices = Devices {
+            fleet: fleet.clone(),
+            asked,
+            left,
+            reading: None,
+            encoder,
+        };
+        Ok(Self {
+            source: Source::Devices(Box::new(devices)),
+            progress,
+        })
+    }
+
+    /// The items of a table that fit; not as Parquet, since items have no columns in common.
+    ///
+    /// # Errors
+    /// When it is to be Parquet.
+    pub fn of_table(
+        browser: &TableBrowser,
+        schema: TableSchema,
+        asked: Asked,
+        format: Format,
+    ) -> Result<Self, ExportError> {
+        let encoder = match format {
+            Format::Csv => Items::Csv(CsvItems::new(&schema.key)),
+            Format::Ndjson => Items::Ndjson,
+            Format::Parquet => {
+                let reason = InvalidField {
+                    field: "format",
+                    expected: "csv or ndjson: the items of a table have no columns in common",
+                };
+                return Err(BrowseError::Invalid(reason.to_string()).into());
+            }
+        };
+        let table = Table {
+            browser: browser.clone(),
+            schema,
+            asked: Asked {
+                limit: ITEMS_PER_PAGE,
+                ..asked
+            },
+            encoder,
+        };
+        Ok(Self {
+            source: Source::Table(Box::new(table)),
+            progress: Progress::default(),
+        })
+    }
+
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    /// The next bytes of the file, which may be none; `None` when it is whole.
+    ///
+    /// # Errors
+    /// When the store fails: the file is not whole then.
+    pub async fn next_bytes(&mut self) -> Result<Option<Vec<u8>>, ExportError> {
+        let mut out = Vec::new();
+        let is_over = match &mut self.source {
+            Source::Done => return Ok(None),
+            Source::Devices(devices) => devices.step(&mut self.progress, &mut out).await?,
+            Source::Table(table) => table.step(&mut self.progress, &mut out).await?,
+        };
+        if is_over {
+            self.source = Source::Done;
+        }
+        Ok(Some(out))
+    }
+}
+
+impl Devices {
+    /// Writes a page; whether that was the end.
+    async fn step(
+        &mut self,
+        progress: &mut Progress,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, ExportError> {
+        let (system, from, to) = (self.asked.system, self.asked.from, self.asked.to);
+        if self.reading.is_none() {
+            let Some(device) = self.left.pop_front() else {
+                self.encoder.finish(out)?;
+                return Ok(true);
+            };
+            let named = self.fleet.device_ref(system, &device).await?;
+            match self.fleet.rows(&named, from, to, false).await {
+                Ok(reader) => self.reading = Some((device, reader)),
+                // Removed since the list was made.
+                Err(FleetError::DeviceMissing) if self.asked.device.is_none() => {
+                    progress.devices_done += 1;
+                    return Ok(false);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let Some((device, reader)) = &mut self.reading else {
+            return Ok(false);
+        };
+        match reader.next_page().await? {
+            Some(rows) => {
+                progress.rows += rows.len() as u64;
+                let page = PageOf {
+                    system,
+                    device,
+                    rows: &rows,
+                };
+                self.encoder.write(&page, out)?;
+            }
+            None => {
+                self.reading = None;
+                progress.devices_done += 1;
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl Table {
+    async fn step(
+        &mut self,
+        progress: &mut Progress,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, ExportError> {
+        let page = self.browser.find(&self.schema, self.asked.clone()).await?;
+        progress.rows += page.items.len() as u64;
+        match &mut self.encoder {
+            Items::Csv(csv) => csv.write(&page.items, out),
+            Items::Ndjson => ndjson::items(&page.items, out),
+        }
+        self.asked.cursor = page.next;
+        Ok(self.asked.cursor.is_none())
+    }
+}
+
+impl Values {
+    fn write(&mut self, page: &PageOf<'_>, out: &mut Vec<u8>) -> Result<(), ExportError> {
+        match self {
+            Self::Csv(csv) => csv.write(page, out),
+            Self::Ndjson => ndjson::rows(page, out),
+            Self::Parquet(parquet) => parquet.write(page, out)?,
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), ExportError> {
+        match self {
+            // A file without a row has its header all the same.
+            Self::Csv(csv) => csv.header(out),
+            Self::Ndjson => {}
+            Self::Parquet(parquet) => parquet.finish(out)?,
+        }
+        Ok(())
+    }
+}
