@@ -125,7 +125,7 @@ impl From<ExportedSystem> for SystemWord {
 /// The file comes as it is made. If the connection breaks off, it is not whole.
 #[utoipa::path(get, path = "/v1/export/{system}", tag = "console", security(("admin_token" = [])),
     params(ExportPath, ExportQuery), responses(
-    (status = 200, description = "The file", content((String = "text/csv"), (String = "application/x-ndjson"), (String = "application/vnd.apache.parquet"))),
+    (status = 200, description = "The file", content((String = "text/csv"), (serde_json::Value = "application/x-ndjson"), (String = "application/vnd.apache.parquet"))),
     (status = 400, description = "There is no such system, or the range or the format is not right", body = ProblemBody, content_type = "application/problem+json"),
     (status = 401, description = "No operator", body = ProblemBody, content_type = "application/problem+json"),
     (status = 404, description = "There is no such device", body = ProblemBody, content_type = "application/problem+json"),
@@ -164,7 +164,7 @@ pub(super) async fn export_devices(
 /// The items of a table, or of a query or scan of it, as a file
 #[utoipa::path(get, path = "/v1/export/tables/{table}", tag = "console", security(("admin_token" = [])),
     params(TablePath, ExportTableQuery), responses(
-    (status = 200, description = "The file", content((String = "text/csv"), (String = "application/x-ndjson"))),
+    (status = 200, description = "The file", content((String = "text/csv"), (serde_json::Value = "application/x-ndjson"))),
     (status = 400, description = "The query or the format is not right", body = ProblemBody, content_type = "application/problem+json"),
     (status = 401, description = "No operator", body = ProblemBody, content_type = "application/problem+json"),
     (status = 404, description = "There is no such table or index", body = ProblemBody, content_type = "application/problem+json"),
