@@ -8,8 +8,9 @@ from conftest import CHARGER, SENSOR, SENSOR_NAME, THING, publish, reading, send
 from playwright.sync_api import expect
 
 MANY = 10_000
-# A frame that takes this long is seen as a stall. Continuous integration shares its cores.
-TASK_MS_MAX = 400
+# What takes the page this long is a stall. It is usually below 100 ms, on cores that others keep busy sometimes 400; with all rows in
+# the document it is many seconds.
+TASK_MS_MAX = 1_000
 DRAW_MS_MAX = 500
 
 
