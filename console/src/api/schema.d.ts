@@ -936,6 +936,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/rules/{name}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run a rule over stored telemetry and see what it would have written, beside what is there; nothing is
+         *     written and no action runs
+         */
+        post: operations["replay_rule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/rules/{name}/versions": {
         parameters: {
             query?: never;
@@ -1268,26 +1288,6 @@ export interface paths {
          *     message is queued for the sessions that must not lose it.
          */
         post: operations["publish_message"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/rules/{name}/replay": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Run a rule over stored telemetry and see what it would have written, beside what is there; nothing is
-         *     written and no action runs
-         */
-        post: operations["replay_rule"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2228,6 +2228,13 @@ export interface components {
                         url: string;
                     };
                 } | {
+                    sns: {
+                        /** @enum {string|null} */
+                        messageFormat?: "RAW" | "JSON" | null;
+                        roleArn?: string | null;
+                        targetArn: string | null;
+                    };
+                } | {
                     push: {
                         /** @description May have `${…}`, which the message gives a value */
                         body: string;
@@ -2298,6 +2305,13 @@ export interface components {
                         }[];
                         /** @description May have `${…}`, which the message gives a value */
                         url: string;
+                    };
+                } | {
+                    sns: {
+                        /** @enum {string|null} */
+                        messageFormat?: "RAW" | "JSON" | null;
+                        roleArn?: string | null;
+                        targetArn: string | null;
                     };
                 } | {
                     push: {
@@ -2673,6 +2687,45 @@ export interface components {
             gid: string;
             jid: string;
         };
+        /** @description What runs in the rule's place; the rule itself if this is empty. */
+        ReplayCandidate: {
+            /**
+             * @description Another statement, with the actions that the rule has
+             * @example SELECT *, topic(2) AS thing_name FROM 'van/+/telemetry' WHERE volts < 12
+             */
+            sql?: string | null;
+            topicRulePayload?: components["schemas"]["RuleDocument"] | null;
+        };
+        /** @description An attribute as it is and as it would be. */
+        ReplayedChange: {
+            attribute: string;
+            is?: unknown;
+            wouldBe?: unknown;
+        };
+        /**
+         * @description How a write differs from what is there.
+         * @enum {string}
+         */
+        ReplayedDifference: "same" | "new" | "changed" | "removed" | "unknown";
+        /** @description What the rule would have made of one message. */
+        ReplayedMessage: {
+            at: string;
+            /** @description What it would have done besides, such as `republish on low/van-01` */
+            effects: string[];
+            failures: string[];
+            topic: string;
+            writes: components["schemas"]["ReplayedWrite"][];
+        };
+        /** @description A write beside what is there. */
+        ReplayedWrite: {
+            changes?: components["schemas"]["ReplayedChange"][];
+            difference: components["schemas"]["ReplayedDifference"];
+            /** @description What would be written, if there is nothing to compare it with */
+            item?: Record<string, never> | null;
+            /** @description Absent when the table's keys are not known */
+            key?: Record<string, never> | null;
+            table: string;
+        };
         /** @description A key that was just revoked. */
         RevokedApiKey: components["schemas"]["ApiKeyBody"] & {
             /** @description Whether it was active until now */
@@ -2795,6 +2848,13 @@ export interface components {
                     url: string;
                 };
             } | {
+                sns: {
+                    /** @enum {string|null} */
+                    messageFormat?: "RAW" | "JSON" | null;
+                    roleArn?: string | null;
+                    targetArn: string | null;
+                };
+            } | {
                 push: {
                     /** @description May have `${…}`, which the message gives a value */
                     body: string;
@@ -2865,6 +2925,13 @@ export interface components {
                     }[];
                     /** @description May have `${…}`, which the message gives a value */
                     url: string;
+                };
+            } | {
+                sns: {
+                    /** @enum {string|null} */
+                    messageFormat?: "RAW" | "JSON" | null;
+                    roleArn?: string | null;
+                    targetArn: string | null;
                 };
             } | {
                 push: {
@@ -2980,6 +3047,13 @@ export interface components {
                     url: string;
                 };
             } | {
+                sns: {
+                    /** @enum {string|null} */
+                    messageFormat?: "RAW" | "JSON" | null;
+                    roleArn?: string | null;
+                    targetArn: string | null;
+                };
+            } | {
                 push: {
                     /** @description May have `${…}`, which the message gives a value */
                     body: string;
@@ -3052,6 +3126,13 @@ export interface components {
                     url: string;
                 };
             } | {
+                sns: {
+                    /** @enum {string|null} */
+                    messageFormat?: "RAW" | "JSON" | null;
+                    roleArn?: string | null;
+                    targetArn: string | null;
+                };
+            } | {
                 push: {
                     /** @description May have `${…}`, which the message gives a value */
                     body: string;
@@ -3068,6 +3149,23 @@ export interface components {
              *     FROM 'van/+/telemetry'
              */
             sql?: string;
+        };
+        /** @description A page of a replay: what would have differed. */
+        RuleReplay: {
+            /** @description Those that would have changed something, the oldest first */
+            messages: components["schemas"]["ReplayedMessage"][];
+            /** @description Absent on the last page */
+            next_cursor?: string | null;
+            totals: components["schemas"]["RuleReplayTotals"];
+        };
+        /** @description What a page came to. */
+        RuleReplayTotals: {
+            different: number;
+            failures: number;
+            /** @description Messages on the rule's topics */
+            messages: number;
+            /** @description Writes of what is there already */
+            same: number;
         };
         /** @description A version of a rule. */
         RuleVersion: components["schemas"]["WrittenRule"] & {
@@ -3307,62 +3405,6 @@ export interface components {
              * @description Grows with every change; 0 for rules of the file
              */
             version: number;
-        };
-        /** @description What runs in the rule's place; the rule itself if this is empty. */
-        ReplayCandidate: {
-            /**
-             * @description Another statement, with the actions that the rule has
-             * @example SELECT *, topic(2) AS thing_name FROM 'van/+/telemetry' WHERE volts < 12
-             */
-            sql?: string | null;
-            topicRulePayload?: components["schemas"]["RuleDocument"] | null;
-        };
-        /** @description An attribute as it is and as it would be. */
-        ReplayedChange: {
-            attribute: string;
-            is?: unknown;
-            wouldBe?: unknown;
-        };
-        /**
-         * @description How a write differs from what is there.
-         * @enum {string}
-         */
-        ReplayedDifference: "same" | "new" | "changed" | "removed" | "unknown";
-        /** @description What the rule would have made of one message. */
-        ReplayedMessage: {
-            at: string;
-            /** @description What it would have done besides, such as `republish on low/van-01` */
-            effects: string[];
-            failures: string[];
-            topic: string;
-            writes: components["schemas"]["ReplayedWrite"][];
-        };
-        /** @description A write beside what is there. */
-        ReplayedWrite: {
-            changes?: components["schemas"]["ReplayedChange"][];
-            difference: components["schemas"]["ReplayedDifference"];
-            /** @description What would be written, if there is nothing to compare it with */
-            item?: Record<string, never> | null;
-            /** @description Absent when the table's keys are not known */
-            key?: Record<string, never> | null;
-            table: string;
-        };
-        /** @description A page of a replay: what would have differed. */
-        RuleReplay: {
-            /** @description Those that would have changed something, the oldest first */
-            messages: components["schemas"]["ReplayedMessage"][];
-            /** @description Absent on the last page */
-            next_cursor?: string | null;
-            totals: components["schemas"]["RuleReplayTotals"];
-        };
-        /** @description What a page came to. */
-        RuleReplayTotals: {
-            different: number;
-            failures: number;
-            /** @description Messages on the rule's topics */
-            messages: number;
-            /** @description Writes of what is there already */
-            same: number;
         };
     };
     responses: never;
@@ -5552,7 +5594,7 @@ export interface operations {
                 };
                 content: {
                     "text/csv": string;
-                    "application/x-ndjson": string;
+                    "application/x-ndjson": unknown;
                 };
             };
             /** @description The query or the format is not right */
@@ -5636,7 +5678,7 @@ export interface operations {
                 };
                 content: {
                     "text/csv": string;
-                    "application/x-ndjson": string;
+                    "application/x-ndjson": unknown;
                     "application/vnd.apache.parquet": string;
                 };
             };
@@ -10209,6 +10251,107 @@ export interface operations {
             };
         };
     };
+    replay_rule: {
+        parameters: {
+            query: {
+                /**
+                 * @description The thing whose messages it runs over
+                 * @example storyteller-van-01
+                 */
+                thing: string;
+                from?: number | string;
+                to?: number | string;
+                /** @description Messages of history that are looked at */
+                limit?: number;
+                /** @description Where the page before ended */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReplayCandidate"];
+            };
+        };
+        responses: {
+            /** @description A page of what would have differed */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleReplay"];
+                };
+            };
+            /** @description The range, the limit, the cursor or the rule is not right */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No operator */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such rule */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something went wrong on the server */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot answer */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_rule_versions: {
         parameters: {
             query?: never;
@@ -12169,103 +12312,6 @@ export interface operations {
                 };
             };
             /** @description The store cannot answer, or there are too many retained messages */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    replay_rule: {
-        parameters: {
-            query?: {
-                thing?: string;
-                from?: number | string;
-                to?: number | string;
-                /** @description Messages of history that are looked at */
-                limit?: number;
-                /** @description Where the page before ended */
-                cursor?: string;
-            };
-            header?: never;
-            path: {
-                name: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ReplayCandidate"];
-            };
-        };
-        responses: {
-            /** @description A page of what would have differed */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RuleReplay"];
-                };
-            };
-            /** @description The range, the limit, the cursor or the rule is not right */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No operator */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such rule */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It took too long */
-            408: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something went wrong on the server */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The store cannot answer */
             503: {
                 headers: {
                     [name: string]: unknown;
