@@ -12,6 +12,7 @@ const ALLOWED: [(&str, &[&str]); 10] = [
     ("homeport-store", &["homeport-item"]),
     ("homeport-engine", &["homeport-item", "homeport-store"]),
     ("homeport-remote", &["homeport-item", "homeport-store"]),
+    ("homeport-partiql", &["homeport-item"]),
     (
         "homeport-wire",
         &[
@@ -21,7 +22,6 @@ const ALLOWED: [(&str, &[&str]); 10] = [
             "homeport-store",
         ],
     ),
-    ("homeport-partiql", &["homeport-item"]),
     ("homeport-rules", &["homeport-item"]),
     (
         "homeport-systems",

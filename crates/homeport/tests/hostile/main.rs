@@ -31,7 +31,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// again for what is being handled.
 const RESIDENT_MAX_BYTES: u64 = 1024 * 1024 * 1024;
 /// The second half of a long run may not stand this much above the first.
-const GROWTH_MAX_BYTES: u64 = 150 * 1024 * 1024;
+const GROWTH_MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// Fewer answers than this would mean that the attack did not take place.
 const ANSWERS_MIN: u64 = 100;
 
@@ -113,7 +113,7 @@ async fn attack(server: &mut Server, tally: &Tally, duration: Duration, seed: u6
         if started.elapsed() >= reported + REPORT_EVERY {
             reported += REPORT_EVERY;
             println!(
-                "{:>4} s: {} MB resident, {} answers",
+                "{:>4} s: {} MB of memory, {} answers",
                 started.elapsed().as_secs(),
                 memory.samples.last().copied().unwrap_or_default() / 1_000_000,
                 tally.answers()
@@ -140,7 +140,7 @@ impl Memory {
         let (first, second) = self.samples.split_at(self.samples.len() / 2);
         let (first, second) = (median(first), median(second));
         println!(
-            "resident MB: {} in the first half, {} in the second, {} at most",
+            "MB of memory: {} in the first half, {} in the second, {} at most",
             first / 1_000_000,
             second / 1_000_000,
             most / 1_000_000

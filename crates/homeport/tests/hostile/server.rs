@@ -74,12 +74,13 @@ impl Server {
             .collect()
     }
 
-    /// Memory in use, in bytes; nothing where the system does not tell.
+    /// Memory of its own in use, in bytes; nothing where the system does not tell. Without the pages of
+    /// the program's file, of which more and more get read as more of it is used.
     pub(crate) fn resident_bytes(&self) -> Option<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
         let line = status
             .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))?;
+            .find_map(|line| line.strip_prefix("RssAnon:"))?;
         let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
         Some(kib * 1024)
     }
