@@ -81,7 +81,7 @@ impl Engine {
         let lock = directory::prepare(path)?;
         let store = path.join(layout::STORE_DIR);
         directory::remove_unfinished_store(path)?;
-        journal::check(&store)?;
+        let last_sequence = journal::check(&store)?;
         let storage = |error: fjall::Error| OpenError::Storage(error.to_string());
         let database = Database::builder(&store)
             .cache_size(options.cache_bytes)
@@ -90,7 +90,7 @@ impl Engine {
             .manual_journal_persist(true)
             .open()
             .map_err(storage)?;
-        keyspaces::leap(&database);
+        keyspaces::leap(&database, last_sequence)?;
         let keyspaces = Keyspaces::open(&database).map_err(storage)?;
         let last = match keyspaces.meta.get(layout::COMMIT_KEY).map_err(storage)? {
             Some(bytes) => CommitRecord::decode(&bytes)

@@ -29,8 +29,9 @@ const VALUE_KINDS: u8 = 4;
 /// Sequence numbers of neighbouring batches lie closer together than this.
 const SEQUENCE_LEAP_MAX: u64 = 1 << 32;
 
-/// Checks every journal in `store`, and cuts an unsynced end off the last one.
-pub(crate) fn check(store: &Path) -> Result<(), OpenError> {
+/// Checks every journal in `store`, and cuts an unsynced end off the last one. Returns the sequence
+/// number of the last batch, if there is one.
+pub(crate) fn check(store: &Path) -> Result<Option<u64>, OpenError> {
     let mut journals = journals_in(store)?;
     journals.sort_unstable();
     let last = journals.len().saturating_sub(1);
@@ -66,7 +67,12 @@ pub(crate) fn check(store: &Path) -> Result<(), OpenError> {
         tracing::warn!(journal = %path.display(), offset, "cutting off an unfinished write");
         cut(path, offset as u64)?;
     }
-    Ok(())
+    Ok(last_sequence)
+}
+
+/// Whether a batch may follow the last one, by their sequence numbers.
+pub(crate) fn follows(last: Option<u64>, sequence: u64) -> bool {
+    last.is_none_or(|last| sequence > last && sequence - last < SEQUENCE_LEAP_MAX)
 }
 
 /// The journals of a store with their numbers.
@@ -116,10 +122,7 @@ fn scan(bytes: &[u8], mut last_sequence: Option<u64>) -> Scanned {
     let mut offset = 0;
     let mut last_commit = None;
     while let Some(batch) = batch(&bytes[offset..]) {
-        let follows = last_sequence.is_none_or(|last: u64| {
-            batch.sequence > last && batch.sequence - last < SEQUENCE_LEAP_MAX
-        });
-        if !follows {
+        if !follows(last_sequence, batch.sequence) {
             break;
         }
         last_sequence = Some(batch.sequence);

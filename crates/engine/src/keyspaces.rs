@@ -3,6 +3,8 @@
 use fjall::config::{BlockSizePolicy, CompressionPolicy, FilterPolicy};
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
+use crate::error::OpenError;
+use crate::journal;
 use crate::layout;
 use crate::writer::CommitRecord;
 
@@ -63,9 +65,21 @@ impl Keyspaces {
 /// not count when it finds out where it had got to. Without the leap, a keyspace made now could get
 /// a lower number than the removal of an older one in its place: the list would then say that it is
 /// gone, and the next start would delete it with all that is in it.
-pub(crate) fn leap(database: &Database) {
+///
+/// `last` is that of the last batch in the journals. The store also looks into its lists of files,
+/// whose damage it does not always see: a number that can not come next is refused here, before
+/// anything is written with it that the next start would refuse.
+pub(crate) fn leap(database: &Database, last: Option<u64>) -> Result<(), OpenError> {
     let counter = &database.supervisor.seqno;
-    counter.fetch_max(counter.get() + LEAP);
+    let next = counter.get().saturating_add(LEAP);
+    if !journal::follows(last, next) {
+        return Err(OpenError::Storage(format!(
+            "a list of files is damaged: it counts up to {next}, the journals to {}",
+            last.unwrap_or_default()
+        )));
+    }
+    counter.fetch_max(next);
+    Ok(())
 }
 
 /// Opens or makes a keyspace.

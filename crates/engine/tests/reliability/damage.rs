@@ -380,12 +380,7 @@ fn damaged_table_files_never_give_wrong_data() {
         }
         if String::from_utf8_lossy(&output.stdout).contains("outcome: whole") {
             assert!(output.status.success(), "round {round}: {errors}");
-            // A list of files can make the sequence numbers leap, which is only seen in what the
-            // first start has written with them.
-            let Ok(engine) = Engine::open(&copy, verify::options()) else {
-                noticed += 1;
-                continue;
-            };
+            let engine = Engine::open(&copy, verify::options()).unwrap();
             verify::runtime().block_on(expect_first(&engine, 40, &format!("round {round}")));
         } else {
             noticed += 1;
