@@ -32,9 +32,10 @@ fn main() -> io::Result<()> {
         fs::read(file)?.hash(&mut hasher);
         writeln!(
             code,
-            "    Asset {{ path: {path:?}, etag: \"\\\"{:016x}\\\"\", bytes: include_bytes!({:?}) }},",
+            // Relative, because a checkout may be moved together with what was built in it.
+            "    Asset {{ path: {path:?}, etag: \"\\\"{:016x}\\\"\", bytes: include_bytes!(concat!(env!(\"CARGO_MANIFEST_DIR\"), {:?})) }},",
             hasher.finish(),
-            file.canonicalize()?
+            format!("/{DIST}/{path}")
         )
         .map_err(io::Error::other)?;
     }
