@@ -17,6 +17,7 @@ mod keys;
 mod logs;
 mod maintenance;
 mod mqtt;
+mod pool;
 mod push;
 mod rules;
 mod secrets;

@@ -1,28 +1,30 @@
 //! A server's HTTP interface, as commands ask it.
 
-use std::io::Read as _;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, anyhow};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::{Request, Response, Uri};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
-use ureq::http::Request;
 
 use crate::config::{Settings, Url};
+use crate::pool::{Pool, describe, pool};
 use crate::secrets;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Larger answers are none of ours: a page of a thousand keys is far below.
-const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
-
-/// Parts of a file that wait to be written, and how large each is.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Connections that are kept for the next request.
+const IDLE_MAX: usize = 1;
+/// Parts of a file that wait to be written.
 const PARTS_WAITING_MAX: usize = 8;
-const PART_BYTES: usize = 64 * 1024;
 
 /// A server, asked as an operator.
 pub(crate) struct ServerClient {
-    agent: ureq::Agent,
+    pool: Pool,
     url: String,
     token: String,
 }
@@ -37,24 +39,16 @@ struct Problem {
 impl ServerClient {
     pub(crate) fn new(url: &Url, settings: &Settings) -> anyhow::Result<Self> {
         let url = url.to_string();
-        if url.starts_with("https://") {
-            bail!("{url}: this command speaks http only; run it on the server's own machine");
-        }
+        let address: Uri = url
+            .parse()
+            .with_context(|| format!("{url} is no address"))?;
         let token = secrets::known_admin_token(settings)?.with_context(|| {
             format!(
                 "asking {url} needs the admin token: give --admin-token or HOMEPORT_ADMIN_TOKEN, or name the server's data directory with --data-dir"
             )
         })?;
-        let agent = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .timeout_global(Some(TIMEOUT))
-            // IMPORTANT: the token goes to the server that was named and to nobody else.
-            .proxy(None)
-            .max_redirects(0)
-            .build()
-            .into();
         Ok(Self {
-            agent,
+            pool: pool(&address, IDLE_MAX)?,
             url,
             token: token.text,
         })
@@ -82,45 +76,23 @@ impl ServerClient {
     pub(crate) async fn download(
         &self,
         path: &str,
-    ) -> anyhow::Result<mpsc::Receiver<anyhow::Result<Vec<u8>>>> {
-        let request = Request::builder()
-            .method("GET")
-            .uri(format!("{}{path}", self.url))
-            .header("authorization", format!("Bearer {}", self.token))
-            .body(String::new())?;
-        let agent: ureq::Agent = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .timeout_connect(Some(TIMEOUT))
-            .timeout_recv_response(Some(TIMEOUT))
-            // IMPORTANT: the token goes to the server that was named and to nobody else.
-            .proxy(None)
-            .max_redirects(0)
-            .build()
-            .into();
-        let asking = tokio::task::spawn_blocking(move || agent.run(request));
-        let mut response = asking
-            .await?
-            .with_context(|| format!("asking {}", self.url))?;
-        if !response.status().is_success() {
-            let status = response.status().as_u16();
-            let text = response.body_mut().read_to_string().unwrap_or_default();
-            return Err(self.refusal(status, &text));
+    ) -> anyhow::Result<mpsc::Receiver<anyhow::Result<Bytes>>> {
+        let asking = self.request("GET", path, String::new());
+        let response = self.in_time(asking).await?;
+        let status = response.status();
+        if !status.is_success() {
+            let text = self.in_time(whole(response)).await?;
+            return Err(self.refusal(status.as_u16(), &text));
         }
         let (sender, receiver) = mpsc::channel(PARTS_WAITING_MAX);
-        tokio::task::spawn_blocking(move || {
-            let mut reader = response.into_body().into_reader();
-            loop {
-                let mut part = vec![0; PART_BYTES];
-                let part = match reader.read(&mut part) {
-                    Ok(0) => return,
-                    Ok(read) => {
-                        part.truncate(read);
-                        Ok(part)
-                    }
-                    Err(error) => Err(anyhow::Error::new(error).context("the file is not whole")),
-                };
+        tokio::spawn(async move {
+            let mut body = response.into_body();
+            while let Some(frame) = body.frame().await {
+                let part = frame
+                    .map_err(|error| anyhow::Error::new(error).context("the file is not whole"))
+                    .map(|frame| frame.into_data().unwrap_or_default());
                 let is_over = part.is_err();
-                if sender.blocking_send(part).is_err() || is_over {
+                if sender.send(part).await.is_err() || is_over {
                     return;
                 }
             }
@@ -136,25 +108,47 @@ impl ServerClient {
     }
 
     async fn text(&self, method: &str, path: &str, body: String) -> anyhow::Result<String> {
+        let exchange = async {
+            let response = self.request(method, path, body).await?;
+            let status = response.status();
+            Ok((status, whole(response).await?))
+        };
+        let (status, text) = self.in_time(exchange).await?;
+        if status.is_success() {
+            return Ok(text);
+        }
+        Err(self.refusal(status.as_u16(), &text))
+    }
+
+    async fn request(
+        &self,
+        method: &str,
+        path: &str,
+        body: String,
+    ) -> anyhow::Result<Response<Incoming>> {
         let request = Request::builder()
             .method(method)
             .uri(format!("{}{path}", self.url))
             .header("authorization", format!("Bearer {}", self.token))
             .header("content-type", "application/json")
-            .body(body)?;
-        let agent = self.agent.clone();
-        let asking = tokio::task::spawn_blocking(move || -> anyhow::Result<(u16, String)> {
-            let mut response = agent.run(request)?;
-            let status = response.status().as_u16();
-            let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX);
-            Ok((status, body.read_to_string()?))
-        });
-        let (status, text) = asking
-            .await?
-            .with_context(|| format!("asking {}", self.url))?;
-        if (200..300).contains(&status) {
-            return Ok(text);
-        }
-        Err(self.refusal(status, &text))
+            .body(Full::new(Bytes::from(body)))?;
+        let response = self.pool.request(request).await;
+        response.map_err(|error| anyhow!("asking {}: {}", self.url, describe(&error)))
     }
+
+    async fn in_time<T>(
+        &self,
+        asking: impl Future<Output = anyhow::Result<T>>,
+    ) -> anyhow::Result<T> {
+        let answer = tokio::time::timeout(TIMEOUT, asking).await;
+        answer.with_context(|| format!("{} did not answer within {TIMEOUT:?}", self.url))?
+    }
+}
+
+/// The text of an answer.
+async fn whole(response: Response<Incoming>) -> anyhow::Result<String> {
+    let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
+    let body = body.collect().await;
+    let body = body.map_err(|error| anyhow!("the answer broke off: {error}"))?;
+    String::from_utf8(body.to_bytes().into()).context("the answer is no text")
 }

@@ -7,23 +7,20 @@ use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Request, StatusCode, Uri};
-use hyper_util::client::legacy::Client as Pool;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::fleet::Call;
+use crate::pool::{Pool, describe, pool};
 
 /// Longer than the server itself lets a request take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(35);
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// How much of a refusal is shown.
 const DETAIL_CHARS_MAX: usize = 300;
 
 pub(super) struct Client {
     base: String,
-    pool: Pool<HttpConnector, Full<Bytes>>,
+    pool: Pool,
     permits: Semaphore,
 }
 
@@ -49,25 +46,16 @@ impl Client {
             .parse()
             .with_context(|| format!("{url} is no address"))?;
         ensure!(
-            uri.scheme_str() == Some("http") && uri.authority().is_some(),
-            "the address must begin with http:// (a simulated fleet speaks plain HTTP)"
+            matches!(uri.scheme_str(), Some("http" | "https")) && uri.authority().is_some(),
+            "the address must begin with http:// or https://"
         );
         ensure!(
             uri.path() == "/" && uri.query().is_none(),
             "the address must end after the port"
         );
-        let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(CONNECT_WITHIN));
-        connector.set_nodelay(true);
-        let pool = Pool::builder(TokioExecutor::new())
-            .pool_max_idle_per_host(usize::from(connections))
-            .pool_timer(TokioTimer::new())
-            // A request that found its connection closed is ours to repeat, and to count.
-            .retry_canceled_requests(false)
-            .build(connector);
         Ok(Self {
             base: url.trim_end_matches('/').to_owned(),
-            pool,
+            pool: pool(&uri, usize::from(connections))?,
             permits: Semaphore::new(usize::from(connections)),
         })
     }
@@ -180,32 +168,15 @@ fn again(why: &str) -> CallFailure {
     CallFailure::Again(None, why.to_owned())
 }
 
-/// The chain of causes: the outermost one alone says little.
-fn describe(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn only_a_plain_address_is_taken() {
+    fn only_an_address_that_ends_after_the_port_is_taken() {
         assert!(Client::new("http://127.0.0.1:8080", 1).is_ok());
         assert!(Client::new("http://localhost:8080/", 1).is_ok());
-        for url in [
-            "https://a",
-            "127.0.0.1:8080",
-            "http://a/b",
-            "http://a/?b",
-            "",
-        ] {
+        for url in ["ftp://a", "127.0.0.1:8080", "http://a/b", "http://a/?b", ""] {
             assert!(Client::new(url, 1).is_err(), "{url}");
         }
     }

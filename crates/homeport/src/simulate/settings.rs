@@ -53,7 +53,7 @@ pub(crate) struct SimulateSettings {
     #[arg(long, default_value = "sensors")]
     pub(super) fleet: FleetKind,
 
-    /// Where the server is; plain HTTP only
+    /// Where the server is: http:// or https://, with the certificates that this machine trusts
     #[arg(
         long,
         env = "HOMEPORT_URL",
