@@ -4,6 +4,7 @@
 //! the item's size as DynamoDB counts it, so that pages and limits need no decoding.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use fjall::{UserKey, UserValue};
@@ -20,17 +21,35 @@ use crate::layout;
 /// a number that small does not mean a time.
 const EXPIRY_AGE_MAX_SECS: i64 = 5 * 365 * 24 * 60 * 60;
 
+/// Items up to this size are encoded in a place that every thread keeps.
+const SCRATCH_BYTES: usize = 4096;
+
+thread_local! {
+    static SCRATCH: RefCell<Vec<u8>> = RefCell::new(Vec::with_capacity(2 * SCRATCH_BYTES));
+}
+
 /// Encodes what a keyspace keeps of `item`, which must have been checked.
 pub(crate) fn encode(item: &Item, key: &KeySchema) -> UserValue {
     encode_sized(item, key, item.size())
 }
 
 pub(crate) fn encode_sized(item: &Item, key: &KeySchema, size: usize) -> UserValue {
-    let mut out = Vec::with_capacity(size + 16);
-    push_size(size, &mut out);
-    let kept = item.iter().filter(|(name, _)| !key.has(name));
-    binary::encode_item(kept, &mut out);
-    out.into()
+    let encode = |out: &mut Vec<u8>| {
+        push_size(size, out);
+        let kept = item.iter().filter(|(name, _)| !key.has(name));
+        binary::encode_item(kept, out);
+    };
+    if size > SCRATCH_BYTES {
+        let mut out = Vec::with_capacity(size + 16);
+        encode(&mut out);
+        return out.into();
+    }
+    // The key-value store copies what it keeps, so most items need no memory of their own before.
+    SCRATCH.with_borrow_mut(|out| {
+        out.clear();
+        encode(out);
+        UserValue::from(out.as_slice())
+    })
 }
 
 /// Encodes `record` with attributes set anew, which must come in ascending order of their names and

@@ -33,6 +33,12 @@ impl Item {
         Self::default()
     }
 
+    /// An item with room for so many attributes.
+    #[must_use]
+    pub fn with_capacity(attributes: usize) -> Self {
+        Self(Map::with_capacity(attributes))
+    }
+
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name)

@@ -15,6 +15,7 @@ mod jwt;
 mod limits;
 mod listen;
 mod measure;
+mod members;
 mod mqtt;
 mod object;
 mod outbound;

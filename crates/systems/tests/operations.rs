@@ -40,7 +40,8 @@ use homeport_systems::rules::{
 };
 use homeport_systems::schema::{Operation, TableNames, systems, tables};
 use homeport_systems::sensors::{
-    Capabilities, HardwareId, NameChange, Reading, ReadingRange, Registration, Sensors, Settings,
+    Capabilities, HardwareId, NameChange, Named, Reading, ReadingRange, Registration, Sensors,
+    Settings,
 };
 use homeport_systems::telemetry::{self, HistoryRange, Telemetry};
 use homeport_systems::time::EpochMillis;
@@ -222,11 +223,11 @@ async fn use_sensors(sensors: &Sensors, fixture: &support::Fixture) {
         boot_id: boot_id.parse().expect("a UUID"),
         firmware_version: "1.0.16".parse().expect("a version"),
         timestamp: EpochMillis(NOW_MS),
-        sensors: BTreeMap::from([(
+        sensors: Named::from([(
             "bme280_temp_c".parse().expect("a name"),
             "22.5".parse().expect("a number"),
         )]),
-        sensor_status: BTreeMap::new(),
+        sensor_status: Named::default(),
         friendly_name: None,
     };
     sensors.register(registration.clone()).await.expect("new");

@@ -9,7 +9,7 @@ use homeport_item::{Item, Value};
 use homeport_store::{Get, Scan, Store};
 use homeport_systems::cursor::Cursor;
 use homeport_systems::sensors::{
-    Capabilities, HardwareId, IngestOutcome, NameChange, Order, Reading, ReadingRange,
+    Capabilities, HardwareId, IngestOutcome, NameChange, Named, Order, Reading, ReadingRange,
     Registration, Rejection, SensorStatus, Sensors, SensorsError, Settings, schema,
 };
 use homeport_systems::time::EpochMillis;
@@ -59,11 +59,11 @@ fn reading(device: u8, minutes_ago: i64) -> Reading {
         boot_id: BOOT_ID.parse().expect("a UUID"),
         firmware_version: "1.0.16".parse().expect("a version"),
         timestamp: EpochMillis(timestamp),
-        sensors: BTreeMap::from([(
+        sensors: Named::from([(
             "bme280_temp_c".parse().expect("a name"),
             "22.5".parse().expect("a number"),
         )]),
-        sensor_status: BTreeMap::from([("bme280".parse().expect("a name"), SensorStatus::Ok)]),
+        sensor_status: Named::from([("bme280".parse().expect("a name"), SensorStatus::Ok)]),
         friendly_name: None,
     }
 }
@@ -212,7 +212,7 @@ async fn a_duplicate_writes_nothing() {
     let (sensors, fixture) = sensors().await;
     sensors.ingest(vec![reading(1, 0)]).await.expect("ingests");
     let changed = Reading {
-        sensors: BTreeMap::new(),
+        sensors: Named::default(),
         ..reading(1, 0)
     };
     fixture.clock.advance_ms(1000);

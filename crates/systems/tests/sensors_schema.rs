@@ -11,7 +11,7 @@ use homeport_item::{Item, KeyKind, ValueKind};
 use homeport_store::{Scan, Store};
 use homeport_systems::api_keys::{self, ApiKeys, NewApiKey, Pepper};
 use homeport_systems::sensors::{
-    Capabilities, NameChange, Reading, Registration, Sensors, Settings, schema,
+    Capabilities, NameChange, Named, Reading, Registration, Sensors, Settings, schema,
 };
 use homeport_systems::time::EpochMillis;
 use support::NOW_MS;
@@ -161,11 +161,11 @@ async fn stored_items_have_the_documents_attributes_and_no_others() {
         boot_id: boot_id.parse().expect("a UUID"),
         firmware_version: "1.0.16".parse().expect("a version"),
         timestamp: EpochMillis(NOW_MS),
-        sensors: BTreeMap::from([(
+        sensors: Named::from([(
             "bme280_temp_c".parse().expect("a name"),
             "22.5".parse().expect("a number"),
         )]),
-        sensor_status: BTreeMap::new(),
+        sensor_status: Named::default(),
         friendly_name: Some("roof".parse().expect("a name")),
     };
     sensors.ingest(vec![reading]).await.expect("stored");

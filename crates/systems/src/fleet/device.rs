@@ -97,7 +97,7 @@ impl Fleet {
         let mut latest = Vec::new();
         match self.0.parts.sensors.latest_reading(hardware_id).await {
             Ok(reading) => {
-                for (sensor, status) in &reading.sensor_status {
+                for (sensor, status) in reading.sensor_status.iter() {
                     state.insert(format!("{sensor}_status"), status.as_str());
                 }
                 latest.extend(reading.sensors.iter().map(|(sensor, value)| LatestValue {

@@ -17,6 +17,8 @@ use crate::time::{EpochSeconds, UtcSecond};
 
 /// How often a transaction that got in another's way is tried again.
 const ATTEMPTS_MAX: usize = 4;
+/// Attributes that a marker has.
+const MARKER_ATTRIBUTES: usize = 4;
 
 /// What became of one reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,11 +112,11 @@ impl Sensors {
 
     /// The transaction that stores a reading if its marker is new.
     fn store_once(&self, reading: &Reading, received: &Received) -> Transaction {
-        let marker = Item::new()
+        let marker = Item::with_capacity(MARKER_ATTRIBUTES)
             .with(schema::BATCH_ID, &reading.batch_id)
+            .with(schema::EXPIRATION_TIME, received.marker_expires_at.0)
             .with(schema::HARDWARE_ID, &reading.hardware_id)
-            .with(schema::RECEIVED_AT, received.at.as_str())
-            .with(schema::EXPIRATION_TIME, received.marker_expires_at.0);
+            .with(schema::RECEIVED_AT, received.at.as_str());
         let marker = Put {
             old_on_failure: true,
             ..Put::new(schema::PROCESSED_BATCHES, marker)
@@ -269,9 +271,9 @@ fn unstorable(reason: String) -> IngestOutcome {
 }
 
 fn registration_from(reading: &Reading) -> Registration {
-    let sensors: Vec<SensorName> = reading.sensor_status.keys().cloned().collect();
+    let sensors: Vec<SensorName> = reading.sensor_status.names().cloned().collect();
     let sensors = if sensors.is_empty() {
-        reading.sensors.keys().cloned().collect()
+        reading.sensors.names().cloned().collect()
     } else {
         sensors
     };

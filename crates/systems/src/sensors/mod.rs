@@ -3,6 +3,7 @@
 
 mod devices;
 mod ingest;
+mod named;
 mod reading;
 mod readings;
 mod register;
@@ -18,6 +19,7 @@ use crate::time::{EpochMillis, EpochSeconds, UtcSecond};
 
 pub use devices::{Device, DevicePage};
 pub use ingest::{IngestOutcome, Rejection};
+pub use named::Named;
 pub use reading::{Reading, ReadingError, SensorStatus};
 pub use readings::{Order, ReadingPage, ReadingRange};
 pub use register::{Registered, Registration};

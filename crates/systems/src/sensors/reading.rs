@@ -1,17 +1,22 @@
 //! One reading: the averages of one window, as a device sends them and as they are stored.
 
-use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use homeport_item::{Item, Map, Name, Number, Value};
 
+use super::named::Named;
 use super::schema;
-use super::types::{BatchId, FirmwareVersion, FriendlyName, HardwareId, InvalidField, SensorName};
+use super::types::{BatchId, FirmwareVersion, FriendlyName, HardwareId, InvalidField};
 use crate::ids::UuidV4;
 use crate::time::{EpochMillis, EpochSeconds};
 
 /// The first and the last moment that a reading may be of: the years 2000 to 2099.
 const TIMESTAMP_MS_MIN: i64 = 946_684_800_000;
 const TIMESTAMP_MS_MAX: i64 = 4_102_444_800_000;
+/// Digits that a time in milliseconds is padded to.
+const TIMESTAMP_WIDTH: usize = 13;
+/// Attributes that a stored reading has at most.
+const ATTRIBUTES: usize = 10;
 /// Values or states that one reading may have.
 const VALUES_MAX: usize = 64;
 
@@ -23,8 +28,8 @@ pub struct Reading {
     pub boot_id: UuidV4,
     pub firmware_version: FirmwareVersion,
     pub timestamp: EpochMillis,
-    pub sensors: BTreeMap<SensorName, Number>,
-    pub sensor_status: BTreeMap<SensorName, SensorStatus>,
+    pub sensors: Named<Number>,
+    pub sensor_status: Named<SensorStatus>,
     /// What the device was called when the reading arrived; filled in when it is stored.
     pub friendly_name: Option<FriendlyName>,
 }
@@ -101,25 +106,25 @@ impl Reading {
             .iter()
             .map(|(name, status)| (Name::from(name.clone()), Value::from(status.as_str())))
             .collect();
-        let mut item = Item::new()
-            .with(schema::HARDWARE_ID, &self.hardware_id)
+        // In the order of the names, in which each finds its place at once.
+        let mut item = Item::with_capacity(ATTRIBUTES)
+            .with(schema::BATCH_ID, &self.batch_id)
+            .with(schema::BOOT_ID, self.boot_id.to_string());
+        if let Some(expires_at) = self.expires_at(retention_secs) {
+            item.insert(schema::EXPIRATION_TIME, expires_at.0);
+        }
+        item.insert(schema::FIRMWARE_VERSION, &self.firmware_version);
+        if let Some(name) = &self.friendly_name {
+            item.insert(schema::FRIENDLY_NAME, name);
+        }
+        item.with(schema::HARDWARE_ID, &self.hardware_id)
+            .with(schema::SENSOR_STATUS, Value::M(states))
+            .with(schema::SENSORS, Value::M(numbers))
+            .with(schema::TIMESTAMP_MS, self.timestamp.0)
             .with(
                 schema::TS_BATCH,
                 ts_batch(self.timestamp, self.batch_id.as_str()),
             )
-            .with(schema::TIMESTAMP_MS, self.timestamp.0)
-            .with(schema::BATCH_ID, &self.batch_id)
-            .with(schema::BOOT_ID, self.boot_id.to_string())
-            .with(schema::FIRMWARE_VERSION, &self.firmware_version)
-            .with(schema::SENSORS, Value::M(numbers))
-            .with(schema::SENSOR_STATUS, Value::M(states));
-        if let Some(name) = &self.friendly_name {
-            item.insert(schema::FRIENDLY_NAME, name);
-        }
-        if let Some(expires_at) = self.expires_at(retention_secs) {
-            item.insert(schema::EXPIRATION_TIME, expires_at.0);
-        }
-        item
     }
 
     pub(super) fn from_item(item: &Item) -> Result<Self, ReadingError> {
@@ -159,9 +164,12 @@ impl Reading {
     }
 }
 
-/// The sort key of a reading: its time, 13 digits wide so that texts sort by time, and its id.
+/// The sort key of a reading: its time, as wide as a time can be so that texts sort by time, and its id.
 pub(super) fn ts_batch(timestamp: EpochMillis, batch_id: &str) -> String {
-    format!("{:013}#{batch_id}", timestamp.0)
+    let mut key = String::with_capacity(TIMESTAMP_WIDTH + 1 + batch_id.len());
+    // Writing to a text cannot fail.
+    let _ = write!(key, "{:0TIMESTAMP_WIDTH$}#{batch_id}", timestamp.0);
+    key
 }
 
 #[cfg(test)]
@@ -178,11 +186,11 @@ mod tests {
             boot_id: "7c9e6679-7425-40de-944b-e07fc1f90ae7".parse().unwrap(),
             firmware_version: "1.0.16".parse().unwrap(),
             timestamp: EpochMillis(1_704_067_800_000),
-            sensors: BTreeMap::from([
+            sensors: Named::from([
                 ("bme280_temp_c".parse().unwrap(), "22.5".parse().unwrap()),
                 ("pressure_hpa".parse().unwrap(), "1013.25".parse().unwrap()),
             ]),
-            sensor_status: BTreeMap::from([("bme280".parse().unwrap(), SensorStatus::Ok)]),
+            sensor_status: Named::from([("bme280".parse().unwrap(), SensorStatus::Ok)]),
             friendly_name: Some("greenhouse-sensor-01".parse().unwrap()),
         }
     }

@@ -1,6 +1,5 @@
 //! Readings of sensors and records, beside telemetry; and tables that nobody watches.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use homeport_systems::alerts::{DefinitionTerms, Devices, SourceKind, StateFilter
 use homeport_systems::records::{
     self, NewDevice, NewGroup, NewJournal, NewRecord, RecordValue, Records,
 };
-use homeport_systems::sensors::{self, IngestOutcome, Reading, Sensors};
+use homeport_systems::sensors::{self, IngestOutcome, Named, Reading, Sensors};
 use homeport_systems::time::EpochMillis;
 
 use crate::support::NOW_MS;
@@ -34,11 +33,11 @@ fn reading(batch_id: &str, at_ms: i64, volts: &str) -> Reading {
             .expect("a UUID"),
         firmware_version: "1.0.16".parse().expect("a version"),
         timestamp: EpochMillis(at_ms),
-        sensors: BTreeMap::from([(
+        sensors: Named::from([(
             "volts".parse().expect("a name"),
             volts.parse().expect("a number"),
         )]),
-        sensor_status: BTreeMap::new(),
+        sensor_status: Named::default(),
         friendly_name: None,
     }
 }

@@ -1,13 +1,13 @@
 //! `POST /v1/sensors/data`
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use homeport_item::Number;
 use homeport_systems::sensors::{
-    BatchId, IngestOutcome, READINGS_PER_REQUEST_MAX, Reading, Rejection, SensorName, SensorStatus,
+    IngestOutcome, Named, READINGS_PER_REQUEST_MAX, Reading, Rejection, SensorName, SensorStatus,
 };
 use homeport_systems::time::EpochMillis;
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,7 @@ use crate::auth::Device;
 use crate::body::Body;
 use crate::forms;
 use crate::measure;
+use crate::members::Members;
 use crate::object::Object;
 use crate::problem::{Problem, ProblemBody};
 use crate::state::AppState;
@@ -60,28 +61,33 @@ pub(in crate::routes) struct ReadingBody<'a> {
     /// Values by name
     #[serde(borrow)]
     #[schema(value_type = BTreeMap<String, f64>, example = json!({"bme280_temp_c": 22.5}))]
-    sensors: BTreeMap<Cow<'a, str>, &'a RawValue>,
+    sensors: Members<'a, &'a RawValue>,
     /// `ok` or `error` by sensor
     #[serde(borrow, default)]
     #[schema(value_type = BTreeMap<String, String>, example = json!({"bme280": "ok"}))]
-    sensor_status: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
+    sensor_status: Members<'a, Status<'a>>,
 }
+
+/// A sensor's state as it is sent, borrowed where it has no escapes.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Status<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// What became of the readings. A device may drop what is in either list of ids.
 #[derive(Debug, Serialize, ToSchema)]
-pub(in crate::routes) struct IngestAnswer {
+pub(in crate::routes) struct IngestAnswer<'a> {
     /// Accepted now
-    acknowledged_batch_ids: Vec<String>,
+    acknowledged_batch_ids: Vec<&'a str>,
     /// Stored before
-    duplicate_batch_ids: Vec<String>,
+    duplicate_batch_ids: Vec<&'a str>,
     /// One for each reading, in order
-    results: Vec<ReadingResult>,
+    results: &'a [ReadingResult<'a>],
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub(in crate::routes) struct ReadingResult {
+pub(in crate::routes) struct ReadingResult<'a> {
     /// Null when the reading's own could not be read
-    batch_id: Option<String>,
+    batch_id: Option<Cow<'a, str>>,
     status: ReadingStatus,
     /// Why it was rejected, for programs
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,8 +107,8 @@ pub(in crate::routes) enum ReadingStatus {
 }
 
 /// A reading that goes no further.
-struct Refused {
-    batch_id: Option<String>,
+struct Refused<'a> {
+    batch_id: Option<Cow<'a, str>>,
     code: &'static str,
     reason: String,
 }
@@ -110,7 +116,7 @@ struct Refused {
 /// Store readings, each exactly once
 #[utoipa::path(post, path = "/v1/sensors/data", tag = "sensors", security(("device_key" = [])),
     request_body = ReadingsBody, responses(
-    (status = 200, description = "What became of each reading", body = IngestAnswer),
+    (status = 200, description = "What became of each reading", body = IngestAnswer<'static>),
     (status = 400, description = "The request cannot be read, or has no or more than 100 readings", body = ProblemBody, content_type = "application/problem+json"),
     (status = 401, description = "No key, or not a good one", body = ProblemBody, content_type = "application/problem+json"),
     (status = 413, description = "The body is too large", body = ProblemBody, content_type = "application/problem+json"),
@@ -121,7 +127,7 @@ pub(in crate::routes) async fn ingest_readings(
     device: Device,
     State(state): State<AppState>,
     Body(body): Body,
-) -> Result<Json<IngestAnswer>, Problem> {
+) -> Result<Response, Problem> {
     let Object(request): Object<Request<'_>> = serde_json::from_slice(&body)
         .map_err(|error| Problem::invalid(format!("the body is not as expected: {error}")))?;
     if request.readings.is_empty() || request.readings.len() > READINGS_PER_REQUEST_MAX {
@@ -131,12 +137,11 @@ pub(in crate::routes) async fn ingest_readings(
         )));
     }
     let mut readings = Vec::with_capacity(request.readings.len());
-    let parsed: Vec<Result<BatchId, Refused>> = request
+    let parsed: Vec<Result<Cow<'_, str>, Refused<'_>>> = request
         .readings
         .iter()
         .map(|raw| {
-            let reading = parse(&device, raw)?;
-            let batch_id = reading.batch_id.clone();
+            let (batch_id, reading) = parse(&device, raw)?;
             readings.push(reading);
             Ok(batch_id)
         })
@@ -147,23 +152,25 @@ pub(in crate::routes) async fn ingest_readings(
         state.sensors.ingest(readings).await?
     }
     .into_iter();
-    let results = parsed
+    let results: Vec<ReadingResult<'_>> = parsed
         .into_iter()
         .map(|parsed| match parsed {
             Ok(batch_id) => result(batch_id, outcomes.next()),
             Err(refused) => rejected(refused),
         })
         .collect();
-    Ok(Json(answer(results)))
+    Ok(Json(answer(&results)).into_response())
 }
 
-fn parse(device: &Device, raw: &RawValue) -> Result<Reading, Refused> {
+/// A reading, and its id as it stands in the body.
+fn parse<'a>(device: &Device, raw: &'a RawValue) -> Result<(Cow<'a, str>, Reading), Refused<'a>> {
     #[derive(Deserialize)]
-    struct Identity {
-        batch_id: Option<String>,
+    struct Identity<'a> {
+        #[serde(borrow)]
+        batch_id: Option<Cow<'a, str>>,
     }
     let refuse = |code, reason: String| Refused {
-        batch_id: serde_json::from_str::<Identity>(raw.get())
+        batch_id: serde_json::from_str::<Identity<'_>>(raw.get())
             .ok()
             .and_then(|identity| identity.batch_id),
         code,
@@ -171,6 +178,7 @@ fn parse(device: &Device, raw: &RawValue) -> Result<Reading, Refused> {
     };
     let Object(body): Object<ReadingBody<'_>> = serde_json::from_str(raw.get())
         .map_err(|error| refuse("INVALID_READING", error.to_string()))?;
+    let batch_id = body.batch_id.clone();
     let reading = body
         .parse()
         .map_err(|reason| refuse("INVALID_READING", reason))?;
@@ -178,7 +186,7 @@ fn parse(device: &Device, raw: &RawValue) -> Result<Reading, Refused> {
         let reason = format!("the key may not write for {}", reading.hardware_id);
         return Err(refuse("OUT_OF_SCOPE", reason));
     }
-    Ok(reading)
+    Ok((batch_id, reading))
 }
 
 impl ReadingBody<'_> {
@@ -188,20 +196,24 @@ impl ReadingBody<'_> {
         ) -> Result<T, String> {
             T::try_from(text).map_err(|error| error.to_string())
         }
-        let mut sensors = BTreeMap::new();
-        for (name, value) in self.sensors {
+        let sensors = self.sensors.0.into_iter().map(|(name, value)| {
             // Exactly as it was sent: 22.50 is 22.5, and no digit is lost to binary fractions.
             let number: Number = value
                 .get()
                 .parse()
                 .map_err(|_| format!("{name} must be a number of at most 38 digits"))?;
-            sensors.insert(field::<SensorName>(name)?, number);
-        }
-        let mut sensor_status = BTreeMap::new();
-        for (name, status) in self.sensor_status {
-            let status = SensorStatus::parse(&status).map_err(|error| error.to_string())?;
-            sensor_status.insert(field::<SensorName>(name)?, status);
-        }
+            Ok((field::<SensorName>(name)?, number))
+        });
+        let sensors: Named<Number> = sensors.collect::<Result<_, String>>()?;
+        let states = self
+            .sensor_status
+            .0
+            .into_iter()
+            .map(|(name, Status(status))| {
+                let status = SensorStatus::parse(&status).map_err(|error| error.to_string())?;
+                Ok((field::<SensorName>(name)?, status))
+            });
+        let sensor_status: Named<SensorStatus> = states.collect::<Result<_, String>>()?;
         let reading = Reading {
             hardware_id: field(self.hardware_id)?,
             batch_id: field(self.batch_id)?,
@@ -219,7 +231,7 @@ impl ReadingBody<'_> {
     }
 }
 
-fn result(batch_id: BatchId, outcome: Option<IngestOutcome>) -> ReadingResult {
+fn result(batch_id: Cow<'_, str>, outcome: Option<IngestOutcome>) -> ReadingResult<'_> {
     let (status, code, reason) = match outcome {
         Some(IngestOutcome::Stored) => (ReadingStatus::Stored, None, None),
         Some(IngestOutcome::Duplicate) => (ReadingStatus::Duplicate, None, None),
@@ -242,14 +254,14 @@ fn result(batch_id: BatchId, outcome: Option<IngestOutcome>) -> ReadingResult {
         measure::reading(outcome);
     }
     ReadingResult {
-        batch_id: Some(batch_id.into()),
+        batch_id: Some(batch_id),
         status,
         code,
         reason,
     }
 }
 
-fn rejected(refused: Refused) -> ReadingResult {
+fn rejected(refused: Refused<'_>) -> ReadingResult<'_> {
     measure::reading_rejected();
     ReadingResult {
         batch_id: refused.batch_id,
@@ -260,20 +272,20 @@ fn rejected(refused: Refused) -> ReadingResult {
 }
 
 /// The lists of ids that go with the results: no id is in both, and none twice.
-fn answer(results: Vec<ReadingResult>) -> IngestAnswer {
-    let mut acknowledged: Vec<String> = Vec::new();
-    let mut duplicate: Vec<String> = Vec::new();
-    for result in &results {
-        let Some(batch_id) = &result.batch_id else {
+fn answer<'a>(results: &'a [ReadingResult<'a>]) -> IngestAnswer<'a> {
+    let mut acknowledged: Vec<&str> = Vec::new();
+    let mut duplicate: Vec<&str> = Vec::new();
+    for result in results {
+        let Some(batch_id) = result.batch_id.as_deref() else {
             continue;
         };
         let list = match result.status {
             ReadingStatus::Stored | ReadingStatus::Expired => &mut acknowledged,
-            ReadingStatus::Duplicate if !acknowledged.contains(batch_id) => &mut duplicate,
+            ReadingStatus::Duplicate if !acknowledged.contains(&batch_id) => &mut duplicate,
             _ => continue,
         };
-        if !list.contains(batch_id) {
-            list.push(batch_id.clone());
+        if !list.contains(&batch_id) {
+            list.push(batch_id);
         }
     }
     IngestAnswer {
