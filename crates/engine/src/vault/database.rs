@@ -123,3 +123,117 @@ fn options() -> KeyspaceCreateOptions {
             CompressionType::Lz4,
         ]))
 }
+
+#[cfg(test)]
+mod tests {
+    use homeport_item::schema::TableSchema;
+    use homeport_item::{Item, KeyKind};
+    use homeport_store::{Get, Put, Store as _};
+
+    use super::*;
+    use crate::engine::Engine;
+    use crate::seal::master::MasterKey;
+    use crate::vault::UserValue;
+
+    fn options() -> Options {
+        let key = MasterKey::parse(&format!("{}0", "d".repeat(63))).unwrap();
+        Options {
+            master_key: Some(key),
+            background_sweep: false,
+            workers: 1,
+            ..Options::default()
+        }
+    }
+
+    /// Makes a sealed store of two items and hands it, closed, to someone who has the disk and no key.
+    async fn tampered_with(directory: &Path, tamper: impl FnOnce(&Database, &Keyspace)) -> Engine {
+        let engine = Engine::open(directory, options()).unwrap();
+        let table = TableSchema::new("things", "id", KeyKind::S);
+        engine.create_table(table).await.unwrap();
+        for id in ["one", "two"] {
+            let item = Item::new().with("id", id).with("of", id);
+            engine.put(Put::new("things", item)).await.unwrap();
+        }
+        drop(engine);
+        let store = directory.join(layout::STORE_DIR);
+        let raw = Database::open(&store, &options(), None).unwrap();
+        // As a start of ours does it.
+        raw.skip_to_sequence(raw.next_sequence() + (1 << 20));
+        let items = raw.keyspace("t1").unwrap();
+        tamper(&raw, &items);
+        drop((items, raw));
+        Engine::open(directory, options()).unwrap()
+    }
+
+    fn raw_entries(items: &Keyspace) -> Vec<(fjall::UserKey, UserValue)> {
+        items
+            .iter()
+            .map(|guard| guard.into_inner().unwrap())
+            .collect()
+    }
+
+    async fn get(engine: &Engine, id: &str) -> Result<Option<Item>, homeport_store::StoreError> {
+        let key = Item::new().with("id", id);
+        engine.get(Get::new("things", key)).await
+    }
+
+    async fn assert_noticed(engine: &Engine, ids: &[&str]) {
+        for id in ids {
+            let error = get(engine, id).await.unwrap_err().to_string();
+            assert!(error.contains("does not open"), "{id}: {error}");
+        }
+        let report = engine.check().await.unwrap();
+        assert_eq!(report.problems, ids.len() as u64);
+        for id in ids {
+            let name = format!("item {{\"id\":{{\"S\":\"{id}\"}}}} does not open");
+            let is_named = report.descriptions.iter().any(|text| text.contains(&name));
+            assert!(is_named, "{:?}", report.descriptions);
+        }
+    }
+
+    #[tokio::test]
+    async fn values_that_were_swapped_on_disk_are_noticed_and_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = tampered_with(directory.path(), |raw, items| {
+            let entries = raw_entries(items);
+            assert_eq!(entries.len(), 2);
+            let mut batch = raw.batch();
+            batch.insert(items, entries[0].0.clone(), entries[1].1.clone());
+            batch.insert(items, entries[1].0.clone(), entries[0].1.clone());
+            batch.commit(PersistMode::SyncAll).unwrap();
+        })
+        .await;
+        assert_noticed(&engine, &["one", "two"]).await;
+    }
+
+    #[tokio::test]
+    async fn a_value_that_was_replaced_by_a_plain_one_is_noticed_and_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = tampered_with(directory.path(), |raw, items| {
+            let item = Item::new().with("id", "one").with("of", "an intruder");
+            let table = TableSchema::new("things", "id", KeyKind::S);
+            let key = layout::item_key(item.get("id").unwrap(), None);
+            let mut batch = raw.batch();
+            batch.insert(items, key, crate::record::encode(&item, &table.key));
+            batch.commit(PersistMode::SyncAll).unwrap();
+        })
+        .await;
+        assert_noticed(&engine, &["one"]).await;
+        assert!(get(&engine, "two").await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_value_that_was_emptied_is_noticed() {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = tampered_with(directory.path(), |raw, items| {
+            let (key, _) = raw_entries(items).swap_remove(0);
+            let mut batch = raw.batch();
+            batch.insert(items, key, UserValue::from(&b""[..]));
+            batch.commit(PersistMode::SyncAll).unwrap();
+        })
+        .await;
+        let read = [get(&engine, "one").await, get(&engine, "two").await];
+        assert_eq!(read.iter().filter(|read| read.is_err()).count(), 1);
+        assert_eq!(engine.check().await.unwrap().problems, 1);
+    }
+}
