@@ -3,13 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use homeport_engine::{Engine, ManualClock, Options};
+use homeport_engine::{Engine, ManualClock, MasterKey, Options};
 use homeport_item::expression::{Condition, KeyCondition, SortCondition, Update};
 use homeport_item::{Item, Value};
 use homeport_store::{Action, Get, Put, Query, Store, Transaction, Update as UpdateItem};
 
 use crate::contestant::Contestant;
-use crate::workload::{BATCHES, DEVICE_COUNT, DEVICES, READINGS, Reading, START_MS, tables};
+use crate::workload::{
+    BATCHES, DEVICE_COUNT, DEVICES, MASTER_KEY, READINGS, Reading, START_MS, tables,
+};
 
 #[derive(Clone)]
 pub(crate) struct EngineSide {
@@ -19,8 +21,18 @@ pub(crate) struct EngineSide {
 impl EngineSide {
     /// Opens with the default options, but for a clock that stands still.
     pub(crate) async fn open(path: &Path) -> anyhow::Result<Self> {
+        Self::open_with(path, None).await
+    }
+
+    /// The same, with values sealed.
+    pub(crate) async fn open_sealed(path: &Path) -> anyhow::Result<Self> {
+        Self::open_with(path, Some(MasterKey::parse(MASTER_KEY)?)).await
+    }
+
+    async fn open_with(path: &Path, master_key: Option<MasterKey>) -> anyhow::Result<Self> {
         let options = Options {
             clock: Arc::new(ManualClock::at_ms(START_MS)),
+            master_key,
             ..Options::default()
         };
         let engine = Engine::open(path, options)?;

@@ -152,10 +152,14 @@ async fn print_engine(
     } else {
         Sizes::full()
     };
+    let (plain_path, sealed_path) = (directory.join("engine"), directory.join("engine-sealed"));
+    let plain = EngineSide::open(&plain_path).await?;
+    let sealed = EngineSide::open_sealed(&sealed_path).await?;
     let arena = Arena::new(
         sizes,
         arguments.only.clone(),
-        EngineSide::open(&directory.join("engine")).await?,
+        plain.clone(),
+        sealed.clone(),
         RawSide::open(&directory.join("raw"))?,
         SqliteSide::open(&directory.join("sqlite"))?,
     );
@@ -165,6 +169,15 @@ async fn print_engine(
     table::print_durability();
     println!();
     table::print_rows(&rows);
+    plain.compact().await?;
+    sealed.compact().await?;
+    println!();
+    let used = (
+        process::disk_use(&plain_path)?,
+        process::disk_use(&sealed_path)?,
+    );
+    table::print_sealed(&rows, used.0, used.1);
+    drop((plain, sealed));
     if arguments.only.is_some() {
         return Ok(());
     }

@@ -73,6 +73,7 @@ pub(crate) struct Arena {
     sizes: Sizes,
     only: Option<String>,
     ours: Side<EngineSide>,
+    sealed: Side<EngineSide>,
     raw: Side<RawSide>,
     sqlite: Side<SqliteSide>,
     rows: Vec<Row>,
@@ -104,6 +105,7 @@ impl Arena {
         sizes: Sizes,
         only: Option<String>,
         ours: EngineSide,
+        sealed: EngineSide,
         raw: RawSide,
         sqlite: SqliteSide,
     ) -> Self {
@@ -111,6 +113,7 @@ impl Arena {
             sizes,
             only,
             ours: Side::new(ours, sizes),
+            sealed: Side::new(sealed, sizes),
             raw: Side::new(raw, sizes),
             sqlite: Side::new(sqlite, sizes),
             rows: Vec::new(),
@@ -120,6 +123,7 @@ impl Arena {
     /// Measures every row.
     pub(crate) async fn measure(mut self) -> Vec<Row> {
         self.ours.store.register().await;
+        self.sealed.store.register().await;
         self.raw.store.register().await;
         self.sqlite.store.register().await;
         let raw_60 = Goal::PercentOfRaw(60);
@@ -208,6 +212,7 @@ impl Arena {
             unit,
             goal,
             ours: Measured::default(),
+            sealed: Measured::default(),
             raw: Measured::default(),
             sqlite: Measured::default(),
         };
@@ -215,6 +220,8 @@ impl Arena {
         for round in 0..rounds {
             let seed = mix(round as u64);
             row.ours.add(self.ours.round(work, self.sizes, seed).await);
+            row.sealed
+                .add(self.sealed.round(work, self.sizes, seed).await);
             row.raw.add(self.raw.round(work, self.sizes, seed).await);
             row.sqlite
                 .add(self.sqlite.round(work, self.sizes, seed).await);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::child::Crash;
 use crate::machine::SyncSpeed;
 use crate::measure::Measured;
+use crate::process::DiskUse;
 
 /// A goal that a row counts for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,12 +16,14 @@ pub(crate) enum Goal {
     AheadOfSqlite,
 }
 
-/// One row: the same work by all three.
+/// One row: the same work by all.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) unit: &'static str,
     pub(crate) goal: Goal,
     pub(crate) ours: Measured,
+    /// The engine with values sealed.
+    pub(crate) sealed: Measured,
     pub(crate) raw: Measured,
     pub(crate) sqlite: Measured,
 }
@@ -58,6 +61,37 @@ pub(crate) fn print_rows(rows: &[Row]) {
             spread(&row.sqlite),
         );
     }
+}
+
+/// What sealing costs: rates, and the room that each takes on disk after the last row, compacted.
+pub(crate) fn print_sealed(rows: &[Row], plain: DiskUse, sealed: DiskUse) {
+    println!("### Sealed");
+    println!();
+    println!(
+        "| work | unit | engine | sealed engine | sealed/plain | p50 / p99 µs: engine | sealed engine | spread % of rounds: engine | sealed engine |"
+    );
+    println!("| --- | --- |{}", " --: |".repeat(7));
+    for row in rows {
+        println!(
+            "| {} | {} | {:.0} | {:.0} | {:.2} | {} | {} | {} | {} |",
+            row.name,
+            row.unit,
+            row.ours.rate(),
+            row.sealed.rate(),
+            row.sealed.rate() / row.ours.rate(),
+            latency(&row.ours),
+            latency(&row.sealed),
+            spread(&row.ours),
+            spread(&row.sealed),
+        );
+    }
+    println!();
+    println!(
+        "Disk after compaction, without journals: engine {:.0} MB, sealed engine {:.0} MB, {:.2} times as much",
+        megabytes(plain.others),
+        megabytes(sealed.others),
+        sealed.others as f64 / plain.others as f64
+    );
 }
 
 pub(crate) fn latency(measured: &Measured) -> String {

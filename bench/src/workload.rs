@@ -6,6 +6,10 @@
 use homeport_item::schema::{IndexSchema, KeyAttribute, TableSchema};
 use homeport_item::{Item, KeyKind, Map, Number, Value};
 
+/// What sealed contestants are sealed under; it protects nothing but the benchmark's own data.
+pub(crate) const MASTER_KEY: &str =
+    "5ea1ed015ea1ed025ea1ed035ea1ed045ea1ed055ea1ed065ea1ed075ea1ed08";
+
 pub(crate) const DEVICES: &str = "devices";
 pub(crate) const READINGS: &str = "device_readings";
 pub(crate) const BATCHES: &str = "processed_batches";

@@ -38,11 +38,17 @@ const ENGINE_CALLS_EACH_MAX: usize = 2_000;
 const SAMPLE: u64 = 50;
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
-struct Sides {
+/// A server process that stores what it is sent.
+struct Served {
     homeport: Homeport,
     key: String,
-    /// Numbers of readings that Homeport has acknowledged.
+    /// Numbers of readings that it has acknowledged.
     sent: Arc<AtomicU64>,
+}
+
+struct Sides {
+    plain: Served,
+    sealed: Served,
     bare: ServerProcess,
     parsed: Arc<AtomicU64>,
     engine: Engine,
@@ -57,15 +63,22 @@ pub(crate) fn run(
     times: Times,
     only: Option<&str>,
 ) -> anyhow::Result<()> {
-    let homeport = server::start_homeport(&directory.join("homeport-http"))?;
-    let key = runtime.block_on(make_key(homeport.http))?;
+    let served = |homeport: Homeport| -> anyhow::Result<Served> {
+        Ok(Served {
+            key: runtime.block_on(make_key(homeport.http))?,
+            homeport,
+            sent: Arc::default(),
+        })
+    };
+    let plain = served(server::start_homeport(&directory.join("homeport-http"))?)?;
+    let sealed = directory.join("homeport-http-sealed");
+    let sealed = served(server::start_sealed_homeport(&sealed)?)?;
     let engine = Engine::open(directory.join("engine-http"), Options::default())?;
     runtime.block_on(engine.ensure_tables(&schema::tables()))?;
     let now_ms = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
     let sides = Sides {
-        homeport,
-        key,
-        sent: Arc::default(),
+        plain,
+        sealed,
         bare: server::start_bare_route()?,
         parsed: Arc::default(),
         engine,
@@ -83,28 +96,42 @@ pub(crate) fn run(
             }
             eprintln!("measuring: {}", row.name());
             for _ in 0..times.rounds {
-                sides.homeport.dynamodb.settle();
-                row.add(sides.over_http(sides.homeport.http, &sides.sent, &row, times)?);
-                let bare = sides.over_http(sides.bare.address, &sides.parsed, &row, times)?;
+                sides.plain.homeport.dynamodb.settle();
+                row.add(sides.stored(&sides.plain, &row, times)?);
+                sides.sealed.homeport.dynamodb.settle();
+                let sealed = sides.stored(&sides.sealed, &row, times)?;
+                row.sealed.add(sealed.round);
+                let key = &sides.plain.key;
+                let bare = sides.over_http(sides.bare.address, key, &sides.parsed, &row, times)?;
                 row.bare.add(bare.round);
                 row.engine.add(runtime.block_on(sides.engine_alone(&row)));
             }
-            row.resident_bytes = sides.homeport.dynamodb.resident_bytes();
+            row.resident_bytes = sides.plain.homeport.dynamodb.resident_bytes();
             devices = devices.max(row.devices());
             rows.push(row);
         }
     }
-    runtime
-        .block_on(sides.check(devices))
-        .context("reading back")?;
-    report::print(&rows, &sides.homeport.dynamodb, &sides.bare);
+    for served in [&sides.plain, &sides.sealed] {
+        runtime
+            .block_on(sides.check(served, devices))
+            .context("reading back")?;
+    }
+    report::print(&rows, &sides.plain.homeport.dynamodb, &sides.bare);
+    report::print_sealed(&rows, &sides.sealed.homeport.dynamodb);
     Ok(())
 }
 
 impl Sides {
+    /// A round of a server that stores.
+    fn stored(&self, served: &Served, row: &IngestRow, times: Times) -> anyhow::Result<Driven> {
+        let (address, key) = (served.homeport.http, &served.key);
+        self.over_http(address, key, &served.sent, row, times)
+    }
+
     fn over_http(
         &self,
         address: SocketAddr,
+        key: &str,
         counter: &Arc<AtomicU64>,
         row: &IngestRow,
         times: Times,
@@ -112,9 +139,8 @@ impl Sides {
         let callers = (0..row.connections as u32)
             .map(|caller| {
                 let first = caller * DEVICES_PER_CONNECTION;
-                let templates = (first..first + DEVICES_PER_CONNECTION).map(|device| {
-                    requests::template(&self.key, device, self.start_ms, row.readings)
-                });
+                let templates = (first..first + DEVICES_PER_CONNECTION)
+                    .map(|device| requests::template(key, device, self.start_ms, row.readings));
                 Caller {
                     templates: templates.collect(),
                     numbers: Numbers::Next {
@@ -177,9 +203,9 @@ impl Sides {
 
     /// Reads back readings over DynamoDB's port; each must be the very item that the engine alone
     /// was handed for it. Which device a number went to is not remembered, so all are tried.
-    async fn check(&self, devices: u32) -> anyhow::Result<()> {
-        let mut connection = Connection::open(self.homeport.dynamodb.address).await?;
-        let total = self.sent.load(Ordering::Relaxed);
+    async fn check(&self, served: &Served, devices: u32) -> anyhow::Result<()> {
+        let mut connection = Connection::open(served.homeport.dynamodb.address).await?;
+        let total = served.sent.load(Ordering::Relaxed);
         for at in 0..SAMPLE.min(total) {
             let number = mix(at) % total;
             let mut is_found = false;
@@ -245,6 +271,7 @@ impl IngestRow {
             readings,
             connections,
             ours: Measured::default(),
+            sealed: Measured::default(),
             bare: Measured::default(),
             engine: Measured::default(),
             client_cpu_percent: 0.0,

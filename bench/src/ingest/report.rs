@@ -15,6 +15,8 @@ pub(super) struct IngestRow {
     pub(super) readings: u64,
     pub(super) connections: usize,
     pub(super) ours: Measured,
+    /// The server with its store sealed.
+    pub(super) sealed: Measured,
     pub(super) bare: Measured,
     pub(super) engine: Measured,
     /// The most that the load generator used of one core in a round.
@@ -38,6 +40,35 @@ impl IngestRow {
     fn to_engine(&self) -> f64 {
         self.ours.rate() / self.engine.rate()
     }
+}
+
+/// What sealing costs.
+pub(super) fn print_sealed(rows: &[IngestRow], sealed: &ServerProcess) {
+    println!();
+    println!("### Sealed");
+    println!();
+    println!(
+        "| readings a second | homeport | sealed homeport | sealed/plain | p50 / p99 µs a request: homeport | sealed homeport | spread % of rounds: homeport | sealed homeport |"
+    );
+    println!("| --- |{}", " --: |".repeat(7));
+    for row in rows {
+        println!(
+            "| {} | {:.0} | {:.0} | {:.2} | {} | {} | {} | {} |",
+            row.name(),
+            row.ours.rate(),
+            row.sealed.rate(),
+            row.sealed.rate() / row.ours.rate(),
+            table::latency(&row.ours),
+            table::latency(&row.sealed),
+            table::spread(&row.ours),
+            table::spread(&row.sealed),
+        );
+    }
+    println!();
+    println!(
+        "Resident memory at most: sealed homeport {:.0} MB.",
+        table::megabytes(sealed.resident_bytes_max())
+    );
 }
 
 pub(super) fn print(rows: &[IngestRow], homeport: &ServerProcess, bare: &ServerProcess) {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 
 use crate::process;
+use crate::workload::MASTER_KEY;
 
 /// Set by `cargo xtask bench`.
 const DYNOXIDE_VARIABLE: &str = "HOMEPORT_DYNOXIDE";
@@ -77,6 +78,15 @@ impl Drop for ServerProcess {
 
 /// `homeport serve` of the same build, with its default durability.
 pub(crate) fn start_homeport(data_dir: &Path) -> anyhow::Result<Homeport> {
+    start_homeport_with(data_dir, None)
+}
+
+/// The same, with its store sealed.
+pub(crate) fn start_sealed_homeport(data_dir: &Path) -> anyhow::Result<Homeport> {
+    start_homeport_with(data_dir, Some(MASTER_KEY))
+}
+
+fn start_homeport_with(data_dir: &Path, master_key: Option<&str>) -> anyhow::Result<Homeport> {
     let program = beside_this_program("homeport")?;
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
@@ -94,6 +104,9 @@ pub(crate) fn start_homeport(data_dir: &Path) -> anyhow::Result<Homeport> {
         .args(["--mqtt-listen", "127.0.0.1:0"])
         .args(["--rate-per-second", RATE_PER_SECOND])
         .env("HOMEPORT_ADMIN_TOKEN", ADMIN_TOKEN);
+    if let Some(key) = master_key {
+        command.env("HOMEPORT_MASTER_KEY", key);
+    }
     let words = [
         "DynamoDB's protocol on http://",
         "MQTT on mqtt://",

@@ -7,17 +7,17 @@
 //! <table>/AWSDynamoDB/<id>/manifest-files.json
 //! <table>/AWSDynamoDB/<id>/data/<n>.json.gz  lines of {"Item":{…}}
 //! ```
-//! The list of contents stands last in the file: a backup without it is not complete.
+//! The list of contents stands last in the file: a backup without it is not complete. The backup of a
+//! sealed store is sealed as a whole.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, BufWriter, Read as _, Write};
+use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fjall::{Readable as _, Snapshot};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -31,8 +31,12 @@ use crate::engine::Engine;
 use crate::error::{OpenError, TableError};
 use crate::options::Options;
 use crate::record::Record;
+use crate::seal::error::SealError;
+use crate::seal::file::{self, FileKeys, FileWriter};
+use crate::seal::master::MasterKey;
 use crate::shared::{Shared, stopped};
 use crate::table::Table;
+use crate::vault::{self, Snapshot, UserKey, UserValue};
 
 const FORMAT_VERSION: u32 = 1;
 const CONTENTS_FILE: &str = "homeport-backup.json";
@@ -68,6 +72,8 @@ pub enum BackupError {
         "the backup is in format {found}, but this program knows formats up to {FORMAT_VERSION}"
     )]
     NewerFormat { found: u32 },
+    #[error(transparent)]
+    Seal(#[from] SealError),
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error(transparent)]
@@ -143,9 +149,9 @@ pub(crate) fn write_tables(
     tables: &[Arc<Table>],
     taken_at_ms: i64,
 ) -> Result<BackupSummary, BackupError> {
-    let file = File::create(path).map_err(io(path))?;
+    let file = file::create(path, shared.database.sealer())?;
     let mut archive = Archive {
-        builder: tar::Builder::new(BufWriter::new(file)),
+        builder: tar::Builder::new(file),
         path: path.to_owned(),
         mtime_secs: u64::try_from(taken_at_ms / 1000).unwrap_or(0),
     };
@@ -178,7 +184,7 @@ fn write_table(
     archive: &mut Archive,
     table: &Table,
     taken_at_ms: i64,
-    items: impl Iterator<Item = fjall::Result<fjall::KvPair>>,
+    items: impl Iterator<Item = Result<(UserKey, UserValue), vault::Error>>,
 ) -> Result<(Vec<DataFile>, u64), BackupError> {
     let mut item_bytes = 0;
     let folder = format!("{}/AWSDynamoDB/{taken_at_ms:014}", table.name());
@@ -271,7 +277,7 @@ impl DataWriter {
 
 /// The file that a backup is written to.
 struct Archive {
-    builder: tar::Builder<BufWriter<File>>,
+    builder: tar::Builder<FileWriter>,
     path: PathBuf,
     mtime_secs: u64,
 }
@@ -305,17 +311,20 @@ impl Archive {
 
     fn finish(self) -> Result<(), BackupError> {
         let path = self.path;
-        let mut writer = self.builder.into_inner().map_err(io(&path))?;
-        writer.flush().map_err(io(&path))?;
-        writer.get_ref().sync_all().map_err(io(&path))
+        let writer = self.builder.into_inner().map_err(io(&path))?;
+        writer.finish().map_err(io(&path))
     }
 }
 
 /// Makes a new data directory at `path` from a backup. The directory appears only when all of it
 /// is there.
 ///
+/// With a master key the new directory is sealed, whether the backup is or not; a sealed backup needs
+/// the master key that it was made with.
+///
 /// # Errors
-/// When `path` exists, or the backup is damaged, not complete or newer than this program.
+/// When `path` exists, the backup is damaged, not complete or newer than this program, or it is sealed
+/// and the key is not the one.
 pub async fn restore(
     backup: &Path,
     path: &Path,
@@ -324,7 +333,8 @@ pub async fn restore(
     if path.exists() {
         return Err(BackupError::Exists(path.to_owned()));
     }
-    let contents = read_contents(backup)?;
+    let master = options.master_key.clone();
+    let contents = read_contents(backup, FileKeys::Master(master.as_ref()))?;
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(".unfinished");
     let unfinished = PathBuf::from(unfinished);
@@ -346,6 +356,7 @@ async fn restore_into(
     path: &Path,
     options: Options,
 ) -> Result<BackupSummary, BackupError> {
+    let master = options.master_key.clone();
     let engine = Engine::open(path, options)?;
     for table in &contents.tables {
         // The stream is switched on at the end: restored items are no changes.
@@ -357,7 +368,7 @@ async fn restore_into(
             .create_table_with(schema, table.settings.clone())
             .await?;
     }
-    let (items, item_bytes) = load_all(&engine, backup, contents).await?;
+    let (items, item_bytes) = load_all(&engine, backup, contents, master).await?;
     for table in &contents.tables {
         if table.schema.stream.is_some() {
             engine
@@ -377,12 +388,14 @@ async fn load_all(
     engine: &Engine,
     backup: &Path,
     contents: &Contents,
+    master: Option<MasterKey>,
 ) -> Result<(u64, u64), BackupError> {
     let (engine, backup, contents) = (engine.clone(), backup.to_owned(), contents.clone());
     let runtime = tokio::runtime::Handle::current();
     let loading = tokio::task::spawn_blocking(move || {
         let mut bytes = 0;
-        let items = read_items(&backup, &contents, &mut |table, items| {
+        let keys = FileKeys::Master(master.as_ref());
+        let items = read_items(&backup, keys, &contents, &mut |table, items| {
             bytes += items.iter().map(|item| item.size() as u64).sum::<u64>();
             runtime.block_on(engine.load_items(table, items))?;
             Ok(())
@@ -393,8 +406,8 @@ async fn load_all(
 }
 
 /// What a backup says that it holds.
-pub(crate) fn read_contents(backup: &Path) -> Result<Contents, BackupError> {
-    let mut archive = open_archive(backup)?;
+pub(crate) fn read_contents(backup: &Path, keys: FileKeys<'_>) -> Result<Contents, BackupError> {
+    let mut archive = open_archive(backup, keys)?;
     for entry in archive.entries().map_err(io(backup))? {
         let mut entry = entry.map_err(|error| BackupError::Damaged(error.to_string()))?;
         let is_contents = entry
@@ -424,6 +437,7 @@ type Take<'a> = dyn FnMut(&str, Vec<Item>) -> Result<(), BackupError> + 'a;
 /// anything of it is handed out.
 pub(crate) fn read_items(
     backup: &Path,
+    keys: FileKeys<'_>,
     contents: &Contents,
     take: &mut Take<'_>,
 ) -> Result<u64, BackupError> {
@@ -437,7 +451,7 @@ pub(crate) fn read_items(
         })
         .collect();
     let mut items = 0;
-    let mut archive = open_archive(backup)?;
+    let mut archive = open_archive(backup, keys)?;
     for entry in archive.entries().map_err(io(backup))? {
         let mut entry = entry.map_err(|error| BackupError::Damaged(error.to_string()))?;
         let name = match entry.path() {
@@ -499,9 +513,11 @@ fn read_file(
     }
 }
 
-fn open_archive(backup: &Path) -> Result<tar::Archive<BufReader<File>>, BackupError> {
-    let file = File::open(backup).map_err(io(backup))?;
-    Ok(tar::Archive::new(BufReader::new(file)))
+fn open_archive(
+    backup: &Path,
+    keys: FileKeys<'_>,
+) -> Result<tar::Archive<Box<dyn Read + Send>>, BackupError> {
+    Ok(tar::Archive::new(file::open(backup, keys)?))
 }
 
 fn json(value: &impl Serialize) -> Result<Vec<u8>, BackupError> {

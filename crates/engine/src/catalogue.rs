@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
 
-use fjall::Database;
 use homeport_store::StoreError;
 use rustc_hash::FxHashMap;
 
 use crate::error::OpenError;
-use crate::keyspaces::{self, Keyspaces};
+use crate::keyspaces::Keyspaces;
 use crate::layout::TableId;
 use crate::streams::{self, StreamId, StreamRecord};
 use crate::table::{Index, Table, TableRecord};
 use crate::table_backups::{BACKUP_PREFIX, TableBackup};
 use crate::transfers::{TRANSFER_PREFIX, Transfer};
+use crate::vault::{self, Database};
 use crate::writer::FIRST_CHANGE;
 
 const TABLE_PREFIX: &[u8] = b"table/";
@@ -36,7 +36,7 @@ pub(crate) struct Catalogue {
 impl Catalogue {
     /// Reads the catalogue and opens every table in it.
     pub(crate) fn load(database: &Database, keyspaces: &Keyspaces) -> Result<Self, OpenError> {
-        let storage = |error: fjall::Error| OpenError::Storage(error.to_string());
+        let storage = |error: vault::Error| OpenError::Storage(error.to_string());
         let mut catalogue = Self {
             next_id: 1,
             ..Self::default()
@@ -120,10 +120,10 @@ pub(crate) fn open_table(
     database: &Database,
     record: TableRecord,
     before: Option<&Table>,
-) -> Result<Table, fjall::Error> {
+) -> Result<Table, vault::Error> {
     let open = |name: String| match before.and_then(|before| before.open_keyspace(&name)) {
         Some(keyspace) => Ok(Arc::clone(keyspace)),
-        None => keyspaces::open(database, &name).map(Arc::new),
+        None => database.keyspace(&name).map(Arc::new),
     };
     let items = open(record.keyspace_name())?;
     let indexes = record
@@ -139,7 +139,7 @@ pub(crate) fn open_table(
                 entries: open(keyspace)?,
             })
         })
-        .collect::<Result<_, fjall::Error>>()?;
+        .collect::<Result<_, vault::Error>>()?;
     Ok(Table {
         key: Arc::new(record.schema.key.clone()),
         items,

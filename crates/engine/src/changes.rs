@@ -1,11 +1,11 @@
 //! The change log: what happened to the items of tables that ask for it, in order.
 
-use fjall::{UserKey, UserValue};
 use homeport_item::Item;
 use homeport_item::binary::DecodeError;
 use homeport_item::schema::{KeySchema, StreamView};
 
 use crate::record::Record;
+use crate::vault::{UserKey, UserValue};
 
 const VERSION: u8 = 1;
 const BY_EXPIRY: u8 = 0b0001;

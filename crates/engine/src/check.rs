@@ -1,15 +1,16 @@
 //! Verifying a store: every item has its index entries and its expiry entry, every such entry has
 //! its item, and every byte can be decoded.
 
-use fjall::{Readable, Snapshot, UserKey};
+use homeport_item::Item;
 use homeport_store::StoreError;
 
 use crate::changes;
 use crate::error::unavailable;
 use crate::layout;
-use crate::record::Record;
+use crate::record::{self, Record};
 use crate::shared::Shared;
 use crate::table::{ExpiryJob, Index, IndexState, Table};
+use crate::vault::{self, Snapshot, UserKey, UserValue};
 
 /// Problems that a report describes one by one; more are only counted.
 const DESCRIBED_MAX: usize = 100;
@@ -33,6 +34,23 @@ impl CheckReport {
         self.problems += 1;
         if self.descriptions.len() < DESCRIBED_MAX {
             self.descriptions.push(description);
+        }
+    }
+
+    /// What could be read, if it could. A sealed value that does not open is a problem, described by
+    /// `describe` with its key; whatever else is wrong with the store ends the check.
+    fn readable<T>(
+        &mut self,
+        read: Result<T, vault::Error>,
+        describe: impl FnOnce(&UserKey) -> String,
+    ) -> Result<Option<T>, StoreError> {
+        match read {
+            Ok(read) => Ok(Some(read)),
+            Err(vault::Error::Unopened { key, .. }) => {
+                self.problem(describe(&key));
+                Ok(None)
+            }
+            Err(error) => Err(unavailable(error)),
         }
     }
 }
@@ -67,7 +85,11 @@ pub(crate) fn check(shared: &Shared) -> Result<CheckReport, StoreError> {
         if matches!(table.record.expiry_job, Some(ExpiryJob::Clearing { .. })) {
             continue;
         }
-        let value = snapshot.get(&table.items, &item_key).map_err(unavailable)?;
+        // An item that does not open has been described with its table.
+        let value = match snapshot.get(&table.items, &item_key) {
+            Err(error) if error.is_damage() => continue,
+            value => value.map_err(unavailable)?,
+        };
         let stored_expiry = value.as_ref().and_then(|value| {
             let record = Record::new(&table.key, &item_key, value).ok()?;
             record.expires_at(table.ttl_attribute()?).ok()?
@@ -80,8 +102,13 @@ pub(crate) fn check(shared: &Shared) -> Result<CheckReport, StoreError> {
         }
     }
     for guard in snapshot.iter(&shared.keyspaces.changes) {
-        let (key, value) = guard.into_inner().map_err(unavailable)?;
         report.changes += 1;
+        let entry = report.readable(guard.into_inner(), |_| {
+            "a change does not open: it was damaged or changed".to_owned()
+        })?;
+        let Some((key, value)) = entry else {
+            continue;
+        };
         let table = key
             .first_chunk::<4>()
             .and_then(|id| catalogue.by_id(u32::from_be_bytes(*id)));
@@ -102,8 +129,17 @@ fn check_items(
 ) -> Result<(), StoreError> {
     let expiry_is_complete = table.record.expiry_job.is_none();
     for guard in snapshot.iter(&table.items) {
-        let (key, value) = guard.into_inner().map_err(unavailable)?;
         report.items += 1;
+        let entry = report.readable(guard.into_inner(), |key| {
+            format!(
+                "table {}: item {} does not open: it was damaged or changed",
+                table.name(),
+                name_of_key(table, key)
+            )
+        })?;
+        let Some((key, value)) = entry else {
+            continue;
+        };
         let decoded = Record::new(&table.key, &key, &value)
             .and_then(|record| record.to_item().map(|item| (record, item)));
         let Ok((record, item)) = decoded else {
@@ -129,9 +165,11 @@ fn check_items(
             else {
                 continue;
             };
-            let found = snapshot
-                .get(&index.entries, &entry_key)
-                .map_err(unavailable)?;
+            let found = match snapshot.get(&index.entries, &entry_key) {
+                // It is described with its index.
+                Err(error) if error.is_damage() => continue,
+                found => found.map_err(unavailable)?,
+            };
             // Entries say when their item expires, which is being changed in all of them.
             let is_current = match &found {
                 Some(found) => *found == entry_value || !expiry_is_complete,
@@ -170,8 +208,17 @@ fn check_index(
     report: &mut CheckReport,
 ) -> Result<(), StoreError> {
     for guard in snapshot.iter(&index.entries) {
-        let (entry_key, value) = guard.into_inner().map_err(unavailable)?;
         report.index_entries += 1;
+        let entry = report.readable(guard.into_inner(), |_| {
+            format!(
+                "index {} of {}: an entry does not open: it was damaged or changed",
+                index.schema.name,
+                table.name()
+            )
+        })?;
+        let Some((entry_key, value)) = entry else {
+            continue;
+        };
         let Ok(entry) = Record::of_index(&table.key, &index.schema, &entry_key, &value) else {
             report.problem(format!(
                 "index {} of {}: an entry cannot be read",
@@ -204,7 +251,12 @@ fn belongs(
         return Ok(false);
     };
     let key = layout::item_key(&partition, sort.as_ref());
-    let Some(value) = snapshot.get(&table.items, &key).map_err(unavailable)? else {
+    let value: Option<UserValue> = match snapshot.get(&table.items, &key) {
+        // Its item is there, and described as what does not open.
+        Err(error) if error.is_damage() => return Ok(true),
+        value => value.map_err(unavailable)?,
+    };
+    let Some(value) = value else {
         return Ok(false);
     };
     let expected = Record::new(&table.key, &key, &value)
@@ -216,6 +268,15 @@ fn belongs(
 fn name_of(record: &Record<'_>) -> String {
     match record.key_item() {
         Ok(key) => serde_json::to_string(&key).unwrap_or_default(),
+        Err(_) => "with an unreadable key".to_owned(),
+    }
+}
+
+/// An item's name where its key alone can be read.
+fn name_of_key(table: &Table, key: &UserKey) -> String {
+    let empty = record::encode(&Item::new(), &table.key);
+    match Record::new(&table.key, key, &empty) {
+        Ok(record) => name_of(&record),
         Err(_) => "with an unreadable key".to_owned(),
     }
 }

@@ -231,11 +231,12 @@ impl Committer {
     /// key-value store from stopping us for long.
     fn wait_for_flush(&self) {
         let limit = self.shared.options.write_buffer_bytes;
-        if self.shared.database.write_buffer_size() <= limit {
+        if self.shared.database.write_buffer_bytes() <= limit {
             return;
         }
         let started = Instant::now();
-        while self.shared.database.write_buffer_size() > limit && started.elapsed() < FLUSH_WAIT_MAX
+        while self.shared.database.write_buffer_bytes() > limit
+            && started.elapsed() < FLUSH_WAIT_MAX
         {
             std::thread::sleep(FLUSH_POLL);
         }

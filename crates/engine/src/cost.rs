@@ -1,10 +1,10 @@
 //! What a write costs: the sizes that DynamoDB derives its capacity units from.
 
-use fjall::UserValue;
 use homeport_item::binary::DecodeError;
 
 use crate::record::{self, Record};
 use crate::table::Table;
+use crate::vault::UserValue;
 
 /// The sizes of an item before and after a write, in the table and in each index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

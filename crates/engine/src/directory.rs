@@ -1,11 +1,17 @@
-//! The data directory around the key-value store: its lock and its format.
+//! The data directory around the key-value store: its lock, its format, and whether it is sealed.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::error::OpenError;
-use crate::layout::{FORMAT_FILE, FORMAT_VERSION, STORE_DIR};
+use crate::layout::{FORMAT_FILE, FORMAT_VERSION, SEALED_FORMAT_VERSION, STORE_DIR};
+use crate::options::Options;
+use crate::seal::error::SealError;
+use crate::seal::keyring::{KEYRING_FILE, Keyring};
+use crate::seal::master::MasterKey;
+use crate::seal::sealer::Sealer;
 
 const LOCK_FILE: &str = "LOCK";
 const FORMAT_PREFIX: &str = "homeport ";
@@ -13,61 +19,142 @@ const FORMAT_PREFIX: &str = "homeport ";
 const STORE_VERSION_FILE: &str = "version";
 const STORE_VERSION_LEN: u64 = 4;
 
-/// Makes the directory if there is none, takes its lock and checks its format. The lock is held
-/// for as long as the returned file is open.
-pub(crate) fn prepare(path: &Path) -> Result<File, OpenError> {
+/// A data directory that may be opened, and by nobody else.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    /// Held for as long as this is open.
+    pub(crate) lock: File,
+    /// Of a sealed directory, with the key that opens it.
+    keyring: Option<(Keyring, MasterKey)>,
+}
+
+impl Prepared {
+    /// What seals the directory's values, if they are sealed.
+    pub(crate) fn sealer(&self, path: &Path, options: &Options) -> Option<Arc<Sealer>> {
+        let (keyring, master) = self.keyring.clone()?;
+        let clock = Arc::clone(&options.clock);
+        Some(Arc::new(Sealer::new(path, keyring, master, clock)))
+    }
+}
+
+/// Makes the directory if there is none, takes its lock, and checks its format and its key.
+pub(crate) fn prepare(path: &Path, master: Option<&MasterKey>) -> Result<Prepared, OpenError> {
     fs::create_dir_all(path)?;
+    let lock = lock(path)?;
+    let keyring = match read_format(path)? {
+        None => make(path, master)?,
+        Some(SEALED_FORMAT_VERSION) => Some(unlock(path, master)?),
+        Some(_) if path.join(KEYRING_FILE).exists() => {
+            return Err(foreign(
+                path,
+                "it has a keyring, but its FORMAT file says that it is not sealed",
+            ));
+        }
+        Some(_) if master.is_some() => return Err(SealError::NotSealed(path.to_owned()).into()),
+        Some(_) => None,
+    };
+    Ok(Prepared {
+        lock,
+        keyring: keyring.zip(master.cloned()),
+    })
+}
+
+/// Takes the lock of a directory that is there.
+pub(crate) fn lock(path: &Path) -> Result<File, OpenError> {
     let lock = OpenOptions::new()
         .create(true)
         .truncate(false)
         .write(true)
         .open(path.join(LOCK_FILE))?;
     match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(OpenError::Locked(path.to_owned())),
-        Err(TryLockError::Error(error)) => return Err(error.into()),
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(OpenError::Locked(path.to_owned())),
+        Err(TryLockError::Error(error)) => Err(error.into()),
     }
-    check_format(path)?;
-    Ok(lock)
 }
 
-fn check_format(path: &Path) -> Result<(), OpenError> {
-    let foreign = |reason: &str| OpenError::NotADataDirectory {
+/// The format that a directory was written in, if it is one of ours.
+pub(crate) fn read_format(path: &Path) -> Result<Option<u32>, OpenError> {
+    let text = match fs::read_to_string(path.join(FORMAT_FILE)) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let found = text
+        .trim_end()
+        .strip_prefix(FORMAT_PREFIX)
+        .and_then(|version| version.parse::<u32>().ok());
+    match found {
+        None => Err(foreign(
+            path,
+            "its FORMAT file says nothing that Homeport would write",
+        )),
+        Some(found) if found > SEALED_FORMAT_VERSION => Err(OpenError::NewerFormat {
+            path: path.to_owned(),
+            found,
+            known: SEALED_FORMAT_VERSION,
+        }),
+        Some(found) => Ok(Some(found)),
+    }
+}
+
+/// Makes an empty directory one of ours; sealed if a key is given.
+fn make(path: &Path, master: Option<&MasterKey>) -> Result<Option<Keyring>, OpenError> {
+    if path.join(STORE_DIR).exists() {
+        return Err(foreign(path, "it has a store but no FORMAT file"));
+    }
+    let Some(master) = master else {
+        // A keyring alone is what is left of making a sealed one.
+        if let Some(keyring) = Keyring::look(path)? {
+            return Err(key_missing(path, &keyring).into());
+        }
+        write_format(path, FORMAT_VERSION)?;
+        return Ok(None);
+    };
+    let keyring = match Keyring::open(path, master)? {
+        Some(keyring) => keyring,
+        None => {
+            let keyring = Keyring::new(master)?;
+            // IMPORTANT: the keyring comes first. What says that it is sealed can then be opened.
+            keyring.write(path, master)?;
+            keyring
+        }
+    };
+    write_format(path, SEALED_FORMAT_VERSION)?;
+    Ok(Some(keyring))
+}
+
+/// The keyring of a sealed directory.
+pub(crate) fn unlock(path: &Path, master: Option<&MasterKey>) -> Result<Keyring, SealError> {
+    let keyring = match master {
+        Some(master) => Keyring::open(path, master)?,
+        None => match Keyring::look(path)? {
+            Some(keyring) => return Err(key_missing(path, &keyring)),
+            None => None,
+        },
+    };
+    keyring.ok_or_else(|| SealError::KeyringMissing(path.to_owned()))
+}
+
+fn key_missing(path: &Path, keyring: &Keyring) -> SealError {
+    SealError::KeyMissing {
+        path: path.to_owned(),
+        wanted: keyring.fingerprint,
+    }
+}
+
+fn foreign(path: &Path, reason: &str) -> OpenError {
+    OpenError::NotADataDirectory {
         path: path.to_owned(),
         reason: reason.to_owned(),
-    };
-    let file = path.join(FORMAT_FILE);
-    match fs::read_to_string(&file) {
-        Ok(text) => {
-            let found = text
-                .trim_end()
-                .strip_prefix(FORMAT_PREFIX)
-                .and_then(|version| version.parse::<u32>().ok())
-                .ok_or_else(|| foreign("its FORMAT file says nothing that Homeport would write"))?;
-            if found > FORMAT_VERSION {
-                return Err(OpenError::NewerFormat {
-                    path: path.to_owned(),
-                    found,
-                    known: FORMAT_VERSION,
-                });
-            }
-            Ok(())
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            if path.join(STORE_DIR).exists() {
-                return Err(foreign("it has a store but no FORMAT file"));
-            }
-            write_format(path)
-        }
-        Err(error) => Err(error.into()),
     }
 }
 
-/// Writes the format before anything else, whole or not at all.
-fn write_format(path: &Path) -> Result<(), OpenError> {
+/// Writes the format, whole or not at all.
+fn write_format(path: &Path, version: u32) -> Result<(), OpenError> {
     let unfinished = path.join("FORMAT.new");
     let mut file = File::create(&unfinished)?;
-    writeln!(file, "{FORMAT_PREFIX}{FORMAT_VERSION}")?;
+    writeln!(file, "{FORMAT_PREFIX}{version}")?;
     file.sync_all()?;
     fs::rename(&unfinished, path.join(FORMAT_FILE))?;
     File::open(path)?.sync_all()?;
@@ -85,10 +172,7 @@ pub(crate) fn remove_unfinished_store(path: &Path) -> Result<(), OpenError> {
         return Ok(());
     }
     if !is_empty(&store)? {
-        return Err(OpenError::NotADataDirectory {
-            path: path.to_owned(),
-            reason: "its store has data but no version".to_owned(),
-        });
+        return Err(foreign(path, "its store has data but no version"));
     }
     fs::remove_dir_all(&store)?;
     Ok(())
@@ -128,20 +212,20 @@ mod tests {
     #[test]
     fn a_second_process_is_told_who_has_the_directory() {
         let directory = tempfile::tempdir().unwrap();
-        let lock = prepare(directory.path()).unwrap();
+        let lock = prepare(directory.path(), None).unwrap();
         assert!(matches!(
-            prepare(directory.path()),
+            prepare(directory.path(), None),
             Err(OpenError::Locked(_))
         ));
         drop(lock);
-        prepare(directory.path()).unwrap();
+        prepare(directory.path(), None).unwrap();
     }
 
     #[test]
     fn a_newer_format_is_refused_and_left_alone() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join(FORMAT_FILE), "homeport 99\n").unwrap();
-        let error = prepare(directory.path()).unwrap_err();
+        let error = prepare(directory.path(), None).unwrap_err();
         assert!(matches!(error, OpenError::NewerFormat { found: 99, .. }));
         assert!(error.to_string().contains("newer Homeport"));
     }
@@ -151,7 +235,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join(FORMAT_FILE), "mysql\n").unwrap();
         assert!(matches!(
-            prepare(directory.path()),
+            prepare(directory.path(), None),
             Err(OpenError::NotADataDirectory { .. })
         ));
     }

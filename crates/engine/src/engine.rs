@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fjall::{AbstractTree, Database, Readable};
 use homeport_item::Item;
 use homeport_item::schema::{IndexSchema, StreamView, TableSchema};
 use homeport_store::{BatchGet, BatchGetAnswer, Get, Query, Scan, StoreError};
@@ -27,12 +26,10 @@ use crate::record::StoredItem;
 use crate::shared::{Shared, stopped};
 use crate::sweep::{self, Due, Swept};
 use crate::table::{TableDescription, TableExtent, TableView};
+use crate::vault::{self, Database, Keyspace};
 use crate::writer::CommitRecord;
 use crate::{backup, check, extent, jobs, journal, layout, table_backups, tables};
 
-/// Journals may take this much before what they hold is forced into the tables' own files; it
-/// bounds what a start after a crash has to read again.
-const JOURNAL_BYTES_MAX: u64 = 128 * 1024 * 1024;
 /// How often compacting looks whether a flush is done.
 const FLUSH_POLL: Duration = Duration::from_millis(1);
 /// Changes that one call may return.
@@ -78,18 +75,13 @@ impl Engine {
     /// When another process has it open, it is damaged, or it cannot be read and written.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self, OpenError> {
         let path = path.as_ref();
-        let lock = directory::prepare(path)?;
+        let opened = directory::prepare(path, options.master_key.as_ref())?;
         let store = path.join(layout::STORE_DIR);
         directory::remove_unfinished_store(path)?;
         let last_sequence = journal::check(&store)?;
-        let storage = |error: fjall::Error| OpenError::Storage(error.to_string());
-        let database = Database::builder(&store)
-            .cache_size(options.cache_bytes)
-            .max_journaling_size(JOURNAL_BYTES_MAX)
-            .worker_threads(options.workers.max(1))
-            .manual_journal_persist(true)
-            .open()
-            .map_err(storage)?;
+        let storage = |error: vault::Error| OpenError::Storage(error.to_string());
+        let sealer = opened.sealer(path, &options);
+        let database = Database::open(&store, &options, sealer).map_err(storage)?;
         keyspaces::leap(&database, last_sequence)?;
         let keyspaces = Keyspaces::open(&database).map_err(storage)?;
         let last = match keyspaces.meta.get(layout::COMMIT_KEY).map_err(storage)? {
@@ -112,7 +104,7 @@ impl Engine {
             SharedCatalogue::new(catalogue),
             last,
             path.to_owned(),
-            lock,
+            opened.lock,
         );
         let shared = Arc::new(shared);
         tables::drop_orphans(&shared);
@@ -394,9 +386,9 @@ impl Engine {
         let shared = self.shared();
         MetricsSnapshot {
             queued_bytes: shared.queued_bytes(),
-            write_buffer_bytes: shared.database.write_buffer_size(),
-            cache_bytes: shared.database.cache_size(),
-            disk_bytes: shared.database.disk_space().unwrap_or(0),
+            write_buffer_bytes: shared.database.write_buffer_bytes(),
+            cache_bytes: shared.database.cache_bytes(),
+            disk_bytes: shared.database.disk_bytes(),
             ..shared.metrics.snapshot()
         }
     }
@@ -409,9 +401,8 @@ impl Engine {
     pub async fn compact(&self) -> Result<(), StoreError> {
         let shared = Arc::clone(self.shared());
         tokio::task::spawn_blocking(move || {
-            let names = shared.database.list_keyspace_names();
-            for name in names {
-                let keyspace = keyspaces::open(&shared.database, &name).map_err(unavailable)?;
+            for name in shared.database.keyspace_names() {
+                let keyspace = shared.database.keyspace(&name).map_err(unavailable)?;
                 flush(&shared, &keyspace)?;
                 keyspace.major_compact().map_err(unavailable)?;
             }
@@ -475,11 +466,11 @@ impl std::fmt::Debug for Engine {
 
 /// Moves what a keyspace has in memory into its own files. The store's own call for this waits for
 /// ever where a flush has failed.
-fn flush(shared: &Shared, keyspace: &fjall::Keyspace) -> Result<(), StoreError> {
+fn flush(shared: &Shared, keyspace: &Keyspace) -> Result<(), StoreError> {
     if !keyspace.rotate_memtable().map_err(unavailable)? {
         return Ok(());
     }
-    while keyspace.tree.sealed_memtable_count() > 0 {
+    while keyspace.has_unflushed() {
         if shared.stopping.load(Ordering::Acquire) {
             return Err(stopped());
         }

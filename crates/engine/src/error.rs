@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use homeport_item::schema::SchemaError;
 use homeport_store::StoreError;
 
+use crate::seal::error::SealError;
+
 /// Why a data directory could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -27,6 +29,8 @@ pub enum OpenError {
         .path.display()
     )]
     DamagedJournal { path: PathBuf, offset: u64 },
+    #[error(transparent)]
+    Seal(#[from] SealError),
     #[error("the catalogue of tables is damaged: {0}")]
     DamagedCatalogue(String),
     #[error("cannot read or write the data directory")]

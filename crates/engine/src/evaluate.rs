@@ -1,6 +1,5 @@
 //! Deciding a transaction against the state that the writes before it make.
 
-use fjall::UserValue;
 use homeport_item::binary::DecodeError;
 use homeport_item::expression::{Projection, Update, UpdateOperand};
 use homeport_item::item::{ITEM_SIZE_MAX_BYTES, ItemError, NAME_SIZE_MAX_BYTES};
@@ -15,6 +14,7 @@ use crate::prepare::{Prepared, PreparedAction, Write};
 use crate::record::{self, Record};
 use crate::table::{KeyFrom, Table};
 use crate::tokens::{self, Repeat};
+use crate::vault::{UserKey, UserValue};
 
 const TOO_LARGE: &str = "Item size to update has exceeded the maximum allowed size";
 
@@ -113,7 +113,7 @@ struct Decided {
 
 struct DecidedWrite {
     table: crate::layout::TableId,
-    key: fjall::UserKey,
+    key: UserKey,
     old: Option<UserValue>,
     old_expired: bool,
     new: Option<UserValue>,

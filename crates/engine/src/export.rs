@@ -15,7 +15,6 @@ use std::sync::atomic::Ordering;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fjall::{Readable as _, Snapshot};
 use homeport_item::schema::TableSchema;
 use md5::{Digest as _, Md5};
 use serde::Serialize;
@@ -28,6 +27,7 @@ use crate::restoring::{self, Filler, RestoreError};
 use crate::shared::{Shared, stopped};
 use crate::table::Table;
 use crate::transfers::{self, Transfer, TransferKind};
+use crate::vault::Snapshot;
 
 /// Where an export goes, and what is to be said about it.
 pub struct ExportTarget {

@@ -1,12 +1,12 @@
 //! How much tables and indexes hold.
 
-use fjall::{Keyspace, Readable, Snapshot};
 use homeport_store::StoreError;
 
 use crate::error::unavailable;
 use crate::record;
 use crate::shared::Shared;
 use crate::table::{Extent, Table, TableExtent};
+use crate::vault::{Keyspace, Snapshot};
 
 /// Keyspaces with more entries than this are estimated, since counting reads all of them.
 const COUNTED_ENTRIES_MAX: usize = 10_000;

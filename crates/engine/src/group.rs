@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use fjall::{Database, OwnedWriteBatch, UserKey, UserValue};
 use homeport_item::binary::DecodeError;
 use homeport_store::StoreError;
 use rustc_hash::FxHashMap;
@@ -16,6 +15,7 @@ use crate::keyspaces::Keyspaces;
 use crate::layout::{self, TableId};
 use crate::record::Record;
 use crate::table::{Index, Table};
+use crate::vault::{self, Batch, Database, Keyspace, UserKey, UserValue};
 
 /// What happens to one stored item.
 pub(crate) struct Mutation<'a> {
@@ -37,7 +37,7 @@ pub(crate) struct Pending {
 
 pub(crate) struct Group<'a> {
     keyspaces: &'a Keyspaces,
-    batch: OwnedWriteBatch,
+    batch: Batch,
     pending: Pending,
     /// What the group before this one writes, where that is still under way.
     before: Option<Arc<Pending>>,
@@ -56,7 +56,7 @@ impl<'a> Group<'a> {
     ) -> Self {
         Self {
             keyspaces,
-            batch: OwnedWriteBatch::with_capacity(database.clone(), 64),
+            batch: database.batch(),
             pending: Pending::default(),
             before,
             next_change,
@@ -275,7 +275,7 @@ impl<'a> Group<'a> {
         );
     }
 
-    pub(crate) fn load_token(&self, key: &UserKey) -> Result<Option<UserValue>, fjall::Error> {
+    pub(crate) fn load_token(&self, key: &UserKey) -> Result<Option<UserValue>, vault::Error> {
         for pending in self.pending() {
             if let Some(value) = pending.tokens.get(key) {
                 return Ok(Some(value.clone()));
@@ -290,12 +290,12 @@ impl<'a> Group<'a> {
         self.insert(&keyspaces.tokens, key, value);
     }
 
-    pub(crate) fn insert(&mut self, keyspace: &fjall::Keyspace, key: UserKey, value: UserValue) {
+    pub(crate) fn insert(&mut self, keyspace: &Keyspace, key: UserKey, value: UserValue) {
         self.bytes += key.len() + value.len();
         self.batch.insert(keyspace, key, value);
     }
 
-    pub(crate) fn remove(&mut self, keyspace: &fjall::Keyspace, key: UserKey) {
+    pub(crate) fn remove(&mut self, keyspace: &Keyspace, key: UserKey) {
         self.bytes += key.len();
         self.batch.remove(keyspace, key);
     }
@@ -306,7 +306,7 @@ impl<'a> Group<'a> {
     }
 
     /// What is to be written, and what the next group has to know of it meanwhile.
-    pub(crate) fn finish(self) -> (OwnedWriteBatch, Pending) {
+    pub(crate) fn finish(self) -> (Batch, Pending) {
         (self.batch, self.pending)
     }
 

@@ -3,8 +3,6 @@
 
 use std::sync::Arc;
 
-use fjall::{Readable as _, Snapshot};
-
 use crate::changes;
 use crate::error::{TableError, unavailable};
 use crate::layout;
@@ -13,6 +11,7 @@ use crate::restoring::{self, Filler, NewTable, RestoreError};
 use crate::shared::Shared;
 use crate::stream_read;
 use crate::table::{History, Table, TableDescription};
+use crate::vault::{Iter, Keyspace, Snapshot};
 
 /// The longest that changes are kept to be undone.
 pub const HISTORY_DAYS_MAX: u32 = 35;
@@ -108,7 +107,7 @@ pub(crate) fn open(
 pub(crate) struct Past {
     pub(crate) table: Arc<Table>,
     pub(crate) snapshot: Snapshot,
-    changes: fjall::Keyspace,
+    changes: Keyspace,
     /// The sequence number of the first change that is to be undone.
     first_later: u64,
     pub(crate) at_ms: i64,
@@ -137,7 +136,7 @@ impl Past {
         Ok(())
     }
 
-    fn later_changes(&self) -> fjall::Iter {
+    fn later_changes(&self) -> Iter<'_> {
         let id = self.table.id();
         let range = layout::change_key(id, self.first_later)..=layout::change_key(id, u64::MAX);
         self.snapshot.range(&self.changes, range)

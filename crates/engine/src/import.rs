@@ -17,6 +17,7 @@ use crate::restoring::{self, Filler, NewTable, RestoreError};
 use crate::shared::Shared;
 use crate::table::{KeyFrom, TableDescription};
 use crate::transfers::{self, Transfer, TransferKind};
+use crate::vault::{UserKey, UserValue};
 
 /// How the files are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,7 +134,7 @@ fn read_lines(
 }
 
 /// The item as it is stored, if it can be one of the table.
-fn prepared(filler: &Filler, item: &Item) -> Option<(fjall::UserKey, fjall::UserValue, u64)> {
+fn prepared(filler: &Filler, item: &Item) -> Option<(UserKey, UserValue, u64)> {
     let table = &filler.table;
     let key = table.key_of(item).ok()?;
     item.check().ok()?;

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use fjall::{Readable, UserKey};
 use homeport_store::StoreError;
 
 use crate::committer::Committer;
@@ -13,6 +12,7 @@ use crate::layout::TableId;
 use crate::shared::{Shared, stopped};
 use crate::table::{ExpiryJob, IndexState, Table};
 use crate::tables;
+use crate::vault::UserKey;
 
 /// Items that one commit of a job covers; small, so that other writers hardly wait.
 const CHUNK_ITEMS: usize = 256;

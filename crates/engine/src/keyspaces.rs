@@ -1,15 +1,10 @@
-//! The keyspaces that are there besides those of tables and indexes, and how keyspaces are made.
-
-use fjall::config::{BlockSizePolicy, CompressionPolicy, FilterPolicy};
-use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+//! The keyspaces that are there besides those of tables and indexes.
 
 use crate::error::OpenError;
 use crate::journal;
 use crate::layout;
+use crate::vault::{self, Database, Keyspace, PersistMode};
 use crate::writer::CommitRecord;
-
-/// A keyspace's share of the write buffer before it is flushed.
-const MEMTABLE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// More numbers than keyspaces, flushes and compactions can take without a write in between.
 const LEAP: u64 = 1 << 20;
@@ -23,8 +18,8 @@ pub(crate) struct Keyspaces {
 }
 
 impl Keyspaces {
-    pub(crate) fn open(database: &Database) -> Result<Self, fjall::Error> {
-        let open = |name| open(database, name);
+    pub(crate) fn open(database: &Database) -> Result<Self, vault::Error> {
+        let open = |name| database.keyspace(name);
         Ok(Self {
             catalogue: open(layout::CATALOGUE_KEYSPACE)?,
             meta: open(layout::META_KEYSPACE)?,
@@ -40,10 +35,10 @@ impl Keyspaces {
         &self,
         database: &Database,
         record: CommitRecord,
-    ) -> Result<(), fjall::Error> {
-        let mut batch = database.batch().durability(Some(PersistMode::SyncData));
+    ) -> Result<(), vault::Error> {
+        let mut batch = database.batch();
         batch.insert(&self.meta, layout::COMMIT_KEY, record.encode());
-        batch.commit()
+        batch.commit(PersistMode::SyncData)
     }
 
     /// Whether a keyspace belongs to the engine itself and not to a table.
@@ -70,40 +65,13 @@ impl Keyspaces {
 /// whose damage it does not always see: a number that can not come next is refused here, before
 /// anything is written with it that the next start would refuse.
 pub(crate) fn leap(database: &Database, last: Option<u64>) -> Result<(), OpenError> {
-    let counter = &database.supervisor.seqno;
-    let next = counter.get().saturating_add(LEAP);
+    let next = database.next_sequence().saturating_add(LEAP);
     if !journal::follows(last, next) {
         return Err(OpenError::Storage(format!(
             "a list of files is damaged: it counts up to {next}, the journals to {}",
             last.unwrap_or_default()
         )));
     }
-    counter.fetch_max(next);
+    database.skip_to_sequence(next);
     Ok(())
-}
-
-/// Opens or makes a keyspace.
-pub(crate) fn open(database: &Database, name: &str) -> Result<Keyspace, fjall::Error> {
-    match name {
-        layout::EXPIRY_KEYSPACE => database.keyspace(name, expiry_options),
-        _ => database.keyspace(name, options),
-    }
-}
-
-/// Expiry entries are only ever read in order: no filters, and blocks that compress well.
-fn expiry_options() -> KeyspaceCreateOptions {
-    options()
-        .filter_policy(FilterPolicy::disabled())
-        .data_block_size_policy(BlockSizePolicy::all(16 * 1024))
-}
-
-fn options() -> KeyspaceCreateOptions {
-    KeyspaceCreateOptions::default()
-        .manual_journal_persist(true)
-        .max_memtable_size(MEMTABLE_BYTES)
-        .data_block_size_policy(BlockSizePolicy::all(4 * 1024))
-        .data_block_compression_policy(CompressionPolicy::new([
-            CompressionType::None,
-            CompressionType::Lz4,
-        ]))
 }

@@ -1,13 +1,17 @@
 //! Names and key bytes of everything on disk; `docs/engine-format.md` describes them.
 
-use fjall::UserKey;
 use homeport_item::Value;
 use homeport_item::key;
 use homeport_item::schema::KeySchema;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::vault::UserKey;
+
 /// The format that this program writes, kept in the file `FORMAT` of a data directory.
 pub(crate) const FORMAT_VERSION: u32 = 1;
+/// The same, of a data directory whose values are sealed. A program that knows nothing of this must
+/// not open one.
+pub(crate) const SEALED_FORMAT_VERSION: u32 = 2;
 pub(crate) const FORMAT_FILE: &str = "FORMAT";
 /// The key-value store's folder within a data directory.
 pub(crate) const STORE_DIR: &str = "store";

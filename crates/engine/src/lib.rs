@@ -1,8 +1,8 @@
 //! The embedded store: tables with DynamoDB's semantics on a local disk.
 //!
 //! One thread writes (`committer`), everyone reads from snapshots (`read`), and every change of an
-//! item goes through one function (`group`). Only this crate names the key-value store below, and
-//! none of its types leave the crate.
+//! item goes through one function (`group`). Only `vault` names the key-value store below, and none of
+//! its types leave the crate.
 
 mod backup;
 mod catalogue;
@@ -34,6 +34,7 @@ mod queue;
 mod read;
 mod record;
 mod restoring;
+mod seal;
 mod seam;
 mod shared;
 mod spares;
@@ -45,6 +46,7 @@ mod table_backups;
 mod tables;
 mod tokens;
 mod transfers;
+mod vault;
 mod write;
 mod writer;
 
@@ -62,6 +64,10 @@ pub use options::{Durability, Options};
 pub use read::StoredPage;
 pub use record::StoredItem;
 pub use restoring::{NewTable, RestoreError};
+pub use seal::copy::{Copied, copy_sealed};
+pub use seal::error::SealError;
+pub use seal::manage::{SealStatus, change_master_key, seal_status};
+pub use seal::master::{Fingerprint, MasterKey};
 pub use stream_read::{Shard, ShardPage, ShardPosition, Stream, StreamError};
 pub use streams::{ShardId, StreamId};
 pub use sweep::Swept;

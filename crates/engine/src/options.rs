@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use homeport_store::{Clock, SystemClock};
 
+use crate::seal::master::MasterKey;
+
 /// When a write is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
@@ -38,6 +40,8 @@ pub struct Options {
     /// Sweep expired items and old changes in the background. Tests switch this off and call
     /// [`crate::Engine::sweep`].
     pub background_sweep: bool,
+    /// With it, values and backups are sealed. A store is sealed when it is made, or it is not.
+    pub master_key: Option<MasterKey>,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -52,6 +56,7 @@ impl Default for Options {
             disk_reserve_bytes: 256 * 1024 * 1024,
             change_retention_ms: 24 * 60 * 60 * 1000,
             background_sweep: true,
+            master_key: None,
             clock: Arc::new(SystemClock),
         }
     }

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use fjall::{UserKey, UserValue};
 use homeport_item::Item;
 use homeport_item::expression::{self, Condition, UpdateOperand};
 use homeport_store::{
@@ -14,6 +13,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::catalogue::Catalogue;
 use crate::record;
 use crate::table::{KeyFrom, Table};
+use crate::vault::{UserKey, UserValue};
 
 /// A client token may not be longer than this.
 const TOKEN_LEN_MAX: usize = 36;

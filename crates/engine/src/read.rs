@@ -4,7 +4,6 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use fjall::{Guard, Keyspace, Readable, Snapshot, UserKey, UserValue};
 use homeport_item::Item;
 use homeport_item::Value;
 use homeport_item::binary::DecodeError;
@@ -21,6 +20,7 @@ use crate::layout;
 use crate::record::{Record, StoredItem};
 use crate::shared::Shared;
 use crate::table::{Index, Table, invalid};
+use crate::vault::{Guard, Keyspace, Snapshot, UserKey, UserValue};
 
 /// What the items of one batch get may count for.
 const BATCH_GET_SIZE_MAX_BYTES: usize = 16 * 1024 * 1024;
@@ -210,7 +210,7 @@ impl Shared {
         // busy for long, but not for anything that the caller sees.
         let mut page_bytes = 0;
         loop {
-            let guard: Option<Guard> = if walk.descending {
+            let guard: Option<Guard<'_>> = if walk.descending {
                 entries.next_back()
             } else {
                 entries.next()

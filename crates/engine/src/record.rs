@@ -7,7 +7,6 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use fjall::{UserKey, UserValue};
 use homeport_item::binary::{self, DecodeError};
 use homeport_item::expression::{Document, Path, Projection};
 use homeport_item::json;
@@ -16,6 +15,7 @@ use homeport_item::schema::{IndexProjection, IndexSchema, KeySchema};
 use homeport_item::{Item, ItemRef, Number, Value};
 
 use crate::layout;
+use crate::vault::{UserKey, UserValue};
 
 /// Values older than this many seconds are not taken for an expiry, as in DynamoDB: whoever writes
 /// a number that small does not mean a time.

@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use fjall::{UserKey, UserValue};
 use homeport_item::schema::TableSchema;
 use homeport_store::StoreError;
 
@@ -20,6 +19,7 @@ use crate::group::Mutation;
 use crate::history::Past;
 use crate::shared::{Shared, stopped};
 use crate::table::{Table, TableDescription, TableRecord};
+use crate::vault::{UserKey, UserValue};
 
 /// Tables that may be restored at one time.
 pub(crate) const RESTORES_MAX: usize = 50;

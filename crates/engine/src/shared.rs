@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fjall::{Database, PersistMode};
 use homeport_store::{StoreError, TransactError};
 use tokio::sync::{Semaphore, oneshot, watch};
 
@@ -24,6 +23,7 @@ use crate::queue::Queue;
 use crate::restoring::Restoring;
 use crate::table_backups::RunningBackups;
 use crate::transfers::RunningTransfers;
+use crate::vault::{Database, PersistMode};
 
 /// What may wait for the committer at one time.
 pub(crate) const QUEUE_BYTES_MAX: usize = 64 * 1024 * 1024;

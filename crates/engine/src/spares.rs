@@ -7,12 +7,12 @@
 
 use std::sync::Arc;
 
-use fjall::{Keyspace, UserKey};
 use homeport_store::StoreError;
 
 use crate::committer::Committer;
 use crate::error::unavailable;
 use crate::table::TableRecord;
+use crate::vault::{self, Keyspace, UserKey};
 
 /// Keyspaces that are kept.
 const SPARES_MAX: usize = 64;
@@ -62,7 +62,7 @@ impl Committer {
         let keys: Vec<UserKey> = keyspace
             .iter()
             .map(|guard| guard.key())
-            .collect::<Result<_, fjall::Error>>()
+            .collect::<Result<_, vault::Error>>()
             .map_err(unavailable)?;
         self.write(|group| {
             for key in keys {

@@ -1,6 +1,5 @@
 //! Reading streams: which there are, their shards, and the changes of a shard.
 
-use fjall::{Readable, Snapshot};
 use homeport_item::schema::{KeySchema, StreamView};
 use homeport_store::StoreError;
 
@@ -10,6 +9,7 @@ use crate::error::unavailable;
 use crate::layout::{self, TableId};
 use crate::shared::Shared;
 use crate::streams::{ShardId, StreamId, StreamRecord};
+use crate::vault::Snapshot;
 use crate::writer::CommitRecord;
 
 /// A page ends when its changes count for this much.

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use fjall::{Readable as _, UserKey, UserValue};
 use homeport_item::schema::{KeySchema, StreamView};
 use homeport_store::StoreError;
 use serde::{Deserialize, Serialize};
@@ -15,6 +14,7 @@ use crate::error::unavailable;
 use crate::layout::{self, TableId};
 use crate::shared::{Shared, stopped};
 use crate::table::TableRecord;
+use crate::vault::{UserKey, UserValue};
 
 /// A shard that has changes is closed at this age, and another one goes on: whoever follows a
 /// stream can then be far ahead in one shard and done with another.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use fjall::{PersistMode, Readable, UserKey};
 use homeport_store::StoreError;
 
 use crate::changes;
@@ -17,6 +16,7 @@ use crate::record::{self, Record};
 use crate::shared::{Shared, stopped};
 use crate::streams;
 use crate::tokens;
+use crate::vault::{PersistMode, UserKey};
 
 /// Entries that one commit of the sweeper covers.
 const CHUNK: usize = 256;

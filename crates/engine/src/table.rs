@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use fjall::{Keyspace, UserKey, UserValue};
 use homeport_item::binary::DecodeError;
 use homeport_item::schema::{IndexSchema, KeyError, KeySchema, TableSchema};
 use homeport_item::{Item, Value};
@@ -11,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::layout::{self, TableId};
 use crate::record::{self, Record};
+use crate::vault::{Keyspace, UserKey, UserValue};
 
 /// A table as the catalogue keeps it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -163,7 +163,7 @@ impl Table {
 
     /// One of the table's keyspaces, by its name.
     pub(crate) fn open_keyspace(&self, name: &str) -> Option<&Arc<Keyspace>> {
-        self.keyspaces().find(|keyspace| &**keyspace.name() == name)
+        self.keyspaces().find(|keyspace| keyspace.name() == name)
     }
 
     pub(crate) fn keyspaces(&self) -> impl Iterator<Item = &Arc<Keyspace>> {

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use fjall::Snapshot;
 use homeport_item::schema::TableSchema;
 use homeport_store::StoreError;
 use serde::{Deserialize, Serialize};
@@ -20,16 +19,18 @@ use crate::catalogue::Catalogue;
 use crate::committer::Committer;
 use crate::record;
 use crate::restoring::{self, Filler, NewTable, RestoreError};
+use crate::seal::file::FileKeys;
 use crate::shared::{Shared, stopped};
 use crate::table::{Table, TableDescription};
+use crate::vault::Snapshot;
 
 /// Backups that may be written at one time.
 const WRITTEN_AT_ONCE_MAX: usize = 50;
 /// Backups that a store keeps.
 const BACKUPS_MAX: usize = 10_000;
 /// The folder within the data directory.
-const FOLDER: &str = "backups";
-const EXTENSION: &str = "backup";
+pub(crate) const FOLDER: &str = "backups";
+pub(crate) const EXTENSION: &str = "backup";
 pub(crate) const BACKUP_PREFIX: &[u8] = b"backup/";
 
 /// A backup of a table.
@@ -297,10 +298,12 @@ pub(crate) async fn restore(
 }
 
 fn fill(path: PathBuf, filler: &mut Filler) -> Result<(), RestoreError> {
-    let contents = backup::read_contents(&path)?;
+    let shared = Arc::clone(filler.shared());
+    let keys = FileKeys::Store(shared.database.sealer());
+    let contents = backup::read_contents(&path, keys)?;
     // What went wrong while writing is not the backup's fault, and is told as it is.
     let mut failed = None;
-    let read = backup::read_items(&path, &contents, &mut |_, items| {
+    let read = backup::read_items(&path, keys, &contents, &mut |_, items| {
         for item in items {
             let key = filler.table.key_of(&item)?;
             let value = record::encode(&item, &filler.table.key);

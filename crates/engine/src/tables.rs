@@ -281,11 +281,13 @@ pub(crate) fn alter(
 /// Drops keyspaces that no table in the catalogue uses: leftovers of a crash.
 pub(crate) fn drop_orphans(shared: &Shared) {
     let catalogue = shared.catalogue.now();
-    for name in shared.database.list_keyspace_names() {
+    for name in shared.database.keyspace_names() {
         if crate::keyspaces::Keyspaces::is_own(&name) || catalogue.uses_keyspace(&name) {
             continue;
         }
-        let dropped = crate::keyspaces::open(&shared.database, &name)
+        let dropped = shared
+            .database
+            .keyspace(&name)
             .and_then(|keyspace| shared.database.delete_keyspace(keyspace));
         if let Err(error) = dropped {
             tracing::warn!(keyspace = %name, %error, "cannot drop an unused keyspace now");

@@ -1,12 +1,12 @@
 //! Client tokens: a transaction that carries one happens once within ten minutes, however often
 //! it is sent. What was seen is written with the transaction itself, so that it outlives a crash.
 
-use fjall::{UserKey, UserValue};
 use homeport_store::StoreError;
 
 use crate::error::unavailable;
 use crate::group::Group;
 use crate::prepare::Token;
+use crate::vault::{UserKey, UserValue};
 
 /// How long a token is remembered.
 pub(crate) const TOKEN_LIFETIME_MS: i64 = 10 * 60 * 1000;

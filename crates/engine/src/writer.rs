@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use fjall::{OwnedWriteBatch, PersistMode, UserKey};
 use homeport_store::{StoreError, TransactError};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
@@ -18,6 +17,7 @@ use crate::evaluate::Outcome;
 use crate::layout;
 use crate::options::Durability;
 use crate::shared::{Shared, stopped};
+use crate::vault::{Batch, PersistMode, UserKey};
 
 /// The sequence number of the first change: 0 stands for the oldest that is kept.
 pub(crate) const FIRST_CHANGE: u64 = 1;
@@ -75,13 +75,13 @@ impl CommitRecord {
 
 /// A group that is ready to be written.
 pub(crate) struct Decided {
-    batch: OwnedWriteBatch,
+    batch: Batch,
     bytes: usize,
     next_change: u64,
 }
 
 impl Decided {
-    pub(crate) fn new(batch: OwnedWriteBatch, bytes: usize, next_change: u64) -> Self {
+    pub(crate) fn new(batch: Batch, bytes: usize, next_change: u64) -> Self {
         Self {
             batch,
             bytes,
@@ -179,7 +179,7 @@ impl Writer {
         let started = Instant::now();
         // IMPORTANT: the batch goes to the journal and to disk before anyone can read it, and no
         // caller is answered before this returns.
-        let committed = batch.durability(Some(mode)).commit();
+        let committed = batch.commit(mode);
         if let Err(error) = committed {
             shared.latch.close(&error.to_string());
             return shared.latch.check();

@@ -1,8 +1,8 @@
-//! The contract of the seam, run against the embedded engine.
+//! The contract of the seam, run against the embedded engine, sealed and not.
 
 use std::sync::Arc;
 
-use homeport_engine::{Engine, Options};
+use homeport_engine::{Engine, MasterKey, Options};
 use homeport_store::Store;
 use homeport_store::contract::Fixture;
 
@@ -18,13 +18,34 @@ impl Fixture for Fresh {
     }
 }
 
-async fn engine() -> Fresh {
+fn open(master_key: Option<MasterKey>) -> Fresh {
     let directory = tempfile::tempdir().expect("a directory");
-    let engine = Engine::open(directory.path(), Options::default()).expect("opens");
+    let options = Options {
+        master_key,
+        ..Options::default()
+    };
+    let engine = Engine::open(directory.path(), options).expect("opens");
     Fresh {
         engine: Arc::new(engine),
         _directory: directory,
     }
 }
 
+async fn engine() -> Fresh {
+    open(None)
+}
+
 homeport_store::contract_tests!(engine);
+
+mod sealed {
+    use homeport_engine::MasterKey;
+
+    use super::{Fresh, open};
+
+    async fn engine() -> Fresh {
+        let key = MasterKey::parse(&"5ea1ed00".repeat(8)).expect("a key");
+        open(Some(key))
+    }
+
+    homeport_store::contract_tests!(engine);
+}

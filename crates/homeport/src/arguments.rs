@@ -8,7 +8,9 @@ use homeport_systems::fleet::SystemName;
 use homeport_systems::ids::UuidV4;
 use homeport_systems::rules::RuleName;
 
-use crate::config::{Everything, Flags, OnDirectory, OnFleet, OnKeys, OnRules, OnStore, Url};
+use crate::config::{
+    Everything, Flags, OnDirectory, OnFleet, OnKeys, OnRules, OnStore, Secret, Url,
+};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -31,6 +33,9 @@ pub(crate) enum Command {
     Backup(BackupArguments),
     /// Make a new data directory from a backup
     Restore(RestoreArguments),
+    /// Show how a data directory is sealed, change its master key, make sealed copies
+    #[command(subcommand)]
+    Encryption(EncryptionCommand),
     /// Make, list and revoke the API keys of devices
     #[command(subcommand)]
     Keys(KeysCommand),
@@ -251,6 +256,51 @@ pub(crate) struct RestoreArguments {
 
     /// The backup to read; the data directory must not exist
     pub(crate) file: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum EncryptionCommand {
+    /// Say whether a data directory is sealed, and under which master key
+    Status(Flags<OnDirectory>),
+    /// Have a data directory that is not being served opened by another master key; no data is rewritten
+    Rotate(RotateArguments),
+    /// Make a sealed copy of a data directory that is not being served; one that is sealed already gets new data keys
+    Seal(CopyArguments),
+    /// Make a copy that is not sealed of a data directory that is
+    Unseal(CopyArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RotateArguments {
+    #[command(flatten)]
+    pub(crate) flags: Flags<OnDirectory>,
+
+    /// The new master key
+    #[arg(
+        long,
+        value_name = "KEY",
+        env = "HOMEPORT_NEW_MASTER_KEY",
+        hide_env_values = true
+    )]
+    pub(crate) new_master_key: Option<Secret>,
+
+    /// A file with the new master key
+    #[arg(long, value_name = "FILE")]
+    pub(crate) new_master_key_file: Option<PathBuf>,
+
+    /// A command for sh that prints the new master key
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) new_master_key_command: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CopyArguments {
+    #[command(flatten)]
+    pub(crate) flags: Flags<OnDirectory>,
+
+    /// The data directory to make; it must not exist
+    #[arg(long, value_name = "DIR")]
+    pub(crate) to: PathBuf,
 }
 
 #[derive(Debug, Subcommand)]

@@ -9,6 +9,7 @@ use homeport_remote::{Remote, TableOptions};
 use homeport_store::{ChangeFeed, Store, SystemClock};
 
 use crate::config::{DurabilityWord, Settings, StoreKind, StoreSettings};
+use crate::master_key;
 
 const MEBIBYTE: u64 = 1024 * 1024;
 
@@ -29,7 +30,7 @@ impl Backend {
         match settings.store.kind {
             StoreKind::Embedded => {
                 let path = settings.data.dir.clone();
-                let options = engine_options(&settings.store);
+                let options = engine_options(settings).await?;
                 let open = move || Engine::open(path, options);
                 Ok(Self::embedded(tokio::task::spawn_blocking(open).await??))
             }
@@ -67,11 +68,12 @@ impl Backend {
 }
 
 /// Options for work on a directory that is done in a moment.
-pub(crate) fn brief_options() -> Options {
-    Options {
+pub(crate) fn brief_options(settings: &Settings) -> anyhow::Result<Options> {
+    Ok(Options {
         background_sweep: false,
+        master_key: master_key::read(&settings.encryption)?,
         ..Options::default()
-    }
+    })
 }
 
 /// Refuses a directory that is not there: only serving and restoring make one.
@@ -82,15 +84,20 @@ pub(crate) fn must_exist(data_dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn engine_options(settings: &StoreSettings) -> Options {
-    Options {
+async fn engine_options(settings: &Settings) -> anyhow::Result<Options> {
+    // A command that fetches it may take its time.
+    let encryption = settings.encryption.clone();
+    let master_key = tokio::task::spawn_blocking(move || master_key::read(&encryption)).await??;
+    let settings = &settings.store;
+    Ok(Options {
+        master_key,
         durability: match settings.durability {
             DurabilityWord::Sync => Durability::Sync,
             DurabilityWord::Relaxed => Durability::Relaxed,
         },
         cache_bytes: settings.cache_mib.get() * MEBIBYTE,
         ..Options::default()
-    }
+    })
 }
 
 /// Opens Amazon DynamoDB. This is the only place that does.

@@ -47,7 +47,7 @@ pub(crate) async fn run(asked: ExportArguments) -> anyhow::Result<ExitCode> {
     }
     let data_dir = &settings.data.dir;
     backend::must_exist(data_dir)?;
-    match Engine::open(data_dir, backend::brief_options()) {
+    match Engine::open(data_dir, backend::brief_options(&settings)?) {
         Ok(engine) => {
             let backend = Backend::embedded(engine);
             from_store(backend, &settings, wanted, asked.format, file).await

@@ -11,11 +11,13 @@ mod chargers;
 mod config;
 mod console;
 mod dynamodb_credentials;
+mod encryption;
 mod export;
 mod http;
 mod keys;
 mod logs;
 mod maintenance;
+mod master_key;
 mod mqtt;
 mod pool;
 mod push;
@@ -60,6 +62,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             Command::Restore(asked) => {
                 maintenance::restore(begin(&asked.flags)?, &asked.file).await
             }
+            Command::Encryption(command) => encryption::run(command).await,
             Command::Keys(command) => keys::run(command).await,
             Command::Tables(command) => show_or_create_tables(command).await,
             Command::Config(command) => show_settings(command),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use homeport_engine::{Engine, Options};
+use homeport_engine::Engine;
 
 use crate::backend;
 use crate::config::{Settings, StoreKind};
@@ -49,8 +49,9 @@ pub(crate) async fn backup(settings: Settings, file: &Path) -> anyhow::Result<Ex
 
 pub(crate) async fn restore(settings: Settings, file: &Path) -> anyhow::Result<ExitCode> {
     must_be_embedded(&settings)?;
+    let options = backend::brief_options(&settings)?;
     let data_dir = settings.data.dir;
-    let summary = homeport_engine::restore(file, &data_dir, Options::default()).await?;
+    let summary = homeport_engine::restore(file, &data_dir, options).await?;
     println!(
         "{} items of {} tables are in {}",
         summary.items,
@@ -65,12 +66,12 @@ pub(crate) fn open_existing(settings: &Settings) -> anyhow::Result<Engine> {
     must_be_embedded(settings)?;
     let data_dir = &settings.data.dir;
     backend::must_exist(data_dir)?;
-    Engine::open(data_dir, backend::brief_options())
+    Engine::open(data_dir, backend::brief_options(settings)?)
         .with_context(|| format!("opening {}", data_dir.display()))
 }
 
 /// Amazon DynamoDB checks itself and has backups of its own.
-fn must_be_embedded(settings: &Settings) -> anyhow::Result<()> {
+pub(crate) fn must_be_embedded(settings: &Settings) -> anyhow::Result<()> {
     if settings.store.kind != StoreKind::Embedded {
         bail!("this command works on the embedded store only, but store.kind is another");
     }

@@ -13,6 +13,13 @@ const FORBIDDEN: [&str; 3] = [
 /// What a program wrote: nobody reads it, and nobody splits it.
 const GENERATED: [&str; 1] = ["console/src/api/schema.d.ts"];
 
+/// The key-value store is named by one module of the engine alone: what goes to the disk another way would go there unsealed.
+/// Tests may look behind it.
+const KEY_VALUE_STORE: &str = concat!("fjall", "::");
+const ENGINE: &str = "crates/engine/src/";
+const VAULT: &str = "crates/engine/src/vault/";
+const TESTS_BEGIN: &str = "#[cfg(test)]";
+
 /// What is wrong with the file, each with its place. `path` is relative to the root and separated by `/`.
 pub(super) fn check(path: &str, text: &str) -> Vec<String> {
     let mut findings = Vec::new();
@@ -45,6 +52,18 @@ pub(super) fn check(path: &str, text: &str) -> Vec<String> {
                 index + 1
             ));
         }
+    }
+    if path.starts_with(ENGINE) && !path.starts_with(VAULT) {
+        let product = text.lines().take_while(|line| *line != TESTS_BEGIN);
+        let named = product
+            .enumerate()
+            .filter(|(_, line)| line.contains(KEY_VALUE_STORE));
+        findings.extend(named.map(|(index, _)| {
+            format!(
+                "{path}:{}: `{KEY_VALUE_STORE}` belongs in {VAULT}",
+                index + 1
+            )
+        }));
     }
     findings
 }
@@ -113,6 +132,17 @@ mod tests {
     fn tests_and_examples_may_go_without_a_header() {
         assert_findings("crates/item/tests/order.rs", "fn main() {}\n", &[]);
         assert_findings("crates/engine/examples/ingest.rs", "fn main() {}\n", &[]);
+    }
+
+    #[test]
+    fn the_key_value_store_is_named_in_its_own_module_and_in_tests_alone() {
+        let text = format!("//! Something.\nuse {KEY_VALUE_STORE}Keyspace;\n");
+        let finding = "crates/engine/src/group.rs:2: `fjall::` belongs in crates/engine/src/vault/";
+        assert_findings("crates/engine/src/group.rs", &text, &[finding]);
+        assert_findings("crates/engine/src/vault/batch.rs", &text, &[]);
+        assert_findings("bench/src/raw_side.rs", &text, &[]);
+        let in_tests = format!("//! Something.\n{TESTS_BEGIN}\nmod tests {{\n{text}}}\n");
+        assert_findings("crates/engine/src/journal.rs", &in_tests, &[]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use homeport_engine::{Durability, Engine, Options};
 use homeport_store::{Get, Store, StoreError, TransactError};
 
+use crate::verify::Kept;
 use crate::{verify, workload};
 
 const ROLE: &str = "HOMEPORT_CHILD";
@@ -17,6 +18,7 @@ const ACKNOWLEDGED: &str = "HOMEPORT_CHILD_ACKNOWLEDGED";
 const WRITERS: &str = "HOMEPORT_CHILD_WRITERS";
 const TRANSACTIONS: &str = "HOMEPORT_CHILD_TRANSACTIONS";
 const RELAXED: &str = "HOMEPORT_CHILD_RELAXED";
+const SEALED: &str = "HOMEPORT_CHILD_SEALED";
 
 /// How long anything may take before a test gives up on it.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -73,6 +75,13 @@ impl Plan {
 
     pub(crate) fn relaxed(mut self) -> Self {
         self.command.env(RELAXED, "1");
+        self
+    }
+
+    pub(crate) fn kept(mut self, kept: Kept) -> Self {
+        if kept == Kept::Sealed {
+            self.command.env(SEALED, "1");
+        }
         self
     }
 
@@ -204,10 +213,17 @@ fn acts_as_the_child_of_another_test() {
         "Hold" => hold(&directory, acknowledged),
         "Check" => {
             let path = PathBuf::from(std::env::var(ACKNOWLEDGED).unwrap());
-            verify::check_directory(&directory, &read_acknowledged(&path));
+            verify::check_directory(&directory, kept(), &read_acknowledged(&path));
             println!("OK");
         }
         other => panic!("no such role: {other}"),
+    }
+}
+
+fn kept() -> Kept {
+    match std::env::var_os(SEALED) {
+        Some(_) => Kept::Sealed,
+        None => Kept::Plain,
     }
 }
 
@@ -222,6 +238,7 @@ fn options() -> Options {
         workers: 2,
         // However small a group is: there is more that can be under way when the process ends.
         write_beside_bytes: 0,
+        master_key: kept().master_key(),
         ..Options::default()
     }
 }

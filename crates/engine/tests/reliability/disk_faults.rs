@@ -6,7 +6,7 @@ use std::process::Output;
 use crate::child::{Plan, Role, read_acknowledged};
 use crate::dice;
 use crate::faulty_disk::{ENDED_BY_DISK, Fault, FaultyDisk, Kind};
-use crate::verify;
+use crate::verify::{self, Kept};
 
 /// Points at which each test breaks the disk, spread over all that there are.
 const POINTS: u64 = 8;
@@ -20,13 +20,18 @@ fn points() -> u64 {
 struct Bench {
     room: tempfile::TempDir,
     disk: FaultyDisk,
+    kept: Kept,
 }
 
 impl Bench {
     fn new() -> Self {
+        Self::of(Kept::Plain)
+    }
+
+    fn of(kept: Kept) -> Self {
         let room = tempfile::tempdir().unwrap();
         let disk = FaultyDisk::compile(room.path());
-        Self { room, disk }
+        Self { room, disk, kept }
     }
 
     /// Operations of a kind that the whole of the work takes.
@@ -38,7 +43,8 @@ impl Bench {
             &directory,
             &self.room.path().join("counted-told"),
         )
-        .writers(1, Some(TRANSACTIONS));
+        .writers(1, Some(TRANSACTIONS))
+        .kept(self.kept);
         let output = self.disk.counting(plan, &directory, kind, &tally).run();
         assert_eq!(outcome(&output), "finished");
         let count = std::fs::read_to_string(&tally).unwrap().parse().unwrap();
@@ -50,7 +56,9 @@ impl Bench {
     fn meet(&self, name: &str, kind: Kind, fault: Fault, at: u64) -> String {
         let directory = self.room.path().join(name);
         let told = self.room.path().join(format!("{name}-told"));
-        let plan = Plan::new(Role::MeetFault, &directory, &told).writers(1, Some(TRANSACTIONS));
+        let plan = Plan::new(Role::MeetFault, &directory, &told)
+            .writers(1, Some(TRANSACTIONS))
+            .kept(self.kept);
         let output = self.disk.failing(plan, &directory, kind, fault, at).run();
         let context = format!("{fault:?} at {kind:?} {at}");
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -62,7 +70,7 @@ impl Bench {
             outcome(&output)
         };
         println!("{context}: {said}");
-        check(&directory, &told, &context);
+        check(&directory, self.kept, &told, &context);
         said
     }
 
@@ -79,14 +87,15 @@ impl Bench {
 
 /// The same directory on a sound disk: nothing told is lost, nothing is there in part, and it can
 /// be written again.
-fn check(directory: &Path, told: &Path, context: &str) {
+fn check(directory: &Path, kept: Kept, told: &Path, context: &str) {
     println!("checking after {context}");
-    verify::check_directory(directory, &read_acknowledged(told));
+    verify::check_directory(directory, kept, &read_acknowledged(told));
     let output = Plan::new(Role::MeetFault, directory, told)
         .writers(1, Some(2))
+        .kept(kept)
         .run();
     assert_eq!(outcome(&output), "finished", "{context}: {output:?}");
-    verify::check_directory(directory, &read_acknowledged(told));
+    verify::check_directory(directory, kept, &read_acknowledged(told));
 }
 
 fn outcome(output: &Output) -> String {
@@ -148,5 +157,17 @@ fn a_crash_in_the_middle_of_any_write_leaves_whole_transactions() {
 #[test]
 fn a_crash_before_any_operation_leaves_whole_transactions() {
     let said = Bench::new().meet_everywhere(Kind::Any, Fault::Gone);
+    assert_some(&said, "ended");
+}
+
+#[test]
+fn a_sealed_store_loses_nothing_to_a_disk_whose_writes_fail() {
+    let said = Bench::of(Kept::Sealed).meet_everywhere(Kind::Write, Fault::Broken);
+    assert_some(&said, "refused");
+}
+
+#[test]
+fn a_crash_before_any_operation_leaves_a_sealed_store_that_opens() {
+    let said = Bench::of(Kept::Sealed).meet_everywhere(Kind::Any, Fault::Gone);
     assert_some(&said, "ended");
 }

@@ -4,21 +4,26 @@ use homeport_engine::Durability;
 
 use crate::child::{Plan, Role, read_acknowledged};
 use crate::dice::{self, Dice};
-use crate::verify;
+use crate::verify::{self, Kept};
 
 const ROUNDS: u64 = 8;
 
 #[test]
 fn what_was_acknowledged_with_relaxed_durability_outlives_a_kill() {
-    kill_often(Durability::Relaxed, 2);
+    kill_often(Durability::Relaxed, Kept::Plain, 2);
 }
 
 #[test]
 fn what_was_acknowledged_before_a_kill_is_there_whole_after_it() {
-    kill_often(Durability::Sync, ROUNDS);
+    kill_often(Durability::Sync, Kept::Plain, ROUNDS);
 }
 
-fn kill_often(durability: Durability, rounds: u64) {
+#[test]
+fn what_a_sealed_store_acknowledged_before_a_kill_is_there_whole_after_it() {
+    kill_often(Durability::Sync, Kept::Sealed, ROUNDS / 2);
+}
+
+fn kill_often(durability: Durability, kept: Kept, rounds: u64) {
     let seed = dice::seed();
     println!("HOMEPORT_SEED={seed}");
     let mut dice = Dice::new(seed);
@@ -27,7 +32,9 @@ fn kill_often(durability: Durability, rounds: u64) {
     let acknowledged = room.path().join("acknowledged");
     for round in 0..dice::from_env("HOMEPORT_KILL_ROUNDS").unwrap_or(rounds) {
         let before = read_acknowledged(&acknowledged).len();
-        let mut plan = Plan::new(Role::Write, &directory, &acknowledged).writers(4, None);
+        let mut plan = Plan::new(Role::Write, &directory, &acknowledged)
+            .writers(4, None)
+            .kept(kept);
         if durability == Durability::Relaxed {
             plan = plan.relaxed();
         }
@@ -36,6 +43,6 @@ fn kill_often(durability: Durability, rounds: u64) {
         child.kill();
         let told = read_acknowledged(&acknowledged);
         println!("round {round}: {} acknowledged so far", told.len());
-        verify::check_directory(&directory, &told);
+        verify::check_directory(&directory, kept, &told);
     }
 }

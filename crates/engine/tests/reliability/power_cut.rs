@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use crate::child::{Plan, Role};
 use crate::dice::{self, Dice};
 use crate::faulty_disk::FaultyDisk;
-use crate::verify;
+use crate::verify::{self, Kept};
 
 const CUTS: u64 = 7;
 /// What disks write whole.
@@ -32,25 +32,32 @@ enum Survival {
 
 #[test]
 fn a_power_cut_that_takes_all_unsynced_writes_loses_nothing_acknowledged() {
-    cut_power(Survival::Lose);
+    cut_power(Survival::Lose, Kept::Plain);
 }
 
 #[test]
 fn a_power_cut_that_tears_the_last_write_loses_nothing_acknowledged() {
-    cut_power(Survival::Prefix);
+    cut_power(Survival::Prefix, Kept::Plain);
 }
 
 #[test]
 fn a_power_cut_that_keeps_pages_by_chance_loses_nothing_acknowledged() {
-    cut_power(Survival::Random);
+    cut_power(Survival::Random, Kept::Plain);
 }
 
-fn cut_power(survival: Survival) {
+#[test]
+fn a_power_cut_loses_nothing_that_a_sealed_store_acknowledged() {
+    for survival in [Survival::Lose, Survival::Prefix, Survival::Random] {
+        cut_power(survival, Kept::Sealed);
+    }
+}
+
+fn cut_power(survival: Survival, kept: Kept) {
     let seed = dice::seed();
     println!("HOMEPORT_SEED={seed}");
     let mut dice = Dice::new(seed);
     let room = tempfile::tempdir().unwrap();
-    let recording = Recording::make(room.path());
+    let recording = Recording::make(room.path(), kept);
     println!("{} events recorded", recording.events.len());
     for cut in 0..dice::from_env("HOMEPORT_POWER_CUTS").unwrap_or(CUTS) {
         let at = dice.below(recording.events.len()) + 1;
@@ -60,7 +67,7 @@ fn cut_power(survival: Survival) {
             "cut {cut} after event {at}: {} acknowledged",
             acknowledged.len()
         );
-        verify::check_directory(&image, &acknowledged);
+        verify::check_directory(&image, kept, &acknowledged);
         std::fs::remove_dir_all(&image).unwrap();
     }
 }
@@ -113,14 +120,16 @@ enum Event {
 }
 
 impl Recording {
-    fn make(room: &Path) -> Self {
+    fn make(room: &Path, kept: Kept) -> Self {
         let directory = room.join("data");
         let told = room.join("told");
         let log = room.join("log");
         let disk = FaultyDisk::compile(room);
         // Two lives, so that cuts fall into an opening of older data as well.
         for _ in 0..2 {
-            let plan = Plan::new(Role::Write, &directory, &told).writers(3, Some(45));
+            let plan = Plan::new(Role::Write, &directory, &told)
+                .writers(3, Some(45))
+                .kept(kept);
             let output = disk.recording(plan, &directory, &told, &log).run();
             assert!(output.status.success(), "{output:?}");
         }

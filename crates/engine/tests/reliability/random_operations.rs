@@ -18,7 +18,7 @@ use homeport_store::{
 use crate::dice::{self, Dice};
 use crate::model::Model;
 use crate::requests::{self, TABLES, TTL_ATTRIBUTE};
-use crate::verify;
+use crate::verify::{self, Kept};
 
 const SEEDS: u64 = 4;
 const ROUNDS: u64 = 4000;
@@ -26,19 +26,28 @@ const START_MS: i64 = 1_800_000_000_000;
 
 #[test]
 fn random_operations_do_what_the_model_does() {
+    operate_often(Kept::Plain, SEEDS);
+}
+
+#[test]
+fn random_operations_on_a_sealed_store_do_what_the_model_does() {
+    operate_often(Kept::Sealed, SEEDS / 2);
+}
+
+fn operate_often(kept: Kept, seeds: u64) {
     let rounds = dice::from_env("HOMEPORT_ROUNDS").unwrap_or(ROUNDS);
     let first = dice::seed();
     let count = if dice::from_env("HOMEPORT_SEED").is_some() {
         1
     } else {
-        SEEDS
+        seeds
     };
     std::thread::scope(|scope| {
         for seed in (0..count).map(|at| first.wrapping_add(at)) {
             scope.spawn(move || {
                 let room = tempfile::tempdir().unwrap();
                 let told = Told(seed);
-                verify::runtime().block_on(Run::new(room.path(), seed).operate(rounds));
+                verify::runtime().block_on(Run::new(room.path(), kept, seed).operate(rounds));
                 std::mem::forget(told);
             });
         }
@@ -56,6 +65,7 @@ impl Drop for Told {
 
 struct Run<'a> {
     path: &'a Path,
+    kept: Kept,
     clock: Arc<ManualClock>,
     engine: Option<Engine>,
     model: Model,
@@ -63,9 +73,10 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(path: &'a Path, seed: u64) -> Self {
+    fn new(path: &'a Path, kept: Kept, seed: u64) -> Self {
         Self {
             path,
+            kept,
             clock: Arc::new(ManualClock::at_ms(START_MS)),
             engine: None,
             model: Model::at_ms(START_MS),
@@ -93,6 +104,7 @@ impl<'a> Run<'a> {
             change_retention_ms: i64::MAX / 2,
             workers: 1,
             write_beside_bytes: *self.dice.pick(&[0, 64 * 1024]),
+            master_key: self.kept.master_key(),
             ..Options::default()
         };
         self.engine = Some(Engine::open(self.path, options).unwrap());

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use homeport_engine::{Durability, Engine, ManualClock, Options};
+use homeport_engine::{Durability, Engine, ManualClock, MasterKey, Options};
 use homeport_item::schema::{IndexSchema, TableSchema};
 use homeport_item::{Item, Value};
 use homeport_store::{Scan, Store, StoreError};
@@ -24,11 +24,30 @@ pub(crate) fn options() -> Options {
     }
 }
 
+/// Whether values are sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    Plain,
+    Sealed,
+}
+
+impl Kept {
+    /// The key to open a directory with.
+    pub(crate) fn master_key(self) -> Option<MasterKey> {
+        let text = "5ea1ed00".repeat(8);
+        (self == Self::Sealed).then(|| MasterKey::parse(&text).unwrap())
+    }
+}
+
 /// Opens what a child left and checks all of it. `acknowledged` are the numbers of the transactions
 /// that it was told are done.
-pub(crate) fn check_directory(path: &Path, acknowledged: &[u64]) {
+pub(crate) fn check_directory(path: &Path, kept: Kept, acknowledged: &[u64]) {
     runtime().block_on(async {
-        let engine = Engine::open(path, options())
+        let options = Options {
+            master_key: kept.master_key(),
+            ..options()
+        };
+        let engine = Engine::open(path, options)
             .unwrap_or_else(|error| panic!("cannot open after the crash: {error}"));
         check(&engine, acknowledged).await;
     });

@@ -41,6 +41,18 @@ concern! {
 }
 
 concern! {
+    /// Encryption of what the embedded store keeps: values and backups are sealed where a master key is given. At most one of these is.
+    Encryption ["encryption"] {
+        /// The master key: 32 bytes, as 64 hexadecimal digits or in base64
+        master_key: Option<Secret> = None, flag "master-key" KEY;
+        /// A file with the master key, which nobody but its owner may use
+        master_key_file: Option<PathBuf> = None, flag "master-key-file" FILE;
+        /// A command for sh that prints the master key within 30 seconds, such as one that has a KMS decrypt it
+        master_key_command: Option<String> = None, flag "master-key-command" COMMAND;
+    }
+}
+
+concern! {
     /// The HTTP interface for devices and people.
     Http ["http"] {
         /// Where devices and people are served over HTTP
@@ -393,6 +405,7 @@ macro_rules! all {
 all! {
     data: Data,
     store: Store,
+    encryption: Encryption,
     http: Http,
     mqtt: Mqtt,
     bridge: Bridge,
@@ -434,6 +447,7 @@ impl Settings {
             ));
         }
         self.check_bridge()?;
+        self.check_encryption()?;
         let mut receivers = self.rules.sns_topics.0.iter();
         if receivers.any(|(_, url)| url.parse::<Url>().is_err()) {
             return Err(ConfigError::Together(
@@ -468,6 +482,24 @@ impl Settings {
                 ));
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    fn check_encryption(&self) -> Result<(), ConfigError> {
+        let encryption = &self.encryption;
+        let given = usize::from(encryption.master_key.is_some())
+            + usize::from(encryption.master_key_file.is_some())
+            + usize::from(encryption.master_key_command.is_some());
+        if given > 1 {
+            return Err(ConfigError::Together(
+                "only one of encryption.master_key, encryption.master_key_file and encryption.master_key_command may be given",
+            ));
+        }
+        if given > 0 && self.store.kind == StoreKind::Dynamodb {
+            return Err(ConfigError::Together(
+                "encryption is for store.kind embedded: Amazon DynamoDB encrypts by itself, with store.kms_key_id if that is given",
+            ));
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use crate::config::concerns::{
-    Admin, ApiKeys, CONCERNS, Data, Logs, Push, Records, Rules, Store, Telemetry,
+    Admin, ApiKeys, CONCERNS, Data, Encryption, Logs, Push, Records, Rules, Store, Telemetry,
 };
 use crate::config::layers::{Given, Layer, Origin};
 use crate::config::setting::{Concern, Setting};
@@ -50,13 +50,15 @@ impl Offer for Everything {
 }
 
 impl Offer for OnDirectory {
-    const CONCERNS: &'static [&'static Concern] = &[&Data::CONCERN, &Logs::CONCERN];
+    const CONCERNS: &'static [&'static Concern] =
+        &[&Data::CONCERN, &Encryption::CONCERN, &Logs::CONCERN];
 }
 
 impl Offer for OnStore {
     const CONCERNS: &'static [&'static Concern] = &[
         &Data::CONCERN,
         &Store::CONCERN,
+        &Encryption::CONCERN,
         &Push::CONCERN,
         &Records::CONCERN,
         &Telemetry::CONCERN,
@@ -68,6 +70,7 @@ impl Offer for OnRules {
     const CONCERNS: &'static [&'static Concern] = &[
         &Data::CONCERN,
         &Store::CONCERN,
+        &Encryption::CONCERN,
         &Admin::CONCERN,
         &Push::CONCERN,
         &Records::CONCERN,
@@ -81,6 +84,7 @@ impl Offer for OnFleet {
     const CONCERNS: &'static [&'static Concern] = &[
         &Data::CONCERN,
         &Store::CONCERN,
+        &Encryption::CONCERN,
         &Admin::CONCERN,
         &Push::CONCERN,
         &Records::CONCERN,
@@ -93,6 +97,7 @@ impl Offer for OnKeys {
     const CONCERNS: &'static [&'static Concern] = &[
         &Data::CONCERN,
         &Store::CONCERN,
+        &Encryption::CONCERN,
         &Admin::CONCERN,
         &ApiKeys::CONCERN,
         &Logs::CONCERN,

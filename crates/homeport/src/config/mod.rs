@@ -12,8 +12,8 @@ mod value;
 use std::path::{Path, PathBuf};
 
 pub(crate) use concerns::{
-    Bridge, BridgeProtocolWord, DurabilityWord, Dynamodb, JwtAlgorithm, LogFormat, Logs, Mqtt,
-    Settings, SmtpTlsWord, Store as StoreSettings, StoreKind,
+    Bridge, BridgeProtocolWord, DurabilityWord, Dynamodb, Encryption, JwtAlgorithm, LogFormat,
+    Logs, Mqtt, Settings, SmtpTlsWord, Store as StoreSettings, StoreKind,
 };
 pub(crate) use flags::{Everything, Flags, OnDirectory, OnFleet, OnKeys, OnRules, OnStore};
 pub(crate) use layers::{ConfigError, Values};

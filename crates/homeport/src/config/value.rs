@@ -111,6 +111,14 @@ impl<T: SettingValue> SettingValue for Option<T> {
     }
 }
 
+impl std::str::FromStr for Secret {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::parse(Some(text))
+    }
+}
+
 impl SettingValue for Secret {
     const KIND: Kind = Kind::Secret;
 

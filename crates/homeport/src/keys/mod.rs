@@ -73,7 +73,7 @@ impl Keys {
         }
         let data_dir = &settings.data.dir;
         backend::must_exist(data_dir)?;
-        match Engine::open(data_dir, backend::brief_options()) {
+        match Engine::open(data_dir, backend::brief_options(&settings)?) {
             Ok(engine) => Self::in_store(Backend::embedded(engine), &settings).await,
             Err(OpenError::Locked(_)) => {
                 let Some(url) = address::read(data_dir) else {

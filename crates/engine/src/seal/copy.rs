@@ -1,0 +1,170 @@
+//! A copy of a data directory, entry by entry, sealed anew or not at all: how a store becomes a sealed
+//! one, how it gets rid of old data keys, and how it becomes a plain one again.
+
+use std::path::{Path, PathBuf};
+
+use crate::backup::{BackupError, rename_durably};
+use crate::directory;
+use crate::error::OpenError;
+use crate::journal;
+use crate::layout;
+use crate::options::Options;
+use crate::seal::file::{self, FileKeys};
+use crate::seal::master::MasterKey;
+use crate::table_backups;
+use crate::vault::{self, Database, PersistMode};
+
+/// What one batch of a copy may hold.
+const BATCH_BYTES_MAX: usize = 1024 * 1024;
+
+/// What a copy covered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Copied {
+    pub keyspaces: u64,
+    pub entries: u64,
+    /// Files of table backups.
+    pub backups: u64,
+}
+
+/// Copies the data directory `source`, which nobody has open, to `target`, which must not exist: with
+/// everything that is in it, the change log and the backups of tables too. `options` say how both are
+/// opened; the master key in them is that of `source`, and `target_key` the one of the copy. Without
+/// it, the copy is not sealed. The copy appears only when all of it is there; the source stays as it
+/// is.
+///
+/// # Errors
+/// When `source` is open, damaged or sealed under another key, `target` exists or cannot be written.
+pub fn copy_sealed(
+    source: &Path,
+    target: &Path,
+    options: &Options,
+    target_key: Option<MasterKey>,
+) -> Result<Copied, BackupError> {
+    if target.exists() {
+        return Err(BackupError::Exists(target.to_owned()));
+    }
+    if directory::read_format(source)?.is_none() {
+        return Err(OpenError::NotADataDirectory {
+            path: source.to_owned(),
+            reason: "it has no FORMAT file".to_owned(),
+        }
+        .into());
+    }
+    let mut unfinished = target.as_os_str().to_owned();
+    unfinished.push(".unfinished");
+    let unfinished = PathBuf::from(unfinished);
+    if unfinished.exists() {
+        std::fs::remove_dir_all(&unfinished).map_err(io(&unfinished))?;
+    }
+    let target_options = Options {
+        master_key: target_key,
+        ..options.clone()
+    };
+    let copied = copy(source, options, &unfinished, &target_options);
+    if copied.is_err() {
+        let _ = std::fs::remove_dir_all(&unfinished);
+        return copied;
+    }
+    rename_durably(&unfinished, target)?;
+    copied
+}
+
+fn copy(
+    source: &Path,
+    source_options: &Options,
+    target: &Path,
+    target_options: &Options,
+) -> Result<Copied, BackupError> {
+    // The locks are held until both are closed.
+    let (_source_lock, from) = open(source, source_options)?;
+    let (_target_lock, to) = open(target, target_options)?;
+    let mut copied = Copied::default();
+    for name in from.keyspace_names() {
+        copied.entries += copy_keyspace(&from, &to, &name).map_err(storage)?;
+        copied.keyspaces += 1;
+    }
+    copied.backups = copy_backups(&from, source, &to, target)?;
+    to.persist(PersistMode::SyncAll).map_err(storage)?;
+    Ok(copied)
+}
+
+fn open(path: &Path, options: &Options) -> Result<(directory::Prepared, Database), BackupError> {
+    let prepared = directory::prepare(path, options.master_key.as_ref())?;
+    let store = path.join(layout::STORE_DIR);
+    directory::remove_unfinished_store(path)?;
+    journal::check(&store)?;
+    let sealer = prepared.sealer(path, options);
+    let database = Database::open(&store, options, sealer).map_err(storage)?;
+    Ok((prepared, database))
+}
+
+fn copy_keyspace(from: &Database, to: &Database, name: &str) -> Result<u64, vault::Error> {
+    let (source, target) = (from.keyspace(name)?, to.keyspace(name)?);
+    let mut entries = 0;
+    let mut batch = to.batch();
+    let mut bytes = 0;
+    for guard in source.iter() {
+        let (key, value) = guard.into_inner()?;
+        bytes += key.len() + value.len();
+        entries += 1;
+        batch.insert(&target, key, value);
+        if bytes >= BATCH_BYTES_MAX {
+            // All of it is made durable at the end: until then, the copy is nobody's.
+            std::mem::replace(&mut batch, to.batch()).commit(PersistMode::Buffer)?;
+            bytes = 0;
+        }
+    }
+    batch.commit(PersistMode::Buffer)?;
+    Ok(entries)
+}
+
+fn copy_backups(
+    from: &Database,
+    source: &Path,
+    to: &Database,
+    target: &Path,
+) -> Result<u64, BackupError> {
+    let (source, target) = (
+        source.join(table_backups::FOLDER),
+        target.join(table_backups::FOLDER),
+    );
+    let files = match std::fs::read_dir(&source) {
+        Ok(files) => files,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(io(&source)(error)),
+    };
+    std::fs::create_dir_all(&target).map_err(io(&target))?;
+    let mut copied = 0;
+    for file in files {
+        let file = file.map_err(io(&source))?;
+        let path = file.path();
+        let is_backup = path
+            .extension()
+            .is_some_and(|extension| extension == table_backups::EXTENSION);
+        if !is_backup {
+            continue;
+        }
+        let copy = target.join(file.file_name());
+        let mut reader = file::open(&path, FileKeys::Store(from.sealer()))?;
+        let mut writer = file::create(&copy, to.sealer())?;
+        std::io::copy(&mut reader, &mut writer).map_err(io(&path))?;
+        writer.finish().map_err(io(&copy))?;
+        copied += 1;
+    }
+    std::fs::File::open(&target)
+        .and_then(|folder| folder.sync_all())
+        .map_err(io(&target))?;
+    Ok(copied)
+}
+
+fn storage(error: vault::Error) -> BackupError {
+    match error {
+        vault::Error::Seal(error) => BackupError::Seal(error),
+        other => BackupError::Open(OpenError::Storage(other.to_string())),
+    }
+}
+
+fn io(path: &Path) -> impl FnOnce(std::io::Error) -> BackupError {
+    let path = path.to_owned();
+    move |source| BackupError::Io { path, source }
+}

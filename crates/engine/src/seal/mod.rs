@@ -1,0 +1,11 @@
+//! Encryption at rest: the master key, the keyring of data keys that it wraps, and what is sealed with
+//! them. Values are sealed by [`crate::vault`], which is the only way to the key-value store; files are
+//! sealed by [`file`]. `docs/adr/019-encryption-at-rest.md` says what this protects and what not.
+
+pub(crate) mod copy;
+pub(crate) mod error;
+pub(crate) mod file;
+pub(crate) mod keyring;
+pub(crate) mod manage;
+pub(crate) mod master;
+pub(crate) mod sealer;

@@ -1,0 +1,24 @@
+//! Why the key-value store, or what seals its values, cannot do what is asked.
+
+use crate::seal::error::SealError;
+use crate::vault::UserKey;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error(transparent)]
+    Store(#[from] fjall::Error),
+    #[error(transparent)]
+    Seal(#[from] SealError),
+    /// A sealed value that is not what was sealed for this place. Its key can be read all the same.
+    #[error(
+        "a value in {keyspace} does not open: it was damaged, changed or put in another's place"
+    )]
+    Unopened { keyspace: String, key: UserKey },
+}
+
+impl Error {
+    /// Whether what was asked for is damaged, while the rest may be whole.
+    pub(crate) fn is_damage(&self) -> bool {
+        matches!(self, Self::Unopened { .. })
+    }
+}

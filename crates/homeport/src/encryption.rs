@@ -1,0 +1,131 @@
+//! Commands on how a data directory is sealed: looking, changing the master key, sealed copies.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use homeport_engine::{Copied, MasterKey, Options, SealStatus};
+use jiff::Timestamp;
+
+use crate::arguments::{CopyArguments, EncryptionCommand, RotateArguments};
+use crate::backend;
+use crate::begin;
+use crate::config::Settings;
+use crate::maintenance::must_be_embedded;
+use crate::master_key::{self, Source};
+
+pub(crate) async fn run(command: EncryptionCommand) -> anyhow::Result<ExitCode> {
+    let work = move || match command {
+        EncryptionCommand::Status(flags) => status(&begin(&flags)?),
+        EncryptionCommand::Rotate(asked) => rotate(&begin(&asked.flags)?, &asked),
+        EncryptionCommand::Seal(asked) => seal(&begin(&asked.flags)?, &asked),
+        EncryptionCommand::Unseal(asked) => unseal(&begin(&asked.flags)?, &asked),
+    };
+    // It reads and writes all there is, and waits for commands.
+    let text = tokio::task::spawn_blocking(work).await??;
+    println!("{text}");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn status(settings: &Settings) -> anyhow::Result<String> {
+    let data_dir = existing(settings)?;
+    let name = data_dir.display();
+    Ok(match homeport_engine::seal_status(data_dir)? {
+        None => format!("{name} is not sealed"),
+        Some(status) => format!("{name} {}", describe(&status)),
+    })
+}
+
+fn rotate(settings: &Settings, asked: &RotateArguments) -> anyhow::Result<String> {
+    let data_dir = existing(settings)?;
+    let from = given(settings)?;
+    let new = Source {
+        text: asked.new_master_key.as_ref(),
+        file: asked.new_master_key_file.as_deref(),
+        command: asked.new_master_key_command.as_deref(),
+    };
+    let Some(to) = new.read().context("reading the new master key")? else {
+        bail!(
+            "no new master key is given: use --new-master-key-file, --new-master-key-command or HOMEPORT_NEW_MASTER_KEY"
+        );
+    };
+    let status = homeport_engine::change_master_key(data_dir, &from, &to)?;
+    Ok(format!(
+        "{} {}; the old key {} opens it no more, and is still needed for backups that were carried away before",
+        data_dir.display(),
+        describe(&status),
+        from.fingerprint()
+    ))
+}
+
+fn seal(settings: &Settings, asked: &CopyArguments) -> anyhow::Result<String> {
+    let data_dir = existing(settings)?;
+    let key = given(settings)?;
+    // One that is sealed already gets new data keys.
+    let is_sealed = homeport_engine::seal_status(data_dir)?.is_some();
+    let source_key = is_sealed.then(|| key.clone());
+    copy(data_dir, source_key, &asked.to, Some(key))
+}
+
+fn unseal(settings: &Settings, asked: &CopyArguments) -> anyhow::Result<String> {
+    let key = given(settings)?;
+    copy(existing(settings)?, Some(key), &asked.to, None)
+}
+
+fn copy(
+    source: &Path,
+    source_key: Option<MasterKey>,
+    target: &Path,
+    target_key: Option<MasterKey>,
+) -> anyhow::Result<String> {
+    let options = Options {
+        master_key: source_key,
+        ..Options::default()
+    };
+    let form = match &target_key {
+        Some(key) => format!(
+            "sealed under the master key with fingerprint {}",
+            key.fingerprint()
+        ),
+        None => "not sealed".to_owned(),
+    };
+    let Copied {
+        entries, backups, ..
+    } = homeport_engine::copy_sealed(source, target, &options, target_key)?;
+    Ok(format!(
+        "{} has {entries} entries and {backups} backups of tables of {}, and is {form}; the server's own secrets (admin-token, api-key-pepper and others) are yours to copy",
+        target.display(),
+        source.display()
+    ))
+}
+
+fn describe(status: &SealStatus) -> String {
+    let day = |at_ms: Option<i64>| {
+        let at = at_ms.and_then(|at_ms| Timestamp::from_millisecond(at_ms).ok());
+        at.map_or_else(String::new, |at| at.to_string())
+    };
+    let keys = match status.data_keys {
+        0 => "no data keys yet".to_owned(),
+        1 => format!("1 data key, of {}", day(status.newest_at_ms)),
+        count => format!(
+            "{count} data keys, of {} to {}",
+            day(status.oldest_at_ms),
+            day(status.newest_at_ms)
+        ),
+    };
+    format!(
+        "is sealed under the master key with fingerprint {}, with {keys}",
+        status.fingerprint
+    )
+}
+
+fn existing(settings: &Settings) -> anyhow::Result<&Path> {
+    must_be_embedded(settings)?;
+    backend::must_exist(&settings.data.dir)?;
+    Ok(&settings.data.dir)
+}
+
+fn given(settings: &Settings) -> anyhow::Result<MasterKey> {
+    let key = master_key::read(&settings.encryption)?;
+    key.context("no master key is given: use --master-key-file, --master-key-command or HOMEPORT_MASTER_KEY")
+}
