@@ -56,7 +56,10 @@ pub(crate) fn read_units(bytes: usize, consistent: bool) -> f64 {
 
 /// Units of reading items one by one.
 pub(crate) fn fetch_units(sizes: &[usize], consistent: bool) -> f64 {
-    sizes.iter().map(|size| read_units(*size, consistent)).sum()
+    // A sum of nothing would be minus zero, and told as such.
+    sizes
+        .iter()
+        .fold(0.0, |sum, size| sum + read_units(*size, consistent))
 }
 
 fn write_units(bytes: usize) -> f64 {

@@ -1,6 +1,6 @@
 """PartiQL on secondary indexes: what a SELECT reads of them, what it costs, and what is refused."""
 
-from .steps import Case, Exactly, Remembered, Satisfies, column, done, execute, index, item, projection, put, refused, rows, table
+from .steps import Case, Exactly, Remembered, Satisfies, column, done, execute, index, item, projection, put, refused, rows, table, zero
 
 X = "on-indexes"
 TABLES = [
@@ -48,7 +48,7 @@ def names(*wanted):
 
 def cost(table_units, kind=None, name=None, units=0):
     """What the table cost and what one index did, which together are all."""
-    wanted = {"CapacityUnits": table_units + units, "Table": Exactly({"CapacityUnits": table_units})}
+    wanted = {"CapacityUnits": table_units + units, "Table": {"CapacityUnits": table_units or zero}}
     if kind:
         wanted[kind] = Exactly({name: {"CapacityUnits": units}})
     return {"ConsumedCapacity": wanted}

@@ -147,6 +147,7 @@ def containing(wanted):
     return Satisfies(f"something with {wanted!r}", lambda found: wanted in found)
 
 
+zero = Satisfies("zero, without a sign", lambda found: str(found) in ("0", "0.0"))
 positive = Satisfies("positive", lambda found: found > 0)
 some_text = Satisfies("a text", lambda found: isinstance(found, str) and found != "")
 

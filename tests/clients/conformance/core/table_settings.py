@@ -1,9 +1,9 @@
 """What tables have beside their data: time to live, tags, recovery and backups."""
 
-from .steps import ABSENT, Case, Remembered, Satisfies, Until, done, put, refused, some_text, table
+from .steps import ABSENT, Case, Remembered, Satisfies, Until, done, index, put, refused, some_text, table
 
-T, P, K = "settings-time", "settings-recovery", "settings-backup"
-TABLES = [table(T, ["pk"]), table("settings-no-time", ["pk"]), table("settings-tags", ["pk"]), table(P, ["pk"]), table(K, ["pk"])]
+T, P, K, I = "settings-time", "settings-recovery", "settings-backup", "settings-indexed"
+TABLES = [table(T, ["pk"]), table("settings-no-time", ["pk"]), table("settings-tags", ["pk"]), table(P, ["pk"]), table(K, ["pk"]), table(I, ["pk"], GlobalSecondaryIndexes=[index("global", "gk")])]
 SEED = [put(K, {"pk": "a"})]
 
 
@@ -26,6 +26,15 @@ def untag(*keys):
 
 def arn_of(name):
     return done(("DescribeTable", {"TableName": name}), {"Table": {"TableArn": some_text}}, {"arn": ["Table", "TableArn"]})
+
+
+def insights(name, action, **more):
+    return "UpdateContributorInsights", {"TableName": name, "ContributorInsightsAction": action, **more}
+
+
+def listed(name, status):
+    wanted = (name, status)
+    return Satisfies(f"{wanted}", lambda found: wanted in [(each["TableName"], each["ContributorInsightsStatus"]) for each in found])
 
 
 def backup(name):
@@ -65,6 +74,31 @@ CASES = [
         done(("DescribeContinuousBackups", {"TableName": P}), {"ContinuousBackupsDescription": {"PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": "DISABLED"}}}),
         done(("UpdateContinuousBackups", {"TableName": P, "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True}})),
         done(("DescribeContinuousBackups", {"TableName": P}), {"ContinuousBackupsDescription": {"ContinuousBackupsStatus": "ENABLED", "PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": "ENABLED"}}}),
+    ]),
+    Case("contributor insights are off, are turned on and listed, and off again", [
+        done(("DescribeContributorInsights", {"TableName": T}), {"TableName": T, "ContributorInsightsStatus": "DISABLED", "IndexName": ABSENT}),
+        done(insights(T, "ENABLE"), {"TableName": T, "ContributorInsightsStatus": "ENABLING"}),
+        Until("DescribeContributorInsights", {"TableName": T}, {"ContributorInsightsStatus": "ENABLED", "LastUpdateDateTime": Satisfies("a time", lambda at: at > 1e9)}),
+        done(("ListContributorInsights", {}), {"ContributorInsightsSummaries": listed(T, "ENABLED")}),
+        done(insights(T, "DISABLE"), {"ContributorInsightsStatus": "DISABLING"}),
+        Until("DescribeContributorInsights", {"TableName": T}, {"ContributorInsightsStatus": "DISABLED"}),
+    ]),
+    Case("contributor insights of an index are its own, and go with it", [
+        done(insights(I, "ENABLE", IndexName="global")),
+        done(("DescribeContributorInsights", {"TableName": I}), {"ContributorInsightsStatus": "DISABLED"}),
+        done(("DescribeContributorInsights", {"TableName": I, "IndexName": "global"}), {"ContributorInsightsStatus": "ENABLED", "IndexName": "global"}),
+        done(("ListContributorInsights", {"TableName": I}), {"ContributorInsightsSummaries": [{"TableName": I, "IndexName": "global", "ContributorInsightsStatus": "ENABLED"}]}),
+        done(insights(I, "ENABLE")),
+        done(("ListContributorInsights", {"TableName": I, "MaxResults": 1}), {"ContributorInsightsSummaries": [{"IndexName": ABSENT}]}, {"token": ["NextToken"]}),
+        done(("ListContributorInsights", {"TableName": I, "NextToken": Remembered("token")}), {"ContributorInsightsSummaries": [{"IndexName": "global"}], "NextToken": ABSENT}),
+        done(("UpdateTable", {"TableName": I, "GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": "global"}}]})),
+        done(("ListContributorInsights", {"TableName": I}), {"ContributorInsightsSummaries": [{"TableName": I, "IndexName": ABSENT}]}),
+    ]),
+    Case("contributor insights of what is not there", [
+        refused(insights("settings-none", "ENABLE"), "ResourceNotFoundException"),
+        refused(insights(T, "ENABLE", IndexName="none"), "ResourceNotFoundException"),
+        refused(("DescribeContributorInsights", {"TableName": "settings-none"}), "ResourceNotFoundException"),
+        refused(insights(T, "TOGGLE"), "ValidationException", "contributorInsightsAction", "[ENABLE, DISABLE]"),
     ]),
     Case("a backup is made, described, listed and deleted", [
         *backup("conformance"),
