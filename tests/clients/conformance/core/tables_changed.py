@@ -59,7 +59,10 @@ CASES = [
     Case("throughput that is the same already is refused", [
         refused(change(PROVISIONED, BillingMode="PROVISIONED", ProvisionedThroughput=units(20, 15)), "ValidationException", "The provisioned throughput for the table will not change"),
     ]),
-    Case("throughput is at least one", [refused(change(PROVISIONED, ProvisionedThroughput=units(0, 5)), "ValidationException")]),
+    Case("throughput is at least one", [
+        refused(change(PROVISIONED, ProvisionedThroughput=units(0, 5)), "ValidationException"),
+        described(PROVISIONED, {"ProvisionedThroughput": units(20, 15)}),
+    ]),
     Case("a table on demand has no throughput", [
         refused(change(PROVISIONED, BillingMode="PAY_PER_REQUEST", ProvisionedThroughput=units(5, 5)), "ValidationException", "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST"),
         described(PROVISIONED, {"ProvisionedThroughput": units(20, 15)}),

@@ -1,59 +1,39 @@
 """Runs the tables of cases against a server process of the tests, or against the endpoint that the environment names."""
 
+import importlib
 import os
 
 import pytest
 
-from . import (
-    batches,
-    capacity,
-    conditions,
-    indexes,
-    projections,
-    queries,
-    scans,
-    statements,
-    statements_in_batches,
-    statements_on_indexes,
-    statements_returning,
-    statements_that_filter,
-    table_settings,
-    streams,
-    tables_changed,
-    tables_created,
-    transactions,
-    updates,
-    values_stored,
-)
 from .steps import Refusal, Server
 
-FILES = (
-    batches,
-    capacity,
-    conditions,
-    indexes,
-    projections,
-    queries,
-    scans,
-    statements,
-    statements_in_batches,
-    statements_on_indexes,
-    statements_returning,
-    statements_that_filter,
-    table_settings,
-    streams,
-    tables_changed,
-    tables_created,
-    transactions,
-    updates,
-    values_stored,
+NAMES = (
+    "batches",
+    "capacity",
+    "conditions",
+    "indexes",
+    "projections",
+    "queries",
+    "scans",
+    "statements",
+    "statements_in_batches",
+    "statements_on_indexes",
+    "statements_returning",
+    "statements_that_filter",
+    "table_settings",
+    "streams",
+    "tables_changed",
+    "tables_created",
+    "transactions",
+    "updates",
+    "values_stored",
 )
+FILES = [importlib.import_module(f".{name}", __package__) for name in NAMES]
 
 
 def parameters():
     found = []
-    for file in FILES:
-        name = file.__name__.rsplit(".", 1)[-1]
+    for name, file in zip(NAMES, FILES):
         for case in file.CASES:
             found.append(pytest.param(file, case, id=f"{name}: {case.claim}"))
     return found

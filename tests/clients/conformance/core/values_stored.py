@@ -125,6 +125,7 @@ CASES = [
         done(get(H, {"pk": "none"}, ConsistentRead=True), Exactly({})),
         done(get(H, {"pk": "none"}, ConsistentRead=False), Exactly({})),
         done(put(C, {"pk": "half", "sk": "1"})),
+        done(get(C, {"pk": "half", "sk": "1"}), {"Item": item(pk="half", sk="1")}),
         done(get(C, {"pk": "half", "sk": "2"}), Exactly({})),
     ]),
     Case("an item needs its key", [
@@ -138,7 +139,7 @@ CASES = [
         missing(X, {"pk": "a", "sk": "b"}),
     ]),
     Case("return values that are none", [
-        refused(put(H, {"pk": "x"}, ReturnValues="INVALID"), "ValidationException"),
+        refused(put(H, {"pk": "x"}, ReturnValues="INVALID"), "ValidationException", "ALL_OLD"),
     ]),
     Case("expressions and what came before them do not mix", [
         refused(put(H, {"pk": "x"}, Expected={"pk": {"Exists": False}}, ConditionExpression="attribute_not_exists(pk)"),
