@@ -315,7 +315,7 @@ def test_limits_endpoints_and_backups_are_described(dynamodb, server, table):
 
 def test_an_operation_that_is_not_there_is_unknown(dynamodb):
     with refused("UnknownOperationException"):
-        dynamodb.list_contributor_insights()
+        dynamodb.list_global_tables()
 
 
 def test_the_resource_interface_works_with_plain_values(server, filled):

@@ -36,6 +36,9 @@ pub struct StoredPage {
     pub count: usize,
     pub scanned: usize,
     pub scanned_bytes: usize,
+    /// What each item is large that was read from the table, since a local index does not carry all that was asked for.
+    /// Those that a filter then dropped are among them, as they cost the same.
+    pub fetched_sizes: Vec<usize>,
     pub next: Option<Item>,
 }
 
@@ -240,15 +243,18 @@ impl Shared {
                         .ok_or_else(|| unavailable("a stored key is damaged"))?,
                 );
             }
-            if looked.matches {
-                page.count += 1;
-                if walk.needs_items {
-                    let table = walk.source.table();
-                    let item_key = walk.item_key(&key, &value).map_err(unavailable)?;
-                    page.items.extend(self.get_at(&snapshot, table, item_key)?);
-                } else if !walk.count_only {
-                    page.items.push(walk.source.stored(key, value));
+            page.count += usize::from(looked.matches);
+            if walk.needs_items && !looked.expired {
+                let item_key = walk.item_key(&key, &value).map_err(unavailable)?;
+                if let Some(item) = self.get_at(&snapshot, walk.source.table(), item_key)? {
+                    page.fetched_sizes
+                        .push(item.record().map_err(unavailable)?.size());
+                    if looked.matches {
+                        page.items.push(item);
+                    }
                 }
+            } else if looked.matches && !walk.count_only {
+                page.items.push(walk.source.stored(key, value));
             }
             if is_full {
                 return Ok(page);

@@ -179,10 +179,12 @@ impl Shared {
     }
 
     pub(crate) fn describe_table(&self, name: &str) -> Result<TableDescription, TableError> {
-        match self.catalogue.table(name) {
-            Ok(table) => Ok(TableDescription::of(&table)),
-            Err(error) => self.restoring.describe(name).ok_or_else(|| missing(error)),
+        // In this order: a table that becomes whole in between is found in the catalogue.
+        if let Some(description) = self.restoring.describe(name) {
+            return Ok(description);
         }
+        let table = self.catalogue.table(name).map_err(missing)?;
+        Ok(TableDescription::of(&table))
     }
 }
 

@@ -1,9 +1,9 @@
 //! Conditions: what stands behind WHERE.
 
-use homeport_item::ValueKind;
 use homeport_item::expression::{
     CHOICES_MAX, Comparator, Condition, ListedPath, Operand, Shown, SortCondition,
 };
+use homeport_item::{Value, ValueKind};
 
 use crate::error::ParseError;
 use crate::parse_operand::Term;
@@ -105,7 +105,27 @@ impl Parser<'_> {
         };
         match term {
             Term::Operand(operand) => self.comparison(operand),
-            condition => Ok(condition),
+            Term::Condition(condition) => self.truth(condition).map(Term::Condition),
+        }
+    }
+
+    /// Reads what may follow a condition: a comparison of its truth, `= true` for instance.
+    fn truth(&mut self, condition: Condition) -> Result<Condition, ParseError> {
+        let is_equal = match self.comparator() {
+            Some(Comparator::Equal) => true,
+            Some(Comparator::NotEqual) => false,
+            _ => return Ok(condition),
+        };
+        self.advance();
+        self.count_operator()?;
+        let at = self.here();
+        match self.operand()? {
+            Operand::Value(Value::Bool(wanted)) if wanted == is_equal => Ok(condition),
+            Operand::Value(Value::Bool(_)) => Ok(!condition),
+            _ => Err(ParseError::refused(
+                "Conditions cannot be compared with each other",
+                at,
+            )),
         }
     }
 

@@ -53,6 +53,12 @@ impl Parser<'_> {
             Token::Word(word) if !is_keyword(word) && *self.peek_at(1) == Token::End => {
                 Err(self.refused("Unsupported operation: Id"))
             }
+            // A product, whose second factor would be a whole statement that begins with FROM.
+            Token::Word(word)
+                if !is_keyword(word) && self.sign_at(1, "*") && self.word_at(2, "FROM") =>
+            {
+                Err(self.syntax("Expected data manipulation"))
+            }
             Token::Word(word) if !is_keyword(word) => {
                 self.advance();
                 Err(self.syntax("Unexpected token after expression"))

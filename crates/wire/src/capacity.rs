@@ -54,6 +54,14 @@ pub(crate) fn read_units(bytes: usize, consistent: bool) -> f64 {
     if consistent { units } else { units / 2.0 }
 }
 
+/// Units of reading items one by one.
+pub(crate) fn fetch_units(sizes: &[usize], consistent: bool) -> f64 {
+    // A sum of nothing would be minus zero, and told as such.
+    sizes
+        .iter()
+        .fold(0.0, |sum, size| sum + read_units(*size, consistent))
+}
+
 fn write_units(bytes: usize) -> f64 {
     bytes.div_ceil(WRITE_UNIT_BYTES).max(1) as f64
 }

@@ -19,7 +19,6 @@ JUDGEMENTS = {
     "body is a list": "mended: the text named our own types; the other accepts it",
     "consistent read is a string": ACCEPTED,
     "no table name, no key": "kept: the same faults in another order, which no source fixes",
-    "missing table: tags": DYNALITE,
     "create: only a name": DYNALITE,
     "create: attribute defined twice": PUBLISHED,
     "create: stream without view": PUBLISHED,

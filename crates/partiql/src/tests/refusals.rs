@@ -48,8 +48,9 @@ fn what_is_no_statement_is_refused_with_what_is_wrong() {
             "SELECT * FROM t; SELECT",
             syntax("Unexpected token after semicolon. (Only one query is allowed.)"),
         ),
+        ("SLECT * FROM t", syntax("Expected data manipulation")),
         (
-            "SLECT * FROM t",
+            "SLECT * FROMM t",
             syntax("Unexpected token after expression"),
         ),
         ("WHERE", syntax("Unexpected keyword")),

@@ -26,7 +26,7 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
     let input: Input<'_> = input::read(body)?;
     let table = tags::table(input.resource_arn.as_ref())?;
     let resource = input.resource_arn.as_ref().map_or("", Text::as_str);
-    let settings = tags::settings(service, table, resource)?;
+    let settings = tags::shown(service, table, resource)?;
     let start = input.next_token.as_ref().map(Text::as_str);
     let left: Vec<_> = settings
         .tags

@@ -10,6 +10,7 @@ mod delete_item;
 mod delete_table;
 mod describe_backup;
 mod describe_continuous_backups;
+mod describe_contributor_insights;
 mod describe_endpoints;
 mod describe_export;
 mod describe_import;
@@ -25,6 +26,7 @@ mod get_records;
 mod get_shard_iterator;
 mod import_table;
 mod list_backups;
+mod list_contributor_insights;
 mod list_exports;
 mod list_imports;
 mod list_streams;
@@ -41,6 +43,7 @@ mod transact_get_items;
 mod transact_write_items;
 mod untag_resource;
 mod update_continuous_backups;
+mod update_contributor_insights;
 mod update_item;
 mod update_table;
 mod update_time_to_live;
@@ -114,6 +117,7 @@ operations! {
     DeleteTable => delete_table,
     DescribeBackup => describe_backup,
     DescribeContinuousBackups => describe_continuous_backups,
+    DescribeContributorInsights => describe_contributor_insights,
     DescribeEndpoints => describe_endpoints,
     DescribeExport => describe_export,
     DescribeImport => describe_import,
@@ -129,6 +133,7 @@ operations! {
     GetShardIterator => get_shard_iterator,
     ImportTable => import_table,
     ListBackups => list_backups,
+    ListContributorInsights => list_contributor_insights,
     ListExports => list_exports,
     ListImports => list_imports,
     ListStreams => list_streams,
@@ -144,6 +149,7 @@ operations! {
     TransactWriteItems => transact_write_items,
     UntagResource => untag_resource,
     UpdateContinuousBackups => update_continuous_backups,
+    UpdateContributorInsights => update_contributor_insights,
     UpdateItem => update_item,
     UpdateTable => update_table,
     UpdateTimeToLive => update_time_to_live,

@@ -164,7 +164,7 @@ impl PageAnswer<'_> {
         let mut object = Object::new(&mut out);
         object.count("Count", page.count);
         object.count("ScannedCount", page.scanned);
-        let mut fetched_units = 0.0;
+        let mut fetched_units = capacity::fetch_units(&page.fetched_sizes, self.consistent);
         if self.select != Select::Count {
             let list = object.member("Items");
             output::list(list, &page.items, |item, out| {

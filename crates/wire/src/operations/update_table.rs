@@ -395,6 +395,7 @@ fn index_changes(
                 return Err(one_at_a_time());
             }
             settings.index_throughput.remove(name);
+            settings.insights.remove(name);
             changes.delete = Some(name.to_owned());
         }
     }

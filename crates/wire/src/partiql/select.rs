@@ -73,6 +73,7 @@ impl Reading {
             scanned: 0,
             bytes: 0,
             units: 0.0,
+            fetched_units: 0.0,
             consistent: self.consistent,
         };
         let next = if plan.partitions.is_empty() {
@@ -179,6 +180,7 @@ struct Pages<'p> {
     scanned: usize,
     bytes: usize,
     units: f64,
+    fetched_units: f64,
     consistent: bool,
 }
 
@@ -187,6 +189,7 @@ impl Pages<'_> {
         self.scanned += page.scanned;
         self.bytes += page.scanned_bytes;
         self.units += capacity::read_units(page.scanned_bytes, self.consistent);
+        self.fetched_units += capacity::fetch_units(&page.fetched_sizes, self.consistent);
         for item in &page.items {
             let kept = match self.late {
                 None => true,
@@ -203,7 +206,7 @@ impl Pages<'_> {
         let Some(index) = index else {
             return Consumed::of_table(self.units);
         };
-        let mut consumed = Consumed::default();
+        let mut consumed = Consumed::of_table(self.fetched_units);
         let side = if index.local {
             &mut consumed.local
         } else {

@@ -29,6 +29,19 @@ pub(crate) fn of_import(region: &str, table: &str, id: &str) -> String {
     format!("{}/import/{id}", of_table(region, table))
 }
 
+/// The ARN of a key that a table is said to be encrypted with: given as such, by its id or by its alias.
+pub(crate) fn of_encryption_key(region: &str, key: &str) -> String {
+    if key.starts_with("arn:") {
+        return key.to_owned();
+    }
+    let kind = if key.starts_with("alias/") {
+        ""
+    } else {
+        "key/"
+    };
+    format!("arn:aws:kms:{region}:{ACCOUNT}:{kind}{key}")
+}
+
 /// The table and the id of the export that an ARN names, of whatever region and account.
 pub(crate) fn export_of(arn: &str) -> Option<(&str, &str)> {
     let (table_arn, id) = arn.split_once("/export/")?;
@@ -70,6 +83,20 @@ pub(crate) fn stream_of(arn: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_is_told_by_its_arn_however_it_was_given() {
+        for (given, told) in [
+            (
+                "alias/aws/dynamodb",
+                "arn:aws:kms:eu-west-1:000000000000:alias/aws/dynamodb",
+            ),
+            ("1234-ab", "arn:aws:kms:eu-west-1:000000000000:key/1234-ab"),
+            ("arn:aws:kms:x:1:key/a", "arn:aws:kms:x:1:key/a"),
+        ] {
+            assert_eq!(of_encryption_key("eu-west-1", given), told);
+        }
+    }
 
     #[test]
     fn a_table_s_arn_leads_back_to_it() {

@@ -157,7 +157,9 @@ pub(crate) fn describe(region: &str, backup: &TableBackup, is_deleted: bool) -> 
                 },
                 attribute_name: schema.ttl_attribute.clone(),
             },
-            encryption: settings.encryption.map(DescribedEncryption::of),
+            encryption: settings
+                .encryption
+                .map(|encryption| DescribedEncryption::of(region, encryption)),
         },
     }
 }

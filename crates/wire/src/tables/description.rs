@@ -178,11 +178,11 @@ impl DescribedStream {
 }
 
 impl DescribedEncryption {
-    pub(crate) fn of(encryption: Encryption) -> Self {
+    pub(crate) fn of(region: &str, encryption: Encryption) -> Self {
         Self {
             status: "ENABLED",
             kind: "KMS",
-            key: encryption.key,
+            key: arn::of_encryption_key(region, &encryption.key),
         }
     }
 }
@@ -233,7 +233,9 @@ pub(crate) fn describe(
             .as_ref()
             .map(|label| arn::of_stream(region, &schema.name, label)),
         latest_stream_label: label,
-        encryption: settings.encryption.map(DescribedEncryption::of),
+        encryption: settings
+            .encryption
+            .map(|encryption| DescribedEncryption::of(region, encryption)),
         table_class_summary: settings
             .table_class
             .map(|table_class| DescribedClass { table_class }),

@@ -5,6 +5,7 @@ pub(crate) mod backup;
 pub(crate) mod bucket;
 pub(crate) mod definition;
 pub(crate) mod description;
+pub(crate) mod insights;
 pub(crate) mod restored;
 pub(crate) mod settings;
 pub(crate) mod tags;

@@ -66,6 +66,7 @@ impl Overrides<'_> {
         let mut settings = TableSettings {
             tags: std::collections::BTreeMap::new(),
             deletion_protection: false,
+            insights: std::collections::BTreeMap::new(),
             restored: Some(restored),
             ..TableSettings::read(settings)
         };

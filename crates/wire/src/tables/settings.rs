@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::insights::Insights;
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub(crate) struct TableSettings {
@@ -18,6 +20,8 @@ pub(crate) struct TableSettings {
     pub(crate) deletion_protection: bool,
     pub(crate) table_class: Option<String>,
     pub(crate) encryption: Option<Encryption>,
+    /// Of the table under an empty name, and of its indexes.
+    pub(crate) insights: BTreeMap<String, Insights>,
     /// Where the table was restored from.
     pub(crate) restored: Option<Restored>,
 }

@@ -102,6 +102,20 @@ pub(crate) fn not_found(resource: &str) -> Failure {
     ))
 }
 
+/// The settings of a table whose tags are to be listed. DynamoDB does not tell whether a table is there that nobody may see.
+pub(crate) fn shown(
+    service: &Service,
+    table: &str,
+    resource: &str,
+) -> Result<TableSettings, Failure> {
+    match settings(service, table, resource) {
+        Err(failure) if failure == not_found(resource) => Err(Failure::access_denied(format!(
+            "User: arn:aws:iam::000000000000:root is not authorized to perform: dynamodb:ListTagsOfResource on resource: {resource}"
+        ))),
+        answer => answer,
+    }
+}
+
 /// The settings of the table with that name.
 pub(crate) fn settings(
     service: &Service,

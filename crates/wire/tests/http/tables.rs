@@ -276,6 +276,11 @@ async fn tags_are_set_listed_and_removed() {
             format!("Requested resource not found: ResourcArn: {other} not found")
         )
     );
+    let (kind, text) = server
+        .refused("ListTagsOfResource", json!({"ResourceArn": other}))
+        .await;
+    assert_eq!(kind, "AccessDeniedException");
+    assert!(text.contains("dynamodb:ListTagsOfResource"), "{text}");
 }
 
 #[tokio::test]

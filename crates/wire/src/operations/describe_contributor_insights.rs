@@ -1,0 +1,50 @@
+//! DescribeContributorInsights: whether the insights of a table or an index are on.
+
+use bytes::Bytes;
+use serde::Deserialize;
+
+use crate::constraints::Constraints;
+use crate::failure::Failure;
+use crate::input::{self, Text};
+use crate::output::Object;
+use crate::service::Service;
+use crate::table_name;
+use crate::tables::description::Seconds;
+use crate::tables::insights::{Insights, Subject};
+use crate::tables::settings::TableSettings;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Input<'a> {
+    #[serde(borrow)]
+    table_name: Option<Text<'a>>,
+    #[serde(borrow)]
+    index_name: Option<Text<'a>>,
+}
+
+pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
+    let input: Input<'_> = input::read(body)?;
+    let name = table_name::of_tables(input.table_name.as_ref())?;
+    let mut constraints = Constraints::new();
+    constraints.index_name("indexName", input.index_name.as_ref());
+    constraints.finish()?;
+    let table = service.engine().describe_table(name)?;
+    let settings = TableSettings::read(&table.settings);
+    let subject = Subject::of(&table, input.index_name.as_ref())?;
+    let found = subject.insights(&settings);
+    let mut out = Vec::with_capacity(256);
+    let mut object = Object::new(&mut out);
+    subject.write(&mut object, found.map_or("DISABLED", Insights::status));
+    if let Some(found) = found {
+        object.text("ContributorInsightsMode", &found.mode);
+        let changed_at = Seconds::from_ms(found.changed_at_ms);
+        serde_json::to_writer(object.member("LastUpdateDateTime"), &changed_at)
+            .map_err(|error| Failure::internal(&error))?;
+        // The rules that CloudWatch would count by.
+        object
+            .member("ContributorInsightsRuleList")
+            .extend_from_slice(b"[]");
+    }
+    object.end();
+    Ok(out)
+}

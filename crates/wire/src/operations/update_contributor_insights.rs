@@ -1,0 +1,77 @@
+//! UpdateContributorInsights: switches the insights of a table or an index on or off.
+
+use bytes::Bytes;
+use serde::Deserialize;
+
+use crate::constraints::Constraints;
+use crate::failure::Failure;
+use crate::input::{self, Text};
+use crate::output::Object;
+use crate::service::Service;
+use crate::table_name;
+use crate::tables::insights::{ACTIONS, Insights, MODES, Subject};
+use crate::tables::settings::TableSettings;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Input<'a> {
+    #[serde(borrow)]
+    table_name: Option<Text<'a>>,
+    #[serde(borrow)]
+    index_name: Option<Text<'a>>,
+    #[serde(borrow)]
+    contributor_insights_action: Option<Text<'a>>,
+    #[serde(borrow)]
+    contributor_insights_mode: Option<Text<'a>>,
+}
+
+pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
+    let input: Input<'_> = input::read(body)?;
+    let name = table_name::of_tables(input.table_name.as_ref())?;
+    check(&input)?;
+    let table = service.engine().describe_table(name)?;
+    let subject = Subject::of(&table, input.index_name.as_ref())?;
+    let action = input.contributor_insights_action.as_ref();
+    let insights = Insights {
+        is_enabled: action.is_some_and(|action| action.as_str() == "ENABLE"),
+        mode: input
+            .contributor_insights_mode
+            .as_ref()
+            .map_or(MODES[0], Text::as_str)
+            .to_owned(),
+        changed_at_ms: service.config().clock.now_ms(),
+    };
+    let key = subject.key().to_owned();
+    let kept = insights.clone();
+    service
+        .engine()
+        .change_settings(name, move |settings| {
+            let mut settings = TableSettings::read(settings);
+            settings.insights.insert(key, kept);
+            settings.write()
+        })
+        .await?;
+    let mut out = Vec::with_capacity(160);
+    let mut object = Object::new(&mut out);
+    // As DynamoDB answers, although here it is done.
+    let status = if insights.is_enabled {
+        "ENABLING"
+    } else {
+        "DISABLING"
+    };
+    subject.write(&mut object, status);
+    object.text("ContributorInsightsMode", &insights.mode);
+    object.end();
+    Ok(out)
+}
+
+fn check(input: &Input<'_>) -> Result<(), Failure> {
+    let mut constraints = Constraints::new();
+    constraints.index_name("indexName", input.index_name.as_ref());
+    let action = input.contributor_insights_action.as_ref();
+    constraints.not_null("contributorInsightsAction", action);
+    constraints.one_of("contributorInsightsAction", action, &ACTIONS);
+    let mode = input.contributor_insights_mode.as_ref();
+    constraints.one_of("contributorInsightsMode", mode, &MODES);
+    constraints.finish()
+}
