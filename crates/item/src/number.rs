@@ -240,7 +240,11 @@ impl Number {
         if self.is_zero() {
             return 1;
         }
-        self.digits().div_ceil(2) as usize + 1 + usize::from(self.negative)
+        // Two digits share a byte, but not across the decimal point.
+        let digits = self.digits();
+        let fraction = u32::from(self.exponent.min(0).unsigned_abs()).min(digits);
+        let whole = digits - fraction;
+        (whole.div_ceil(2) + fraction.div_ceil(2)) as usize + 1 + usize::from(self.negative)
     }
 
     /// Appends the number as it prints, without going through a formatter.
@@ -379,7 +383,51 @@ impl FromStr for Number {
         }
         let exponent = exponent.saturating_add(i64::from(zeros_pending));
         let exponent = exponent.clamp(-100_000, 100_000) as i32;
+        // Zero lies in the range or out of it by the exponent that it is written with.
+        if significant == 0 && exponent > MAGNITUDE_MAX {
+            return Err(NumberError::Overflow);
+        }
+        if significant == 0 && exponent < MAGNITUDE_MIN {
+            return Err(NumberError::Underflow);
+        }
         Self::new(negative, coefficient, exponent)
+    }
+}
+
+impl Number {
+    /// Reads a number as the older parts of DynamoDB do, which compute exponents with 32 bits: what does not fit is no number
+    /// there, and what just fits may turn over from one end of the range to the other.
+    ///
+    /// # Errors
+    /// As when it is parsed, in other words for exponents beyond 32 bits.
+    pub fn parse_narrow(text: &str) -> Result<Self, NumberError> {
+        let error = match text.parse::<Self>() {
+            Err(error @ (NumberError::Overflow | NumberError::Underflow)) => error,
+            other => return other,
+        };
+        let (digits, exponent) = match text.split_once(['e', 'E']) {
+            Some((digits, exponent)) => (digits, parse_exponent(exponent.as_bytes())),
+            None => (text, Some(0)),
+        };
+        let fraction = digits.split_once('.').map_or(0, |(_, part)| part.len());
+        let narrow = |exponent: i64| -> Option<(i32, i32)> {
+            i32::try_from(exponent).ok()?;
+            let scale = i64::try_from(fraction).ok()?.checked_sub(exponent)?;
+            let significant = digits
+                .bytes()
+                .filter(u8::is_ascii_digit)
+                .skip_while(|digit| *digit == b'0');
+            let precision = i32::try_from(significant.count().max(1)).ok()?;
+            Some((precision, i32::try_from(scale).ok()?))
+        };
+        let Some((precision, scale)) = exponent.and_then(narrow) else {
+            return Err(NumberError::NotANumber(text.to_owned()));
+        };
+        Err(match precision.overflowing_sub(scale) {
+            (_, false) => error,
+            (turned, true) if turned < 0 => NumberError::Underflow,
+            (_, true) => NumberError::Overflow,
+        })
     }
 }
 
@@ -392,11 +440,11 @@ fn parse_exponent(bytes: &[u8]) -> Option<i64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    let magnitude = digits.iter().fold(0i64, |sum, digit| {
-        sum.saturating_mul(10)
-            .saturating_add(i64::from(digit - b'0'))
-    });
-    Some(sign * magnitude)
+    // An exponent that does not fit is no exponent.
+    digits.iter().try_fold(0i64, |sum, digit| {
+        sum.checked_mul(10)?
+            .checked_add(sign * i64::from(digit - b'0'))
+    })
 }
 
 impl fmt::Display for Number {
@@ -523,7 +571,9 @@ mod tests {
         assert!("1E-130".parse::<Number>().is_ok());
         for (text, error) in [
             ("1E+126", NumberError::Overflow),
-            ("1e999999999999999999999", NumberError::Overflow),
+            ("1e999999999999", NumberError::Overflow),
+            ("0e126", NumberError::Overflow),
+            ("0e-131", NumberError::Underflow),
             ("1E-131", NumberError::Underflow),
             ("1.2E-999999999999", NumberError::Underflow),
             (
@@ -535,12 +585,61 @@ mod tests {
             assert_eq!(text.parse::<Number>(), Err(error), "{text}");
         }
         for text in [
-            "-", "+", ".", "1e", "e5", "1.2.3", "1 ", " 1", "0x1", "NaN", "1e+", "--1", "1_0",
+            "-",
+            "+",
+            ".",
+            "1e",
+            "e5",
+            "1.2.3",
+            "1 ",
+            " 1",
+            "0x1",
+            "NaN",
+            "1e+",
+            "--1",
+            "1_0",
+            "1e9223372036854775808",
         ] {
             assert!(
                 matches!(text.parse::<Number>(), Err(NumberError::NotANumber(_))),
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn exponents_of_32_bits_turn_over() {
+        for (text, error) in [
+            ("1e2147483647", NumberError::Underflow),
+            ("1e2147483646", NumberError::Overflow),
+            ("1e126", NumberError::Overflow),
+            ("1e-2147483647", NumberError::Underflow),
+            ("", NumberError::Empty),
+        ] {
+            assert_eq!(Number::parse_narrow(text), Err(error), "{text}");
+        }
+        for text in ["1e2147483648", "1e-2147483648", "1.5e-2147483647", "x"] {
+            let refused = Number::parse_narrow(text);
+            assert_eq!(refused, Err(NumberError::NotANumber(text.to_owned())));
+        }
+        assert_eq!(Number::parse_narrow("1.5e3"), Ok(number("1500")));
+    }
+
+    #[test]
+    fn digits_share_bytes_on_their_side_of_the_point() {
+        for (text, size) in [
+            ("0", 1),
+            ("12", 2),
+            ("1234", 3),
+            ("1010", 3),
+            ("1.5", 3),
+            ("3.14159", 5),
+            ("100.5", 4),
+            ("0.0015", 2),
+            ("1e125", 2),
+            ("-42", 3),
+        ] {
+            assert_eq!(number(text).size(), size, "{text}");
         }
     }
 

@@ -12,6 +12,7 @@ mod parse_statement;
 mod parse_update;
 mod parse_value;
 mod parser;
+mod reserved;
 mod statement;
 #[cfg(test)]
 mod tests;

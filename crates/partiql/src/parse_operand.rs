@@ -36,9 +36,13 @@ impl Parser<'_> {
     /// Reads an operand or a call.
     pub(crate) fn term(&mut self) -> Result<Term, ParseError> {
         if self.at_word("EXISTS") && self.sign_at(1, "(") {
-            return Err(
-                self.refused("EXISTS can only be used in ExecuteTransaction write requests.")
-            );
+            if self.word_at(2, "SELECT") {
+                return Err(
+                    self.refused("EXISTS can only be used in ExecuteTransaction write requests.")
+                );
+            }
+            let at = self.here();
+            return Err(self.refused(format!("Unrecognized function: exists at {at}")));
         }
         if self.name_at(0) && self.sign_at(1, "(") && matches!(self.peek(), Token::Word(_)) {
             return self.call();
@@ -85,7 +89,8 @@ impl Parser<'_> {
         apply(name, *function, arguments, at)
     }
 
-    fn arguments(&mut self) -> Result<Vec<Operand>, ParseError> {
+    /// Reads operands up to the closing parenthesis.
+    pub(crate) fn arguments(&mut self) -> Result<Vec<Operand>, ParseError> {
         let mut arguments = Vec::new();
         if self.take_sign(")") {
             return Ok(arguments);

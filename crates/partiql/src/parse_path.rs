@@ -4,6 +4,7 @@ use homeport_item::expression::{PATH_DEPTH_MAX, Path};
 
 use crate::error::ParseError;
 use crate::parser::{Parser, is_keyword};
+use crate::reserved::is_reserved;
 use crate::token::Token;
 
 impl Parser<'_> {
@@ -27,15 +28,25 @@ impl Parser<'_> {
         }
     }
 
+    /// Reads what stands behind a dot.
+    fn step(&mut self) -> Result<String, ParseError> {
+        match self.peek() {
+            Token::Name(_) => {}
+            Token::Word(word) if !is_reserved(word) => {}
+            _ => return Err(self.syntax("Invalid path dot component")),
+        }
+        match self.advance() {
+            Token::Name(name) | Token::Word(name) => Ok(name),
+            _ => Err(self.no_term()),
+        }
+    }
+
     /// Reads a path: `a.b[3]."c d"`.
     pub(crate) fn path(&mut self) -> Result<Path, ParseError> {
         let mut path = Path::new(self.name()?);
         loop {
             if self.take_sign(".") {
-                if !self.name_at(0) {
-                    return Err(self.syntax("Invalid path dot component"));
-                }
-                path = path.member(self.name()?);
+                path = path.member(self.step()?);
             } else if self.take_sign("[") {
                 let Token::Number(text) = self.peek() else {
                     return Err(self.syntax("Invalid path index"));

@@ -135,8 +135,11 @@ impl Parser<'_> {
                 at,
             ));
         }
+        if self.name_at(0) {
+            return Err(self.syntax("Unexpected token after expression"));
+        }
         self.expect_word("VALUE")?;
-        let item = self.map()?;
+        let item = self.item()?;
         Ok(Insert {
             table,
             item: item.into(),

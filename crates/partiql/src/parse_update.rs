@@ -1,6 +1,6 @@
 //! What stands behind SET and REMOVE.
 
-use homeport_item::expression::{ExpressionError, Path, Problem, Update, UpdateOperand};
+use homeport_item::expression::{ExpressionError, Operand, Path, Problem, Update, UpdateOperand};
 use homeport_item::{Value, ValueKind};
 
 use crate::error::ParseError;
@@ -113,21 +113,25 @@ impl Parser<'_> {
         self.advance();
         self.advance();
         let first_at = self.here();
-        let first = self.path()?;
-        self.expect_sign(",", "COMMA")?;
-        let members = self.value()?;
-        self.expect_sign(")", "RIGHT_PAREN")?;
-        if first != *target {
+        let arguments = self.nested(Self::arguments)?;
+        let Ok([first, members]) = <[Operand; 2]>::try_from(arguments) else {
+            return Err(ParseError::refused(
+                format!("{name} must have exactly two arguments at {at}"),
+                at,
+            ));
+        };
+        if !matches!(&first, Operand::Path(path) if path == target) {
             return Err(ParseError::refused(
                 format!("The first argument to {name} must equal the assignment value at {at}"),
                 at,
             ));
         }
-        let is_set = matches!(
-            members.kind(),
-            ValueKind::Ss | ValueKind::Ns | ValueKind::Bs
-        );
-        if !is_set {
+        let is_set =
+            |value: &Value| matches!(value.kind(), ValueKind::Ss | ValueKind::Ns | ValueKind::Bs);
+        let Operand::Value(members) = members else {
+            return Err(self.no_term());
+        };
+        if !is_set(&members) {
             return Err(ParseError::refused(
                 format!(
                     "The second argument to {name} must be a value with type SET at {first_at}"

@@ -50,6 +50,9 @@ impl Parser<'_> {
         if self.at_word("MISSING") {
             return Err(self.refused(MISSING_COMPARED));
         }
+        if matches!(self.peek(), Token::Word(_)) && self.sign_at(1, "(") {
+            return Err(self.no_literal());
+        }
         match self.peek() {
             Token::Text(_) => match self.advance() {
                 Token::Text(text) => Ok(Value::S(text)),
@@ -88,10 +91,35 @@ impl Parser<'_> {
             return Err(self.no_term());
         };
         let number: Number = text.parse().map_err(|error: homeport_item::NumberError| {
-            ParseError::refused(error.to_string(), at)
+            ParseError::refused(format!("{error} under {}", self.root()), at)
         })?;
         self.advance();
         Ok(if negative { number.negated() } else { number })
+    }
+
+    /// Where the value that is being read stands.
+    fn root(&self) -> String {
+        format!("root{}", self.place.concat())
+    }
+
+    /// What is said of a call where a literal should be.
+    fn no_literal(&self) -> ParseError {
+        let at = self.here();
+        let Token::Word(name) = self.peek() else {
+            return self.no_term();
+        };
+        self.refused(format!(
+            "Unsupported data type: {name} under key {} at {at}",
+            self.root()
+        ))
+    }
+
+    /// Reads a part of a value, which stands there in it.
+    fn part(&mut self, place: String) -> Result<Value, ParseError> {
+        self.place.push(place);
+        let value = self.any_value()?;
+        self.place.pop();
+        Ok(value)
     }
 
     /// Reads values up to a closing sign.
@@ -101,7 +129,7 @@ impl Parser<'_> {
             return Ok(elements);
         }
         loop {
-            elements.push(self.any_value()?);
+            elements.push(self.part(format!("[{}]", elements.len()))?);
             if self.take_sign(close) {
                 return Ok(elements);
             }
@@ -109,8 +137,20 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads a map; its keys are strings.
-    pub(crate) fn map(&mut self) -> Result<Map, ParseError> {
+    fn map(&mut self) -> Result<Map, ParseError> {
+        self.entries(|parser, name| parser.part(format!(".{name}")))
+    }
+
+    /// Reads a whole item, whose values each stand for themselves.
+    pub(crate) fn item(&mut self) -> Result<Map, ParseError> {
+        self.entries(|parser, _| parser.any_value())
+    }
+
+    /// Reads names, which are strings, with values.
+    fn entries(
+        &mut self,
+        read: fn(&mut Self, &str) -> Result<Value, ParseError>,
+    ) -> Result<Map, ParseError> {
         self.expect_sign("{", "LEFT_CURLY")?;
         self.nested(|parser| {
             let mut entries = Vec::new();
@@ -123,7 +163,8 @@ impl Parser<'_> {
                     return Err(ParseError::syntax("Expected a string as a key", at));
                 };
                 parser.expect_sign(":", "COLON")?;
-                entries.push((homeport_item::Name::from(name), parser.any_value()?));
+                let value = read(parser, &name)?;
+                entries.push((homeport_item::Name::from(name), value));
                 if parser.take_sign("}") {
                     return Ok(entries.into_iter().collect());
                 }
@@ -135,6 +176,9 @@ impl Parser<'_> {
 
 /// A set of strings or of numbers.
 fn set(members: Vec<Value>) -> Result<Value, String> {
+    if members.is_empty() {
+        return Err("Empty bags are not supported".to_owned());
+    }
     let mut texts = Vec::new();
     let mut numbers = Vec::new();
     for member in members {
@@ -148,7 +192,13 @@ fn set(members: Vec<Value>) -> Result<Value, String> {
         format!("One or more parameter values were invalid: {error}")
     };
     if numbers.is_empty() {
-        Set::new(texts).map(Value::Ss).map_err(refused)
+        let listed = texts.join(", ");
+        Set::new(texts).map(Value::Ss).map_err(|error| match error {
+            homeport_item::SetError::Duplicate => format!(
+                "One or more parameter values were invalid: Input collection [{listed}] contains duplicates."
+            ),
+            other => refused(other),
+        })
     } else {
         Set::new(numbers).map(Value::Ns).map_err(refused)
     }

@@ -71,6 +71,8 @@ pub(crate) struct Parser<'p> {
     pub(crate) asked: usize,
     depth: usize,
     operators: usize,
+    /// Where the value that is being read stands within the one that it is a part of, as messages write it.
+    pub(crate) place: Vec<String>,
 }
 
 impl<'p> Parser<'p> {
@@ -82,6 +84,7 @@ impl<'p> Parser<'p> {
             asked: 0,
             depth: 0,
             operators: 0,
+            place: Vec::new(),
         }
     }
 

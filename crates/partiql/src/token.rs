@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use homeport_item::{Number, NumberError};
+
 use crate::error::ParseError;
 
 /// A statement may not have more characters than this.
@@ -84,6 +86,11 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Placed>, ParseError> {
     }
 }
 
+/// What is no token at all. DynamoDB says nothing about it.
+fn unreadable(at: Position) -> ParseError {
+    ParseError::syntax("", at)
+}
+
 struct Lexer<'t> {
     rest: &'t str,
     line: usize,
@@ -131,7 +138,7 @@ impl Lexer<'_> {
                 let start = self.here();
                 while !self.rest.starts_with("*/") {
                     if self.take().is_none() {
-                        return Err(ParseError::syntax("Comment is not closed", start));
+                        return Err(unreadable(start));
                     }
                 }
                 self.take();
@@ -166,7 +173,7 @@ impl Lexer<'_> {
             .chain([&MINUS])
             .find(|sign| self.rest.starts_with(**sign));
         let Some(sign) = sign else {
-            return Err(ParseError::syntax("Unexpected character", start));
+            return Err(unreadable(start));
         };
         for _ in 0..sign.len() {
             self.take();
@@ -181,7 +188,7 @@ impl Lexer<'_> {
         let mut content = String::new();
         loop {
             match self.take() {
-                None => return Err(ParseError::syntax("Quote is not closed", start)),
+                None => return Err(unreadable(start)),
                 Some(next) if next == quote => {
                     if !self.rest.starts_with(quote) {
                         return Ok(content);
@@ -210,7 +217,14 @@ impl Lexer<'_> {
             text.push_str(&self.take_while(digit));
         }
         if self.rest.starts_with(is_word) {
-            return Err(ParseError::syntax("Invalid number", start));
+            return Err(unreadable(start));
+        }
+        // Whether it is in the range of numbers is for the value to say, with its place.
+        if matches!(
+            Number::parse_narrow(&text),
+            Err(NumberError::NotANumber(_) | NumberError::Empty)
+        ) {
+            return Err(unreadable(start));
         }
         Ok(Token::Number(text))
     }

@@ -16,6 +16,7 @@ pub(crate) const RETURN_VALUES: &[&str] =
 pub(crate) const RETURN_ON_FAILURE: &[&str] = &["ALL_OLD", "NONE"];
 pub(crate) const RETURN_CAPACITY: &[&str] = &["INDEXES", "TOTAL", "NONE"];
 pub(crate) const RETURN_METRICS: &[&str] = &["SIZE", "NONE"];
+pub(crate) const CONDITIONAL_OPERATORS: &[&str] = &["OR", "AND"];
 pub(crate) const SELECT: &[&str] = &[
     "SPECIFIC_ATTRIBUTES",
     "COUNT",
@@ -197,7 +198,18 @@ impl Constraints {
         self.text_length(path, value, 3, 255);
     }
 
-    /// Anything else, as a whole violation.
+    /// The names of a map's keys that are to be names of tables.
+    pub(crate) fn map_keys(&mut self, path: &str, shown: &str) {
+        self.violated(
+            Some(shown),
+            path,
+            format_args!(
+                "Map keys must satisfy constraint: [Member must have length less than or equal to 255, Member must have length greater than or equal to 3, Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+]"
+            ),
+        );
+    }
+
+    /// The lengths of a map's values.
     pub(crate) fn map_values(&mut self, path: &str, shown: &str, least: usize, most: usize) {
         self.violated(
             Some(shown),

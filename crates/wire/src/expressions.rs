@@ -3,9 +3,7 @@
 
 use homeport_item::Value;
 use homeport_item::expression::{Condition, Path, Placeholders, Projection};
-use homeport_item::item::ItemError;
 use homeport_item::schema::{KeySchema, TableSchema};
-use homeport_item::value::DEPTH_MAX;
 
 use crate::failure::Failure;
 use crate::input::{Attribute, Mapping, Text};
@@ -14,8 +12,16 @@ use crate::input::{Attribute, Mapping, Text};
 pub(crate) type Given = (&'static str, bool);
 
 /// The names and values of a request.
-pub(crate) type Names<'a> = Option<&'a Mapping<'a, Text<'a>>>;
-pub(crate) type Values<'a> = Option<&'a Mapping<'a, Attribute>>;
+pub(crate) type GivenNames<'a> = Option<&'a Mapping<'a, Text<'a>>>;
+pub(crate) type GivenValues<'a> = Option<&'a Mapping<'a, Attribute>>;
+
+/// How an operation words what is wrong with the values of its expressions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Values {
+    Newer,
+    /// With the placeholder that the value stands for.
+    Older,
+}
 
 /// Checks which parameters are given together.
 ///
@@ -60,7 +66,11 @@ pub(crate) fn check_parameters(
 }
 
 /// What the placeholders of a request stand for.
-pub(crate) fn placeholders(names: Names<'_>, values: Values<'_>) -> Result<Placeholders, Failure> {
+pub(crate) fn placeholders(
+    names: GivenNames<'_>,
+    values: GivenValues<'_>,
+    wording: Values,
+) -> Result<Placeholders, Failure> {
     let empty = |name: &str| Failure::validation(format!("{name} must not be empty"));
     if names.is_some_and(|names| names.0.is_empty()) {
         return Err(empty("ExpressionAttributeNames"));
@@ -85,20 +95,19 @@ pub(crate) fn placeholders(names: Names<'_>, values: Values<'_>) -> Result<Place
             (key.to_string(), value)
         }),
     )?;
-    let problem = values.iter().find_map(|(key, value)| {
-        let problem = match &value.0 {
-            Err(text) => text.clone(),
-            Ok(value) if value.depth() > DEPTH_MAX => ItemError::TooDeep.to_string(),
-            Ok(_) => return None,
-        };
-        Some((key, problem))
-    });
-    match problem {
-        None => Ok(placeholders),
-        Some((key, text)) => Err(Failure::validation(format!(
-            "ExpressionAttributeValues contains invalid value: {text} for key {key}"
-        ))),
-    }
+    let problem = values
+        .iter()
+        .find_map(|(key, value)| Some((key, value.0.as_ref().err()?)));
+    let Some((key, problem)) = problem else {
+        return Ok(placeholders);
+    };
+    Err(Failure::validation(match wording {
+        Values::Newer if problem.has_two_wordings() => problem.newer().to_owned(),
+        _ => format!(
+            "ExpressionAttributeValues contains invalid value: {} for key {key}",
+            problem.older()
+        ),
+    }))
 }
 
 /// Reads an optional condition.
@@ -217,7 +226,7 @@ mod tests {
         };
         let refused = |json: &'static str| {
             let values = values(json);
-            placeholders(None, Some(&values))
+            placeholders(None, Some(&values), Values::Older)
                 .expect_err("refused")
                 .text()
                 .unwrap_or_default()

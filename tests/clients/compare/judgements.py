@@ -12,7 +12,6 @@ DYNALITE_UNCOUNTED = "kept: dynalite 4.0.0 has the same text, without the count 
 LEGACY_UNCOUNTED = "kept: the same text; the other counts what is wrong with Expected and with unknown actions too, but not this"
 PUBLISHED = "kept: published with this text"
 LIKE_PUBLISHED = "kept: published with this text for another request of the same kind"
-ALONE = "kept: dynalite 4.0.0 has this text without the count; no published answer is known"
 SPLIT = "kept: regions of the service differ, and this is one of their two published texts"
 
 JUDGEMENTS = {
@@ -35,7 +34,6 @@ JUDGEMENTS = {
     "tag: not an ARN": PUBLISHED,
     "tag: empty key": PUBLISHED,
     "untag: no keys": DYNALITE,
-    "put: number is empty": ALONE,
     "put: number is a JSON number": "kept: the other calls a number TRUE_VALUE",
     "put: BOOL is text": "kept: the other and dynalite 4.0.0 accept a value of the wrong type",
     "put: bytes not in base 64": DYNALITE,
@@ -59,8 +57,6 @@ JUDGEMENTS = {
     "query: range key in": DYNALITE,
     "query: or": DYNALITE,
     "query: not": DYNALITE,
-    "query: hash key twice": "kept: dynalite 4.0.0 answers as Homeport, though the other's beginning is quoted elsewhere too",
-    "query: range key twice": "kept: dynalite 4.0.0 answers as Homeport, though the other's beginning is quoted elsewhere too",
     "query: empty hash key": "kept: an empty key is refused in every operation whose answer is published",
     "query: contains": DYNALITE,
     "query: attribute exists": DYNALITE,
@@ -73,8 +69,6 @@ JUDGEMENTS = {
     "scan: limit 0": PUBLISHED,
     "scan: specific without projection": "kept: no published answer is known; published answers of a scan are not counted",
     "batch get: nothing": SPLIT,
-    "batch get: no tables": SPLIT,
-    "batch get: no keys": DYNALITE,
     "batch get: keys missing": DYNALITE,
     "batch get: broken projection": "kept: the form that every other expression's syntax error has, in the other too",
     "batch write: nothing": PUBLISHED,

@@ -48,6 +48,9 @@ pub enum Problem {
     Empty,
     #[error("Expression size has exceeded the maximum allowed size; expression size: {0}")]
     TooLong(usize),
+    /// Of an update the size is not told.
+    #[error("Expression size has exceeded the maximum allowed size;")]
+    UpdateTooLong,
     #[error("Syntax error; token: \"{token}\", near: \"{near}\"")]
     Syntax { token: String, near: String },
     #[error("The expression contains too many operators; operator count: {0}")]
@@ -156,10 +159,16 @@ pub enum KeyConditionError {
     NestedOperation,
     #[error("KeyConditionExpressions cannot have conditions on nested attributes")]
     NestedAttribute,
-    #[error("KeyConditionExpressions must only contain one condition per key")]
+    #[error(
+        "Invalid KeyConditionExpression: KeyConditionExpressions must only contain one condition per key"
+    )]
     TwicePerKey,
     #[error("Conditions can be of length 1 or 2 only")]
     TooManyConditions,
+    #[error(
+        "The number of query conditions ({given}) exceeds the number of key attributes defined in the schema ({keys})"
+    )]
+    MoreThanKeys { given: usize, keys: usize },
     #[error("Query condition missed key schema element: {0}")]
     Missed(String),
     #[error("Query key condition not supported")]

@@ -26,9 +26,6 @@ impl KeyConditions {
         let condition = parse_condition::parse(ExpressionKind::KeyCondition, text, placeholders)?;
         let mut found = Vec::new();
         take_apart(condition, &mut found)?;
-        if found.len() > CONDITIONS_MAX {
-            return Err(KeyConditionError::TooManyConditions.into());
-        }
         Ok(Self(found))
     }
 
@@ -53,8 +50,10 @@ impl KeyConditions {
     /// # Errors
     /// When the conditions are not for these keys.
     pub fn bind(self, schema: &KeySchema) -> Result<KeyCondition, KeyConditionError> {
-        if !(1..=CONDITIONS_MAX).contains(&self.0.len()) {
-            return Err(KeyConditionError::TooManyConditions);
+        let given = self.0.len();
+        if given > CONDITIONS_MAX {
+            let keys = schema.attributes().count();
+            return Err(KeyConditionError::MoreThanKeys { given, keys });
         }
         assign(self.0, schema)
     }

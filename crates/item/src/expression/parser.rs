@@ -96,7 +96,10 @@ impl<'a> Parser<'a> {
     ) -> Result<Self, ExpressionError> {
         let invalid = |problem| Err(ExpressionError::Invalid { kind, problem });
         if text.len() > EXPRESSION_MAX_BYTES {
-            return invalid(Problem::TooLong(text.len()));
+            return invalid(match kind {
+                ExpressionKind::Update => Problem::UpdateTooLong,
+                _ => Problem::TooLong(text.len()),
+            });
         }
         let tokens = tokens(text);
         if tokens.len() == 1 {

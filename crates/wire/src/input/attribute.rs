@@ -1,25 +1,59 @@
 //! Attribute values of a request, each with what DynamoDB has to say against it.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use homeport_item::item::ItemError;
+use homeport_item::value::DEPTH_MAX;
 use homeport_item::{Item, Name, Number, Set, Value, ValueKind};
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::containers::{
     List, Named, UNEXPECTED_ELEMENT, UNEXPECTED_FIELD, not_a_list, refuse_scalars,
 };
+use super::problem::{Problem, sorted_to_repetition};
 use super::scalars::{Flag, Text};
 
-/// A value, or the text with which it is refused.
+/// A value, or what is wrong with it.
 #[derive(Debug, Clone)]
-pub(crate) struct Attribute(pub(crate) Result<Value, String>);
+pub(crate) struct Attribute(pub(crate) Result<Value, Problem>);
 
-/// Named values, or the text with which the first bad one is refused.
+/// Named values, or what is wrong with the first bad one.
 #[derive(Debug, Clone)]
-pub(crate) struct Attributes(pub(crate) Result<Item, String>);
+pub(crate) struct Attributes(pub(crate) Result<Item, Problem>);
+
+thread_local! {
+    /// How many values are being read, each within the one before. serde hands no state from a value to those within it.
+    static LEVELS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// One value more around those that are read while this is there.
+struct Level;
+
+impl Level {
+    fn enter() -> Self {
+        LEVELS.set(LEVELS.get() + 1);
+        Self
+    }
+
+    /// More values stand around the one that is being read than may.
+    fn is_beyond_limit() -> bool {
+        LEVELS.get() > DEPTH_MAX + 1
+    }
+
+    fn is_outermost() -> bool {
+        LEVELS.get() == 0
+    }
+}
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        LEVELS.set(LEVELS.get() - 1);
+    }
+}
 
 impl Named for Attribute {
     const NAME: &'static str = "AttributeValue";
@@ -38,13 +72,19 @@ impl<'de> Deserialize<'de> for Attribute {
 struct AttributeVisitor;
 
 impl<'de> Visitor<'de> for AttributeVisitor {
-    type Value = Result<Value, String>;
+    type Value = Result<Value, Problem>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("an attribute value")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let _level = Level::enter();
+        if Level::is_beyond_limit() {
+            // Skipped without recursion, so that no depth is a danger to the stack.
+            while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+            return Ok(Err(Problem::too_deep()));
+        }
         let mut found: Option<Self::Value> = None;
         let mut several = false;
         while let Some(Text(name)) = map.next_key()? {
@@ -61,8 +101,12 @@ impl<'de> Visitor<'de> for AttributeVisitor {
             }
         }
         Ok(match found {
-            None => Err("Supplied AttributeValue is empty, must contain exactly one of the supported datatypes".to_owned()),
-            Some(Ok(_)) if several => Err("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes".to_owned()),
+            None => Err(Problem::new(
+                "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes",
+            )),
+            Some(Ok(_)) if several => Err(Problem::new(
+                "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes",
+            )),
             Some(value) => value,
         })
     }
@@ -78,7 +122,7 @@ impl<'de> Visitor<'de> for AttributeVisitor {
 fn content<'de, A: MapAccess<'de>>(
     kind: ValueKind,
     map: &mut A,
-) -> Result<Option<Result<Value, String>>, A::Error> {
+) -> Result<Option<Result<Value, Problem>>, A::Error> {
     Ok(match kind {
         ValueKind::S => map
             .next_value::<Option<Text<'de>>>()?
@@ -103,22 +147,27 @@ fn content<'de, A: MapAccess<'de>>(
         ValueKind::L => map
             .next_value::<Option<List<Attribute>>>()?
             .map(|list| list.0.into_iter().map(|attribute| attribute.0).collect())
-            .map(|list: Result<Vec<Value>, String>| Ok(Value::L(list?))),
+            .map(|list: Result<Vec<Value>, Problem>| Ok(Value::L(list?))),
         ValueKind::Ss => map.next_value::<Option<List<Text<'de>>>>()?.map(string_set),
         ValueKind::Ns => map.next_value::<Option<List<Text<'de>>>>()?.map(number_set),
         ValueKind::Bs => map.next_value::<Option<List<Bytes>>>()?.map(binary_set),
     })
 }
 
-fn invalid(text: impl fmt::Display) -> String {
+fn invalid_text(text: impl fmt::Display) -> String {
     format!("One or more parameter values were invalid: {text}")
 }
 
-fn number(text: &str) -> Result<Number, String> {
-    text.parse::<Number>().map_err(|error| error.to_string())
+fn invalid(text: impl fmt::Display) -> Problem {
+    Problem::new(invalid_text(text))
 }
 
-fn string_set(members: List<Text<'_>>) -> Result<Value, String> {
+fn number(text: &str) -> Result<Number, Problem> {
+    text.parse::<Number>()
+        .map_err(|error| Problem::number(text, &error))
+}
+
+fn string_set(members: List<Text<'_>>) -> Result<Value, Problem> {
     if members.0.is_empty() {
         return Err(invalid("An string set  may not be empty"));
     }
@@ -128,16 +177,21 @@ fn string_set(members: List<Text<'_>>) -> Result<Value, String> {
         .map(|member| member.0.into_owned())
         .collect();
     if has_duplicates(&members) {
-        let listed = quoted(members.iter().map(String::as_str));
-        return Err(invalid(format_args!(
-            "Input collection [{}] contains duplicates.",
-            listed.join(", ")
-        )));
+        let refused = |listed: String| {
+            invalid_text(format_args!(
+                "Input collection [{listed}] contains duplicates."
+            ))
+        };
+        let sorted = quoted(sorted_to_repetition(&members).iter());
+        return Err(Problem::worded(
+            refused(sorted.join(", ")),
+            refused(members.join(", ")),
+        ));
     }
     Set::new(members).map(Value::Ss).map_err(invalid)
 }
 
-fn number_set(members: List<Text<'_>>) -> Result<Value, String> {
+fn number_set(members: List<Text<'_>>) -> Result<Value, Problem> {
     if members.0.is_empty() {
         return Err(invalid("An number set  may not be empty"));
     }
@@ -146,20 +200,36 @@ fn number_set(members: List<Text<'_>>) -> Result<Value, String> {
         .iter()
         .map(|member| number(member.as_str()))
         .collect::<Result<Vec<_>, _>>()?;
-    Set::new(members).map(Value::Ns).map_err(invalid)
+    Set::new(members).map(Value::Ns).map_err(|error| {
+        Problem::worded(
+            invalid_text(error),
+            error.to_string().trim_end_matches('.'),
+        )
+    })
 }
 
-fn binary_set(members: List<Bytes>) -> Result<Value, String> {
+fn binary_set(members: List<Bytes>) -> Result<Value, Problem> {
     if members.0.is_empty() {
         return Err(invalid("Binary sets should not be empty"));
     }
     let members: Vec<Vec<u8>> = members.0.into_iter().map(|member| member.0).collect();
     if has_duplicates(&members) {
-        let listed = quoted(members.iter().map(|member| STANDARD.encode(member)));
-        return Err(invalid(format_args!(
-            "Input collection [{}]of type BS contains duplicates.",
-            listed.join(",")
-        )));
+        let refused = |listed: String| {
+            invalid_text(format_args!(
+                "Input collection [{listed}]of type BS contains duplicates."
+            ))
+        };
+        let encoded = |members: &[Vec<u8>]| -> Vec<String> {
+            members
+                .iter()
+                .map(|member| STANDARD.encode(member))
+                .collect()
+        };
+        let sorted = quoted(encoded(&sorted_to_repetition(&members)).iter());
+        return Err(Problem::worded(
+            refused(sorted.join(",")),
+            refused(encoded(&members).join(", ")),
+        ));
     }
     Set::new(members).map(Value::Bs).map_err(invalid)
 }
@@ -183,7 +253,7 @@ impl<'de> Deserialize<'de> for Attributes {
 struct AttributesVisitor;
 
 impl<'de> Visitor<'de> for AttributesVisitor {
-    type Value = Result<Item, String>;
+    type Value = Result<Item, Problem>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a map of attribute values")
@@ -192,21 +262,27 @@ impl<'de> Visitor<'de> for AttributesVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         // Collected first: they come in any order, and there may be very many.
         let mut attributes = Vec::new();
-        let mut problem = None;
+        let mut problem: Option<Problem> = None;
+        let mut unnamed = false;
         while let Some(Text(name)) = map.next_key()? {
+            unnamed |= name.is_empty();
             match map.next_value::<Option<Attribute>>()? {
                 None => {}
                 Some(Attribute(Ok(value))) => {
                     attributes.push((Name::from(name), value));
                 }
-                Some(Attribute(Err(text))) => {
-                    problem.get_or_insert(text);
+                Some(Attribute(Err(found))) => {
+                    problem.get_or_insert(found);
                 }
             }
         }
         Ok(match problem {
             None => Ok(attributes.into_iter().collect()),
-            Some(text) => Err(text),
+            // An attribute of an item without a name is noticed before how deep the others are.
+            Some(problem) if problem.is_too_deep() && unnamed && Level::is_outermost() => {
+                Err(Problem::new(ItemError::EmptyName.to_string()))
+            }
+            Some(problem) => Err(problem),
         })
     }
 
@@ -300,7 +376,7 @@ mod tests {
             (r#"{"S":null}"#, "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes".to_owned()),
             (r#"{"S":"a","N":"1"}"#, "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes".to_owned()),
             (r#"{"N":"x"}"#, "The parameter cannot be converted to a numeric value: x".to_owned()),
-            (r#"{"N":""}"#, "The parameter cannot be converted to a numeric value".to_owned()),
+            (r#"{"N":""}"#, "The parameter cannot be converted to a numeric value: ".to_owned()),
             (r#"{"N":"1e126"}"#, "Number overflow. Attempting to store a number with magnitude larger than supported range".to_owned()),
             (r#"{"NULL":false}"#, format!("{prefix}Null attribute value types must have the value of true")),
             (r#"{"SS":[]}"#, format!("{prefix}An string set  may not be empty")),
@@ -312,8 +388,42 @@ mod tests {
             (r#"{"M":{"a":{"L":[{"S":"x"},{"N":"y"}]}}}"#, "The parameter cannot be converted to a numeric value: y".to_owned()),
         ] {
             let attribute: Attribute = serde_json::from_str(json).expect("well-formed");
-            assert_eq!(attribute.0.expect_err(json), text, "{json}");
+            assert_eq!(attribute.0.expect_err(json).newer(), text, "{json}");
         }
+    }
+
+    #[test]
+    fn what_is_too_deep_is_noticed_in_the_order_of_the_text() {
+        let deep = |levels: usize| {
+            format!(
+                "{}{{\"N\":\"x\"}}{}",
+                r#"{"L":["#.repeat(levels),
+                "]}".repeat(levels)
+            )
+        };
+        for (json, too_deep) in [
+            (deep(31), false),
+            (deep(32), true),
+            (deep(5000), true),
+            (
+                format!(r#"{{"M":{{"a":{{"N":"x"}},"b":{}}}}}"#, deep(40)),
+                false,
+            ),
+            (
+                format!(r#"{{"M":{{"b":{},"a":{{"N":"x"}}}}}}"#, deep(40)),
+                true,
+            ),
+        ] {
+            let attribute: Attribute = serde_json::from_str(&json).expect("well-formed");
+            let problem = attribute.0.expect_err("a problem");
+            assert_eq!(problem.is_too_deep(), too_deep, "{json}");
+        }
+        let json = format!(r#"{{"d":{},"":{{"S":"x"}}}}"#, deep(40));
+        let attributes: Attributes = serde_json::from_str(&json).expect("well-formed");
+        assert_eq!(
+            attributes.0.expect_err("a problem").newer(),
+            "Empty attribute name"
+        );
     }
 
     #[test]

@@ -6,10 +6,12 @@
 
 mod attribute;
 mod containers;
+mod problem;
 mod scalars;
 
 pub(crate) use attribute::{Attribute, Attributes};
 pub(crate) use containers::{Element, Field, List, Mapping, Named};
+pub(crate) use problem::Problem;
 pub(crate) use scalars::{Flag, Integer, Long, Text, Timestamp};
 
 use serde::Deserialize;
@@ -197,10 +199,20 @@ mod tests {
 
     #[test]
     fn deep_nesting_ends_in_an_error() {
-        let deep = format!(r#"{{"Attributes":{{"a":{}}}}}"#, r#"{"L":["#.repeat(5000));
+        let deep = format!(
+            r#"{{"Attributes":{{"a":{}{{"S":"x"}}{}}}}}"#,
+            r#"{"L":["#.repeat(5000),
+            "]}".repeat(5000)
+        );
+        let sample: Sample<'_> = read(deep.as_bytes()).expect("well-formed");
+        let problem = sample.attributes.expect("attributes").0;
+        assert!(problem.expect_err("a problem").is_too_deep());
+        let unknown = format!(r#"{{"Other":{}{}}}"#, "[".repeat(5000), "]".repeat(5000));
+        assert!(read::<Sample<'_>>(unknown.as_bytes()).is_ok());
+        let wrong = format!(r#"{{"Text":{}"#, "[".repeat(5000));
         assert_eq!(
-            refused(&deep),
-            "Nesting Levels have exceeded supported limits"
+            refused(&wrong),
+            "Unrecognized collection type class java.lang.String"
         );
     }
 }

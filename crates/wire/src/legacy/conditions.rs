@@ -2,9 +2,7 @@
 
 use homeport_item::Value;
 use homeport_item::expression::Condition;
-use homeport_item::item::ItemError;
 use homeport_item::schema::KeySchema;
-use homeport_item::value::DEPTH_MAX;
 use serde::Deserialize;
 
 use super::conditional_operator::Join;
@@ -107,13 +105,8 @@ pub(super) fn list(given: Option<&List<Attribute>>) -> Result<Vec<Value>, Failur
 
 /// A value of a condition or an update, within the limits.
 pub(super) fn value(given: &Attribute) -> Result<Value, Failure> {
-    match &given.0 {
-        Ok(value) if value.depth() > DEPTH_MAX => {
-            Err(Failure::validation(ItemError::TooDeep.to_string()))
-        }
-        Ok(value) => Ok(value.clone()),
-        Err(text) => Err(Failure::validation(text.clone())),
-    }
+    let read = given.0.clone();
+    read.map_err(|problem| Failure::validation(problem.newer()))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::capacity::{self, Consumed, Split, Wanted};
 use crate::constraints::{Constraints, RETURN_CAPACITY};
 use crate::expressions;
 use crate::failure::Failure;
-use crate::input::{self, Attributes, Element, Flag, List, Mapping, Named, Text};
+use crate::input::{self, Attributes, Element, Flag, List, Mapping, Named, Problem, Text};
 use crate::legacy;
 use crate::output::{self, Object};
 use crate::service::Service;
@@ -70,7 +70,7 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
 fn answer(service: &Service, body: &[u8]) -> Result<Vec<u8>, Failure> {
     let input: Input<'_> = input::read(body)?;
     let wanted = Wanted::of(input.return_consumed_capacity.as_ref());
-    let parts = check(&input)?;
+    let parts = check(&input, body)?;
     for part in &parts {
         let view = service.engine().table(part.table)?;
         if let Some(projection) = &part.projection {
@@ -166,26 +166,59 @@ fn write_unprocessed(part: &Part<'_>, done: usize, out: &mut Vec<u8>) {
     object.end();
 }
 
-fn check<'a>(input: &'a Input<'a>) -> Result<Vec<Part<'a>>, Failure> {
+/// The member of a request's body that has the keys, as a violation shows it.
+fn shown_items(body: &[u8]) -> String {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Shown {
+        request_items: serde_json::Value,
+    }
+    serde_json::from_slice(body).map_or("{...}".to_owned(), |shown: Shown| {
+        shown.request_items.to_string()
+    })
+}
+
+fn check<'a>(input: &'a Input<'a>, body: &[u8]) -> Result<Vec<Part<'a>>, Failure> {
     let items = match &input.request_items {
-        Some(items) if !items.0.is_empty() => &items.0,
-        _ => {
+        Some(items) if items.0.is_empty() => {
+            return Err(Failure::validation(
+                "1 validation error detected: Value at 'RequestItems' failed to satisfy constraint: Member must have length greater than or equal to 1",
+            ));
+        }
+        Some(items) => &items.0,
+        None => {
             return Err(Failure::validation(
                 "The requestItems parameter is required for BatchGetItem",
             ));
         }
     };
     let mut constraints = Constraints::new();
+    let is_name = |name: &str| table_name::check_items_name("requestItems", name).is_ok();
+    if !items.iter().all(|(name, _)| is_name(name)) {
+        constraints.map_keys("requestItems", &shown_items(body));
+    }
     constraints.one_of(
         "returnConsumedCapacity",
         input.return_consumed_capacity.as_ref(),
         RETURN_CAPACITY,
     );
     for (name, Element(part)) in items {
-        table_name::check_items_name("requestItems", name)?;
-        constrain(name, part, &mut constraints)?;
+        constrain(name, part, &mut constraints);
     }
     constraints.finish()?;
+    let by_expression = items
+        .iter()
+        .any(|(_, Element(part))| part.projection_expression.is_some());
+    let by_names = items
+        .iter()
+        .any(|(_, Element(part))| part.attributes_to_get.is_some());
+    expressions::check_parameters(
+        &[],
+        &[("ProjectionExpression", by_expression)],
+        &[("AttributesToGet", by_names)],
+        false,
+        false,
+    )?;
     let mut count = 0;
     let mut parts = Vec::with_capacity(items.len());
     for (name, Element(part)) in items {
@@ -201,28 +234,21 @@ fn check<'a>(input: &'a Input<'a>) -> Result<Vec<Part<'a>>, Failure> {
     Ok(parts)
 }
 
-fn constrain(
-    name: &str,
-    part: &KeysAndAttributes<'_>,
-    constraints: &mut Constraints,
-) -> Result<(), Failure> {
+fn constrain(name: &str, part: &KeysAndAttributes<'_>, constraints: &mut Constraints) {
     let path = format!("requestItems.{name}.member.keys");
     constraints.not_null(&path, part.keys.as_ref());
-    constraints.list_length(&path, part.keys.as_ref(), 1, usize::MAX);
     if part.attributes_to_get.is_some() {
         let path = format!("requestItems.{name}.member.attributesToGet");
         legacy::constrain_names(constraints, &path, part.attributes_to_get.as_ref());
     }
-    if part
-        .keys
-        .as_ref()
-        .is_some_and(|keys| keys.0.len() > BATCH_GET_MAX)
-    {
-        return Err(Failure::validation(format!(
-            "1 validation error detected: Value at 'RequestItems.{name}.member.Keys' failed to satisfy constraint: Member must have length less than or equal to {BATCH_GET_MAX}"
-        )));
-    }
-    Ok(())
+    let limit = match part.keys.as_ref().map(|keys| keys.0.len()) {
+        Some(0) => "greater than or equal to 1".to_owned(),
+        Some(count) if count > BATCH_GET_MAX => format!("less than or equal to {BATCH_GET_MAX}"),
+        _ => return,
+    };
+    constraints.unnamed(&format!(
+        "Value at 'RequestItems.{name}.member.Keys' failed to satisfy constraint: Member must have length {limit}"
+    ));
 }
 
 fn check_part<'a>(name: &'a str, given: &'a KeysAndAttributes<'a>) -> Result<Part<'a>, Failure> {
@@ -245,7 +271,10 @@ fn check_part<'a>(name: &'a str, given: &'a KeysAndAttributes<'a>) -> Result<Par
         .keys
         .iter()
         .flat_map(|keys| &keys.0)
-        .map(|Attributes(key)| key.clone().map_err(Failure::validation))
+        .map(|Attributes(key)| {
+            let problem = |problem: Problem| Failure::validation(problem.newer());
+            key.clone().map_err(problem)
+        })
         .collect::<Result<Vec<_>, _>>()?;
     for (at, key) in keys.iter().enumerate() {
         if keys[..at].contains(key) {
@@ -279,7 +308,7 @@ mod tests {
             ),
             (
                 r#"{"RequestItems":{}}"#,
-                "The requestItems parameter is required for BatchGetItem",
+                "1 validation error detected: Value at 'RequestItems' failed to satisfy constraint: Member must have length greater than or equal to 1",
             ),
             (
                 r#"{"RequestItems":{"abc":{}}}"#,
@@ -291,7 +320,11 @@ mod tests {
             ),
             (
                 r#"{"RequestItems":{"abc":{"Keys":[]}}}"#,
-                "1 validation error detected: Value '[]' at 'requestItems.abc.member.keys' failed to satisfy constraint: Member must have length greater than or equal to 1",
+                "1 validation error detected: Value at 'RequestItems.abc.member.Keys' failed to satisfy constraint: Member must have length greater than or equal to 1",
+            ),
+            (
+                r#"{"RequestItems":{"a!c":{"Keys":[{"a":{"S":"x"}}]}},"ReturnConsumedCapacity":"X"}"#,
+                "2 validation errors detected: Value '{\"a!c\":{\"Keys\":[{\"a\":{\"S\":\"x\"}}]}}' at 'requestItems' failed to satisfy constraint: Map keys must satisfy constraint: [Member must have length less than or equal to 255, Member must have length greater than or equal to 3, Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+]; Value 'X' at 'returnConsumedCapacity' failed to satisfy constraint: Member must satisfy enum value set: [INDEXES, TOTAL, NONE]",
             ),
             (
                 r#"{"RequestItems":{"abc":{"Keys":[{"a":{"S":"x"}},{"a":{"S":"x"}}]}}}"#,
@@ -303,7 +336,7 @@ mod tests {
             ),
         ] {
             let input: Input<'_> = input::read(body.as_bytes()).expect("well-formed");
-            let failure = check(&input).expect_err("refused");
+            let failure = check(&input, body.as_bytes()).expect_err("refused");
             assert_eq!(failure.text(), Some(text), "{body}");
         }
     }

@@ -215,7 +215,6 @@ fn check(input: Input<'_>) -> Result<Vec<NamedWrite>, Failure> {
         RETURN_METRICS,
     );
     for (name, requests) in &items {
-        table_name::check_items_name("requestItems", name)?;
         if requests.0.is_empty() || requests.0.len() > BATCH_WRITE_MAX {
             let shown = if requests.0.is_empty() { "" } else { "..." };
             let shown = format!("{{{name}=[{shown}]}}");
@@ -232,6 +231,14 @@ fn check(input: Input<'_>) -> Result<Vec<NamedWrite>, Failure> {
         }
     }
     constraints.finish()?;
+    let unnamed = items
+        .iter()
+        .find(|(name, _)| table_name::check_items_name("requestItems", name).is_err());
+    if let Some((name, requests)) = unnamed {
+        let mut constraints = Constraints::new();
+        constraints.map_keys("requestItems", &shown_requests(name, &requests.0));
+        constraints.finish()?;
+    }
     let mut writes = Vec::new();
     for (name, requests) in items {
         let table = table_name::check_items_name("requestItems", &name)?;
@@ -251,15 +258,35 @@ fn check(input: Input<'_>) -> Result<Vec<NamedWrite>, Failure> {
     Ok(writes)
 }
 
+/// A table's first request in the form in which a violation shows it, without the values.
+fn shown_requests(name: &str, requests: &[Element<WriteRequest>]) -> String {
+    let shown = requests.first().map_or(String::new(), |Element(request)| {
+        let (kind, given) = match (&request.put_request, &request.delete_request) {
+            (Some(Field(put)), _) => ("putRequest=PutRequest(item", put.item.as_ref()),
+            (None, Some(Field(delete))) => ("deleteRequest=DeleteRequest(key", delete.key.as_ref()),
+            (None, None) => return "WriteRequest()".to_owned(),
+        };
+        let names: Vec<String> = match given {
+            Some(Attributes(Ok(item))) => {
+                item.iter().map(|(name, _)| format!("{name}=...")).collect()
+            }
+            _ => vec!["...".to_owned()],
+        };
+        format!("WriteRequest({kind}={{{}}}))", names.join(", "))
+    });
+    let more = if requests.len() > 1 { ", ..." } else { "" };
+    format!("{{{name}=[{shown}{more}]}}")
+}
+
 fn action(table: &str, request: WriteRequest) -> Result<Action, Failure> {
     match (request.put_request, request.delete_request) {
         (Some(Field(put)), None) => {
-            let item = writing::attributes(put.item)?;
+            let item = writing::attributes_of_many(put.item)?;
             item.check()?;
             Ok(Put::new(table, item).into())
         }
         (None, Some(Field(delete))) => {
-            let key = writing::attributes(delete.key)?;
+            let key = writing::attributes_of_many(delete.key)?;
             Ok(Delete::new(table, key).into())
         }
         _ => Err(Failure::validation(

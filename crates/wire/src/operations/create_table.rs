@@ -135,8 +135,8 @@ fn constrain(input: &Input<'_>) -> Result<(), Failure> {
         input.provisioned_throughput.as_ref(),
     );
     for (name, indexes) in [
-        ("localSecondaryIndexes", &input.local_secondary_indexes),
         ("globalSecondaryIndexes", &input.global_secondary_indexes),
+        ("localSecondaryIndexes", &input.local_secondary_indexes),
     ] {
         for (at, Element(index)) in indexes.iter().flat_map(|list| list.0.iter().enumerate()) {
             let path = format!("{name}.{}.member", at + 1);

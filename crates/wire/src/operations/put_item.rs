@@ -100,6 +100,7 @@ fn check_in_order(input: Input<'_>) -> Result<Put, Failure> {
     let mut placeholders = expressions::placeholders(
         input.expression_attribute_names.as_ref(),
         input.expression_attribute_values.as_ref(),
+        expressions::Values::Newer,
     )?;
     let condition = expressions::condition(input.condition_expression.as_ref(), &mut placeholders)?;
     placeholders.check_all_used()?;

@@ -180,6 +180,15 @@ fn check(input: Input<'_>) -> Result<Checked, Failure> {
         input.key_conditions.as_ref(),
     );
     legacy::constrain(&mut constraints, "queryFilter", input.query_filter.as_ref());
+    let filters = input
+        .query_filter
+        .as_ref()
+        .map_or(0, |filter| filter.0.len());
+    let join = legacy::join(input.conditional_operator.as_ref(), filters);
+    if filters > 1 {
+        // An operator that is none is reported before the constraints, and alone.
+        join.clone()?;
+    }
     constraints.finish()?;
     expressions::check_parameters(
         &[
@@ -206,18 +215,12 @@ fn check(input: Input<'_>) -> Result<Checked, Failure> {
         input.expression_attribute_names.is_some(),
         input.expression_attribute_values.is_some(),
     )?;
-    let join = legacy::join(
-        input.conditional_operator.as_ref(),
-        input
-            .query_filter
-            .as_ref()
-            .map_or(0, |filter| filter.0.len()),
-    )?;
+    let join = join?;
     legacy::check_values(input.query_filter.as_ref())?;
     legacy::check_values(input.key_conditions.as_ref())?;
     let legacy_filter = legacy::filter(input.query_filter.as_ref(), join)?;
     let whole = legacy::projection(input.attributes_to_get.as_ref())?;
-    let start = reading::start_key(input.exclusive_start_key)?;
+    let start = reading::start_key(input.exclusive_start_key, expressions::Values::Newer)?;
     if input.key_condition_expression.is_none() && input.key_conditions.is_none() {
         return Err(Failure::validation(
             "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.",
@@ -235,6 +238,7 @@ fn check(input: Input<'_>) -> Result<Checked, Failure> {
     let mut placeholders = expressions::placeholders(
         input.expression_attribute_names.as_ref(),
         input.expression_attribute_values.as_ref(),
+        expressions::Values::Newer,
     )?;
     let expression = match &input.key_condition_expression {
         Some(text) => Some(KeyConditions::parse(text.as_str(), &mut placeholders)?),

@@ -7,7 +7,7 @@ use homeport_item::{Item, json};
 use homeport_store::{Get, StoreError};
 
 use crate::capacity::{self, Consumed, Split, Wanted};
-use crate::expressions::{self, Names};
+use crate::expressions::{self, GivenNames, Values};
 use crate::failure::Failure;
 use crate::input::{Attributes, Text};
 use crate::output::{self, Object};
@@ -19,12 +19,12 @@ pub(crate) const INLINE_ITEMS_MAX: usize = 128;
 /// Reads a projection that has the names to itself.
 pub(crate) fn projection(
     text: Option<&Text<'_>>,
-    names: Names<'_>,
+    names: GivenNames<'_>,
 ) -> Result<Option<Projection>, Failure> {
     if text.is_none() {
         return Ok(None);
     }
-    let mut placeholders = expressions::placeholders(names, None)?;
+    let mut placeholders = expressions::placeholders(names, None, Values::Newer)?;
     let projection = expressions::projection(text, &mut placeholders)?;
     placeholders.check_all_used()?;
     Ok(projection)
@@ -44,14 +44,17 @@ pub(crate) fn write_item(
 }
 
 /// The key that a page starts behind.
-pub(crate) fn start_key(given: Option<Attributes>) -> Result<Option<Item>, Failure> {
-    match given {
-        None => Ok(None),
-        Some(Attributes(Ok(item))) => Ok(Some(item)),
-        Some(Attributes(Err(text))) => Err(Failure::validation(format!(
-            "The provided starting key is invalid: {text}"
-        ))),
-    }
+pub(crate) fn start_key(
+    given: Option<Attributes>,
+    wording: Values,
+) -> Result<Option<Item>, Failure> {
+    let read = given.map(|Attributes(read)| read).transpose();
+    read.map_err(|problem| {
+        Failure::validation(match wording {
+            Values::Newer if problem.has_two_wordings() => problem.newer().to_owned(),
+            _ => format!("The provided starting key is invalid: {}", problem.older()),
+        })
+    })
 }
 
 /// The parameter that names the attributes of a page, if one does.

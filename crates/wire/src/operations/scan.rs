@@ -157,7 +157,7 @@ fn check(input: Input<'_>) -> Result<Checked, Failure> {
     legacy::check_values(input.scan_filter.as_ref())?;
     let legacy_filter = legacy::filter(input.scan_filter.as_ref(), join)?;
     let whole = legacy::projection(input.attributes_to_get.as_ref())?;
-    let start = reading::start_key(input.exclusive_start_key)?;
+    let start = reading::start_key(input.exclusive_start_key, expressions::Values::Older)?;
     let segment = segment(input.segment, input.total_segments)?;
     let select = Select::of(
         input.select.as_ref(),
@@ -171,6 +171,7 @@ fn check(input: Input<'_>) -> Result<Checked, Failure> {
     let mut placeholders = expressions::placeholders(
         input.expression_attribute_names.as_ref(),
         input.expression_attribute_values.as_ref(),
+        expressions::Values::Older,
     )?;
     let filter = expressions::filter(input.filter_expression.as_ref(), &mut placeholders)?;
     let projection =

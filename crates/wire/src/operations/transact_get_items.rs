@@ -154,7 +154,7 @@ fn check(input: Input<'_>) -> Result<Vec<Get>, Failure> {
             let name = get.table_name.as_ref();
             Ok(Get {
                 table: table_name::of_items(name, &mut Constraints::new())?.to_owned(),
-                key: writing::attributes(get.key)?,
+                key: writing::attributes_of_many(get.key)?,
                 projection,
                 consistent: true,
             })

@@ -12,7 +12,9 @@ use crate::capacity::{self, Consumed, Split, TRANSACTION_FACTOR, Wanted};
 use crate::constraints::{Constraints, RETURN_CAPACITY, RETURN_METRICS, RETURN_ON_FAILURE};
 use crate::expressions;
 use crate::failure::Failure;
-use crate::input::{self, Attribute, Attributes, Element, Field, List, Mapping, Named, Text};
+use crate::input::{
+    self, Attribute, Attributes, Element, Field, List, Mapping, Named, Problem, Text,
+};
 use crate::output::{self, Object};
 use crate::service::Service;
 use crate::table_name;
@@ -342,11 +344,17 @@ fn action(item: TransactWriteItem<'_>) -> Result<Action, Failure> {
     let table = table_name::of_items(given.table_name.as_ref(), &mut Constraints::new())?;
     let table = table.to_owned();
     let attributes = match kind {
-        Kind::Put => writing::attributes(given.item)?,
-        _ => writing::attributes(given.key)?,
+        Kind::Put => writing::read(given.item),
+        _ => writing::read(given.key),
     };
-    if kind == Kind::Put {
-        attributes.check()?;
+    let refused = |problem: &Problem| Failure::validation(problem.older());
+    match &attributes {
+        // How deep a key is comes after the expressions.
+        Err(problem) if !(problem.is_too_deep() && kind != Kind::Put) => {
+            return Err(refused(problem));
+        }
+        Ok(item) if kind == Kind::Put => item.check()?,
+        _ => {}
     }
     let update_expression = given.update_expression.filter(|_| kind == Kind::Update);
     let possible = [
@@ -367,6 +375,7 @@ fn action(item: TransactWriteItem<'_>) -> Result<Action, Failure> {
     let mut placeholders = expressions::placeholders(
         given.expression_attribute_names.as_ref(),
         given.expression_attribute_values.as_ref(),
+        expressions::Values::Older,
     )?;
     let update = match &update_expression {
         Some(text) => expression::Update::parse(text.as_str(), &mut placeholders)?,
@@ -374,6 +383,7 @@ fn action(item: TransactWriteItem<'_>) -> Result<Action, Failure> {
     };
     let condition = expressions::condition(given.condition_expression.as_ref(), &mut placeholders)?;
     placeholders.check_all_used()?;
+    let attributes = attributes.map_err(|problem| refused(&problem))?;
     let old_on_failure =
         writing::old_on_failure(given.return_values_on_condition_check_failure.as_ref());
     Ok(match (kind, condition) {

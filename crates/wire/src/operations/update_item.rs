@@ -7,7 +7,9 @@ use serde::Deserialize;
 
 use super::writing;
 use crate::capacity::Wanted;
-use crate::constraints::{Constraints, RETURN_VALUES};
+use crate::constraints::{
+    CONDITIONAL_OPERATORS, Constraints, RETURN_CAPACITY, RETURN_METRICS, RETURN_VALUES,
+};
 use crate::expressions;
 use crate::failure::Failure;
 use crate::input::{self, Attribute, Attributes, Mapping, Text};
@@ -76,7 +78,35 @@ fn check(input: Input<'_>) -> Result<Update, Failure> {
     check_in_order(input).map_err(Failure::counted)
 }
 
+/// A request without a key is told what else is wrong with its members, each named with its value.
+fn check_without_key(input: &Input<'_>) -> Result<(), Failure> {
+    let mut constraints = Constraints::new();
+    constraints.one_of(
+        "returnConsumedCapacity",
+        input.return_consumed_capacity.as_ref(),
+        RETURN_CAPACITY,
+    );
+    constraints.not_null("tableName", input.table_name.as_ref());
+    constraints.text_length("tableName", input.table_name.as_ref(), 1, usize::MAX);
+    constraints.one_of(
+        "returnItemCollectionMetrics",
+        input.return_item_collection_metrics.as_ref(),
+        RETURN_METRICS,
+    );
+    constraints.one_of("returnValues", input.return_values.as_ref(), RETURN_VALUES);
+    constraints.one_of(
+        "conditionalOperator",
+        input.conditional_operator.as_ref(),
+        CONDITIONAL_OPERATORS,
+    );
+    constraints.not_null("key", input.key.as_ref());
+    constraints.finish()
+}
+
 fn check_in_order(input: Input<'_>) -> Result<Update, Failure> {
+    if input.key.is_none() {
+        check_without_key(&input)?;
+    }
     let mut constraints = Constraints::new();
     let table = table_name::of_items(input.table_name.as_ref(), &mut constraints)?.to_owned();
     // An unknown choice of what to return ends the checks of this operation alone.
@@ -87,7 +117,6 @@ fn check_in_order(input: Input<'_>) -> Result<Update, Failure> {
         first.return_values(Some(given));
         first.finish()?;
     }
-    constraints.not_null("key", input.key.as_ref());
     writing::constrain_answer(
         &mut constraints,
         input.return_consumed_capacity.as_ref(),
@@ -123,6 +152,7 @@ fn check_in_order(input: Input<'_>) -> Result<Update, Failure> {
     let mut placeholders = expressions::placeholders(
         input.expression_attribute_names.as_ref(),
         input.expression_attribute_values.as_ref(),
+        expressions::Values::Newer,
     )?;
     let update = match &input.update_expression {
         Some(text) => expression::Update::parse(text.as_str(), &mut placeholders)?,

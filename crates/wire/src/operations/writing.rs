@@ -7,17 +7,23 @@ use homeport_store::Returning;
 use crate::capacity::{Consumed, Split, Wanted};
 use crate::constraints::{Constraints, RETURN_CAPACITY, RETURN_METRICS, RETURN_ON_FAILURE};
 use crate::failure::Failure;
-use crate::input::{Attributes, Text};
+use crate::input::{Attributes, Problem, Text};
 use crate::output::Object;
 use crate::service::Service;
 
 /// The attributes of an item or key that the constraints have seen to be there.
 pub(crate) fn attributes(given: Option<Attributes>) -> Result<Item, Failure> {
-    match given {
-        Some(Attributes(Ok(item))) => Ok(item),
-        Some(Attributes(Err(text))) => Err(Failure::validation(text)),
-        None => Ok(Item::new()),
-    }
+    read(given).map_err(|problem| Failure::validation(problem.newer()))
+}
+
+/// The same where values are read in the older way.
+pub(crate) fn attributes_of_many(given: Option<Attributes>) -> Result<Item, Failure> {
+    read(given).map_err(|problem| Failure::validation(problem.older()))
+}
+
+/// The attributes, or what is wrong with them.
+pub(crate) fn read(given: Option<Attributes>) -> Result<Item, Problem> {
+    given.map_or(Ok(Item::new()), |attributes| attributes.0)
 }
 
 /// The constraints on what a write shall answer, in the order in which they are reported.

@@ -1,14 +1,12 @@
 //! What the three operations with statements have in common: a statement with its parameters.
 
 use homeport_item::Value;
-use homeport_item::item::ItemError;
-use homeport_item::value::DEPTH_MAX;
 use homeport_partiql::{STATEMENT_MAX_CHARS, Statement};
 use serde::Deserialize;
 
 use crate::constraints::{Constraints, RETURN_ON_FAILURE};
 use crate::failure::Failure;
-use crate::input::{Attribute, Flag, List, Named, Text};
+use crate::input::{Attribute, Flag, List, Named, Problem, Text};
 
 /// One statement of a batch or a transaction.
 #[derive(Debug, Deserialize)]
@@ -62,12 +60,9 @@ pub(crate) fn parameters(given: Option<&List<Attribute>>) -> Result<Vec<Value>, 
     let given = given.map_or(&[][..], |list| &list.0);
     given
         .iter()
-        .map(|attribute| match &attribute.0 {
-            Ok(value) if value.depth() > DEPTH_MAX => {
-                Err(Failure::validation(ItemError::TooDeep.to_string()))
-            }
-            Ok(value) => Ok(value.clone()),
-            Err(text) => Err(Failure::validation(text.clone())),
+        .map(|Attribute(read)| {
+            let problem = |problem: Problem| Failure::validation(problem.older());
+            read.clone().map_err(problem)
         })
         .collect()
 }

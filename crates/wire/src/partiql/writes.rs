@@ -129,11 +129,12 @@ fn delete(schema: &TableSchema, delete: Delete, old_on_failure: bool) -> Result<
 fn check(schema: &TableSchema, select: Select, old_on_failure: bool) -> Result<Action, Failure> {
     refuse_index(&select.target)?;
     let item = addressed(&schema.key, select.condition)?;
-    let exists = Condition::exists(schema.key.partition.name.as_str());
-    let condition = match item.rest {
-        Some(rest) => exists.and(rest),
-        None => exists,
+    let Some(rest) = item.rest else {
+        return Err(Failure::validation(
+            "EXISTS() must contain a single item read with additional condition",
+        ));
     };
+    let condition = Condition::exists(schema.key.partition.name.as_str()).and(rest);
     expressions::check_key_paths(schema, condition.paths())?;
     Ok(Action::Check(Check {
         old_on_failure,

@@ -120,11 +120,11 @@ fn anything_else_is_refused() {
         (":n > :m AND a < :m", nameless),
         (
             "b > :n AND b < :n and c = :n and d = :n",
-            "KeyConditionExpressions must only contain one condition per key",
+            "Invalid KeyConditionExpression: KeyConditionExpressions must only contain one condition per key",
         ),
         (
             ":s = a and b = :n and :n = c",
-            "Conditions can be of length 1 or 2 only",
+            "The number of query conditions (3) exceeds the number of key attributes defined in the schema (2)",
         ),
         ("b = :n", "Query condition missed key schema element: a"),
         (
