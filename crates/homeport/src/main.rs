@@ -16,6 +16,7 @@ mod http;
 mod keys;
 mod logs;
 mod maintenance;
+mod moving;
 mod mqtt;
 mod push;
 mod rules;
@@ -67,6 +68,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             Command::Push(command) => push::run(command).await,
             Command::Rules(command) => rules::run(command).await,
             Command::Export(asked) => export::run(asked).await,
+            Command::Move(asked) => moving::run(asked).await,
         }
     })
 }
