@@ -1,4 +1,4 @@
-//! Where the server of a data directory can be reached, kept in the directory while it runs, so that
+//! Where the server of a data directory can be reached, over HTTP and over DynamoDB's protocol, kept in the directory while it runs, so that
 //! commands find it.
 
 use std::fs;
@@ -11,11 +11,21 @@ use anyhow::Context as _;
 use crate::config::Url;
 
 const FILE: &str = "address";
+const DYNAMODB_FILE: &str = "dynamodb-address";
 
 /// Writes the address that the server listens on.
 pub(crate) fn write(data_dir: &Path, listening: SocketAddr) -> anyhow::Result<()> {
-    let path = data_dir.join(FILE);
-    let unfinished = data_dir.join("address.new");
+    write_to(data_dir, FILE, listening)
+}
+
+/// Writes the address where the server speaks DynamoDB's protocol.
+pub(crate) fn write_dynamodb(data_dir: &Path, listening: SocketAddr) -> anyhow::Result<()> {
+    write_to(data_dir, DYNAMODB_FILE, listening)
+}
+
+fn write_to(data_dir: &Path, file: &str, listening: SocketAddr) -> anyhow::Result<()> {
+    let path = data_dir.join(file);
+    let unfinished = data_dir.join(format!("{file}.new"));
     fs::write(&unfinished, format!("http://{}\n", reachable(listening)))
         .and_then(|()| fs::rename(&unfinished, &path))
         .with_context(|| format!("writing {}", path.display()))
@@ -27,18 +37,30 @@ pub(crate) fn write(data_dir: &Path, listening: SocketAddr) -> anyhow::Result<()
 /// the directory locked sends the admin token to the address, which must not be an old one where
 /// somebody else listens now.
 pub(crate) fn forget(data_dir: &Path) -> anyhow::Result<()> {
-    let path = data_dir.join(FILE);
-    match fs::remove_file(&path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("removing {}", path.display()))
+    for file in [FILE, DYNAMODB_FILE] {
+        let path = data_dir.join(file);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("removing {}", path.display()));
+            }
+            _ => {}
         }
-        _ => Ok(()),
     }
+    Ok(())
 }
 
 /// The address of the server of a directory, if one wrote it.
 pub(crate) fn read(data_dir: &Path) -> Option<Url> {
-    let text = fs::read_to_string(data_dir.join(FILE)).ok()?;
+    read_from(data_dir, FILE)
+}
+
+/// Where the server of a directory speaks DynamoDB's protocol, if one wrote it.
+pub(crate) fn read_dynamodb(data_dir: &Path) -> Option<Url> {
+    read_from(data_dir, DYNAMODB_FILE)
+}
+
+fn read_from(data_dir: &Path, file: &str) -> Option<Url> {
+    let text = fs::read_to_string(data_dir.join(file)).ok()?;
     text.trim().parse().ok()
 }
 
@@ -70,7 +92,12 @@ mod tests {
             write(directory.path(), listening).expect("written");
             assert_eq!(read().as_deref(), Some(expected));
         }
+        let listening = "0.0.0.0:84".parse().expect("an address");
+        write_dynamodb(directory.path(), listening).expect("written");
+        let dynamodb = || read_dynamodb(directory.path()).map(|url| url.to_string());
+        assert_eq!(dynamodb().as_deref(), Some("http://127.0.0.1:84"));
         forget(directory.path()).expect("removed");
+        assert_eq!(dynamodb(), None);
         forget(directory.path()).expect("nothing there");
         assert_eq!(read(), None);
     }

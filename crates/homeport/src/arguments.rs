@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use homeport_systems::export::Format;
 use homeport_systems::fleet::SystemName;
 use homeport_systems::ids::UuidV4;
 use homeport_systems::rules::RuleName;
 
 use crate::config::{
-    Everything, Flags, OnDirectory, OnFleet, OnKeys, OnRules, OnStore, Secret, Url,
+    Everything, Flags, OnDirectory, OnFleet, OnKeys, OnMove, OnRules, OnStore, Secret, Url,
 };
 
 #[derive(Debug, Parser)]
@@ -58,6 +58,40 @@ pub(crate) enum Command {
     Rules(RulesCommand),
     /// Write what devices stored to a file, from a store or through the server that has it open
     Export(ExportArguments),
+    /// Move all tables from the embedded store to Amazon DynamoDB or back, while the server runs; goes on
+    /// where it was cut off
+    Move(MoveArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MoveArguments {
+    #[command(flatten)]
+    pub(crate) flags: Flags<OnMove>,
+
+    /// Where to; the other one is where from
+    #[arg(long, value_name = "STORE")]
+    pub(crate) to: Destination,
+
+    /// Nothing writes to the source any more: prove that both are equal and end the move
+    #[arg(long)]
+    pub(crate) finish: bool,
+
+    /// Give the move up: switch off the streams that it switched on and forget it; what was copied stays
+    #[arg(long, conflicts_with_all = ["finish", "replace"])]
+    pub(crate) abandon: bool,
+
+    /// Delete items of the target's tables that are not from this move, instead of refusing them
+    #[arg(long)]
+    pub(crate) replace: bool,
+}
+
+/// The two stores, each as the settings describe it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Destination {
+    /// Amazon DynamoDB, or what is at store.endpoint_url
+    Dynamodb,
+    /// The embedded store in the data directory
+    Embedded,
 }
 
 #[derive(Debug, Args)]

@@ -101,7 +101,7 @@ async fn engine_options(settings: &Settings) -> anyhow::Result<Options> {
 }
 
 /// Opens Amazon DynamoDB. This is the only place that does.
-async fn open_remote(settings: &StoreSettings) -> anyhow::Result<Arc<Remote>> {
+pub(crate) async fn open_remote(settings: &StoreSettings) -> anyhow::Result<Arc<Remote>> {
     let settings = homeport_remote::Settings {
         endpoint_url: settings.endpoint_url.as_ref().map(ToString::to_string),
         region: settings.region.clone(),

@@ -18,6 +18,7 @@ mod keys;
 mod logs;
 mod maintenance;
 mod master_key;
+mod moving;
 mod mqtt;
 mod pool;
 mod push;
@@ -71,6 +72,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             Command::Push(command) => push::run(command).await,
             Command::Rules(command) => rules::run(command).await,
             Command::Export(asked) => export::run(asked).await,
+            Command::Move(asked) => moving::run(asked).await,
         }
     })
 }

@@ -46,7 +46,10 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     let (stopping, stopped) = tokio::sync::watch::channel(false);
     let dynamodb = match &backend.engine {
         Some(engine) => {
-            Some(serve_dynamodb(engine, &settings.dynamodb, until(stopped.clone())).await?)
+            let stop = until(stopped.clone());
+            let (address, task) = serve_dynamodb(engine, &settings.dynamodb, stop).await?;
+            address::write_dynamodb(data_dir, address)?;
+            Some(task)
         }
         None => None,
     };
@@ -101,7 +104,7 @@ async fn serve_dynamodb(
     engine: &Engine,
     settings: &Dynamodb,
     stop: impl Future<Output = ()> + Send + 'static,
-) -> anyhow::Result<JoinHandle<()>> {
+) -> anyhow::Result<(SocketAddr, JoinHandle<()>)> {
     let config = Config {
         region: settings.region.clone(),
         credentials: dynamodb_credentials::of(settings)?,
@@ -112,9 +115,10 @@ async fn serve_dynamodb(
     };
     config.check_address(settings.listen)?;
     let listener = bind(settings.listen).await?;
-    println!("DynamoDB's protocol on http://{}", listener.local_addr()?);
+    let address = listener.local_addr()?;
+    println!("DynamoDB's protocol on http://{address}");
     let service = homeport_wire::service(engine.clone(), config);
-    Ok(tokio::spawn(service.serve(listener, stop)))
+    Ok((address, tokio::spawn(service.serve(listener, stop))))
 }
 
 async fn until(mut stopped: tokio::sync::watch::Receiver<bool>) {

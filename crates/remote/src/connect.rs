@@ -35,6 +35,8 @@ pub struct Remote {
     pub(crate) options: TableOptions,
     /// What happened to the items of tables.
     pub(crate) feed: Feed,
+    /// The endpoint if it is not Amazon's own, and the region.
+    place: String,
     /// What has been learnt of tables: reads need to know the attribute with the time to live.
     known: RwLock<HashMap<String, Arc<TableSchema>>>,
 }
@@ -88,9 +90,11 @@ impl Remote {
             loader = loader.credentials_provider(credentials);
         }
         let config = loader.load().await;
-        if config.region().is_none() {
-            return Err(ConnectError::NoRegion);
-        }
+        let region = config.region().ok_or(ConnectError::NoRegion)?;
+        let place = match config.endpoint_url() {
+            Some(url) => format!("{url} ({region})"),
+            None => format!("Amazon DynamoDB ({region})"),
+        };
         // Asked for once here, so that a missing key is told at the start and not by each request.
         match config.credentials_provider() {
             None => return Err(ConnectError::Credentials("none are set".to_owned())),
@@ -104,8 +108,15 @@ impl Remote {
             feed: Feed::new(&config),
             clock,
             options: tables,
+            place,
             known: RwLock::default(),
         })
+    }
+
+    /// Where this is, for people: the endpoint if it is not Amazon's own, and the region.
+    #[must_use]
+    pub fn place(&self) -> &str {
+        &self.place
     }
 
     /// What is known of a table; DynamoDB is asked the first time.

@@ -60,7 +60,7 @@ impl Remote {
     }
 }
 
-fn key_schema(key: &KeySchema) -> Result<Vec<KeySchemaElement>, StoreError> {
+pub(crate) fn key_schema(key: &KeySchema) -> Result<Vec<KeySchemaElement>, StoreError> {
     key.attributes()
         .zip([KeyType::Hash, KeyType::Range])
         .map(|(attribute, key_type)| {
@@ -74,7 +74,9 @@ fn key_schema(key: &KeySchema) -> Result<Vec<KeySchemaElement>, StoreError> {
 }
 
 /// Every attribute that is part of a key, once.
-fn attribute_definitions(schema: &TableSchema) -> Result<Vec<AttributeDefinition>, StoreError> {
+pub(crate) fn attribute_definitions(
+    schema: &TableSchema,
+) -> Result<Vec<AttributeDefinition>, StoreError> {
     let keys = std::iter::once(&schema.key).chain(schema.indexes.iter().map(|index| &index.key));
     let attributes: BTreeMap<_, _> = keys
         .flat_map(KeySchema::attributes)
@@ -128,7 +130,7 @@ pub(crate) fn global_index(index: &IndexSchema) -> Result<GlobalSecondaryIndex, 
         .map_err(incomplete)
 }
 
-fn local_index(index: &IndexSchema) -> Result<LocalSecondaryIndex, StoreError> {
+pub(crate) fn local_index(index: &IndexSchema) -> Result<LocalSecondaryIndex, StoreError> {
     LocalSecondaryIndex::builder()
         .index_name(&index.name)
         .set_key_schema(Some(key_schema(&index.key)?))

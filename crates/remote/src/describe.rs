@@ -121,8 +121,12 @@ impl Remote {
 
     pub(crate) async fn point_in_time_recovery(&self, table: &str) -> Result<bool, StoreError> {
         let request = self.client.describe_continuous_backups().table_name(table);
-        let answer = request.send().await.map_err(Failure::from);
-        let answer = answer.map_err(|failure| failure.of_table(table))?;
+        let answer = match request.send().await.map_err(Failure::from) {
+            Ok(answer) => answer,
+            // What speaks DynamoDB's protocol and does not know of it has none.
+            Err(failure) if failure.is_unknown_operation() => return Ok(false),
+            Err(failure) => return Err(failure.of_table(table)),
+        };
         let status = answer
             .continuous_backups_description
             .and_then(|described| described.point_in_time_recovery_description)

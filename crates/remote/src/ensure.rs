@@ -19,6 +19,7 @@ use crate::create::{definitions_with, global_index, stream_specification, tags};
 use crate::describe::{TableStatus, indexes_filling, schema_of, status};
 use crate::failure::Failure;
 use crate::read::incomplete;
+use crate::settings::TableOptions;
 
 /// Tables that are worked on at the same time; DynamoDB allows 500 changes at once.
 const TABLES_AT_ONCE: usize = 8;
@@ -38,29 +39,37 @@ impl Remote {
             let checked = schema.check();
             checked.map_err(|error| StoreError::Invalid(error.to_string()))?;
         }
-        let work = tables.iter().cloned().map(|schema| self.ensure(schema));
+        let work = tables
+            .iter()
+            .cloned()
+            .map(|schema| async move { self.ensure(&schema, &self.options).await });
         futures_util::stream::iter(work)
             .buffer_unordered(TABLES_AT_ONCE)
             .try_collect::<()>()
             .await
     }
 
-    async fn ensure(&self, wanted: TableSchema) -> Result<(), StoreError> {
+    /// Makes sure of one table, with what it is to have beyond its schema.
+    pub(crate) async fn ensure(
+        &self,
+        wanted: &TableSchema,
+        options: &TableOptions,
+    ) -> Result<(), StoreError> {
         let table = &wanted.name;
         if self.described(table).await?.is_none() {
             tracing::info!(table, "creating a table");
-            self.create(&wanted).await?;
+            self.create(wanted).await?;
         }
         let described = self.ready(table).await?;
         let mut found = schema_of(&described)?;
-        check_keys(&wanted, &found)?;
+        check_keys(wanted, &found)?;
         for index in &wanted.indexes {
             if found.index(&index.name).is_none() {
-                self.add_index(&wanted, index).await?;
+                self.add_index(wanted, index).await?;
                 found.indexes.push(index.clone());
             }
         }
-        if let Some(view) = wanted.stream.or(self.options.stream) {
+        if let Some(view) = wanted.stream.or(options.stream) {
             match found.stream {
                 None => self.add_stream(table, view).await?,
                 Some(there) if there != view && wanted.stream.is_some() => {
@@ -72,14 +81,14 @@ impl Remote {
             }
             found.stream = found.stream.or(Some(view));
         }
-        found.ttl_attribute = self.ensure_time_to_live(&wanted).await?;
-        self.ensure_options(&described).await?;
+        found.ttl_attribute = self.ensure_time_to_live(wanted).await?;
+        self.ensure_options(&described, options).await?;
         self.remember(found);
         Ok(())
     }
 
     /// Waits until a table and all its indexes can be used.
-    async fn ready(&self, table: &str) -> Result<types::TableDescription, StoreError> {
+    pub(crate) async fn ready(&self, table: &str) -> Result<types::TableDescription, StoreError> {
         let deadline = Instant::now() + READY_TIMEOUT;
         let mut pause = LOOK_PAUSE_FIRST;
         loop {
@@ -136,7 +145,7 @@ impl Remote {
         self.ready(table).await.map(drop)
     }
 
-    async fn add_stream(
+    pub(crate) async fn add_stream(
         &self,
         table: &str,
         view: homeport_item::schema::StreamView,
@@ -180,9 +189,12 @@ impl Remote {
     }
 
     /// What tables get beyond their schema.
-    async fn ensure_options(&self, described: &types::TableDescription) -> Result<(), StoreError> {
+    async fn ensure_options(
+        &self,
+        described: &types::TableDescription,
+        options: &TableOptions,
+    ) -> Result<(), StoreError> {
         let table = described.table_name.as_deref().unwrap_or_default();
-        let options = &self.options;
         if options.point_in_time_recovery && !self.point_in_time_recovery(table).await? {
             let specification = PointInTimeRecoverySpecification::builder()
                 .point_in_time_recovery_enabled(true)
@@ -227,7 +239,11 @@ impl Remote {
     }
 
     /// Sends a change of a table, again while the table is busy with another.
-    async fn change<T, E, F>(&self, table: &str, send: impl Fn() -> F) -> Result<T, StoreError>
+    pub(crate) async fn change<T, E, F>(
+        &self,
+        table: &str,
+        send: impl Fn() -> F,
+    ) -> Result<T, StoreError>
     where
         F: Future<Output = Result<T, E>>,
         Failure: From<E>,

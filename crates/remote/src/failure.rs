@@ -116,6 +116,16 @@ impl Failure {
         }
     }
 
+    /// The place does not have this operation at all.
+    pub(crate) fn is_unknown_operation(&self) -> bool {
+        match self {
+            Self::Other(StoreError::Unavailable(reason)) => {
+                reason.starts_with("UnknownOperationException")
+            }
+            _ => false,
+        }
+    }
+
     pub(crate) fn is_throttling(&self) -> bool {
         matches!(
             self,

@@ -16,6 +16,7 @@ mod expiry;
 mod expressions;
 mod failure;
 mod feed;
+mod moving;
 mod pages;
 mod read;
 mod seam;
@@ -27,4 +28,5 @@ mod write;
 
 pub use connect::{ConnectError, Remote};
 pub use describe::{TableDescription, TableStatus};
+pub use moving::{ContentHash, Move, MoveError, MoveEvent, MovePlace, Side, Verified};
 pub use settings::{AccessKey, Settings, TableOptions};

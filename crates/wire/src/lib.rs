@@ -29,4 +29,5 @@ mod tables;
 
 pub use access::{Policy, PolicyError};
 pub use config::{Config, Credential, NotLoopback};
+pub use operations::OPERATIONS;
 pub use service::{Service, service};

@@ -8,7 +8,8 @@ use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use crate::config::concerns::{
-    Admin, ApiKeys, CONCERNS, Data, Encryption, Logs, Push, Records, Rules, Store, Telemetry,
+    Admin, ApiKeys, CONCERNS, Data, Dynamodb, Encryption, Logs, Push, Records, Rules, Store,
+    Telemetry,
 };
 use crate::config::layers::{Given, Layer, Origin};
 use crate::config::setting::{Concern, Setting};
@@ -44,6 +45,10 @@ pub(crate) struct OnFleet;
 /// What work on API keys needs.
 #[derive(Debug)]
 pub(crate) struct OnKeys;
+
+/// What moving between stores needs.
+#[derive(Debug)]
+pub(crate) struct OnMove;
 
 impl Offer for Everything {
     const CONCERNS: &'static [&'static Concern] = CONCERNS;
@@ -100,6 +105,15 @@ impl Offer for OnKeys {
         &Encryption::CONCERN,
         &Admin::CONCERN,
         &ApiKeys::CONCERN,
+        &Logs::CONCERN,
+    ];
+}
+
+impl Offer for OnMove {
+    const CONCERNS: &'static [&'static Concern] = &[
+        &Data::CONCERN,
+        &Store::CONCERN,
+        &Dynamodb::CONCERN,
         &Logs::CONCERN,
     ];
 }

@@ -15,7 +15,7 @@ pub(crate) use concerns::{
     Bridge, BridgeProtocolWord, DurabilityWord, Dynamodb, Encryption, JwtAlgorithm, LogFormat,
     Logs, Mqtt, Settings, SmtpTlsWord, Store as StoreSettings, StoreKind,
 };
-pub(crate) use flags::{Everything, Flags, OnDirectory, OnFleet, OnKeys, OnRules, OnStore};
+pub(crate) use flags::{Everything, Flags, OnDirectory, OnFleet, OnKeys, OnMove, OnRules, OnStore};
 pub(crate) use layers::{ConfigError, Values};
 pub(crate) use show::{effective, reference, template};
 #[cfg(test)]

@@ -163,6 +163,17 @@ impl Remote {
         })
     }
 
+    /// Whether the stream of a table takes changes up by now.
+    pub(crate) async fn stream_is_on(&self, table: &str) -> Result<bool, StoreError> {
+        let arn = self.stream_arn(table).await?;
+        let is_on = streams::is_on(&self.feed.client, &arn).await;
+        match is_on {
+            // One that was just switched on may not be seen at once.
+            Err(StreamFailure::Gone) => Ok(false),
+            is_on => is_on.map_err(|failure| of_table(failure, table)),
+        }
+    }
+
     /// The stream of a table, as it was not longer ago than `life`.
     async fn stream(&self, table: &str, life: Duration) -> Result<Arc<Stream>, StoreError> {
         let known = {

@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 
 use aws_sdk_dynamodbstreams::config::http::HttpResponse;
 use aws_sdk_dynamodbstreams::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_dynamodbstreams::types::{Record, ShardIteratorType};
+use aws_sdk_dynamodbstreams::types::{Record, ShardIteratorType, StreamStatus};
 use aws_sdk_dynamodbstreams::{Client, Error};
 use homeport_store::StoreError;
 
@@ -94,6 +94,15 @@ pub(super) async fn shards(client: &Client, arn: &str) -> Result<Vec<Shard>, Str
             return Ok(shards);
         }
     }
+}
+
+/// Whether a stream is there and takes changes up.
+pub(super) async fn is_on(client: &Client, arn: &str) -> Result<bool, StreamFailure> {
+    let answer = client.describe_stream().stream_arn(arn).send().await?;
+    let status = answer
+        .stream_description
+        .and_then(|described| described.stream_status);
+    Ok(status == Some(StreamStatus::Enabled))
 }
 
 /// An iterator at a place of a shard.

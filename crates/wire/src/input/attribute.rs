@@ -201,10 +201,7 @@ fn number_set(members: List<Text<'_>>) -> Result<Value, Problem> {
         .map(|member| number(member.as_str()))
         .collect::<Result<Vec<_>, _>>()?;
     Set::new(members).map(Value::Ns).map_err(|error| {
-        Problem::worded(
-            invalid_text(error),
-            error.to_string().trim_end_matches('.'),
-        )
+        Problem::worded(invalid_text(error), error.to_string().trim_end_matches('.'))
     })
 }
 

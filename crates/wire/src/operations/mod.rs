@@ -62,6 +62,9 @@ macro_rules! operations {
             $($name,)*
         }
 
+        /// The names of all operations that are answered, those of streams too.
+        pub const OPERATIONS: &[&str] = &[$(stringify!($name)),*];
+
         impl Operation {
             pub(crate) fn from_name(name: &str) -> Option<Self> {
                 match name {

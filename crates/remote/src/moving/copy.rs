@@ -1,0 +1,197 @@
+//! Copying a table page by page, and emptying one.
+
+use aws_sdk_dynamodb::types::{DeleteRequest, PutRequest, WriteRequest};
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use homeport_item::schema::KeySchema;
+use homeport_store::StoreError;
+
+use super::state::Stage;
+use super::{Move, MoveError, MoveEvent, Side, at};
+use crate::backoff::Backoff;
+use crate::connect::Remote;
+use crate::failure::Failure;
+use crate::read::incomplete;
+use crate::value::{Attributes, attributes, item};
+
+/// Items of one batch: DynamoDB takes no more.
+const BATCH_MAX: usize = 25;
+/// Batches that are on their way at one time.
+const BATCHES_AT_ONCE: usize = 8;
+/// How often in a row something is sent again without any of it being taken: about a minute and a half.
+const RESENDS_MAX: u32 = 50;
+
+/// A page of a table as the SDK has it.
+pub(super) struct RawPage {
+    pub(super) items: Vec<Attributes>,
+    pub(super) next: Option<Attributes>,
+}
+
+impl Move {
+    /// Copies what has not been copied yet; each page is noted once the target has it.
+    pub(super) async fn copy(&mut self, table: &str) -> Result<(), MoveError> {
+        loop {
+            let Some(state) = self.file.state.tables.get(table) else {
+                return Ok(());
+            };
+            if state.stage != Stage::Copying {
+                return Ok(());
+            }
+            let start = state.copied_to.clone().map(attributes);
+            let page = self.source.raw_page(table, start, None).await;
+            let page = page.map_err(at(Side::Source, table))?;
+            let copied = u64::try_from(page.items.len()).unwrap_or(u64::MAX);
+            let writes = page.items.into_iter().map(put).collect::<Result<_, _>>();
+            let written = self
+                .target
+                .write_all(table, writes.map_err(at(Side::Target, table))?);
+            written.await.map_err(at(Side::Target, table))?;
+            let next = page.next.map(item).transpose();
+            let next = next.map_err(at(Side::Source, table))?;
+            let Some(state) = self.file.state.tables.get_mut(table) else {
+                return Ok(());
+            };
+            state.items_copied += copied;
+            state.copied_to = next;
+            let items = state.items_copied;
+            let has_ended = state.copied_to.is_none();
+            if has_ended {
+                state.stage = Stage::Following;
+            }
+            self.file.save()?;
+            if has_ended {
+                self.tell(&MoveEvent::CopyEnded { table, items });
+                return Ok(());
+            }
+            self.tell(&MoveEvent::Copied { table, items });
+            self.follow_others(table).await?;
+        }
+    }
+
+    /// Deletes what the target has of a table.
+    pub(super) async fn empty(&mut self, table: &str) -> Result<(), MoveError> {
+        let failed = || at(Side::Target, table);
+        let schema = self.target.table(table).await.map_err(failed())?;
+        let mut start = None;
+        let mut items = 0;
+        loop {
+            let page = self.target.raw_page(table, start, Some(&schema.key)).await;
+            let page = page.map_err(failed())?;
+            items += u64::try_from(page.items.len()).unwrap_or(u64::MAX);
+            let writes = page.items.into_iter().map(delete).collect::<Result<_, _>>();
+            let written = self.target.write_all(table, writes.map_err(failed())?);
+            written.await.map_err(failed())?;
+            self.tell(&MoveEvent::Emptied { table, items });
+            start = page.next;
+            if start.is_none() {
+                break;
+            }
+        }
+        if let Some(state) = self.file.state.tables.get_mut(table) {
+            state.stage = Stage::Copying;
+        }
+        self.file.save()
+    }
+}
+
+impl Remote {
+    /// A page of a table as it is stored, expired items too; only the attributes of `key` where it is given.
+    ///
+    /// IMPORTANT: reads are consistent. One that is not could miss a write from before the position that
+    /// changes are followed from, and nothing would ever bring it.
+    pub(super) async fn raw_page(
+        &self,
+        table: &str,
+        start: Option<Attributes>,
+        key: Option<&KeySchema>,
+    ) -> Result<RawPage, StoreError> {
+        let mut request = self
+            .client
+            .scan()
+            .table_name(table)
+            .consistent_read(true)
+            .set_exclusive_start_key(start);
+        if let Some(key) = key {
+            let names: Vec<_> = key
+                .attributes()
+                .enumerate()
+                .map(|(index, attribute)| (format!("#k{index}"), attribute.name.clone()))
+                .collect();
+            let shown: Vec<_> = names.iter().map(|(name, _)| name.as_str()).collect();
+            request = request
+                .projection_expression(shown.join(", "))
+                .set_expression_attribute_names(Some(names.into_iter().collect()));
+        }
+        let mut backoff = Backoff::new(RESENDS_MAX);
+        loop {
+            match request.clone().send().await.map_err(Failure::from) {
+                Ok(answer) => {
+                    return Ok(RawPage {
+                        items: answer.items.unwrap_or_default(),
+                        next: answer.last_evaluated_key.filter(|key| !key.is_empty()),
+                    });
+                }
+                Err(failure) if failure.is_throttling() && backoff.wait().await => {}
+                Err(failure) => return Err(failure.of_table(table)),
+            }
+        }
+    }
+
+    /// Puts and deletes of different items, in no order.
+    pub(super) async fn write_all(
+        &self,
+        table: &str,
+        mut writes: Vec<WriteRequest>,
+    ) -> Result<(), StoreError> {
+        let mut batches = Vec::with_capacity(writes.len().div_ceil(BATCH_MAX));
+        while !writes.is_empty() {
+            batches.push(writes.split_off(writes.len().saturating_sub(BATCH_MAX)));
+        }
+        futures_util::stream::iter(batches)
+            .map(|batch| self.write_raw_batch(table, batch))
+            .buffer_unordered(BATCHES_AT_ONCE)
+            .try_collect()
+            .await
+    }
+
+    async fn write_raw_batch(
+        &self,
+        table: &str,
+        mut rest: Vec<WriteRequest>,
+    ) -> Result<(), StoreError> {
+        let mut backoff = Backoff::new(RESENDS_MAX);
+        loop {
+            let count = rest.len();
+            let request = self
+                .client
+                .batch_write_item()
+                .request_items(table, rest.clone());
+            let unprocessed = match request.send().await.map_err(Failure::from) {
+                Ok(answer) => answer.unprocessed_items.unwrap_or_default(),
+                Err(failure) if failure.is_throttling() => [(table.to_owned(), rest)].into(),
+                Err(failure) => return Err(failure.of_table(table)),
+            };
+            rest = unprocessed.into_values().flatten().collect();
+            if rest.is_empty() {
+                return Ok(());
+            }
+            if rest.len() < count {
+                backoff.reset();
+            }
+            if !backoff.wait().await {
+                return Err(StoreError::Throttled);
+            }
+        }
+    }
+}
+
+pub(super) fn put(item: Attributes) -> Result<WriteRequest, StoreError> {
+    let put = PutRequest::builder().set_item(Some(item)).build();
+    let put = put.map_err(incomplete)?;
+    Ok(WriteRequest::builder().put_request(put).build())
+}
+
+pub(super) fn delete(key: Attributes) -> Result<WriteRequest, StoreError> {
+    let delete = DeleteRequest::builder().set_key(Some(key)).build();
+    let delete = delete.map_err(incomplete)?;
+    Ok(WriteRequest::builder().delete_request(delete).build())
+}

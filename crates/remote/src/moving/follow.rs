@@ -1,0 +1,203 @@
+//! Carrying changes over: what a stream says is done to the target again, an item's changes in their order.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use homeport_item::Item;
+use homeport_store::{Change, ChangeFeed as _, ChangeKind, Position, StoreError};
+use tokio::time::Instant;
+
+use super::copy::{delete, put};
+use super::digest::ContentHash;
+use super::state::Stage;
+use super::{Move, MoveError, MoveEvent, Side, at};
+use crate::connect::Remote;
+use crate::failure::Failure;
+use crate::value::{Attributes, attributes};
+
+/// Changes that are read at one time at most, which is what DynamoDB gives.
+const CHANGES_MAX: usize = 1000;
+/// How old the newest changes may be of a table that is written to all the time, for it to count as level.
+/// DynamoDB tells their time in whole seconds.
+const LEVEL_LAG_MS: i64 = 5000;
+/// How often in a row a stream must have nothing: DynamoDB's may have nothing at one place and more behind.
+const EMPTY_READS: usize = 2;
+/// How long a table may take to become level.
+const LEVEL_TIMEOUT: Duration = Duration::from_secs(6 * 60 * 60);
+/// How often tables that are copied are followed while others are being copied.
+const FOLLOW_EVERY_MS: i64 = 10 * 60 * 1000;
+
+/// What was carried over until a table was level.
+#[derive(Debug, Default)]
+pub(super) struct Carried {
+    /// Changes that requests made, as opposed to those of time to live.
+    pub(super) by_requests: u64,
+    /// Those of the watched keys that were among the changes.
+    pub(super) touched: HashSet<ContentHash>,
+}
+
+impl Move {
+    /// Carries changes over until a table is level; `None` when changes are missing and it is to be copied
+    /// anew.
+    pub(super) async fn catch_up(
+        &mut self,
+        table: &str,
+        watched: &HashSet<ContentHash>,
+    ) -> Result<Option<Carried>, MoveError> {
+        let deadline = Instant::now() + LEVEL_TIMEOUT;
+        let mut carried = Carried::default();
+        let mut empty_reads = 0;
+        loop {
+            let Some(position) = self.position(table) else {
+                return Ok(None);
+            };
+            let page = self
+                .source
+                .changes(table, &position, CHANGES_MAX, Duration::ZERO);
+            let page = page.await.map_err(at(Side::Source, table))?;
+            if page.has_gap {
+                self.tell(&MoveEvent::CopyBeginsAnew { table });
+                if let Some(state) = self.file.state.tables.get_mut(table) {
+                    state.begin_anew(Some(page.next.as_str().to_owned()));
+                }
+                self.file.save()?;
+                return Ok(None);
+            }
+            let now_ms = self.source.clock.now_ms();
+            let lag_ms = page.changes.iter().map(|change| now_ms - change.at_ms);
+            let lag_ms = lag_ms.max();
+            let count = u64::try_from(page.changes.len()).unwrap_or(u64::MAX);
+            for change in &page.changes {
+                carried.by_requests += u64::from(!change.by_expiry);
+                let key = ContentHash::of(&change.key);
+                if watched.contains(&key) {
+                    carried.touched.insert(key);
+                }
+            }
+            self.carry(table, page.changes).await?;
+            let changes = self.note(table, &page.next, count)?;
+            let Some(lag_ms) = lag_ms else {
+                empty_reads += 1;
+                if empty_reads >= EMPTY_READS {
+                    return Ok(Some(carried));
+                }
+                continue;
+            };
+            empty_reads = 0;
+            self.tell(&MoveEvent::Carried {
+                table,
+                changes,
+                lag_ms,
+            });
+            if lag_ms <= LEVEL_LAG_MS {
+                return Ok(Some(carried));
+            }
+            if Instant::now() > deadline {
+                return Err(MoveError::NotLevel(table.to_owned()));
+            }
+        }
+    }
+
+    /// Catches up with tables that have not been looked at for a while, so that they do not fall behind what
+    /// their streams keep while another table is being copied.
+    pub(super) async fn follow_others(&mut self, copying: &str) -> Result<(), MoveError> {
+        let now_ms = self.source.clock.now_ms();
+        let is_due = |table: &&String| {
+            let last_ms = self.followed_ms.get(*table).copied();
+            *table != copying && last_ms.is_some_and(|last_ms| now_ms >= last_ms + FOLLOW_EVERY_MS)
+        };
+        let due: Vec<String> = self
+            .file
+            .state
+            .tables
+            .keys()
+            .filter(is_due)
+            .cloned()
+            .collect();
+        for table in due {
+            // One that has to be copied anew is, when its turn comes.
+            self.catch_up(&table, &HashSet::new()).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether a table was level a moment ago.
+    pub(super) fn was_followed_just_now(&self, table: &str) -> bool {
+        let now_ms = self.source.clock.now_ms();
+        let last_ms = self.followed_ms.get(table);
+        self.stage(table) == Stage::Following
+            && last_ms.is_some_and(|last_ms| now_ms - last_ms <= LEVEL_LAG_MS)
+    }
+
+    /// Where the changes of a table that is copied are to be read on.
+    fn position(&self, table: &str) -> Option<Position> {
+        let state = self.file.state.tables.get(table)?;
+        let position = state.position.as_ref()?;
+        (state.stage == Stage::Following).then(|| Position::new(position.as_str()))
+    }
+
+    /// Notes what the target has, and returns how many changes that makes.
+    fn note(&mut self, table: &str, next: &Position, count: u64) -> Result<u64, MoveError> {
+        let now_ms = self.source.clock.now_ms();
+        self.followed_ms.insert(table.to_owned(), now_ms);
+        let Some(state) = self.file.state.tables.get_mut(table) else {
+            return Ok(0);
+        };
+        let is_new = state.position.as_deref() != Some(next.as_str());
+        state.position = Some(next.as_str().to_owned());
+        state.changes_carried += count;
+        let changes = state.changes_carried;
+        if is_new {
+            self.file.save()?;
+        }
+        Ok(changes)
+    }
+
+    /// Does to the target what the changes did to the source. Of several changes of an item only the last
+    /// counts: one batch may not have an item twice.
+    async fn carry(&self, table: &str, changes: Vec<Change>) -> Result<(), MoveError> {
+        let mut last: HashMap<ContentHash, Change> = HashMap::new();
+        for change in changes {
+            last.insert(ContentHash::of(&change.key), change);
+        }
+        let mut writes = Vec::with_capacity(last.len());
+        for change in last.into_values() {
+            let item = match (change.kind, change.new) {
+                (ChangeKind::Remove, _) => None,
+                (_, Some(item)) => Some(attributes(item)),
+                // The table's own stream does not tell the item. As it is now is as good: what happens
+                // to it later comes later.
+                (_, None) => {
+                    let read = self.source.raw_item(table, &change.key).await;
+                    read.map_err(at(Side::Source, table))?
+                }
+            };
+            let write = match item {
+                Some(item) => put(item),
+                None => delete(attributes(change.key)),
+            };
+            writes.push(write.map_err(at(Side::Target, table))?);
+        }
+        let written = self.target.write_all(table, writes).await;
+        written.map_err(at(Side::Target, table))
+    }
+}
+
+impl Remote {
+    /// An item as it is stored, even if it has expired.
+    pub(super) async fn raw_item(
+        &self,
+        table: &str,
+        key: &Item,
+    ) -> Result<Option<Attributes>, StoreError> {
+        let request = self
+            .client
+            .get_item()
+            .table_name(table)
+            .consistent_read(true)
+            .set_key(Some(attributes(key.clone())));
+        let answer = request.send().await.map_err(Failure::from);
+        let answer = answer.map_err(|failure| failure.of_table(table))?;
+        Ok(answer.item.filter(|item| !item.is_empty()))
+    }
+}

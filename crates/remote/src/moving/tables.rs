@@ -1,0 +1,321 @@
+//! Tables of a move: which there are, whether the target's may be written to, what each needs before it can
+//! be copied.
+
+use std::time::Duration;
+
+use aws_sdk_dynamodb::types::{
+    self, BillingMode, OnDemandThroughput, ProvisionedThroughput, ProvisionedThroughputDescription,
+    StreamSpecification, TableClass,
+};
+use homeport_item::schema::{StreamView, TableSchema};
+use homeport_store::{ChangeFeed as _, StoreError};
+use tokio::time::Instant;
+
+use super::state::{Stage, TableState};
+use super::{Move, MoveError, MoveEvent, Side, at};
+use crate::connect::Remote;
+use crate::create::{attribute_definitions, global_index, key_schema, local_index};
+use crate::describe::TableDescription;
+use crate::failure::Failure;
+use crate::read::incomplete;
+use crate::settings::TableOptions;
+use crate::value::unreadable;
+
+/// Tables of one place: as many as Amazon allows in a region.
+const TABLES_MAX: usize = 10_000;
+/// How long a stream may take to be there.
+const STREAM_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+const STREAM_LOOK_PAUSE: Duration = Duration::from_millis(500);
+
+impl Move {
+    /// The tables to move. Refuses, before anything is changed, where the target's hold what is not ours.
+    pub(super) async fn tables_to_move(&mut self) -> Result<Vec<String>, MoveError> {
+        let tables = self.source.all_tables().await;
+        let tables = tables.map_err(at(Side::Source, "*"))?;
+        if tables.is_empty() {
+            return Err(MoveError::Nothing);
+        }
+        let mut foreign = Vec::new();
+        let mut begun = Vec::new();
+        for table in &tables {
+            let (state, has_foreign) = self.look_at_target(table).await?;
+            if has_foreign && !self.replace {
+                foreign.push(table.clone());
+            }
+            begun.push((table.clone(), state));
+        }
+        if !foreign.is_empty() {
+            return Err(MoveError::Foreign(foreign));
+        }
+        let known = &mut self.file.state.tables;
+        let mut gone = std::mem::take(known);
+        gone.retain(|table, _| !tables.contains(table));
+        known.extend(begun);
+        self.file.save()?;
+        for table in gone.keys() {
+            self.tell(&MoveEvent::TableGone { table });
+        }
+        Ok(tables)
+    }
+
+    /// How a table goes on, and whether the target's holds items that are not from this move.
+    async fn look_at_target(&self, table: &str) -> Result<(TableState, bool), MoveError> {
+        let known = self.file.state.tables.get(table);
+        let found = self.target.described(table).await;
+        let found = found.map_err(at(Side::Target, table))?;
+        let arn = found.and_then(|found| found.table_arn);
+        if let Some(known) = known
+            && known.target_arn.is_some()
+            && known.target_arn == arn
+        {
+            return Ok((known.clone(), false));
+        }
+        let page = match arn {
+            Some(_) => self.target.first_item(table).await,
+            None => Ok(false),
+        };
+        let has_foreign = page.map_err(at(Side::Target, table))?;
+        let mut state = known.cloned();
+        // What was written went to another table, which is gone.
+        if let Some(state) = &mut state
+            && state.target_arn.take().is_some()
+        {
+            state.begin_anew(None);
+        }
+        let mut state = state.unwrap_or_else(|| TableState::new(Stage::Copying));
+        if has_foreign {
+            state.begin_anew(None);
+        }
+        Ok((state, has_foreign))
+    }
+
+    /// Makes a table ready to be copied: its stream, a position in it, and the table at the target.
+    pub(super) async fn prepare(&mut self, table: &str) -> Result<(), MoveError> {
+        let described = self.source.described(table).await;
+        let described = described.map_err(at(Side::Source, table))?;
+        let missing = || MoveError::Store {
+            side: Side::Source,
+            table: table.to_owned(),
+            error: StoreError::TableMissing(table.to_owned()),
+        };
+        let described = described.ok_or_else(missing)?;
+        let details = self.source.describe(table).await;
+        let details = details.map_err(at(Side::Source, table))?;
+        let mut details = details.ok_or_else(missing)?;
+        self.ensure_stream(table, details.schema.stream).await?;
+        let state = self.file.state.tables.get(table).ok_or_else(missing)?;
+        if state.stream_is_ours {
+            // The target is to have what the source has by itself.
+            details.schema.stream = None;
+        }
+        if state.position.is_none() {
+            let end = self.source.end(table).await;
+            let end = end.map_err(at(Side::Source, table))?;
+            if let Some(state) = self.file.state.tables.get_mut(table) {
+                state.position = Some(end.as_str().to_owned());
+            }
+            self.file.save()?;
+        }
+        let arn = self.target.ensure_like(&described, &details).await;
+        let arn = arn.map_err(at(Side::Target, table))?;
+        if let Some(state) = self.file.state.tables.get_mut(table) {
+            state.target_arn = Some(arn);
+        }
+        self.file.save()
+    }
+
+    /// Switches a stream on where there is none.
+    async fn ensure_stream(
+        &mut self,
+        table: &str,
+        found: Option<StreamView>,
+    ) -> Result<(), MoveError> {
+        if found.is_none() {
+            // IMPORTANT: noted first. A stream that is on and not known to be ours would stay on for ever.
+            if let Some(state) = self.file.state.tables.get_mut(table) {
+                state.stream_is_ours = true;
+            }
+            self.file.save()?;
+            let added = self.source.add_stream(table, StreamView::NewImage).await;
+            added.map_err(at(Side::Source, table))?;
+            self.tell(&MoveEvent::StreamOn { table });
+        }
+        let deadline = Instant::now() + STREAM_TIMEOUT;
+        loop {
+            let is_on = self.source.stream_is_on(table).await;
+            if is_on.map_err(at(Side::Source, table))? {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                let error = StoreError::Unavailable("its stream is not there yet".to_owned());
+                return Err(at(Side::Source, table)(error));
+            }
+            tokio::time::sleep(STREAM_LOOK_PAUSE).await;
+        }
+    }
+
+    /// Switches off the streams that were switched on for the move.
+    pub(super) async fn switch_streams_off(&mut self) -> Result<(), MoveError> {
+        let tables = self.file.state.tables.iter();
+        let ours: Vec<String> = tables
+            .filter(|(_, state)| state.stream_is_ours)
+            .map(|(table, _)| table.clone())
+            .collect();
+        for table in ours {
+            let is_off = self.source.remove_stream(&table).await;
+            if is_off.map_err(at(Side::Source, &table))? {
+                self.tell(&MoveEvent::StreamOff { table: &table });
+            }
+            if let Some(state) = self.file.state.tables.get_mut(&table) {
+                state.stream_is_ours = false;
+            }
+            self.file.save()?;
+        }
+        Ok(())
+    }
+}
+
+impl Remote {
+    async fn all_tables(&self) -> Result<Vec<String>, StoreError> {
+        let mut tables = Vec::new();
+        let mut start = None;
+        loop {
+            let request = self.client.list_tables();
+            let answer = request.set_exclusive_start_table_name(start).send().await;
+            let answer = answer.map_err(|error| Failure::from(error).of_table(""))?;
+            tables.extend(answer.table_names.unwrap_or_default());
+            if tables.len() > TABLES_MAX {
+                return Err(StoreError::Invalid(format!(
+                    "there are more than {TABLES_MAX} tables"
+                )));
+            }
+            start = answer.last_evaluated_table_name;
+            if start.is_none() {
+                // Amazon's are in order, others' may not be; a run after a run is to go the same way.
+                tables.sort_unstable();
+                return Ok(tables);
+            }
+        }
+    }
+
+    /// Whether a table has any item, even one that has expired.
+    async fn first_item(&self, table: &str) -> Result<bool, StoreError> {
+        self.ready(table).await?;
+        let request = self.client.scan().table_name(table).limit(1);
+        let answer = request.consistent_read(true).send().await;
+        let answer = answer.map_err(|error| Failure::from(error).of_table(table))?;
+        Ok(answer.items.is_some_and(|items| !items.is_empty()))
+    }
+
+    /// Switches a stream off; false when there is none, or no such table any more.
+    async fn remove_stream(&self, table: &str) -> Result<bool, StoreError> {
+        let Some(described) = self.described(table).await? else {
+            return Ok(false);
+        };
+        let stream = described.stream_specification;
+        if !stream.is_some_and(|stream| stream.stream_enabled) {
+            return Ok(false);
+        }
+        let off = StreamSpecification::builder().stream_enabled(false);
+        let request = self.client.update_table().table_name(table);
+        let request = request.stream_specification(off.build().map_err(incomplete)?);
+        self.change(table, || request.clone().send()).await?;
+        self.ready(table).await?;
+        Ok(true)
+    }
+
+    /// Makes a table like another place's, or adds what one that is there lacks; its ARN.
+    async fn ensure_like(
+        &self,
+        source: &types::TableDescription,
+        details: &TableDescription,
+    ) -> Result<String, StoreError> {
+        let schema = &details.schema;
+        if self.described(&schema.name).await?.is_none() {
+            self.create_like(source, details).await?;
+        }
+        let options = TableOptions {
+            point_in_time_recovery: details.point_in_time_recovery,
+            kms_key_id: None,
+            stream: None,
+            tags: details.tags.clone(),
+            deletion_protection: details.deletion_protection,
+        };
+        self.ensure(schema, &options).await?;
+        let described = self.described(&schema.name).await?;
+        let arn = described.and_then(|described| described.table_arn);
+        arn.ok_or_else(|| unreadable("a table without an ARN"))
+    }
+
+    /// Creates a table with the billing and class of the source's.
+    async fn create_like(
+        &self,
+        source: &types::TableDescription,
+        details: &TableDescription,
+    ) -> Result<(), StoreError> {
+        let schema: &TableSchema = &details.schema;
+        let provisioned = throughput(source.provisioned_throughput.as_ref())?;
+        let mut request = self
+            .client
+            .create_table()
+            .table_name(&schema.name)
+            .set_key_schema(Some(key_schema(&schema.key)?))
+            .set_attribute_definitions(Some(attribute_definitions(schema)?))
+            .set_table_class(class(source))
+            .set_on_demand_throughput(source.on_demand_throughput.clone().filter(has_limit))
+            .billing_mode(if provisioned.is_some() {
+                BillingMode::Provisioned
+            } else {
+                BillingMode::PayPerRequest
+            })
+            .set_provisioned_throughput(provisioned);
+        for index in &schema.indexes {
+            if index.local {
+                request = request.local_secondary_indexes(local_index(index)?);
+                continue;
+            }
+            let mut created = global_index(index)?;
+            let same = |found: &&types::GlobalSecondaryIndexDescription| {
+                found.index_name.as_ref() == Some(&index.name)
+            };
+            let found = source.global_secondary_indexes().iter().find(same);
+            let found = found.and_then(|found| found.provisioned_throughput.as_ref());
+            created.provisioned_throughput = throughput(found)?;
+            request = request.global_secondary_indexes(created);
+        }
+        match request.send().await.map_err(Failure::from) {
+            Ok(_) | Err(Failure::InUse) => self.ready(&schema.name).await.map(drop),
+            Err(failure) => Err(failure.of_table(&schema.name)),
+        }
+    }
+}
+
+/// What is provisioned; nothing where every request is paid by itself.
+fn throughput(
+    described: Option<&ProvisionedThroughputDescription>,
+) -> Result<Option<ProvisionedThroughput>, StoreError> {
+    let units = described.and_then(|found| {
+        let read = found.read_capacity_units.filter(|units| *units > 0)?;
+        let write = found.write_capacity_units.filter(|units| *units > 0)?;
+        Some((read, write))
+    });
+    units
+        .map(|(read, write)| {
+            ProvisionedThroughput::builder()
+                .read_capacity_units(read)
+                .write_capacity_units(write)
+                .build()
+                .map_err(incomplete)
+        })
+        .transpose()
+}
+
+/// The class of a table where it is not the usual one.
+fn class(source: &types::TableDescription) -> Option<TableClass> {
+    let class = source.table_class_summary.as_ref()?.table_class.clone();
+    class.filter(|class| *class != TableClass::Standard)
+}
+
+fn has_limit(throughput: &OnDemandThroughput) -> bool {
+    throughput.max_read_request_units.is_some() || throughput.max_write_request_units.is_some()
+}

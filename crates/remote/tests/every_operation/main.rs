@@ -1,0 +1,32 @@
+//! Every operation that our protocol answers, called with the typed interface of the AWS SDK for Rust, whose
+//! strict reading of answers is the point: an answer that it cannot read, or reads otherwise, is wrong.
+
+mod items;
+mod past;
+mod sdk;
+mod statements;
+mod streams;
+mod tables;
+
+use std::collections::BTreeSet;
+
+use sdk::Sdk;
+
+#[tokio::test]
+async fn every_operation_answers_as_the_sdk_reads_it() {
+    let sdk = Sdk::start().await;
+    tables::check(&sdk).await;
+    items::check(&sdk).await;
+    items::check_failures(&sdk).await;
+    statements::check(&sdk).await;
+    streams::check(&sdk).await;
+    past::check_backups(&sdk).await;
+    past::check_recovery(&sdk).await;
+    past::check_transfers(&sdk).await;
+    let served: BTreeSet<String> = homeport_wire::OPERATIONS
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert!(served.len() > 40, "{served:?}");
+    assert_eq!(sdk.called(), served, "called and served");
+}

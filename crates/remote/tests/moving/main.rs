@@ -1,0 +1,390 @@
+//! Moving all tables from one place to another: between our own protocol and what others wrote, in both
+//! directions, while something writes, cut off and started again.
+
+mod fixture;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use fixture::{Places, all, edges, fill, put, rich, simple};
+use homeport_item::schema::{StreamView, TableSchema};
+use homeport_item::{Item, KeyKind};
+use homeport_remote::{MoveError, TableOptions};
+use homeport_store::{Clock as _, Delete, ManualClock, Put, Store};
+use homeport_test_backends::Kind;
+
+async fn everything_arrives(source: Kind, target: Kind) {
+    let places = Places::start(source, target).await;
+    let store = places.source.store();
+    let plain = simple("plain").with_stream(StreamView::KeysOnly);
+    store.ensure_tables(&[rich(), plain]).await.expect("tables");
+    for item in edges() {
+        store.put(Put::new("rich", item)).await.expect("a put");
+    }
+    fill(store.as_ref(), "plain", 60).await;
+    let before = all(store.as_ref(), "rich").await;
+    let compared = places.run().await.expect("a run");
+    let names: Vec<_> = compared.iter().map(|table| table.table.as_str()).collect();
+    assert_eq!(names, ["plain", "rich"]);
+    // Between two runs: a change, a removal, something new, and what nobody touches.
+    put(store.as_ref(), "plain", 7, "second").await;
+    put(store.as_ref(), "plain", 1000, "new").await;
+    let key = Item::new().with("pk", "item-8");
+    store.delete(Delete::new("plain", key)).await.expect("gone");
+    let finished = places.finish().await.expect("an end");
+    for table in &finished {
+        assert_eq!(table.source_hash, table.target_hash, "{}", table.table);
+        assert_eq!(table.source_items, table.target_items, "{}", table.table);
+    }
+    assert_eq!(finished[0].source_items, 60);
+    places.assert_equal("plain").await;
+    places.assert_equal("rich").await;
+    assert_eq!(all(store.as_ref(), "rich").await, before, "the source");
+    let target = places.target_remote().await;
+    let described = target.describe("rich").await.expect("an answer");
+    let mut schema = described.expect("the table").schema;
+    schema
+        .indexes
+        .sort_by(|one, other| one.name.cmp(&other.name));
+    assert_eq!(schema, rich());
+    let source = places.source_remote(TableOptions::default()).await;
+    let stream = |described: Option<homeport_remote::TableDescription>| {
+        described.expect("the table").schema.stream
+    };
+    let rich_now = source.describe("rich").await.expect("an answer");
+    assert_eq!(stream(rich_now), None, "switched off again");
+    for place in [&source, &target] {
+        let plain = place.describe("plain").await.expect("an answer");
+        assert_eq!(stream(plain), Some(StreamView::KeysOnly), "its own");
+    }
+    assert!(!places.notes().exists());
+}
+
+#[tokio::test]
+async fn everything_arrives_from_ours_to_ours() {
+    everything_arrives(Kind::Wire, Kind::Wire).await;
+}
+
+#[tokio::test]
+async fn everything_arrives_from_ours_at_dynoxide() {
+    everything_arrives(Kind::Wire, Kind::Dynoxide).await;
+}
+
+#[tokio::test]
+async fn everything_arrives_from_ours_at_moto() {
+    everything_arrives(Kind::Wire, Kind::Moto).await;
+}
+
+#[tokio::test]
+async fn everything_arrives_from_dynoxide_at_ours() {
+    everything_arrives(Kind::Dynoxide, Kind::Wire).await;
+}
+
+#[tokio::test]
+async fn everything_arrives_from_moto_at_ours() {
+    everything_arrives(Kind::Moto, Kind::Wire).await;
+}
+
+async fn what_a_table_has_beyond_its_schema_arrives(target: Kind) {
+    let places = Places::start(Kind::Wire, target).await;
+    let options = TableOptions {
+        point_in_time_recovery: true,
+        tags: BTreeMap::from([("project".to_owned(), "homeport".to_owned())]),
+        deletion_protection: true,
+        ..TableOptions::default()
+    };
+    let source = places.source_remote(options.clone()).await;
+    source.ensure_tables(&[simple("kept")]).await.expect("made");
+    fill(&source, "kept", 3).await;
+    places.finish().await.expect("an end");
+    let described = places.target_remote().await.describe("kept").await;
+    let described = described.expect("an answer").expect("the table");
+    assert!(described.point_in_time_recovery);
+    assert!(described.deletion_protection);
+    assert_eq!(described.tags, options.tags);
+}
+
+#[tokio::test]
+async fn tags_recovery_and_protection_arrive_at_ours() {
+    what_a_table_has_beyond_its_schema_arrives(Kind::Wire).await;
+}
+
+#[tokio::test]
+async fn tags_recovery_and_protection_arrive_at_moto() {
+    what_a_table_has_beyond_its_schema_arrives(Kind::Moto).await;
+}
+
+/// Writes to a table until told to stop: changes, removals and new items.
+struct Writer {
+    stop: Arc<AtomicBool>,
+    written: Arc<AtomicU64>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Writer {
+    fn start(store: Arc<dyn Store>, table: &'static str) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let written = Arc::new(AtomicU64::new(0));
+        let (stopping, count) = (Arc::clone(&stop), Arc::clone(&written));
+        let task = tokio::spawn(async move {
+            let mut place = 0;
+            while !stopping.load(Ordering::Relaxed) {
+                place += 1;
+                match place % 3 {
+                    0 => put(store.as_ref(), table, place % 200, "changed").await,
+                    1 => put(store.as_ref(), table, 10_000 + place, "new").await,
+                    _ => {
+                        let key = Item::new().with("pk", format!("item-{}", place % 100));
+                        store.delete(Delete::new(table, key)).await.expect("gone");
+                    }
+                }
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        Self {
+            stop,
+            written,
+            task,
+        }
+    }
+
+    async fn has_written(&self, count: u64) {
+        let wanted = self.written.load(Ordering::Relaxed) + count;
+        let reached = async {
+            while self.written.load(Ordering::Relaxed) < wanted {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let reached = tokio::time::timeout(Duration::from_secs(60), reached).await;
+        reached.expect("the writer writes");
+    }
+
+    async fn end(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.task.await.expect("it ends");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_written_meanwhile_arrives() {
+    let places = Places::start(Kind::Wire, Kind::Dynoxide).await;
+    let store = places.source.store();
+    store.ensure_tables(&[simple("busy")]).await.expect("made");
+    fill(store.as_ref(), "busy", 2000).await;
+    let writer = Writer::start(Arc::clone(&store), "busy");
+    writer.has_written(20).await;
+    let compared = places.run().await.expect("a run under writes");
+    assert!(compared[0].different.is_empty(), "{compared:?}");
+    let refused = places.finish().await;
+    assert!(
+        matches!(refused, Err(MoveError::StillWritten(_))),
+        "{refused:?}"
+    );
+    writer.has_written(20).await;
+    writer.end().await;
+    let finished = places.finish().await.expect("an end");
+    assert_eq!(finished[0].source_hash, finished[0].target_hash);
+    places.assert_equal("busy").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_move_that_is_cut_off_again_and_again_arrives() {
+    let places = Places::start(Kind::Wire, Kind::Wire).await;
+    let store = places.source.store();
+    let tables = ["one", "two", "three"].map(simple);
+    store.ensure_tables(&tables).await.expect("made");
+    for table in &tables {
+        fill(store.as_ref(), &table.name, 300).await;
+    }
+    let writer = Writer::start(Arc::clone(&store), "two");
+    let mut cuts = 0;
+    let mut patience = Duration::from_millis(20);
+    loop {
+        let mut moving = places.open(false).await.expect("opened");
+        match tokio::time::timeout(patience, moving.run()).await {
+            Err(_) => cuts += 1,
+            Ok(outcome) => {
+                outcome.expect("a run");
+                break;
+            }
+        }
+        patience = patience * 3 / 2;
+        assert!(patience < Duration::from_secs(60), "it never ends");
+    }
+    assert!(cuts > 3, "cut off {cuts} times only");
+    writer.end().await;
+    places.finish().await.expect("an end");
+    for table in &tables {
+        places.assert_equal(&table.name).await;
+    }
+}
+
+#[tokio::test]
+async fn items_that_are_not_from_the_move_are_refused_and_nothing_is_changed() {
+    let places = Places::start(Kind::Wire, Kind::Dynoxide).await;
+    let store = places.source.store();
+    let tables = [simple("first"), simple("second")];
+    store.ensure_tables(&tables).await.expect("made");
+    fill(store.as_ref(), "first", 5).await;
+    fill(store.as_ref(), "second", 5).await;
+    let target = places.target.store();
+    target.ensure_tables(&tables[1..]).await.expect("made");
+    put(target.as_ref(), "second", 77, "foreign").await;
+    let refused = places.run().await;
+    let Err(MoveError::Foreign(found)) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(found, ["second"]);
+    let remote = places.target_remote().await;
+    assert_eq!(remote.describe("first").await, Ok(None), "not begun");
+    let source = places.source_remote(TableOptions::default()).await;
+    let first = source.describe("first").await.expect("an answer");
+    assert_eq!(first.expect("the table").schema.stream, None);
+    assert_eq!(all(target.as_ref(), "second").await.len(), 1);
+    // When told so, they are replaced.
+    let mut moving = places.open(true).await.expect("opened");
+    moving.run().await.expect("a run");
+    drop(moving);
+    places.finish().await.expect("an end");
+    places.assert_equal("second").await;
+}
+
+#[tokio::test]
+async fn an_empty_table_of_the_target_is_used_if_it_has_the_same_keys() {
+    let places = Places::start(Kind::Wire, Kind::Dynoxide).await;
+    let store = places.source.store();
+    store.ensure_tables(&[rich()]).await.expect("made");
+    for item in edges().into_iter().take(5) {
+        store.put(Put::new("rich", item)).await.expect("a put");
+    }
+    // Made by somebody else, and without the time to live.
+    let mut bare = rich();
+    bare.ttl_attribute = None;
+    let target = places.target.store();
+    target.ensure_tables(&[bare]).await.expect("made");
+    places.finish().await.expect("an end");
+    places.assert_equal("rich").await;
+    let described = places.target_remote().await.describe("rich").await;
+    let schema = described.expect("an answer").expect("the table").schema;
+    assert_eq!(schema.ttl_attribute.as_deref(), Some("expires"));
+}
+
+#[tokio::test]
+async fn an_empty_table_of_the_target_with_other_keys_is_refused() {
+    let places = Places::start(Kind::Wire, Kind::Wire).await;
+    let store = places.source.store();
+    store.ensure_tables(&[rich()]).await.expect("made");
+    let target = places.target.store();
+    let other = TableSchema::new("rich", "pk", KeyKind::B);
+    target.ensure_tables(&[other]).await.expect("made");
+    let refused = places.run().await.expect_err("other keys");
+    let MoveError::Store { error, .. } = &refused else {
+        panic!("{refused:?}");
+    };
+    assert!(error.to_string().contains("other keys"), "{error}");
+}
+
+#[tokio::test]
+async fn a_single_changed_attribute_is_noticed() {
+    let places = Places::start(Kind::Wire, Kind::Dynoxide).await;
+    let store = places.source.store();
+    store
+        .ensure_tables(&[simple("things")])
+        .await
+        .expect("made");
+    fill(store.as_ref(), "things", 100).await;
+    places.run().await.expect("equal");
+    let target = places.target.store();
+    put(target.as_ref(), "things", 42, "First").await;
+    for outcome in [places.run().await, places.finish().await] {
+        let Err(MoveError::Different(found, 1)) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert_eq!(
+            found,
+            [r#"things (1 items, such as {"pk":{"S":"item-42"}})"#]
+        );
+    }
+    put(target.as_ref(), "things", 42, "first").await;
+    places.run().await.expect("equal again");
+    // One too many and one too few.
+    put(target.as_ref(), "things", 4711, "first").await;
+    let key = Item::new().with("pk", "item-1");
+    target
+        .delete(Delete::new("things", key))
+        .await
+        .expect("gone");
+    let outcome = places.run().await;
+    let Err(MoveError::Different(found, 1)) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert!(found[0].starts_with("things (2 items"), "{found:?}");
+}
+
+#[tokio::test]
+async fn a_table_whose_changes_are_lost_is_copied_anew() {
+    let places = Places::start(Kind::Wire, Kind::Dynoxide).await;
+    let store = places.source.store();
+    store
+        .ensure_tables(&[simple("things")])
+        .await
+        .expect("made");
+    fill(store.as_ref(), "things", 30).await;
+    places.run().await.expect("a run");
+    assert_eq!(places.told("CopyBeginsAnew"), 0);
+    // Giving up switches the stream off; the notes of before are put back as if it had been another hand.
+    let notes = std::fs::read(places.notes()).expect("notes");
+    let mut moving = places.open(false).await.expect("opened");
+    moving.abandon().await.expect("given up");
+    drop(moving);
+    assert!(!places.notes().exists());
+    let key = Item::new().with("pk", "item-3");
+    store
+        .delete(Delete::new("things", key))
+        .await
+        .expect("gone");
+    put(store.as_ref(), "things", 4, "unseen").await;
+    std::fs::write(places.notes(), notes).expect("notes");
+    places.finish().await.expect("an end");
+    assert_eq!(places.told("CopyBeginsAnew"), 1);
+    places.assert_equal("things").await;
+}
+
+#[tokio::test]
+async fn a_table_that_the_target_lost_is_copied_again() {
+    let mut places = Places::start(Kind::Wire, Kind::Dynoxide).await;
+    let store = places.source.store();
+    store
+        .ensure_tables(&[simple("things")])
+        .await
+        .expect("made");
+    fill(store.as_ref(), "things", 30).await;
+    places.run().await.expect("a run");
+    let elsewhere = Places::start(Kind::Wire, Kind::Dynoxide).await;
+    places.target = elsewhere.target;
+    places.finish().await.expect("an end");
+    places.assert_equal("things").await;
+}
+
+#[tokio::test]
+async fn what_has_expired_counts_for_neither() {
+    let clock = Arc::new(ManualClock::at_ms(1_800_000_000_000));
+    let places = Places::with_clock(Kind::Wire, Kind::Dynoxide, clock.clone()).await;
+    let store = places.source.store();
+    store.ensure_tables(&[rich()]).await.expect("made");
+    let soon = clock.now_secs() + 10;
+    for item in edges().into_iter().take(4) {
+        let item = item.with("expires", soon);
+        store.put(Put::new("rich", item)).await.expect("a put");
+    }
+    let last = edges().swap_remove(5);
+    store.put(Put::new("rich", last)).await.expect("a put");
+    let compared = places.run().await.expect("a run");
+    assert_eq!(compared[0].source_items, 5);
+    clock.advance_ms(11_000);
+    let finished = places.finish().await.expect("an end");
+    assert_eq!((finished[0].source_items, finished[0].target_items), (1, 1));
+    assert_eq!(finished[0].source_hash, finished[0].target_hash);
+}
