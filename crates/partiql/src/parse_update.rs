@@ -1,7 +1,7 @@
 //! What stands behind SET and REMOVE.
 
+use homeport_item::Value;
 use homeport_item::expression::{ExpressionError, Operand, Path, Problem, Update, UpdateOperand};
-use homeport_item::{Value, ValueKind};
 
 use crate::error::ParseError;
 use crate::parser::Parser;
@@ -126,19 +126,14 @@ impl Parser<'_> {
                 at,
             ));
         }
-        let is_set =
-            |value: &Value| matches!(value.kind(), ValueKind::Ss | ValueKind::Ns | ValueKind::Bs);
-        let Operand::Value(members) = members else {
-            return Err(self.no_term());
-        };
-        if !is_set(&members) {
-            return Err(ParseError::refused(
+        match members {
+            Operand::Value(members @ (Value::Ss(_) | Value::Ns(_) | Value::Bs(_))) => Ok(members),
+            _ => Err(ParseError::refused(
                 format!(
                     "The second argument to {name} must be a value with type SET at {first_at}"
                 ),
                 first_at,
-            ));
+            )),
         }
-        Ok(members)
     }
 }

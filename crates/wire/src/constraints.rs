@@ -9,7 +9,7 @@ use crate::input::{Integer, List, Text};
 /// More violations than these are not reported.
 const REPORTED_MAX: usize = 10;
 /// A value that is longer than this is cut off in a message.
-const SHOWN_MAX_BYTES: usize = 4096;
+pub(crate) const SHOWN_MAX_BYTES: usize = 4096;
 
 pub(crate) const RETURN_VALUES: &[&str] =
     &["ALL_NEW", "UPDATED_OLD", "ALL_OLD", "NONE", "UPDATED_NEW"];

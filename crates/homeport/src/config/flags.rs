@@ -112,6 +112,7 @@ impl Offer for OnKeys {
 impl Offer for OnMove {
     const CONCERNS: &'static [&'static Concern] = &[
         &Data::CONCERN,
+        &Encryption::CONCERN,
         &Store::CONCERN,
         &Dynamodb::CONCERN,
         &Logs::CONCERN,

@@ -50,7 +50,9 @@ impl Embedded {
             backend::must_exist(data_dir)?;
         }
         let path = data_dir.clone();
-        let open = move || Engine::open(path, backend::brief_options());
+        let known = settings.clone();
+        let options = tokio::task::spawn_blocking(move || backend::brief_options(&known)).await??;
+        let open = move || Engine::open(path, options);
         match tokio::task::spawn_blocking(open).await? {
             Ok(engine) => Self::serve(engine, settings).await,
             Err(OpenError::Locked(_)) if role == Role::SourceAtRest => bail!(

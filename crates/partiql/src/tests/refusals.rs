@@ -167,6 +167,22 @@ fn what_dynamodb_does_not_carry_out_is_refused_in_its_own_words() {
             "The first argument to SET_ADD must equal the assignment value at 1:18:7",
         ),
         (
+            "UPDATE t SET a = set_add(a, b)",
+            "The second argument to SET_ADD must be a value with type SET at 1:26:1",
+        ),
+        (
+            "UPDATE t SET a = set_add(a)",
+            "SET_ADD must have exactly two arguments at 1:18:7",
+        ),
+        (
+            "UPDATE t SET a = set_add(a, <<>>)",
+            "Empty bags are not supported",
+        ),
+        (
+            "INSERT INTO t VALUE {'a': 1, 'b': {'c': [2, 1e126]}}",
+            "Number overflow. Attempting to store a number with magnitude larger than supported range under root.c[1]",
+        ),
+        (
             "UPDATE t SET a = set_add(a, 1)",
             "The second argument to SET_ADD must be a value with type SET at 1:26:1",
         ),

@@ -14,7 +14,7 @@ use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAcce
 use super::containers::{
     List, Named, UNEXPECTED_ELEMENT, UNEXPECTED_FIELD, not_a_list, refuse_scalars,
 };
-use super::problem::{Problem, sorted_to_repetition};
+use super::problem::{Problem, listed, sorted_to_repetition};
 use super::scalars::{Flag, Text};
 
 /// A value, or what is wrong with it.
@@ -182,10 +182,9 @@ fn string_set(members: List<Text<'_>>) -> Result<Value, Problem> {
                 "Input collection [{listed}] contains duplicates."
             ))
         };
-        let sorted = quoted(sorted_to_repetition(&members).iter());
         return Err(Problem::worded(
-            refused(sorted.join(", ")),
-            refused(members.join(", ")),
+            refused(listed(quoted(sorted_to_repetition(&members)), ", ")),
+            refused(listed(&members, ", ")),
         ));
     }
     Set::new(members).map(Value::Ss).map_err(invalid)
@@ -216,23 +215,18 @@ fn binary_set(members: List<Bytes>) -> Result<Value, Problem> {
                 "Input collection [{listed}]of type BS contains duplicates."
             ))
         };
-        let encoded = |members: &[Vec<u8>]| -> Vec<String> {
-            members
-                .iter()
-                .map(|member| STANDARD.encode(member))
-                .collect()
-        };
-        let sorted = quoted(encoded(&sorted_to_repetition(&members)).iter());
+        let encode = |member: &Vec<u8>| STANDARD.encode(member);
+        let sorted = sorted_to_repetition(&members).into_iter().map(encode);
         return Err(Problem::worded(
-            refused(sorted.join(",")),
-            refused(encoded(&members).join(", ")),
+            refused(listed(quoted(sorted), ",")),
+            refused(listed(members.iter().map(encode), ", ")),
         ));
     }
     Set::new(members).map(Value::Bs).map_err(invalid)
 }
 
-fn quoted(members: impl Iterator<Item = impl fmt::Display>) -> Vec<String> {
-    members.map(|member| format!("\"{member}\"")).collect()
+fn quoted<T: fmt::Display>(members: impl IntoIterator<Item = T>) -> impl Iterator<Item = String> {
+    members.into_iter().map(|member| format!("\"{member}\""))
 }
 
 fn has_duplicates<T: Ord>(members: &[T]) -> bool {

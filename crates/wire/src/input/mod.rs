@@ -6,11 +6,13 @@
 
 mod attribute;
 mod containers;
+mod nesting;
 mod problem;
 mod scalars;
 
 pub(crate) use attribute::{Attribute, Attributes};
 pub(crate) use containers::{Element, Field, List, Mapping, Named};
+pub(crate) use nesting::is_very_deep;
 pub(crate) use problem::Problem;
 pub(crate) use scalars::{Flag, Integer, Long, Text, Timestamp};
 

@@ -3,8 +3,16 @@
 //! Most operations that are about one item have the newer words. Batches of writes, transactions, scans and the parameters of
 //! statements have the older ones.
 
+use std::collections::BTreeSet;
+use std::fmt::{self, Write as _};
+
 use homeport_item::item::ItemError;
 use homeport_item::{Number, NumberError};
+
+use crate::constraints::SHOWN_MAX_BYTES;
+
+/// The value that a text shows, with room for what is said of it.
+const TEXT_MAX_BYTES: usize = SHOWN_MAX_BYTES + 256;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
@@ -18,7 +26,7 @@ impl Problem {
     /// One that is worded the same everywhere.
     pub(super) fn new(text: impl Into<String>) -> Self {
         Self {
-            newer: text.into(),
+            newer: cut_off(text.into()),
             older: None,
             too_deep: false,
         }
@@ -26,7 +34,7 @@ impl Problem {
 
     pub(super) fn worded(newer: impl Into<String>, older: impl Into<String>) -> Self {
         Self {
-            older: Some(older.into()),
+            older: Some(cut_off(older.into())),
             ..Self::new(newer)
         }
     }
@@ -68,16 +76,37 @@ impl Problem {
     }
 }
 
+/// A text with no more of a value than messages show.
+fn cut_off(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(TEXT_MAX_BYTES));
+    text
+}
+
 /// Members of a set as the newer words list them: sorted up to the first repetition, then as they came.
-pub(super) fn sorted_to_repetition<T: Ord + Clone>(members: &[T]) -> Vec<T> {
-    let mut listed: Vec<T> = Vec::with_capacity(members.len());
-    for (at, member) in members.iter().enumerate() {
-        match listed.binary_search(member) {
-            Err(place) => listed.insert(place, member.clone()),
-            Ok(_) => {
-                listed.extend_from_slice(&members[at..]);
-                break;
-            }
+pub(super) fn sorted_to_repetition<T: Ord>(members: &[T]) -> Vec<&T> {
+    let mut seen = BTreeSet::new();
+    let distinct = members
+        .iter()
+        .take_while(|member| seen.insert(*member))
+        .count();
+    let rest = &members[distinct..];
+    seen.into_iter().chain(rest).collect()
+}
+
+/// Joins members for a message, which shows no more of them than messages show of any value.
+pub(super) fn listed<T: fmt::Display>(
+    members: impl IntoIterator<Item = T>,
+    separator: &str,
+) -> String {
+    let mut listed = String::new();
+    for member in members {
+        if !listed.is_empty() {
+            listed.push_str(separator);
+        }
+        let _ = write!(listed, "{member}");
+        if listed.len() >= SHOWN_MAX_BYTES {
+            listed.truncate(listed.floor_char_boundary(SHOWN_MAX_BYTES));
+            break;
         }
     }
     listed
@@ -95,8 +124,19 @@ mod tests {
             (&["a", "a"], &["a", "a"]),
             (&["b", "a"], &["a", "b"]),
         ] {
-            assert_eq!(sorted_to_repetition(members), listed);
+            let sorted: Vec<&str> = sorted_to_repetition(members).into_iter().copied().collect();
+            assert_eq!(sorted, listed);
         }
+    }
+
+    #[test]
+    fn long_lists_are_cut_off() {
+        assert_eq!(listed(["a", "b"], ", "), "a, b");
+        assert_eq!(listed(vec!["ab"; 100_000], ",").len(), SHOWN_MAX_BYTES);
+        assert!(listed(["é".repeat(5_000)], ",").len() <= SHOWN_MAX_BYTES);
+        let text = "x".repeat(1_000_000);
+        let error = text.parse::<Number>().expect_err("no number");
+        assert!(Problem::number(&text, &error).older().len() <= TEXT_MAX_BYTES);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::conditional_operator::Join;
 use super::operator::Operator;
 use crate::constraints::Constraints;
+use crate::expressions::Values;
 use crate::failure::Failure;
 use crate::input::{Attribute, Element, List, Mapping, Named, Text};
 
@@ -41,17 +42,18 @@ pub(crate) fn constrain(
 }
 
 /// Checks every value before anything else is said about the conditions.
-pub(crate) fn check_values(given: Option<&Conditions<'_>>) -> Result<(), Failure> {
-    for (_, Element(condition)) in given.iter().flat_map(|given| &given.0) {
-        for attribute in condition
-            .attribute_value_list
-            .iter()
-            .flat_map(|list| &list.0)
-        {
-            value(attribute)?;
-        }
+pub(crate) fn check_values(given: Option<&Conditions<'_>>, wording: Values) -> Result<(), Failure> {
+    let conditions = given.iter().flat_map(|given| &given.0);
+    let mut values = conditions
+        .flat_map(|(_, Element(condition))| &condition.attribute_value_list)
+        .flat_map(|list| &list.0);
+    match values.find_map(|Attribute(read)| read.as_ref().err()) {
+        None => Ok(()),
+        Some(problem) => Err(Failure::validation(match wording {
+            Values::Newer => problem.newer(),
+            Values::Older => problem.older(),
+        })),
     }
-    Ok(())
 }
 
 /// The conditions as a filter.

@@ -1,5 +1,7 @@
 //! CreateTable: makes a table, which can be used at once.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use homeport_engine::TableExtent;
 use homeport_item::schema::{IndexSchema, KeySchema, LOCAL_INDEXES_MAX, TableSchema};
@@ -209,8 +211,9 @@ fn indexes(
     settings: &mut TableSettings,
 ) -> Result<Vec<IndexSchema>, Failure> {
     let mut indexes: Vec<IndexSchema> = Vec::new();
+    let mut names = BTreeSet::new();
     let mut add = |index: IndexSchema| {
-        if indexes.iter().any(|known| known.name == index.name) {
+        if !names.insert(index.name.clone()) {
             return Err(Failure::invalid_values(format_args!(
                 "Duplicate index name: {}",
                 index.name
@@ -334,6 +337,26 @@ mod tests {
     fn with(changes: &str) -> String {
         let base = r#""TableName":"abc","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"a","AttributeType":"S"}],"KeySchema":[{"AttributeName":"a","KeyType":"HASH"}]"#;
         format!("{{{base}{changes}}}")
+    }
+
+    #[test]
+    fn very_many_indexes_are_refused_for_their_number() {
+        let count = 50_000;
+        let definitions: Vec<String> = (0..count)
+            .map(|at| format!(r#"{{"AttributeName":"a{at}","AttributeType":"S"}}"#))
+            .collect();
+        let indexes: Vec<String> = (0..count)
+            .map(|at| format!(r#"{{"IndexName":"ggg{at}","KeySchema":[{{"AttributeName":"a{at}","KeyType":"HASH"}}],"Projection":{{"ProjectionType":"ALL"}}}}"#))
+            .collect();
+        let body = format!(
+            r#"{{"TableName":"abc","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{}],"KeySchema":[{{"AttributeName":"a0","KeyType":"HASH"}}],"GlobalSecondaryIndexes":[{}]}}"#,
+            definitions.join(","),
+            indexes.join(",")
+        );
+        assert_eq!(
+            refused(&body),
+            "One or more parameter values were invalid: GlobalSecondaryIndex count exceeds the per-table limit of 20"
+        );
     }
 
     #[track_caller]

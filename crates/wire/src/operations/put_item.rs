@@ -44,6 +44,12 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
     let input: Input<'_> = input::read(body)?;
     let capacity = Wanted::of(input.return_consumed_capacity.as_ref());
     let metrics = writing::wants_metrics(input.return_item_collection_metrics.as_ref());
+    writing::check_very_deep(
+        body,
+        input.return_values.as_ref(),
+        input.conditional_operator.as_ref(),
+        true,
+    )?;
     let put = check(input)?;
     if let Some(condition) = &put.condition {
         let table = service.engine().table(&put.table)?;

@@ -216,8 +216,8 @@ fn check(input: Input<'_>) -> Result<Checked, Failure> {
         input.expression_attribute_values.is_some(),
     )?;
     let join = join?;
-    legacy::check_values(input.query_filter.as_ref())?;
-    legacy::check_values(input.key_conditions.as_ref())?;
+    legacy::check_values(input.query_filter.as_ref(), expressions::Values::Newer)?;
+    legacy::check_values(input.key_conditions.as_ref(), expressions::Values::Newer)?;
     let legacy_filter = legacy::filter(input.query_filter.as_ref(), join)?;
     let whole = legacy::projection(input.attributes_to_get.as_ref())?;
     let start = reading::start_key(input.exclusive_start_key, expressions::Values::Newer)?;

@@ -154,7 +154,7 @@ fn check(input: Input<'_>) -> Result<Checked, Failure> {
             .as_ref()
             .map_or(0, |filter| filter.0.len()),
     )?;
-    legacy::check_values(input.scan_filter.as_ref())?;
+    legacy::check_values(input.scan_filter.as_ref(), expressions::Values::Older)?;
     let legacy_filter = legacy::filter(input.scan_filter.as_ref(), join)?;
     let whole = legacy::projection(input.attributes_to_get.as_ref())?;
     let start = reading::start_key(input.exclusive_start_key, expressions::Values::Older)?;

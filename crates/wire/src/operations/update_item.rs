@@ -52,6 +52,12 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
     let capacity = Wanted::of(input.return_consumed_capacity.as_ref());
     let metrics = writing::wants_metrics(input.return_item_collection_metrics.as_ref());
     let is_legacy = input.attribute_updates.is_some();
+    writing::check_very_deep(
+        body,
+        input.return_values.as_ref(),
+        input.conditional_operator.as_ref(),
+        false,
+    )?;
     let update = check(input)?;
     let view = service.engine().table(&update.table)?;
     let condition = update

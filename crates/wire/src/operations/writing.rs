@@ -5,9 +5,12 @@ use homeport_item::{Item, json};
 use homeport_store::Returning;
 
 use crate::capacity::{Consumed, Split, Wanted};
-use crate::constraints::{Constraints, RETURN_CAPACITY, RETURN_METRICS, RETURN_ON_FAILURE};
+use crate::constraints::{
+    CONDITIONAL_OPERATORS, Constraints, RETURN_CAPACITY, RETURN_METRICS, RETURN_ON_FAILURE,
+    RETURN_VALUES,
+};
 use crate::failure::Failure;
-use crate::input::{Attributes, Problem, Text};
+use crate::input::{self, Attributes, Problem, Text};
 use crate::output::Object;
 use crate::service::Service;
 
@@ -42,6 +45,29 @@ pub(crate) fn constrain_answer(
         on_failure,
         RETURN_ON_FAILURE,
     );
+}
+
+/// Checks what a very deep request asks for, which comes before its depth and is worded in the older way. `only_old` is for the
+/// operations that have nothing new to return.
+pub(crate) fn check_very_deep(
+    body: &[u8],
+    values: Option<&Text<'_>>,
+    operator: Option<&Text<'_>>,
+    only_old: bool,
+) -> Result<(), Failure> {
+    let is_one_of = |given: Option<&Text<'_>>, allowed: &[&str]| {
+        given.is_none_or(|given| allowed.contains(&given.as_str()))
+    };
+    let returnable = !only_old || returning_old(values).is_ok();
+    let usual = is_one_of(values, RETURN_VALUES) && is_one_of(operator, CONDITIONAL_OPERATORS);
+    if (usual && returnable) || !input::is_very_deep(body) {
+        return Ok(());
+    }
+    let mut constraints = Constraints::new();
+    constraints.one_of("returnValues", values, RETURN_VALUES);
+    constraints.one_of("conditionalOperator", operator, CONDITIONAL_OPERATORS);
+    constraints.finish()?;
+    returning_old(values).map(|_| ())
 }
 
 /// Whether the item is wanted when its condition fails.

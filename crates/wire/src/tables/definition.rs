@@ -1,6 +1,8 @@
 //! Keys, indexes and throughput as requests define them, with the checks that CreateTable and
 //! UpdateTable share.
 
+use std::collections::BTreeMap;
+
 use homeport_item::KeyKind;
 use homeport_item::schema::{IndexProjection, IndexSchema, KeyAttribute, KeySchema, StreamView};
 use serde::Deserialize;
@@ -120,7 +122,12 @@ named! {
 
 /// Attribute definitions that have passed the constraints.
 #[derive(Debug)]
-pub(crate) struct Definitions<'a>(Vec<(&'a str, KeyKind)>);
+pub(crate) struct Definitions<'a> {
+    /// In their order.
+    names: Vec<&'a str>,
+    /// A request may have very many, and ask for each.
+    kinds: BTreeMap<&'a str, KeyKind>,
+}
 
 impl<'a> Definitions<'a> {
     pub(crate) fn of(given: Option<&'a List<Element<AttributeDefinition<'a>>>>) -> Self {
@@ -134,15 +141,24 @@ impl<'a> Definitions<'a> {
             };
             Some((name, kind))
         });
-        Self(definitions.collect())
+        let mut found = Self {
+            names: Vec::with_capacity(given.len()),
+            kinds: BTreeMap::new(),
+        };
+        for (name, kind) in definitions {
+            found.names.push(name);
+            // Of two definitions of one name the first one counts.
+            found.kinds.entry(name).or_insert(kind);
+        }
+        found
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.names.len()
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &'a str> {
-        self.0.iter().map(|(name, _)| *name)
+        self.names.iter().copied()
     }
 
     pub(crate) fn duplicate(&self) -> Option<&'a str> {
@@ -151,8 +167,7 @@ impl<'a> Definitions<'a> {
     }
 
     fn kind(&self, name: &str) -> Option<KeyKind> {
-        let found = self.0.iter().find(|(known, _)| *known == name);
-        found.map(|(_, kind)| *kind)
+        self.kinds.get(name).copied()
     }
 
     fn listed(&self) -> String {
@@ -167,7 +182,7 @@ impl<'a> Definitions<'a> {
     ) -> Result<KeySchema, Failure> {
         let names = names_of(elements);
         if names.iter().any(|name| self.kind(name).is_none()) {
-            if of_table && (names.len() == 2 || self.0.is_empty()) {
+            if of_table && (names.len() == 2 || self.names.is_empty()) {
                 return Err(Failure::validation(
                     "Invalid KeySchema: Some index key attribute have no definition",
                 ));

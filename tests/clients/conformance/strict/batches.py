@@ -2,7 +2,7 @@
 
 import json
 
-from .case import ACCEPTED, Answered, case, either, invalid, invalid_like, invalid_with, not_found, story
+from .case import Answered, case, either, invalid, invalid_like, invalid_with, not_found, story
 from .tables import ABSENT, BYTES, PAIR, TEXT
 from .values import EMPTY_BYTES_KEY, EMPTY_TEXT_KEY, MISMATCH, B, N, S, key, one, violation
 

@@ -2,7 +2,7 @@
 
 from .case import ACCEPTED, Answered, Refused, case, condition_failed, invalid, invalid_with, not_found, story
 from .tables import ABSENT, BYTES, PAIR, TEXT
-from .values import EMPTY_BYTES_KEY, EMPTY_TEXT_KEY, INVALID, MISMATCH, B, S, key, one, violation
+from .values import EMPTY_BYTES_KEY, EMPTY_TEXT_KEY, INVALID, MISMATCH, B, S, deep, key, one, violation
 
 ID = key("items")
 NULL_NAME = "Value null at 'tableName' failed to satisfy constraint: Member must not be null"
@@ -18,6 +18,15 @@ OLD_XOR = violation("XOR", "conditionalOperator", "Member must satisfy enum valu
 EXPRESSIONLESS = "{} can only be specified when using expressions"
 BOTH = "Can not use both expression and non-expression parameters in the same request: Non-expression parameters: {{{}}} Expression parameters: {{{}}}"
 OLD_OR_NONE = "ReturnValues can only be ALL_OLD or NONE"
+
+
+# So deep that the service checks in its older way what a request asks for, before its depth.
+VERY_DEEP = [
+    ("condition", {"ConditionExpression": "d = :d", "ExpressionAttributeValues": {":d": deep(63)}}),
+    ("Expected", {"Expected": {"d": {"Value": deep(63)}}}),
+    ("key", {"Key": {"pk": deep(100), "sk": S("1")}}),
+]
+VERY_DEEP_EXPECTED = {"Expected": {"a": {"Value": deep(100)}, "b": {"Exists": False}}, "ConditionalOperator": "XOR"}
 
 
 def put(name, answer, **more):
@@ -104,6 +113,7 @@ CASES = [
         invalid_with("3 validation errors detected: ", "returnConsumedCapacity", "returnItemCollectionMetrics", "enum value set: [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]"),
         TableName=ABSENT, ReturnConsumedCapacity="X", ReturnItemCollectionMetrics="X", ReturnValues="X",
     ),
+    put("unknown operator in older words beside a very deep Expected", invalid(one(OLD_XOR)), TableName=ABSENT, **VERY_DEEP_EXPECTED),
     get("missing table", not_found(), TableName=ABSENT),
     get("half a key", invalid(MISMATCH), TableName=PAIR),
     get("no projection at all", invalid('Invalid ProjectionExpression: Syntax error; token: "!", near: "!!"'), ProjectionExpression="!!! WRONG !!!"),
@@ -133,6 +143,10 @@ CASES = [
         TableName=ABSENT, Key=None, AttributeUpdates={"x": {"Action": "PUT", "Value": S("1")}},
         Expected={"a": {"Exists": False}, "b": {"Exists": False}}, ConditionalOperator="XOR",
     ),
+    update("unknown operator in older words beside a very deep Expected", invalid(one(OLD_XOR)), TableName=ABSENT, AttributeUpdates={"x": {"Action": "PUT", "Value": S("1")}}, **VERY_DEEP_EXPECTED),
+    *[delete(f"unknown return in older words beside a very deep {what}", invalid(one(OLD_RETURN_ENUM)), **{"TableName": ABSENT, "ReturnValues": "X", **more}) for what, more in VERY_DEEP],
+    *[delete(f"what a delete cannot return, beside a very deep {what}", invalid(OLD_OR_NONE), **{"TableName": ABSENT, "ReturnValues": "UPDATED_NEW", **more}) for what, more in VERY_DEEP],
+    delete("usual words beside a deep condition", invalid(one(RETURN_ENUM)), TableName=ABSENT, ReturnValues="X", ConditionExpression="d = :d", ExpressionAttributeValues={":d": deep(40)}),
     delete("half a key", invalid(MISMATCH), TableName=PAIR),
     delete("empty bytes as key", invalid(EMPTY_BYTES_KEY), TableName=BYTES, Key={"pk": B(b"")}),
     delete("returning what is new", invalid(one(OLD_OR_NONE)), ReturnValues="ALL_NEW"),

@@ -102,8 +102,8 @@ CASES = [
     ),
     story(
         "a sum past the largest number is refused",
-        ("PutItem", {"TableName": TEXT, "Item": {**key("sum"), "n": N(LARGEST)}}, ACCEPTED),
-        ("UpdateItem", {"TableName": TEXT, "Key": key("sum"), "UpdateExpression": "SET n = n + :v", "ExpressionAttributeValues": {":v": N(LARGEST)}}, invalid_with("")),
+        ("PutItem", {"TableName": TEXT, "Item": {**key("sum"), "n": N("9E125")}}, ACCEPTED),
+        ("UpdateItem", {"TableName": TEXT, "Key": key("sum"), "UpdateExpression": "SET n = n + :v", "ExpressionAttributeValues": {":v": N("9E125")}}, invalid_with(OVERFLOW)),
     ),
     story(
         "a set holds the extremes",

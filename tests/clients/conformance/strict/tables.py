@@ -5,7 +5,6 @@ BYTES = "strict-bytes"
 NUMBER = "strict-number"
 PAIR = "strict-pair"
 RANKED = "strict-ranked"
-NAMED = "strict-named"
 INDEXED = "strict-indexed"
 ABSENT = "strict-absent"
 
@@ -42,7 +41,6 @@ TABLES = [
     definition(NUMBER, {"pk": "N"}, "pk"),
     definition(PAIR, {"pk": "S", "sk": "S"}, "pk", "sk"),
     definition(RANKED, {"pk": "S", "sk": "N"}, "pk", "sk"),
-    definition(NAMED, {"partitionKeyName": "S"}, "partitionKeyName"),
     definition(
         INDEXED,
         {"pk": "S", "sk": "S", "b": "B", "g": "S", "h": "S", "l": "S"},

@@ -107,6 +107,11 @@ PLACES = [
             {"TableName": TEXT, "FilterExpression": "v = :v", "ExpressionAttributeValues": {":v": v}},
         ),
     ),
+    (
+        "ScanFilter",
+        "either",
+        lambda v: ("Scan", {"TableName": TEXT, "ScanFilter": {"v": {"ComparisonOperator": "EQ", "AttributeValueList": [v]}}}),
+    ),
     ("put of a transaction", "either", lambda v: transact(Put={"Item": {**KEY, "v": v}})),
     ("key of a transaction's delete", "either", lambda v: transact(Delete={"Key": {"pk": v}})),
     (
