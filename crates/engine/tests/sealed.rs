@@ -113,9 +113,7 @@ fn files(path: &Path) -> Vec<PathBuf> {
 fn files_with(path: &Path, text: &str) -> Vec<PathBuf> {
     let has = |path: &PathBuf| {
         let bytes = std::fs::read(path).expect("a file");
-        bytes
-            .windows(text.len())
-            .any(|window| window == text.as_bytes())
+        String::from_utf8_lossy(&bytes).contains(text)
     };
     files(path).into_iter().filter(has).collect()
 }
