@@ -20,7 +20,7 @@ const KEYRING: &str = concat!(
     "36e131dbb1c1fbed0ba28d80b875a7120586b63333bd",
 );
 /// "a value", at "key" of the keyspace "t1".
-const VALUE: &str = concat!("0100000001000000006e33d9fee6167b5d09959871d80ae1a98d88ad0e40e007",);
+const VALUE: &str = "0100000001000000006e33d9fee6167b5d09959871d80ae1a98d88ad0e40e007";
 /// "a file".
 const FILE: &str = concat!(
     "686f6d65706f7274207365616c65642066696c650a0161122b04f05972e0070f22f3aba533210320e8b241f2",
