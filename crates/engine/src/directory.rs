@@ -32,6 +32,11 @@ impl Prepared {
     /// What seals the directory's values, if they are sealed.
     pub(crate) fn sealer(&self, path: &Path, options: &Options) -> Option<Arc<Sealer>> {
         let (keyring, master) = self.keyring.clone()?;
+        tracing::info!(
+            master_key = %keyring.fingerprint,
+            data_keys = keyring.keys.len(),
+            "the data directory is sealed"
+        );
         let clock = Arc::clone(&options.clock);
         Some(Arc::new(Sealer::new(path, keyring, master, clock)))
     }

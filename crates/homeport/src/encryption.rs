@@ -13,6 +13,7 @@ use crate::begin;
 use crate::config::Settings;
 use crate::maintenance::must_be_embedded;
 use crate::master_key::{self, Source};
+use crate::secrets::FILES;
 
 pub(crate) async fn run(command: EncryptionCommand) -> anyhow::Result<ExitCode> {
     let work = move || match command {
@@ -89,11 +90,13 @@ fn copy(
         ),
         None => "not sealed".to_owned(),
     };
+    // API keys are of no use without the pepper that they were hashed with.
+    let copied = homeport_engine::copy_sealed(source, target, &options, target_key, &FILES)?;
     let Copied {
         entries, backups, ..
-    } = homeport_engine::copy_sealed(source, target, &options, target_key)?;
+    } = copied;
     Ok(format!(
-        "{} has {entries} entries and {backups} backups of tables of {}, and is {form}; the server's own secrets (admin-token, api-key-pepper and others) are yours to copy",
+        "{} has the {entries} entries, {backups} backups of tables and the server's own secrets of {}, and is {form}",
         target.display(),
         source.display()
     ))

@@ -15,6 +15,17 @@ const LEN_MIN: usize = 16;
 const HS256_LEN_MIN: usize = 32;
 const RANDOM_BYTES: usize = 32;
 const ADMIN_TOKEN_FILE: &str = "admin-token";
+const PEPPER_FILE: &str = "api-key-pepper";
+const USER_JWT_FILE: &str = "user-jwt-secret";
+const RULES_HTTP_FILE: &str = "rules-http-secret";
+
+/// The files that may be in a data directory.
+pub(crate) const FILES: [&str; 4] = [
+    ADMIN_TOKEN_FILE,
+    PEPPER_FILE,
+    USER_JWT_FILE,
+    RULES_HTTP_FILE,
+];
 
 /// A secret and whether it was made just now.
 pub(crate) struct Secret {
@@ -27,7 +38,7 @@ pub(crate) fn pepper(settings: &Settings) -> anyhow::Result<Secret> {
     load(
         settings.api_keys.pepper.as_ref(),
         &settings.data.dir,
-        "api-key-pepper",
+        PEPPER_FILE,
     )
 }
 
@@ -43,7 +54,7 @@ pub(crate) fn admin_token(settings: &Settings) -> anyhow::Result<Secret> {
 /// What the tokens of app users are signed with, when that is a secret.
 pub(crate) fn user_jwt_secret(settings: &Settings) -> anyhow::Result<Secret> {
     let given = settings.users.jwt_secret.as_ref();
-    let secret = load(given, &settings.data.dir, "user-jwt-secret")?;
+    let secret = load(given, &settings.data.dir, USER_JWT_FILE)?;
     if secret.text.len() < HS256_LEN_MIN {
         bail!("the secret for HS256 is shorter than {HS256_LEN_MIN} characters");
     }
@@ -53,7 +64,7 @@ pub(crate) fn user_jwt_secret(settings: &Settings) -> anyhow::Result<Secret> {
 /// What signs the requests of rules over HTTP.
 pub(crate) fn rules_http_secret(settings: &Settings) -> anyhow::Result<Secret> {
     let given = settings.rules.http_secret.as_ref();
-    load(given, &settings.data.dir, "rules-http-secret")
+    load(given, &settings.data.dir, RULES_HTTP_FILE)
 }
 
 /// The token of operators if there is one; none is made.

@@ -132,7 +132,10 @@ async fn a_plain_store_is_sealed_by_a_copy_and_its_master_key_is_changed() {
         path(&data),
     ];
     assert!(complaint(&seal).contains("no master key is given"));
+    std::fs::write(plain.join("api-key-pepper"), "what keys are hashed with").expect("written");
     output(&[&seal[..], &["--master-key-file", path(&old)]].concat());
+    let pepper = std::fs::read_to_string(data.join("api-key-pepper"));
+    assert_eq!(pepper.expect("copied"), "what keys are hashed with");
     let check = |key| output(&words(&room.with_key(&["check"], key, &[])));
     assert!(check("old.key").contains("50 items"));
     let rotate = room.with_key(&["encryption", "rotate"], "old.key", &[]);

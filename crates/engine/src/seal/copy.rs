@@ -29,8 +29,8 @@ pub struct Copied {
 /// Copies the data directory `source`, which nobody has open, to `target`, which must not exist: with
 /// everything that is in it, the change log and the backups of tables too. `options` say how both are
 /// opened; the master key in them is that of `source`, and `target_key` the one of the copy. Without
-/// it, the copy is not sealed. The copy appears only when all of it is there; the source stays as it
-/// is.
+/// it, the copy is not sealed. `beside` are names of files that others keep in the directory, which are
+/// copied as they are. The copy appears only when all of it is there; the source stays as it is.
 ///
 /// # Errors
 /// When `source` is open, damaged or sealed under another key, `target` exists or cannot be written.
@@ -39,6 +39,7 @@ pub fn copy_sealed(
     target: &Path,
     options: &Options,
     target_key: Option<MasterKey>,
+    beside: &[&str],
 ) -> Result<Copied, BackupError> {
     if target.exists() {
         return Err(BackupError::Exists(target.to_owned()));
@@ -60,7 +61,10 @@ pub fn copy_sealed(
         master_key: target_key,
         ..options.clone()
     };
-    let copied = copy(source, options, &unfinished, &target_options);
+    let copied = copy(source, options, &unfinished, &target_options).and_then(|copied| {
+        copy_files(source, &unfinished, beside)?;
+        Ok(copied)
+    });
     if copied.is_err() {
         let _ = std::fs::remove_dir_all(&unfinished);
         return copied;
@@ -155,6 +159,24 @@ fn copy_backups(
         .and_then(|folder| folder.sync_all())
         .map_err(io(&target))?;
     Ok(copied)
+}
+
+/// Copies files that are there, with who may use them.
+fn copy_files(source: &Path, target: &Path, names: &[&str]) -> Result<(), BackupError> {
+    for name in names {
+        let (from, to) = (source.join(name), target.join(name));
+        match std::fs::copy(&from, &to) {
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(io(&from)(error)),
+        }
+        std::fs::File::open(&to)
+            .and_then(|file| file.sync_all())
+            .map_err(io(&to))?;
+    }
+    std::fs::File::open(target)
+        .and_then(|folder| folder.sync_all())
+        .map_err(io(target))
 }
 
 fn storage(error: vault::Error) -> BackupError {

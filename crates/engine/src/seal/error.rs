@@ -8,7 +8,7 @@ use crate::seal::master::Fingerprint;
 #[derive(Debug, thiserror::Error)]
 pub enum SealError {
     #[error(
-        "{} is sealed: give the master key with fingerprint {wanted}",
+        "{} is sealed: give the master key with fingerprint {wanted} (--master-key-file, --master-key-command or HOMEPORT_MASTER_KEY)",
         .path.display()
     )]
     KeyMissing { path: PathBuf, wanted: Fingerprint },

@@ -17,7 +17,7 @@ use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
 
 use crate::seal::error::SealError;
 use crate::seal::keyring::{self, DataKey, StoreId, WRAPPED_BYTES, Wrapped, must_be, take};
-use crate::seal::master::{Fingerprint, MasterKey, derive_file_key};
+use crate::seal::master::{Fingerprint, MasterKey, derive};
 use crate::seal::sealer::Sealer;
 
 const MAGIC: &[u8] = b"homeport sealed file\n\x01";
@@ -41,7 +41,7 @@ pub(crate) struct FileHead {
 impl FileHead {
     /// The file's own cipher, from the data key that the head names.
     pub(crate) fn cipher(&self, key: &DataKey) -> LessSafeKey {
-        derive_file_key(key, &self.salt, LABEL)
+        derive(key, &self.salt, LABEL)
     }
 
     /// The file's own cipher, by the key that it carries.

@@ -96,22 +96,19 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// A key of the cipher.
-pub(crate) fn aes(bytes: &[u8; KEY_BYTES]) -> LessSafeKey {
-    let key = UnboundKey::new(&AES_256_GCM, bytes).expect("AES-256 takes 32 bytes");
-    LessSafeKey::new(key)
-}
-
-/// A key for one file, from a data key and what the file alone has.
-pub(crate) fn derive_file_key(
-    data_key: &[u8; KEY_BYTES],
-    salt: &[u8],
-    label: &[u8],
-) -> LessSafeKey {
+/// What seals under a data key: nothing is sealed with the key itself, so that values and files share
+/// none. What makes a file's key its own is the salt.
+pub(crate) fn derive(data_key: &[u8; KEY_BYTES], salt: &[u8], label: &[u8]) -> LessSafeKey {
     let derived = Salt::new(HKDF_SHA256, salt).extract(data_key);
     let mut bytes = Zeroizing::new([0; KEY_BYTES]);
     expand(&derived, label, &mut *bytes);
     aes(&bytes)
+}
+
+/// A key of the cipher.
+fn aes(bytes: &[u8; KEY_BYTES]) -> LessSafeKey {
+    let key = UnboundKey::new(&AES_256_GCM, bytes).expect("AES-256 takes 32 bytes");
+    LessSafeKey::new(key)
 }
 
 fn expand(derived: &Prk, label: &[u8], out: &mut [u8]) {

@@ -5,6 +5,8 @@
 pub(crate) mod copy;
 pub(crate) mod error;
 pub(crate) mod file;
+#[cfg(test)]
+mod kept_format;
 pub(crate) mod keyring;
 pub(crate) mod manage;
 pub(crate) mod master;

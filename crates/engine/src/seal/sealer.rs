@@ -19,10 +19,11 @@ use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
 use crate::seal::error::SealError;
 use crate::seal::file::{FileHead, SALT_BYTES};
 use crate::seal::keyring::{self, DataKey, Keyring, StoreId, Wrapped};
-use crate::seal::master::{MasterKey, aes};
+use crate::seal::master::{MasterKey, derive};
 use crate::vault::UserValue;
 
 const FORMAT: u8 = 1;
+const LABEL: &[u8] = b"homeport data key 1: values";
 const HEAD_BYTES: usize = 1 + 4 + 4;
 const TAG_BYTES: usize = 16;
 /// Values that are sealed under one key; with values of 400 KB, less than AES-GCM bears.
@@ -155,7 +156,7 @@ impl Sealer {
             return Some(cipher);
         }
         let key = keyring::unwrap(&self.master, &self.store, id, self.loaded.get(at)?)?;
-        Some(slot.get_or_init(|| Box::new(aes(&key))))
+        Some(slot.get_or_init(|| Box::new(value_cipher(&key))))
     }
 
     /// Makes a key if there is none to seal under, and has it on disk before it is used.
@@ -173,7 +174,7 @@ impl Sealer {
         };
         let slot = self.opened.get(id as usize - 1).ok_or_else(full)?;
         keyring.write(&self.directory, &self.master)?;
-        slot.get_or_init(|| Box::new(aes(&key)));
+        slot.get_or_init(|| Box::new(value_cipher(&key)));
         writing.keyring = keyring;
         writing.current = Some(Current { id, key, sealed: 0 });
         Ok(())
@@ -232,6 +233,11 @@ impl Sealing<'_> {
         debug_assert_eq!(self.scratch.len(), HEAD_BYTES + value.len() + TAG_BYTES);
         Ok(UserValue::from(&*self.scratch))
     }
+}
+
+/// What seals values under a data key.
+fn value_cipher(key: &DataKey) -> LessSafeKey {
+    derive(key, &[], LABEL)
 }
 
 /// What a value is bound to. No name of a keyspace has a zero byte in it.

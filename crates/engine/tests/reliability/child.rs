@@ -18,7 +18,7 @@ const ACKNOWLEDGED: &str = "HOMEPORT_CHILD_ACKNOWLEDGED";
 const WRITERS: &str = "HOMEPORT_CHILD_WRITERS";
 const TRANSACTIONS: &str = "HOMEPORT_CHILD_TRANSACTIONS";
 const RELAXED: &str = "HOMEPORT_CHILD_RELAXED";
-const SEALED: &str = "HOMEPORT_CHILD_SEALED";
+const KEPT: &str = "HOMEPORT_CHILD_KEPT";
 
 /// How long anything may take before a test gives up on it.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -34,6 +34,8 @@ pub(crate) enum Role {
     ReadAll,
     /// Holds the directory open until it is killed.
     Hold,
+    /// Changes the master key.
+    Rotate,
 }
 
 /// A child to be started.
@@ -79,9 +81,7 @@ impl Plan {
     }
 
     pub(crate) fn kept(mut self, kept: Kept) -> Self {
-        if kept == Kept::Sealed {
-            self.command.env(SEALED, "1");
-        }
+        self.command.env(KEPT, format!("{kept:?}"));
         self
     }
 
@@ -211,6 +211,15 @@ fn acts_as_the_child_of_another_test() {
             println!("outcome: {}", if read { "whole" } else { "noticed" });
         }),
         "Hold" => hold(&directory, acknowledged),
+        "Rotate" => {
+            let from = kept().master_key().unwrap();
+            let to = kept().rotated().master_key().unwrap();
+            let done = homeport_engine::change_master_key(&directory, &from, &to);
+            println!(
+                "outcome: {}",
+                if done.is_ok() { "changed" } else { "failed" }
+            );
+        }
         "Check" => {
             let path = PathBuf::from(std::env::var(ACKNOWLEDGED).unwrap());
             verify::check_directory(&directory, kept(), &read_acknowledged(&path));
@@ -221,9 +230,10 @@ fn acts_as_the_child_of_another_test() {
 }
 
 fn kept() -> Kept {
-    match std::env::var_os(SEALED) {
-        Some(_) => Kept::Sealed,
-        None => Kept::Plain,
+    match std::env::var(KEPT).as_deref() {
+        Ok("Sealed") => Kept::Sealed,
+        Ok("SealedAnew") => Kept::SealedAnew,
+        _ => Kept::Plain,
     }
 }
 

@@ -18,5 +18,6 @@ mod power_cut;
 mod random_operations;
 mod requests;
 mod restarts;
+mod rotation;
 mod verify;
 mod workload;

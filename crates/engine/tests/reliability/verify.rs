@@ -29,13 +29,28 @@ pub(crate) fn options() -> Options {
 pub(crate) enum Kept {
     Plain,
     Sealed,
+    /// Under another master key.
+    SealedAnew,
 }
 
 impl Kept {
+    /// With the other of the two master keys.
+    pub(crate) fn rotated(self) -> Self {
+        match self {
+            Self::Plain => Self::Plain,
+            Self::Sealed => Self::SealedAnew,
+            Self::SealedAnew => Self::Sealed,
+        }
+    }
+
     /// The key to open a directory with.
     pub(crate) fn master_key(self) -> Option<MasterKey> {
-        let text = "5ea1ed00".repeat(8);
-        (self == Self::Sealed).then(|| MasterKey::parse(&text).unwrap())
+        let text = match self {
+            Self::Plain => return None,
+            Self::Sealed => "5ea1ed00",
+            Self::SealedAnew => "0123abcd",
+        };
+        Some(MasterKey::parse(&text.repeat(8)).unwrap())
     }
 }
 
