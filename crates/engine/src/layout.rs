@@ -50,32 +50,39 @@ fn bucket(partition: &[u8]) -> u8 {
 }
 
 /// `bucket · partition`, the start of every key of one partition.
-pub(crate) fn partition_prefix(partition: &Value) -> Vec<u8> {
+pub(crate) fn partition_prefix<'v>(partition: impl IntoIterator<Item = &'v Value>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(64);
     bytes.push(0);
-    let is_key = key::encode(partition, &mut bytes);
-    debug_assert!(is_key, "key values are checked before they are encoded");
+    encode_all(partition, &mut bytes);
     bytes[0] = bucket(&bytes[1..]);
     bytes
 }
 
-/// `bucket · partition · sort`
-pub(crate) fn item_key(partition: &Value, sort: Option<&Value>) -> UserKey {
-    let mut bytes = partition_prefix(partition);
-    if let Some(sort) = sort {
-        let is_key = key::encode(sort, &mut bytes);
+/// Each value ends by itself, so that values one after the other are in the order of the first that differs.
+pub(crate) fn encode_all<'v>(values: impl IntoIterator<Item = &'v Value>, bytes: &mut Vec<u8>) {
+    for value in values {
+        let is_key = key::encode(value, bytes);
         debug_assert!(is_key, "key values are checked before they are encoded");
     }
+}
+
+/// `bucket · partition · sort`
+pub(crate) fn item_key(partition: &Value, sort: Option<&Value>) -> UserKey {
+    let mut bytes = partition_prefix([partition]);
+    encode_all(sort, &mut bytes);
     bytes.into()
 }
 
-/// `bucket · index partition · index sort · table partition · table sort`
-pub(crate) fn index_entry_key(partition: &Value, sort: Option<&Value>, item_key: &[u8]) -> UserKey {
+/// `bucket · index partition · index sort · table partition · table sort`; `values` are those of the index's attributes.
+pub(crate) fn index_entry_key<'v>(
+    index: &KeySchema,
+    values: impl IntoIterator<Item = &'v Value>,
+    item_key: &[u8],
+) -> UserKey {
+    let mut values = values.into_iter();
+    let partition = values.by_ref().take(index.partition_attributes().count());
     let mut bytes = partition_prefix(partition);
-    if let Some(sort) = sort {
-        let is_key = key::encode(sort, &mut bytes);
-        debug_assert!(is_key, "key values are checked before they are encoded");
-    }
+    encode_all(values, &mut bytes);
     bytes.extend_from_slice(&item_key[1..]);
     bytes.into()
 }
@@ -91,6 +98,17 @@ pub(crate) fn take_key_values(
         None => None,
     };
     Ok((partition, sort))
+}
+
+/// The values of all attributes of a key at the front of `bytes`, which are left behind them.
+pub(crate) fn take_all_values(
+    schema: &KeySchema,
+    bytes: &mut &[u8],
+) -> Result<Vec<Value>, key::KeyDecodeError> {
+    schema
+        .attributes()
+        .map(|attribute| key::decode(attribute.kind, bytes))
+        .collect()
 }
 
 /// Expiry entries are in the order of windows of this length, and within a window in the order of
@@ -160,14 +178,19 @@ mod tests {
         #[test]
         fn an_index_entry_leads_back_to_its_item(pk: String, sk: i64, ipk: i64) {
             let item = item_key(&Value::from(pk.clone()), Some(&Value::from(sk)));
-            let entry = index_entry_key(&Value::from(ipk), None, &item);
-            let index_schema = KeySchema::new(KeyAttribute::new("i", KeyKind::N), None);
+            let index_schema = KeySchema::of_parts(
+                [KeyAttribute::new("i", KeyKind::N), KeyAttribute::new("j", KeyKind::S)],
+                [KeyAttribute::new("k", KeyKind::N)],
+            ).expect("a partition key");
+            let index_values = [Value::from(ipk), Value::from("x"), Value::from(sk)];
+            let entry = index_entry_key(&index_schema, &index_values, &item);
             let table_schema = KeySchema::new(
                 KeyAttribute::new("p", KeyKind::S),
                 Some(KeyAttribute::new("s", KeyKind::N)),
             );
             let mut rest = &entry[1..];
-            take_key_values(&index_schema, &mut rest).expect("index key");
+            let taken = take_all_values(&index_schema, &mut rest).expect("index key");
+            prop_assert_eq!(taken, index_values);
             let (partition, sort) = take_key_values(&table_schema, &mut rest).expect("table key");
             prop_assert_eq!(partition, Value::from(pk));
             prop_assert_eq!(sort, Some(Value::from(sk)));

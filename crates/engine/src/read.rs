@@ -431,8 +431,9 @@ impl<'a> Source<'a> {
                 }
                 let (partition, sort) = table.key.values(start).map_err(malformed)?;
                 let item_key = layout::item_key(partition, sort);
-                let (partition, sort) = index.schema.key.values(start).map_err(malformed)?;
-                Ok(layout::index_entry_key(partition, sort, &item_key))
+                let key = &index.schema.key;
+                let values = key.all_values(start).map_err(malformed)?;
+                Ok(layout::index_entry_key(key, values, &item_key))
             }
         }
     }
@@ -555,7 +556,11 @@ fn end_of(prefix: &[u8]) -> Bound<UserKey> {
 /// The stored keys that a key condition asks for: always one range.
 fn key_range(schema: &KeySchema, condition: &KeyCondition) -> Result<KeyRange, StoreError> {
     condition.check(schema).map_err(malformed)?;
-    let partition = layout::partition_prefix(&condition.partition);
+    let (partition_rest, leading) = condition.rest.split_at(schema.partition_rest.len());
+    let further = partition_rest.iter().map(|(_, value)| value);
+    let mut partition =
+        layout::partition_prefix(std::iter::once(&condition.partition).chain(further));
+    layout::encode_all(leading.iter().map(|(_, value)| value), &mut partition);
     let Some((_, sort)) = &condition.sort else {
         return Ok(KeyRange::starting_with(partition));
     };

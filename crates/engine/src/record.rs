@@ -133,7 +133,7 @@ impl<'a> Record<'a> {
     ) -> Result<Self, DecodeError> {
         let (size, body) = split_size(value)?;
         let mut key = entry_key.get(1..).ok_or(DecodeError::Damaged)?;
-        layout::take_key_values(&index.key, &mut key).map_err(damaged)?;
+        layout::take_all_values(&index.key, &mut key).map_err(damaged)?;
         Ok(Self {
             schema,
             key,

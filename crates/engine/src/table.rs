@@ -263,11 +263,7 @@ impl Table {
 impl Index {
     /// Checks that `value` can be that of the key attribute `name`.
     pub(crate) fn check_key(&self, name: &str, value: &Value, from: KeyFrom) -> Result<(), String> {
-        let checked = if name == self.schema.key.partition.name {
-            self.schema.key.check_partition(value)
-        } else {
-            self.schema.key.check_sort(value)
-        };
+        let checked = self.schema.key.check_attribute(name, value);
         checked.map_err(|error| index_key_message(&self.schema.name, error, from))
     }
 
@@ -293,23 +289,19 @@ impl Index {
         record: &Record<'_>,
         item_key: &[u8],
     ) -> Result<Option<UserKey>, DecodeError> {
-        let Some(partition) = record.attribute(&self.schema.key.partition.name)? else {
-            return Ok(None);
-        };
-        let sort = match &self.schema.key.sort {
-            None => None,
-            Some(sort) => match record.attribute(&sort.name)? {
-                Some(value) => Some(value),
-                None => return Ok(None),
-            },
-        };
-        // An index that was added later meets items whose attribute has another type: those are
-        // not in it, as in DynamoDB.
-        let fits = self.schema.key.check_partition(&partition).is_ok()
-            && sort
-                .as_ref()
-                .is_none_or(|sort| self.schema.key.check_sort(sort).is_ok());
-        Ok(fits.then(|| layout::index_entry_key(&partition, sort.as_ref(), item_key)))
+        let key = &self.schema.key;
+        let mut values = Vec::with_capacity(2);
+        for attribute in key.attributes() {
+            // An index that was added later meets items whose attribute has another type: those are
+            // not in it, as in DynamoDB.
+            match record.attribute(&attribute.name)? {
+                Some(value) if key.check_attribute(&attribute.name, &value).is_ok() => {
+                    values.push(value);
+                }
+                _ => return Ok(None),
+            }
+        }
+        Ok(Some(layout::index_entry_key(key, &values, item_key)))
     }
 
     /// The attributes that say where a page of this index ended: its own keys and the table's.
@@ -317,10 +309,9 @@ impl Index {
         let mut bytes = entry_key.get(1..)?;
         let mut item = Item::new();
         for schema in [&self.schema.key, table] {
-            let (partition, sort) = layout::take_key_values(schema, &mut bytes).ok()?;
-            item.insert(schema.partition.name.as_str(), partition);
-            if let (Some(attribute), Some(sort)) = (&schema.sort, sort) {
-                item.insert(attribute.name.as_str(), sort);
+            let values = layout::take_all_values(schema, &mut bytes).ok()?;
+            for (attribute, value) in schema.attributes().zip(values) {
+                item.insert(attribute.name.as_str(), value);
             }
         }
         Some(item)

@@ -2,8 +2,8 @@
 
 use homeport_engine::{Engine, IndexState, Options, TableError};
 use homeport_item::expression::{KeyCondition, Projection, SortCondition};
-use homeport_item::schema::{IndexProjection, IndexSchema, KeyAttribute, TableSchema};
-use homeport_item::{Item, KeyKind};
+use homeport_item::schema::{IndexProjection, IndexSchema, KeyAttribute, KeySchema, TableSchema};
+use homeport_item::{Item, KeyKind, Value};
 use homeport_store::{Put, Query, Scan, Store, StoreError};
 
 fn index(name: &str) -> IndexSchema {
@@ -47,10 +47,7 @@ async fn an_index_added_while_writes_go_on_misses_nothing() {
     engine.wait_until_built("things").await.expect("built");
     let page = engine.query(red("by-colour")).await.expect("a page");
     let numbers: Vec<_> = page.items.iter().filter_map(|item| item.get("n")).collect();
-    let expected: Vec<_> = (0..900)
-        .step_by(2)
-        .map(homeport_item::Value::from)
-        .collect();
+    let expected: Vec<_> = (0..900).step_by(2).map(Value::from).collect();
     assert_eq!(numbers, expected.iter().collect::<Vec<_>>());
     assert_eq!(engine.check().await.expect("a report").problems, 0);
 }
@@ -177,4 +174,113 @@ async fn a_local_index_fetches_what_it_does_not_carry() {
     query.projection = Some(Projection::new(["note"]));
     let fetched = engine.query(query).await.expect("a page").items;
     assert_eq!(fetched, [Item::new().with("note", "won")]);
+}
+
+/// A key of two texts and then two numbers and a text.
+fn several() -> IndexSchema {
+    let [text, number] = [KeyKind::S, KeyKind::N];
+    let attribute = |(name, kind)| KeyAttribute::new(name, kind);
+    let partition = [("colour", text), ("shape", text)].map(attribute);
+    let sort = [("n", number), ("m", number), ("tag", text)].map(attribute);
+    IndexSchema {
+        key: KeySchema::of_parts(partition, sort).expect("a partition key"),
+        ..index("several")
+    }
+}
+
+/// Items with every combination of a few values, in the order of the index's sort key; each fifth lacks an attribute of the key.
+fn combinations() -> Vec<Item> {
+    let mut items = Vec::new();
+    for n in [-10, 2, 10] {
+        for m in [0, 1] {
+            for tag in ["t", "ta", "u"] {
+                // Texts that run into each other, if nothing stood between them.
+                for (colour, shape) in [("a", "bc"), ("ab", "c"), ("a", "b")] {
+                    let number = items.len();
+                    let item = Item::new()
+                        .with("id", format!("{number:05}"))
+                        .with("colour", colour)
+                        .with("n", n)
+                        .with("m", m)
+                        .with("tag", tag);
+                    items.push(match number % 5 {
+                        4 => item,
+                        _ => item.with("shape", shape),
+                    });
+                }
+            }
+        }
+    }
+    items
+}
+
+fn asked(rest: &[(&str, Value)], sort: Option<(&str, SortCondition)>) -> KeyCondition {
+    let named = |(name, value): &(&str, Value)| ((*name).to_owned(), value.clone());
+    let shape = ("shape".to_owned(), Value::from("b"));
+    KeyCondition {
+        rest: std::iter::once(shape)
+            .chain(rest.iter().map(named))
+            .collect(),
+        sort: sort.map(|(name, condition)| (name.to_owned(), condition)),
+        ..KeyCondition::new("colour", "a")
+    }
+}
+
+#[tokio::test]
+async fn an_index_of_several_attributes_answers_what_its_conditions_say() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let engine = Engine::open(directory.path(), Options::default()).expect("opens");
+    let table = TableSchema::new("things", "id", KeyKind::S).with_index(several());
+    engine.create_table(table).await.expect("a table");
+    let items = combinations();
+    for item in &items {
+        let put = Put::new("things", item.clone());
+        engine.put(put).await.expect("a put");
+    }
+    drop(engine);
+    let engine = Engine::open(directory.path(), Options::default()).expect("opens again");
+    let (two, one) = (Value::from(2), Value::from(1));
+    let from = || ("n", two.clone());
+    for condition in [
+        asked(&[], None),
+        asked(&[], Some(("n", SortCondition::Greater((-10).into())))),
+        asked(&[], Some(("n", SortCondition::Less(two.clone())))),
+        asked(&[], Some(("n", SortCondition::LessOrEqual(two.clone())))),
+        asked(&[from()], None),
+        asked(&[from()], Some(("m", SortCondition::Equal(one.clone())))),
+        asked(
+            &[from()],
+            Some(("m", SortCondition::GreaterOrEqual(one.clone()))),
+        ),
+        asked(
+            &[from(), ("m", one.clone())],
+            Some(("tag", SortCondition::BeginsWith("t".into()))),
+        ),
+        asked(
+            &[from(), ("m", one)],
+            Some(("tag", SortCondition::Between("t".into(), "ta".into()))),
+        ),
+    ] {
+        let mut expected: Vec<&Item> = items
+            .iter()
+            .filter(|item| condition.matches(*item).expect("a whole item"))
+            .collect();
+        assert!(!expected.is_empty(), "{condition:?}");
+        let mut query = Query::new("things", condition.clone()).on_index("several");
+        let page = engine.query(query.clone()).await.expect("a page");
+        assert_eq!(
+            page.items.iter().collect::<Vec<_>>(),
+            expected,
+            "{condition:?}"
+        );
+        query.descending = true;
+        expected.reverse();
+        let page = engine.query(query).await.expect("a page");
+        assert_eq!(
+            page.items.iter().collect::<Vec<_>>(),
+            expected,
+            "{condition:?}"
+        );
+    }
+    assert_eq!(engine.check().await.expect("a report").problems, 0);
 }

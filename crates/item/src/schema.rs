@@ -8,6 +8,8 @@ use crate::value::Value;
 
 /// Local secondary indexes a table may have.
 pub const LOCAL_INDEXES_MAX: usize = 5;
+/// Attributes that a partition key or a sort key of a global index may have.
+pub const KEY_PART_ATTRIBUTES_MAX: usize = 4;
 /// Attributes that an INCLUDE projection may name.
 pub const INCLUDED_ATTRIBUTES_MAX: usize = 100;
 
@@ -18,11 +20,17 @@ pub struct KeyAttribute {
     pub kind: KeyKind,
 }
 
-/// A partition key and, perhaps, a sort key.
+/// A partition key and, perhaps, a sort key. Those of a global index may have several attributes each.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct KeySchema {
     pub partition: KeyAttribute,
     pub sort: Option<KeyAttribute>,
+    /// The attributes of the partition key behind the first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partition_rest: Vec<KeyAttribute>,
+    /// The attributes of the sort key behind the first; there are none without that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sort_rest: Vec<KeyAttribute>,
 }
 
 /// The attributes that an index carries besides the keys of its table and its own.
@@ -74,8 +82,12 @@ pub enum SchemaError {
     DuplicateIndex(String),
     #[error("a key attribute's name must be 1 to 255 bytes long")]
     KeyName,
-    #[error("the partition and the sort key are the same attribute {0:?}")]
+    #[error("a key has the attribute {0:?} twice")]
     SameKey(String),
+    #[error(
+        "a key has at most {KEY_PART_ATTRIBUTES_MAX} attributes for each part on a global index, and one elsewhere"
+    )]
+    SeveralAttributes,
     #[error("attribute {0:?} is used with two different types")]
     ConflictingKind(String),
     #[error("local index {0:?} must have its table's partition key and a sort key of its own")]
@@ -153,11 +165,48 @@ impl KeyAttribute {
 impl KeySchema {
     #[must_use]
     pub fn new(partition: KeyAttribute, sort: Option<KeyAttribute>) -> Self {
-        Self { partition, sort }
+        Self {
+            partition,
+            sort,
+            partition_rest: Vec::new(),
+            sort_rest: Vec::new(),
+        }
     }
 
+    /// A key of these attributes; `None` without one for the partition.
+    #[must_use]
+    pub fn of_parts(
+        partition: impl IntoIterator<Item = KeyAttribute>,
+        sort: impl IntoIterator<Item = KeyAttribute>,
+    ) -> Option<Self> {
+        let (mut partition, mut sort) = (partition.into_iter(), sort.into_iter());
+        Some(Self {
+            partition: partition.next()?,
+            sort: sort.next(),
+            partition_rest: partition.collect(),
+            sort_rest: sort.collect(),
+        })
+    }
+
+    /// Those of the partition key, in order.
+    pub fn partition_attributes(&self) -> impl Iterator<Item = &KeyAttribute> {
+        std::iter::once(&self.partition).chain(&self.partition_rest)
+    }
+
+    /// Those of the sort key, in order.
+    pub fn sort_attributes(&self) -> impl Iterator<Item = &KeyAttribute> {
+        self.sort.iter().chain(&self.sort_rest)
+    }
+
+    /// All attributes, those of the partition key first.
     pub fn attributes(&self) -> impl Iterator<Item = &KeyAttribute> {
-        std::iter::once(&self.partition).chain(self.sort.as_ref())
+        self.partition_attributes().chain(self.sort_attributes())
+    }
+
+    /// Whether a part of the key has several attributes.
+    #[must_use]
+    pub fn has_several(&self) -> bool {
+        !self.partition_rest.is_empty() || !self.sort_rest.is_empty()
     }
 
     #[must_use]
@@ -181,6 +230,36 @@ impl KeySchema {
             self.check_sort(sort)?;
         }
         Ok((partition, sort))
+    }
+
+    /// The values of all attributes of the key, in order, checked.
+    ///
+    /// # Errors
+    /// When one is missing, of the wrong type, empty or too long.
+    pub fn all_values<'a>(&self, item: &'a Item) -> Result<Vec<&'a Value>, KeyError> {
+        self.attributes()
+            .map(|attribute| {
+                let value = item.get(&attribute.name);
+                let value = value.ok_or_else(|| KeyError::Missing(attribute.name.clone()))?;
+                self.check_attribute(&attribute.name, value)?;
+                Ok(value)
+            })
+            .collect()
+    }
+
+    /// Checks a value for the attribute of the key that has this name.
+    ///
+    /// # Errors
+    /// When the key has no such attribute, or the value is of the wrong type, empty or too long.
+    pub fn check_attribute(&self, name: &str, value: &Value) -> Result<(), KeyError> {
+        let is_named = |attribute: &&KeyAttribute| attribute.name == name;
+        if let Some(attribute) = self.partition_attributes().find(is_named) {
+            return attribute.check(value, PARTITION_KEY_MAX_BYTES, KeyError::PartitionTooLong);
+        }
+        self.sort_attributes()
+            .find(is_named)
+            .ok_or(KeyError::DoesNotMatchSchema)?
+            .check(value, SORT_KEY_MAX_BYTES, KeyError::SortTooLong)
     }
 
     /// The values of a key that must have exactly the key's attributes.
@@ -272,6 +351,9 @@ impl TableSchema {
             return Err(SchemaError::TableName);
         }
         check_key(&self.key)?;
+        if self.key.has_several() {
+            return Err(SchemaError::SeveralAttributes);
+        }
         for (at, index) in self.indexes.iter().enumerate() {
             if !is_resource_name(&index.name) {
                 return Err(SchemaError::IndexName(index.name.clone()));
@@ -283,6 +365,9 @@ impl TableSchema {
                 return Err(SchemaError::DuplicateIndex(index.name.clone()));
             }
             check_key(&index.key)?;
+            if index.local && index.key.has_several() {
+                return Err(SchemaError::SeveralAttributes);
+            }
             if index.local
                 && (index.key.partition != self.key.partition || index.key.sort.is_none())
             {
@@ -355,11 +440,19 @@ fn check_key(key: &KeySchema) -> Result<(), SchemaError> {
     {
         return Err(SchemaError::KeyName);
     }
-    match &key.sort {
-        Some(sort) if sort.name == key.partition.name => {
-            Err(SchemaError::SameKey(sort.name.clone()))
-        }
-        _ => Ok(()),
+    if key.partition_rest.len() >= KEY_PART_ATTRIBUTES_MAX
+        || key.sort_rest.len() >= KEY_PART_ATTRIBUTES_MAX
+        || (key.sort.is_none() && !key.sort_rest.is_empty())
+    {
+        return Err(SchemaError::SeveralAttributes);
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    let twice = key
+        .attributes()
+        .find(|attribute| !seen.insert(attribute.name.as_str()));
+    match twice {
+        Some(twice) => Err(SchemaError::SameKey(twice.name.clone())),
+        None => Ok(()),
     }
 }
 
@@ -439,5 +532,49 @@ mod tests {
             .filter(|name| index.carries(&key, name))
             .collect();
         assert_eq!(carried, ["device", "at", "x", "y"]);
+    }
+
+    #[test]
+    fn only_global_indexes_have_keys_of_several_attributes() {
+        let attribute = |name: &str| KeyAttribute::new(name, KeyKind::S);
+        let of = |partition: &[&str], sort: &[&str]| {
+            let attributes = |names: &[&str]| names.iter().map(|name| attribute(name)).collect();
+            let (partition, sort): (Vec<_>, Vec<_>) = (attributes(partition), attributes(sort));
+            KeySchema::of_parts(partition, sort).expect("a partition key")
+        };
+        let with = |key: KeySchema, local: bool| {
+            let index = IndexSchema {
+                key,
+                local,
+                ..IndexSchema::global("index", attribute("a"), None)
+            };
+            let table = TableSchema::new("things", "a", KeyKind::S);
+            table.with_index(index).check()
+        };
+        assert_eq!(with(of(&["a", "b"], &["c", "d"]), false), Ok(()));
+        let several = Err(SchemaError::SeveralAttributes);
+        assert_eq!(with(of(&["a"], &["c", "d"]), true), several);
+        assert_eq!(with(of(&["a", "b", "c", "d", "e"], &[]), false), several);
+        assert_eq!(
+            with(of(&["a"], &["b", "c", "b"]), false),
+            Err(SchemaError::SameKey("b".to_owned()))
+        );
+        let table = TableSchema {
+            key: of(&["a", "b"], &[]),
+            ..TableSchema::new("things", "a", KeyKind::S)
+        };
+        assert_eq!(table.check(), several);
+    }
+
+    #[test]
+    fn a_key_is_stored_as_before_where_each_part_has_one_attribute() {
+        let key = KeySchema::new(KeyAttribute::new("a", KeyKind::S), None);
+        let stored = serde_json::to_string(&key).expect("JSON");
+        assert_eq!(
+            stored,
+            r#"{"partition":{"name":"a","kind":"S"},"sort":null}"#
+        );
+        let read: KeySchema = serde_json::from_str(&stored).expect("a key");
+        assert_eq!(read, key);
     }
 }

@@ -61,8 +61,12 @@ impl Remote {
 }
 
 pub(crate) fn key_schema(key: &KeySchema) -> Result<Vec<KeySchemaElement>, StoreError> {
-    key.attributes()
-        .zip([KeyType::Hash, KeyType::Range])
+    let partition = key
+        .partition_attributes()
+        .zip(std::iter::repeat(KeyType::Hash));
+    let sort = key.sort_attributes().zip(std::iter::repeat(KeyType::Range));
+    partition
+        .chain(sort)
         .map(|(attribute, key_type)| {
             KeySchemaElement::builder()
                 .attribute_name(&attribute.name)

@@ -215,19 +215,15 @@ fn key_of(
     elements: &[KeySchemaElement],
     definitions: &[AttributeDefinition],
 ) -> Result<KeySchema, StoreError> {
-    let attribute = |key_type: &KeyType| {
-        let element = elements
+    let attributes = |key_type: KeyType| {
+        elements
             .iter()
-            .find(|element| element.key_type == *key_type);
-        element
+            .filter(move |element| element.key_type == key_type)
             .map(|element| attribute_of(&element.attribute_name, definitions))
-            .transpose()
+            .collect::<Result<Vec<_>, _>>()
     };
-    let partition = attribute(&KeyType::Hash)?;
-    Ok(KeySchema {
-        partition: partition.ok_or_else(|| unreadable("a key without partition"))?,
-        sort: attribute(&KeyType::Range)?,
-    })
+    KeySchema::of_parts(attributes(KeyType::Hash)?, attributes(KeyType::Range)?)
+        .ok_or_else(|| unreadable("a key without partition"))
 }
 
 fn attribute_of(

@@ -261,6 +261,7 @@ impl KeyCondition {
         Self {
             partition_name: partition_name.into(),
             partition: partition.into(),
+            rest: Vec::new(),
             sort: None,
         }
     }

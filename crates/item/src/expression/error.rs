@@ -171,6 +171,12 @@ pub enum KeyConditionError {
     MoreThanKeys { given: usize, keys: usize },
     #[error("Query condition missed key schema element: {0}")]
     Missed(String),
+    #[error("HASH key attributes {0} must have equality conditions specified in the query")]
+    Unequal(String),
+    #[error(
+        "RANGE key attributes {lacking} must have equality conditions specified in the query because a condition is present on key attribute {last}"
+    )]
+    Gap { lacking: String, last: String },
     #[error("Query key condition not supported")]
     NotSupported,
     #[error(

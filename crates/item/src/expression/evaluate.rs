@@ -83,6 +83,11 @@ impl KeyCondition {
         if partition.as_deref() != Some(&self.partition) {
             return Ok(false);
         }
+        for (name, value) in &self.rest {
+            if document.resolve(&Path::new(name))?.as_deref() != Some(value) {
+                return Ok(false);
+            }
+        }
         let Some((name, condition)) = &self.sort else {
             return Ok(true);
         };

@@ -5,11 +5,12 @@ use super::parse_condition;
 use super::path::Path;
 use super::placeholders::Placeholders;
 use super::tree::{Comparator, Condition, KeyCondition, KeyConditions, Operand, SortCondition};
-use crate::schema::{KeyError, KeySchema};
+use crate::schema::{KEY_PART_ATTRIBUTES_MAX, KeyError, KeySchema};
 use crate::value::Value;
 
-/// The partition key and the sort key.
+/// The partition key and the sort key, where each has one attribute.
 const CONDITIONS_MAX: usize = 2;
+/// One for each attribute that a key can have.
 
 impl KeyConditions {
     /// Conditions that did not come from text, at most one for each attribute.
@@ -50,8 +51,12 @@ impl KeyConditions {
     /// # Errors
     /// When the conditions are not for these keys.
     pub fn bind(self, schema: &KeySchema) -> Result<KeyCondition, KeyConditionError> {
+        let most = match schema.has_several() {
+            true => schema.attributes().count(),
+            false => CONDITIONS_MAX,
+        };
         let given = self.0.len();
-        if given > CONDITIONS_MAX {
+        if given > most {
             let keys = schema.attributes().count();
             return Err(KeyConditionError::MoreThanKeys { given, keys });
         }
@@ -82,18 +87,30 @@ impl KeyCondition {
         }
         let partition = schema.check_partition(&self.partition);
         partition.map_err(from_key_error)?;
+        let behind_first = schema.partition_rest.iter();
+        let mut expected = behind_first.chain(schema.sort_attributes());
+        let mut next_is = |name: &str| match expected.next() {
+            None => Err(KeyConditionError::NotSupported),
+            Some(attribute) if attribute.name != name => {
+                Err(KeyConditionError::Missed(attribute.name.clone()))
+            }
+            Some(_) => Ok(()),
+        };
+        for (name, value) in &self.rest {
+            next_is(name)?;
+            let checked = schema.check_attribute(name, value);
+            checked.map_err(from_key_error)?;
+        }
+        if let Some(missed) = schema.partition_rest.get(self.rest.len()) {
+            return Err(KeyConditionError::Missed(missed.name.clone()));
+        }
         let Some((name, condition)) = &self.sort else {
             return Ok(());
         };
-        match &schema.sort {
-            None => return Err(KeyConditionError::NotSupported),
-            Some(sort) if sort.name != *name => {
-                return Err(KeyConditionError::Missed(sort.name.clone()));
-            }
-            Some(_) => {}
-        }
+        next_is(name)?;
         for value in condition.values() {
-            schema.check_sort(value).map_err(from_key_error)?;
+            let checked = schema.check_attribute(name, value);
+            checked.map_err(from_key_error)?;
         }
         match condition {
             SortCondition::Between(lower, upper) if is_above(lower, upper) => {
@@ -229,17 +246,86 @@ fn assign(
     mut found: Vec<(String, SortCondition)>,
     schema: &KeySchema,
 ) -> Result<KeyCondition, KeyConditionError> {
-    let partition_name = &schema.partition.name;
-    let at = found.iter().position(|(name, _)| name == partition_name);
-    let at = at.ok_or_else(|| KeyConditionError::Missed(partition_name.clone()))?;
-    let (partition_name, SortCondition::Equal(partition)) = found.swap_remove(at) else {
+    if schema.has_several() {
+        check_partition_asked(&found, schema)?;
+    }
+    let mut equalities = Vec::new();
+    for attribute in schema.partition_attributes() {
+        let at = found.iter().position(|(name, _)| *name == attribute.name);
+        let at = at.ok_or_else(|| KeyConditionError::Missed(attribute.name.clone()))?;
+        let (name, SortCondition::Equal(value)) = found.swap_remove(at) else {
+            return Err(KeyConditionError::NotSupported);
+        };
+        equalities.push((name, value));
+    }
+    let (partition_name, partition) = equalities.remove(0);
+    if schema.has_several() {
+        take_leading(&mut found, schema, &mut equalities)?;
+    }
+    let sort = found.pop();
+    if !found.is_empty() {
         return Err(KeyConditionError::NotSupported);
-    };
+    }
     let condition = KeyCondition {
         partition_name,
         partition,
-        sort: found.pop(),
+        rest: equalities,
+        sort,
     };
     condition.check(schema)?;
     Ok(condition)
+}
+
+/// Where a part of the key has several attributes, all of the partition key that no equality is on are told.
+fn check_partition_asked(
+    found: &[(String, SortCondition)],
+    schema: &KeySchema,
+) -> Result<(), KeyConditionError> {
+    let is_equal = |name: &str| {
+        found
+            .iter()
+            .any(|(known, condition)| known == name && matches!(condition, SortCondition::Equal(_)))
+    };
+    let lacking: Vec<&str> = schema
+        .partition_attributes()
+        .map(|attribute| attribute.name.as_str())
+        .filter(|name| !is_equal(name))
+        .collect();
+    match lacking.is_empty() {
+        true => Ok(()),
+        false => Err(KeyConditionError::Unequal(lacking.join(", "))),
+    }
+}
+
+/// Takes the conditions out that stand before the last attribute of the sort key that one is on. All of them must be equalities.
+fn take_leading(
+    found: &mut Vec<(String, SortCondition)>,
+    schema: &KeySchema,
+    equalities: &mut Vec<(String, Value)>,
+) -> Result<(), KeyConditionError> {
+    let names: Vec<&str> = schema
+        .sort_attributes()
+        .map(|attribute| attribute.name.as_str())
+        .collect();
+    let is_on = |name: &&&str| found.iter().any(|(known, _)| known == **name);
+    let Some(last) = names.iter().rposition(|name| is_on(&name)) else {
+        return Ok(());
+    };
+    let mut lacking = Vec::new();
+    for name in &names[..last] {
+        let at = found.iter().position(|(known, condition)| {
+            known == name && matches!(condition, SortCondition::Equal(_))
+        });
+        match at.map(|at| found.swap_remove(at)) {
+            Some((name, SortCondition::Equal(value))) => equalities.push((name, value)),
+            _ => lacking.push(*name),
+        }
+    }
+    if lacking.is_empty() {
+        return Ok(());
+    }
+    Err(KeyConditionError::Gap {
+        lacking: lacking.join(", "),
+        last: names[last].to_owned(),
+    })
 }

@@ -186,7 +186,11 @@ impl KeyCondition {
     /// The condition as a KeyConditionExpression.
     pub fn print(&self, printer: &mut Printer) -> String {
         let name = printer.name(&self.partition_name);
-        let partition = format!("{name} = {}", printer.value(&self.partition));
+        let mut partition = format!("{name} = {}", printer.value(&self.partition));
+        for (name, value) in &self.rest {
+            let name = printer.name(name);
+            partition.push_str(&format!(" AND {name} = {}", printer.value(value)));
+        }
         let Some((name, condition)) = &self.sort else {
             return partition;
         };

@@ -46,6 +46,9 @@ pub enum Comparator {
 pub struct KeyCondition {
     pub partition_name: String,
     pub partition: Value,
+    /// What further attributes of an index's key equal: the rest of its partition key, and those of its sort key before the
+    /// one that `sort` is about.
+    pub rest: Vec<(String, Value)>,
     pub sort: Option<(String, SortCondition)>,
 }
 

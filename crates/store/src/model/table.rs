@@ -128,11 +128,8 @@ pub(super) fn item_key(schema: &KeySchema, item: &Item) -> Result<Key, StoreErro
 
 /// The same for an item that may lack it, or have something that can be no key in its place.
 fn key_in(schema: &KeySchema, item: &Item) -> Option<Key> {
-    schema.values(item).ok()?;
-    schema
-        .attributes()
-        .map(|attribute| key_value(item.get(&attribute.name)?))
-        .collect()
+    let values = schema.all_values(item).ok()?;
+    values.into_iter().map(key_value).collect()
 }
 
 pub(super) fn key_value(value: &Value) -> Option<KeyValue> {

@@ -229,14 +229,11 @@ fn check_condition(action: &Action, old: Option<&Item>) -> Result<(), Refusal> {
 fn check_item(table: &Table, item: &Item) -> Result<(), String> {
     item.check().map_err(|error| error.to_string())?;
     for index in &table.schema.indexes {
-        if let Some(value) = item.get(&index.key.partition.name) {
-            let checked = index.key.check_partition(value);
-            checked.map_err(|error| error.to_string())?;
-        }
-        let sort = index.key.sort.as_ref();
-        if let Some(value) = sort.and_then(|sort| item.get(&sort.name)) {
-            let checked = index.key.check_sort(value);
-            checked.map_err(|error| error.to_string())?;
+        for attribute in index.key.attributes() {
+            if let Some(value) = item.get(&attribute.name) {
+                let checked = index.key.check_attribute(&attribute.name, value);
+                checked.map_err(|error| error.to_string())?;
+            }
         }
     }
     Ok(())

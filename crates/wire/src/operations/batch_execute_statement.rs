@@ -128,7 +128,11 @@ pub(super) fn by_key(
     unkeyed: impl Fn() -> Failure,
 ) -> Result<Get, Failure> {
     let view = service.engine().table(&select.target.table)?;
-    if select.target.index.is_some() || !select.order.is_empty() {
+    let index = select.target.index.as_deref();
+    if let Some(index) = index.and_then(|name| view.schema().index(name)) {
+        partiql::refuse_several(index)?;
+    }
+    if index.is_some() || !select.order.is_empty() {
         return Err(unkeyed());
     }
     let named = partiql::addressed(&view.schema().key, select.condition.clone());

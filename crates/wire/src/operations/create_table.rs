@@ -83,7 +83,7 @@ pub(super) fn check(
         .key_schema
         .as_ref()
         .ok_or_else(|| Failure::validation("Invalid KeySchema"))?;
-    let key = definitions.key(elements, true)?;
+    let key = definitions.key(elements, definition::KeyOf::Table)?;
     let has_indexes =
         input.local_secondary_indexes.is_some() || input.global_secondary_indexes.is_some();
     if !has_indexes && definitions.len() != key.attributes().count() {
@@ -125,7 +125,12 @@ fn constrain(input: &Input<'_>) -> Result<(), Failure> {
     let definitions = input.attribute_definitions.as_ref();
     constraints.not_null("attributeDefinitions", definitions);
     definition::constrain_definitions(&mut constraints, definitions);
-    definition::constrain_key(&mut constraints, "keySchema", input.key_schema.as_ref());
+    definition::constrain_key(
+        &mut constraints,
+        "keySchema",
+        input.key_schema.as_ref(),
+        definition::KEY_ATTRIBUTES_MAX,
+    );
     constraints.one_of(
         "billingMode",
         input.billing_mode.as_ref(),

@@ -11,5 +11,5 @@ mod writes;
 pub(crate) use keys::{Addressed, addressed, choices};
 pub(crate) use next_token::{Resume, fingerprint};
 pub(crate) use request::{StatementInput, constrain, old_on_failure, parameters, parse};
-pub(crate) use select::{Reading, labelled};
+pub(crate) use select::{Reading, labelled, refuse_several};
 pub(crate) use writes::{action, check_inserted_key, is_insert, target};

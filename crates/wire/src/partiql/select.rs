@@ -26,6 +26,16 @@ pub(crate) struct Reading {
     pub(crate) resume: Resume,
 }
 
+/// PartiQL reads no index of whose key a part has several attributes.
+pub(crate) fn refuse_several(index: &IndexSchema) -> Result<(), Failure> {
+    if index.key.has_several() {
+        return Err(Failure::validation(
+            "PartiQL statements cannot be executed on tables with multi-attribute HASH keys or multi-attribute RANGE keys.",
+        ));
+    }
+    Ok(())
+}
+
 /// A page of a SELECT.
 #[derive(Debug)]
 pub(crate) struct Selected {
@@ -115,6 +125,7 @@ impl Reading {
             // The operations without statements name the index here.
             Failure::validation("The table does not have the specified index")
         })?;
+        refuse_several(index)?;
         if self.consistent && !index.local {
             return Err(Failure::validation(
                 "Strongly consistent read is not supported on Global Secondary Indexes",
@@ -149,6 +160,7 @@ impl Reading {
             let key_condition = KeyCondition {
                 partition_name: keys.partition.name.clone(),
                 partition: partition.clone(),
+                rest: Vec::new(),
                 sort: plan.sort.clone(),
             };
             let page = engine.query_stored(&Query {

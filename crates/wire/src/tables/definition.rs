@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use homeport_item::KeyKind;
-use homeport_item::schema::{IndexProjection, IndexSchema, KeyAttribute, KeySchema, StreamView};
+use homeport_item::schema::{
+    IndexProjection, IndexSchema, KEY_PART_ATTRIBUTES_MAX, KeyAttribute, KeySchema, StreamView,
+};
 use serde::Deserialize;
 
 use super::settings::Throughput;
@@ -120,6 +122,18 @@ named! {
     OnDemandInput => "OnDemandThroughput",
 }
 
+/// What a key is the key of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyOf {
+    Table,
+    LocalIndex,
+    /// Whose partition key and sort key may have several attributes each.
+    GlobalIndex,
+}
+
+/// Attributes of a table's key, and of a local index's.
+pub(crate) const KEY_ATTRIBUTES_MAX: usize = 2;
+
 /// Attribute definitions that have passed the constraints.
 #[derive(Debug)]
 pub(crate) struct Definitions<'a> {
@@ -178,8 +192,9 @@ impl<'a> Definitions<'a> {
     pub(crate) fn key(
         &self,
         elements: &List<Element<KeySchemaElement<'_>>>,
-        of_table: bool,
+        of: KeyOf,
     ) -> Result<KeySchema, Failure> {
+        let of_table = of == KeyOf::Table;
         let names = names_of(elements);
         if names.iter().any(|name| self.kind(name).is_none()) {
             if of_table && (names.len() == 2 || self.names.is_empty()) {
@@ -192,6 +207,9 @@ impl<'a> Definitions<'a> {
                 names.join(", "),
                 self.listed()
             )));
+        }
+        if of == KeyOf::GlobalIndex && has_several(elements) {
+            return self.several(elements);
         }
         if names.len() == 2 && names[0] == names[1] {
             if of_table && self.len() == 1 {
@@ -224,6 +242,68 @@ impl<'a> Definitions<'a> {
             .ok_or_else(|| Failure::validation("Invalid KeySchema"))?;
         Ok(KeySchema::new(partition, names.get(1).and_then(attribute)))
     }
+
+    /// The key of a global index of which a part has several attributes.
+    fn several(
+        &self,
+        elements: &List<Element<KeySchemaElement<'_>>>,
+    ) -> Result<KeySchema, Failure> {
+        if elements
+            .0
+            .first()
+            .is_some_and(|Element(first)| !is_hash(first))
+        {
+            return Err(Failure::validation(
+                "Invalid KeySchema: The first KeySchemaElement is not a HASH key type",
+            ));
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        if names_of(elements).iter().any(|name| !seen.insert(*name)) {
+            return Err(Failure::validation(
+                "The KeySchema contains multiple key attributes with the same name",
+            ));
+        }
+        let hashes = elements.0.iter().take_while(|Element(each)| is_hash(each));
+        let hashes = hashes.count();
+        if elements.0[hashes..]
+            .iter()
+            .any(|Element(each)| is_hash(each))
+        {
+            return Err(Failure::invalid_values(
+                "All HASH key attributes must precede RANGE key attributes in the KeySchema",
+            ));
+        }
+        for (kind, count) in [("HASH", hashes), ("RANGE", elements.0.len() - hashes)] {
+            if count > KEY_PART_ATTRIBUTES_MAX {
+                return Err(Failure::invalid_values(format_args!(
+                    "The KeySchema exceeds the maximum allowed number of {kind} key attributes"
+                )));
+            }
+        }
+        let names = names_of(elements);
+        let mut attributes = names
+            .iter()
+            .filter_map(|name| Some(KeyAttribute::new(*name, self.kind(name)?)));
+        let partition: Vec<_> = attributes.by_ref().take(hashes).collect();
+        KeySchema::of_parts(partition, attributes)
+            .ok_or_else(|| Failure::validation("Invalid KeySchema"))
+    }
+}
+
+/// Whether a part of the key has several attributes.
+fn has_several(elements: &List<Element<KeySchemaElement<'_>>>) -> bool {
+    elements.0.len() > 2
+        || elements
+            .0
+            .get(1)
+            .is_some_and(|Element(second)| is_hash(second))
+}
+
+fn is_hash(element: &KeySchemaElement<'_>) -> bool {
+    element
+        .key_type
+        .as_ref()
+        .is_some_and(|kind| kind.as_str() == "HASH")
 }
 
 fn names_of<'a>(elements: &'a List<Element<KeySchemaElement<'_>>>) -> Vec<&'a str> {
@@ -254,9 +334,10 @@ pub(crate) fn constrain_key(
     constraints: &mut Constraints,
     path: &str,
     given: Option<&List<Element<KeySchemaElement<'_>>>>,
+    most: usize,
 ) {
     constraints.not_null(path, given);
-    constraints.shown_list_length(path, given, 1, 2);
+    constraints.shown_list_length(path, given, 1, most);
     for (at, Element(element)) in given.iter().flat_map(|given| given.0.iter().enumerate()) {
         let path = format!("{path}.{}.member", at + 1);
         let name = element.attribute_name.as_ref();
@@ -296,6 +377,11 @@ pub(crate) fn constrain_index(constraints: &mut Constraints, path: &str, given: 
         constraints,
         &format!("{path}.keySchema"),
         given.key_schema.as_ref(),
+        if path.starts_with("local") {
+            KEY_ATTRIBUTES_MAX
+        } else {
+            2 * KEY_PART_ATTRIBUTES_MAX
+        },
     );
     constraints.not_null(&format!("{path}.projection"), given.projection.as_ref());
     if let Some(Field(projection)) = &given.projection {
@@ -354,7 +440,12 @@ pub(crate) fn index(
         .key_schema
         .as_ref()
         .ok_or_else(|| Failure::validation("Invalid KeySchema"))?;
-    let key = definitions.key(elements, false)?;
+    let of = if local {
+        KeyOf::LocalIndex
+    } else {
+        KeyOf::GlobalIndex
+    };
+    let key = definitions.key(elements, of)?;
     if local {
         if key.sort.is_none() {
             return Err(Failure::invalid_values(format_args!(

@@ -318,8 +318,10 @@ fn attributes(schema: &homeport_item::schema::TableSchema) -> Vec<DescribedAttri
 }
 
 pub(crate) fn key(key: &KeySchema) -> Vec<DescribedKey> {
-    key.attributes()
-        .zip(["HASH", "RANGE"])
+    let partition = key.partition_attributes().zip(std::iter::repeat("HASH"));
+    let sort = key.sort_attributes().zip(std::iter::repeat("RANGE"));
+    partition
+        .chain(sort)
         .map(|(attribute, key_type)| DescribedKey {
             attribute_name: attribute.name.clone(),
             key_type,

@@ -12,6 +12,7 @@ NAMES = (
     "capacity",
     "conditions",
     "indexes",
+    "indexes_of_several",
     "projections",
     "queries",
     "scans",

@@ -54,6 +54,92 @@ fn conditions_on_the_keys_are_taken_in_any_order() {
     }
 }
 
+fn several() -> KeySchema {
+    let [text, number] = [KeyKind::S, KeyKind::N];
+    let partition = [("a", text), ("c", text)];
+    let sort = [("b", number), ("d", number), ("e", text)];
+    let attribute = |(name, kind)| KeyAttribute::new(name, kind);
+    KeySchema::of_parts(partition.map(attribute), sort.map(attribute)).expect("a partition key")
+}
+
+#[test]
+fn keys_of_several_attributes_take_equalities_and_then_one_condition() {
+    let texts = |names: &[&str]| -> Vec<(String, Value)> {
+        let value = |name: &str| match name {
+            "b" => Value::from(1),
+            "d" => Value::from(2),
+            _ => Value::from("x"),
+        };
+        names
+            .iter()
+            .map(|name| ((*name).to_owned(), value(name)))
+            .collect()
+    };
+    let greater = SortCondition::Greater(Value::from(1));
+    let equal = SortCondition::Equal(Value::from(2));
+    let begins = SortCondition::BeginsWith(Value::from("x"));
+    for (text, rest, sort) in [
+        ("a = :s AND c = :s", &["c"][..], None),
+        ("c = :s AND b > :n AND a = :s", &["c"], Some(("b", greater))),
+        (
+            "d = :m AND a = :s AND c = :s AND b = :n",
+            &["c", "b"],
+            Some(("d", equal)),
+        ),
+        (
+            "a = :s AND c = :s AND b = :n AND d = :m AND begins_with(e, :s)",
+            &["c", "b", "d"],
+            Some(("e", begins)),
+        ),
+    ] {
+        let expect = KeyCondition {
+            rest: texts(rest),
+            sort: sort.map(|(name, condition)| (name.to_owned(), condition)),
+            ..KeyCondition::new("a", "x")
+        };
+        assert_eq!(parse(text, &several()), Ok(expect), "{text}");
+    }
+}
+
+#[test]
+fn keys_of_several_attributes_take_no_gaps() {
+    let range = "must have equality conditions specified in the query because a condition is present on key attribute";
+    for (text, expect) in [
+        (
+            "a = :s",
+            "HASH key attributes c must have equality conditions specified in the query".to_owned(),
+        ),
+        (
+            "b = :n AND c > :s",
+            "HASH key attributes a, c must have equality conditions specified in the query"
+                .to_owned(),
+        ),
+        (
+            "a = :s AND c = :s AND d = :n",
+            format!("RANGE key attributes b {range} d"),
+        ),
+        (
+            "a = :s AND c = :s AND b < :n AND e = :s",
+            format!("RANGE key attributes b, d {range} e"),
+        ),
+        (
+            "a = :s AND c = :s AND f = :n",
+            "Query condition missed key schema element: b".to_owned(),
+        ),
+        (
+            "a = :s AND c = :s AND b = :n AND f = :n",
+            "Query key condition not supported".to_owned(),
+        ),
+        (
+            "a = :s AND c = :s AND b = :s",
+            "One or more parameter values were invalid: Condition parameter type does not match schema type"
+                .to_owned(),
+        ),
+    ] {
+        assert_eq!(parse(text, &several()), Err(expect), "{text}");
+    }
+}
+
 #[test]
 fn anything_else_is_refused() {
     let several = "Invalid condition in KeyConditionExpression: Multiple attribute names used in one condition";

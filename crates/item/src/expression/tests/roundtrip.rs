@@ -178,6 +178,7 @@ fn any_key_condition() -> impl Strategy<Value = KeyCondition> {
     ("[a-c]{1,3}", proptest::option::of(sort)).prop_map(|(partition, sort)| KeyCondition {
         partition_name: "pk".into(),
         partition: Value::S(partition),
+        rest: Vec::new(),
         sort: sort.map(|sort| ("sk".into(), sort)),
     })
 }
