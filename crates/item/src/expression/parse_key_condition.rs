@@ -5,12 +5,11 @@ use super::parse_condition;
 use super::path::Path;
 use super::placeholders::Placeholders;
 use super::tree::{Comparator, Condition, KeyCondition, KeyConditions, Operand, SortCondition};
-use crate::schema::{KEY_PART_ATTRIBUTES_MAX, KeyError, KeySchema};
+use crate::schema::{KeyError, KeySchema};
 use crate::value::Value;
 
 /// The partition key and the sort key, where each has one attribute.
 const CONDITIONS_MAX: usize = 2;
-/// One for each attribute that a key can have.
 
 impl KeyConditions {
     /// Conditions that did not come from text, at most one for each attribute.
