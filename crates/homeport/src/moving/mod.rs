@@ -95,7 +95,7 @@ fn explained(error: MoveError) -> anyhow::Error {
         }
         _ => return error.into(),
     };
-    anyhow::Error::from(error).context(hint)
+    anyhow::anyhow!("{:#}; {hint}", anyhow::Error::from(error))
 }
 
 fn print_next(to: Destination, compared: &[Verified]) {

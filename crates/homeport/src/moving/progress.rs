@@ -80,7 +80,14 @@ impl State {
                     "{table}: {changes} changes carried over{rate}, {lag_secs} s behind"
                 ))
             }
-            MoveEvent::Comparing { .. } => None,
+            MoveEvent::Comparing { table, items: 0 } => {
+                self.last = Some(((*table).to_owned(), 0, now));
+                None
+            }
+            MoveEvent::Comparing { table, items } => {
+                let rate = self.rate(table, *items, now)?;
+                Some(format!("{table}: {items} items read to compare{rate}"))
+            }
             MoveEvent::TableGone { table } => Some(format!(
                 "{table}: gone from the source; the target's is left as it is"
             )),

@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use aws_sdk_dynamodb::types::WriteRequest;
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use homeport_item::Item;
 use homeport_store::{Change, ChangeFeed as _, ChangeKind, Position, StoreError};
 use tokio::time::Instant;
@@ -17,6 +19,8 @@ use crate::value::{Attributes, attributes};
 
 /// Changes that are read at one time at most, which is what DynamoDB gives.
 const CHANGES_MAX: usize = 1000;
+/// Items that are read one by one at the same time, where a stream does not tell them.
+const READS_AT_ONCE: usize = 16;
 /// How old the newest changes may be of a table that is written to all the time, for it to count as level.
 /// DynamoDB tells their time in whole seconds.
 const LEVEL_LAG_MS: i64 = 5000;
@@ -160,26 +164,35 @@ impl Move {
         for change in changes {
             last.insert(ContentHash::of(&change.key), change);
         }
-        let mut writes = Vec::with_capacity(last.len());
-        for change in last.into_values() {
-            let item = match (change.kind, change.new) {
-                (ChangeKind::Remove, _) => None,
-                (_, Some(item)) => Some(attributes(item)),
-                // The table's own stream does not tell the item. As it is now is as good: what happens
-                // to it later comes later.
-                (_, None) => {
-                    let read = self.source.raw_item(table, &change.key).await;
-                    read.map_err(at(Side::Source, table))?
-                }
-            };
-            let write = match item {
-                Some(item) => put(item),
-                None => delete(attributes(change.key)),
-            };
-            writes.push(write.map_err(at(Side::Target, table))?);
-        }
+        let works = last
+            .into_values()
+            .map(|change| self.write_of(table, change));
+        let works: Vec<_> = works.collect();
+        let writes = futures_util::stream::iter(works)
+            .buffer_unordered(READS_AT_ONCE)
+            .try_collect()
+            .await?;
         let written = self.target.write_all(table, writes).await;
         written.map_err(at(Side::Target, table))
+    }
+
+    /// What a change is at the target.
+    async fn write_of(&self, table: &str, change: Change) -> Result<WriteRequest, MoveError> {
+        let item = match (change.kind, change.new) {
+            (ChangeKind::Remove, _) => None,
+            (_, Some(item)) => Some(attributes(item)),
+            // The table's own stream does not tell the item. As it is now is as good: what happens to it
+            // later comes later.
+            (_, None) => {
+                let read = self.source.raw_item(table, &change.key).await;
+                read.map_err(at(Side::Source, table))?
+            }
+        };
+        let write = match item {
+            Some(item) => put(item),
+            None => delete(attributes(change.key)),
+        };
+        write.map_err(at(Side::Target, table))
     }
 }
 

@@ -29,6 +29,9 @@ use crate::connect::Remote;
 /// How often a table may have to be copied anew in one run.
 const ANEW_MAX: usize = 3;
 
+/// How often sums are made again of tables that are equal item by item, to have them equal too.
+const SUMS_TRIES_MAX: usize = 2;
+
 /// A move, as far as it has come.
 pub struct Move {
     source: Arc<Remote>,
@@ -85,9 +88,10 @@ pub enum MoveEvent<'a> {
         changes: u64,
         lag_ms: i64,
     },
-    /// The items of both are read and compared.
+    /// The items of both are read and compared, so many of the source's so far.
     Comparing {
         table: &'a str,
+        items: u64,
     },
     /// A table was moved in an earlier run and is gone from the source. The target's stays.
     TableGone {
@@ -220,7 +224,16 @@ impl Move {
         let tables = self.bring_all().await?;
         let mut all = Vec::with_capacity(tables.len());
         for table in &tables {
-            let verified = self.verify(table).await?;
+            let mut verified = self.verify(table).await?;
+            for _ in 0..SUMS_TRIES_MAX {
+                let is_quiet = verified.writes_seen == 0 && verified.in_motion == 0;
+                let is_settled = verified.source_hash == verified.target_hash;
+                if is_settled || !is_quiet || !verified.different.is_empty() {
+                    break;
+                }
+                // Items expired between reading the one and reading the other.
+                verified = self.verify(table).await?;
+            }
             if verified.in_motion > 0 || verified.writes_seen > 0 {
                 return Err(MoveError::StillWritten(table.clone()));
             }
@@ -257,8 +270,11 @@ impl Move {
     async fn bring_all(&mut self) -> Result<Vec<String>, MoveError> {
         let tables = self.tables_to_move().await?;
         self.tell(&MoveEvent::Tables(tables.len()));
+        // All of them first: what cannot be made at the target is told before hours of copying.
         for table in &tables {
             self.prepare(table).await?;
+        }
+        for table in &tables {
             self.bring(table).await?;
         }
         // Copying the others may have taken its time.

@@ -1,6 +1,7 @@
 //! Tables of a move: which there are, whether the target's may be written to, what each needs before it can
 //! be copied.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{
@@ -8,7 +9,7 @@ use aws_sdk_dynamodb::types::{
     StreamSpecification, TableClass,
 };
 use homeport_item::schema::{StreamView, TableSchema};
-use homeport_store::{ChangeFeed as _, StoreError};
+use homeport_store::StoreError;
 use tokio::time::Instant;
 
 use super::state::{Stage, TableState};
@@ -89,7 +90,7 @@ impl Move {
         Ok((state, has_foreign))
     }
 
-    /// Makes a table ready to be copied: its stream, a position in it, and the table at the target.
+    /// Makes a table ready to be copied: its stream, and the table at the target.
     pub(super) async fn prepare(&mut self, table: &str) -> Result<(), MoveError> {
         let described = self.source.described(table).await;
         let described = described.map_err(at(Side::Source, table))?;
@@ -107,14 +108,6 @@ impl Move {
         if state.stream_is_ours {
             // The target is to have what the source has by itself.
             details.schema.stream = None;
-        }
-        if state.position.is_none() {
-            let end = self.source.end(table).await;
-            let end = end.map_err(at(Side::Source, table))?;
-            if let Some(state) = self.file.state.tables.get_mut(table) {
-                state.position = Some(end.as_str().to_owned());
-            }
-            self.file.save()?;
         }
         let arn = self.target.ensure_like(&described, &details).await;
         let arn = arn.map_err(at(Side::Target, table))?;
@@ -238,7 +231,7 @@ impl Remote {
             point_in_time_recovery: details.point_in_time_recovery,
             kms_key_id: None,
             stream: None,
-            tags: details.tags.clone(),
+            tags: tags_of_people(details),
             deletion_protection: details.deletion_protection,
         };
         self.ensure(schema, &options).await?;
@@ -288,6 +281,13 @@ impl Remote {
             Err(failure) => Err(failure.of_table(&schema.name)),
         }
     }
+}
+
+/// The tags but for those that AWS gives, which nobody else may.
+fn tags_of_people(details: &TableDescription) -> BTreeMap<String, String> {
+    let mut tags = details.tags.clone();
+    tags.retain(|name, _| !name.starts_with("aws:"));
+    tags
 }
 
 /// What is provisioned; nothing where every request is paid by itself.

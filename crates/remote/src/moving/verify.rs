@@ -19,6 +19,8 @@ use crate::value::item;
 
 /// How often items that differ are looked at again.
 const LOOKS_MAX: usize = 5;
+/// Items between two words about how far comparing has come.
+const TELL_EVERY: u64 = 1000;
 /// Items that are read one by one at the same time.
 const LOOKS_AT_ONCE: usize = 16;
 /// Items of differing parts that are compared one by one at most.
@@ -48,12 +50,13 @@ type Suspects = HashMap<ContentHash, Item>;
 impl Move {
     /// Compares a table that follows the source.
     pub(super) async fn verify(&mut self, table: &str) -> Result<Verified, MoveError> {
-        self.tell(&MoveEvent::Comparing { table });
+        self.tell(&MoveEvent::Comparing { table, items: 0 });
         let schema = self.source.table(table).await;
         let schema = schema.map_err(at(Side::Source, table))?;
         let now_secs = self.source.clock.now_secs();
-        let source = self.source.sum(&schema, now_secs);
-        let target = self.target.sum(&schema, now_secs);
+        let tell = |items| self.tell(&MoveEvent::Comparing { table, items });
+        let source = self.source.sum(&schema, now_secs, tell);
+        let target = self.target.sum(&schema, now_secs, |_| {});
         let (source, target) = tokio::join!(source, target);
         let source = source.map_err(at(Side::Source, table))?;
         let target = target.map_err(at(Side::Target, table))?;
@@ -176,10 +179,20 @@ impl Move {
 
 impl Remote {
     /// Sums up a table as another's schema has it, without what has expired.
-    async fn sum(&self, schema: &TableSchema, now_secs: i64) -> Result<TableSum, StoreError> {
+    async fn sum(
+        &self,
+        schema: &TableSchema,
+        now_secs: i64,
+        tell: impl Fn(u64),
+    ) -> Result<TableSum, StoreError> {
         let mut sum = TableSum::new();
+        let mut count = 0;
         self.each_item(schema, now_secs, |item| {
             sum.add(&schema.key, item);
+            count += 1;
+            if count % TELL_EVERY == 0 {
+                tell(count);
+            }
             Ok(())
         })
         .await?;

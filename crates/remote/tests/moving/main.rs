@@ -8,6 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection,
+    ProjectionType, ProvisionedThroughput, ProvisionedThroughputDescription, ScalarAttributeType,
+};
+use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 use fixture::{Places, all, edges, fill, put, rich, simple};
 use homeport_item::schema::{StreamView, TableSchema};
 use homeport_item::{Item, KeyKind};
@@ -387,4 +394,82 @@ async fn what_has_expired_counts_for_neither() {
     let finished = places.finish().await.expect("an end");
     assert_eq!((finished[0].source_items, finished[0].target_items), (1, 1));
     assert_eq!(finished[0].source_hash, finished[0].target_hash);
+}
+
+/// A client as everyone has it, for what the seam does not say.
+fn client(backend: &homeport_test_backends::Backend) -> Client {
+    let endpoint = backend.endpoint();
+    let config = aws_sdk_dynamodb::Config::builder()
+        .behavior_version(BehaviorVersion::v2026_01_12())
+        .endpoint_url(&endpoint.url)
+        .region(Region::new(endpoint.region.clone()))
+        .credentials_provider(Credentials::new("test", "test", None, None, "test"))
+        .http_client(
+            aws_smithy_http_client::Builder::new()
+                .tls_provider(Provider::Rustls(CryptoMode::Ring))
+                .build_https(),
+        );
+    Client::from_conf(config.build())
+}
+
+async fn provisioned_throughput_arrives(target: Kind) {
+    let places = Places::start(Kind::Wire, target).await;
+    let throughput = |read, write| {
+        let throughput = ProvisionedThroughput::builder();
+        let throughput = throughput.read_capacity_units(read);
+        throughput
+            .write_capacity_units(write)
+            .build()
+            .expect("complete")
+    };
+    let key = |name: &str| {
+        let key = KeySchemaElement::builder().attribute_name(name);
+        key.key_type(KeyType::Hash).build().expect("complete")
+    };
+    let definition = |name: &str| {
+        let definition = AttributeDefinition::builder().attribute_name(name);
+        let definition = definition.attribute_type(ScalarAttributeType::S);
+        definition.build().expect("complete")
+    };
+    let everything = Projection::builder().projection_type(ProjectionType::All);
+    let index = GlobalSecondaryIndex::builder()
+        .index_name("by-group")
+        .key_schema(key("g"))
+        .projection(everything.build())
+        .provisioned_throughput(throughput(4, 5))
+        .build()
+        .expect("complete");
+    let created = client(&places.source)
+        .create_table()
+        .table_name("paid")
+        .attribute_definitions(definition("pk"))
+        .attribute_definitions(definition("g"))
+        .key_schema(key("pk"))
+        .global_secondary_indexes(index)
+        .billing_mode(BillingMode::Provisioned)
+        .provisioned_throughput(throughput(2, 3));
+    created.send().await.expect("a table");
+    places.finish().await.expect("an end");
+    let described = client(&places.target).describe_table().table_name("paid");
+    let described = described.send().await.expect("an answer").table;
+    let described = described.expect("the table");
+    let units = |found: Option<&ProvisionedThroughputDescription>| {
+        let found = found.expect("a throughput");
+        (found.read_capacity_units, found.write_capacity_units)
+    };
+    let table = units(described.provisioned_throughput.as_ref());
+    assert_eq!(table, (Some(2), Some(3)));
+    let index = &described.global_secondary_indexes()[0];
+    let index = units(index.provisioned_throughput.as_ref());
+    assert_eq!(index, (Some(4), Some(5)));
+}
+
+#[tokio::test]
+async fn provisioned_throughput_arrives_at_ours() {
+    provisioned_throughput_arrives(Kind::Wire).await;
+}
+
+#[tokio::test]
+async fn provisioned_throughput_arrives_at_moto() {
+    provisioned_throughput_arrives(Kind::Moto).await;
 }
