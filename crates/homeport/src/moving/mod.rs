@@ -120,7 +120,7 @@ fn print_end(to: Destination) {
     let (_, kind) = switch(to);
     println!("finished: both stores are equal, and nothing was written meanwhile");
     println!(
-        "Now set store.kind = \"{kind}\" (HOMEPORT_STORE_KIND, or --store) and start the server."
+        "Now set store.kind = \"{kind}\" (or HOMEPORT_STORE, or --store) and start the server."
     );
     println!("The source's items are as they were. Keep it until you are sure.");
 }
