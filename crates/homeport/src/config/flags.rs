@@ -108,6 +108,9 @@ impl Offer for OnMove {
         &Data::CONCERN,
         &Store::CONCERN,
         &Dynamodb::CONCERN,
+        &Push::CONCERN,
+        &Records::CONCERN,
+        &Telemetry::CONCERN,
         &Logs::CONCERN,
     ];
 }

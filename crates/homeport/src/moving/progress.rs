@@ -35,9 +35,12 @@ impl Progress {
 impl State {
     fn line(&mut self, event: &MoveEvent<'_>, now: Instant) -> Option<String> {
         match event {
-            MoveEvent::Tables(count) => {
-                self.tables = *count;
-                Some(format!("{count} tables"))
+            MoveEvent::Tables { moved, others } => {
+                self.tables = *moved;
+                Some(match others {
+                    0 => format!("{moved} tables"),
+                    _ => format!("{moved} tables; {others} others of the source are left alone"),
+                })
             }
             MoveEvent::StreamOn { table } => Some(format!(
                 "{table}: had no stream; one is switched on for as long as the move lasts"

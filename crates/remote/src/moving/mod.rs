@@ -39,8 +39,26 @@ pub struct Move {
     file: StateFile,
     /// When each table was followed last, by the clock of the source's connection.
     followed_ms: HashMap<String, i64>,
-    replace: bool,
+    options: MoveOptions,
     observer: Box<dyn Fn(&MoveEvent<'_>) + Send + Sync>,
+}
+
+/// Which tables of the source are moved. One that a move has begun with belongs to it in any case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MoveTables {
+    All,
+    /// Those of these that are there; others are nobody's business.
+    Known(Vec<String>),
+    /// These, which must all be there.
+    Named(Vec<String>),
+}
+
+/// How a move is done.
+#[derive(Debug, Clone)]
+pub struct MoveOptions {
+    pub tables: MoveTables,
+    /// Tables of the target may hold other items, which are deleted.
+    pub replace: bool,
 }
 
 /// A place to move from or to, and what it is called in the notes of a move.
@@ -53,8 +71,11 @@ pub struct MovePlace {
 /// What happens during a move, for whoever watches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MoveEvent<'a> {
-    /// The tables that are moved.
-    Tables(usize),
+    /// How many tables are moved, and how many of the source are left alone.
+    Tables {
+        moved: usize,
+        others: usize,
+    },
     /// A table of the source had no stream.
     StreamOn {
         table: &'a str,
@@ -139,8 +160,10 @@ pub enum MoveError {
     },
     #[error("another process is moving the same tables")]
     Running,
-    #[error("the source has no tables: there is nothing to move")]
+    #[error("the source has no tables to move")]
     Nothing,
+    #[error("the source has no table {0:?}")]
+    NoTable(String),
     #[error(
         "these tables of the target hold items that are not from this move: {}; nothing was changed",
         .0.join(", ")
@@ -170,8 +193,7 @@ impl std::fmt::Debug for Move {
 }
 
 impl Move {
-    /// Begins a move, or goes on with the one that `notes` tells of. With `replace`, tables of the target
-    /// may hold other items, which are deleted.
+    /// Begins a move, or goes on with the one that `notes` tells of.
     ///
     /// # Errors
     /// When the notes cannot be read, are of another move, or another process is at work with them.
@@ -179,7 +201,7 @@ impl Move {
         source: MovePlace,
         target: MovePlace,
         notes: &Path,
-        replace: bool,
+        options: MoveOptions,
         observer: Box<dyn Fn(&MoveEvent<'_>) + Send + Sync>,
     ) -> Result<Self, MoveError> {
         Ok(Self {
@@ -187,7 +209,7 @@ impl Move {
             source: source.remote,
             target: target.remote,
             followed_ms: HashMap::new(),
-            replace,
+            options,
             observer,
         })
     }
@@ -269,7 +291,6 @@ impl Move {
     /// Brings every table to where it follows the source, and is level.
     async fn bring_all(&mut self) -> Result<Vec<String>, MoveError> {
         let tables = self.tables_to_move().await?;
-        self.tell(&MoveEvent::Tables(tables.len()));
         // All of them first: what cannot be made at the target is told before hours of copying.
         for table in &tables {
             self.prepare(table).await?;

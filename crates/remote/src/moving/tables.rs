@@ -13,7 +13,7 @@ use homeport_store::StoreError;
 use tokio::time::Instant;
 
 use super::state::{Stage, TableState};
-use super::{Move, MoveError, MoveEvent, Side, at};
+use super::{Move, MoveError, MoveEvent, MoveTables, Side, at};
 use crate::connect::Remote;
 use crate::create::{attribute_definitions, global_index, key_schema, local_index};
 use crate::describe::TableDescription;
@@ -32,15 +32,21 @@ impl Move {
     /// The tables to move. Refuses, before anything is changed, where the target's hold what is not ours.
     pub(super) async fn tables_to_move(&mut self) -> Result<Vec<String>, MoveError> {
         let tables = self.source.all_tables().await;
-        let tables = tables.map_err(at(Side::Source, "*"))?;
+        let mut tables = tables.map_err(at(Side::Source, "*"))?;
+        let all = tables.len();
+        self.select(&mut tables)?;
         if tables.is_empty() {
             return Err(MoveError::Nothing);
         }
+        self.tell(&MoveEvent::Tables {
+            moved: tables.len(),
+            others: all - tables.len(),
+        });
         let mut foreign = Vec::new();
         let mut begun = Vec::new();
         for table in &tables {
             let (state, has_foreign) = self.look_at_target(table).await?;
-            if has_foreign && !self.replace {
+            if has_foreign && !self.options.replace {
                 foreign.push(table.clone());
             }
             begun.push((table.clone(), state));
@@ -57,6 +63,23 @@ impl Move {
             self.tell(&MoveEvent::TableGone { table });
         }
         Ok(tables)
+    }
+
+    /// Leaves the tables that were asked for, and those that the move has begun with.
+    fn select(&self, tables: &mut Vec<String>) -> Result<(), MoveError> {
+        let wanted = match &self.options.tables {
+            MoveTables::All => return Ok(()),
+            MoveTables::Known(wanted) => wanted,
+            MoveTables::Named(wanted) => {
+                match wanted.iter().find(|table| !tables.contains(table)) {
+                    Some(missing) => return Err(MoveError::NoTable(missing.clone())),
+                    None => wanted,
+                }
+            }
+        };
+        let begun = &self.file.state.tables;
+        tables.retain(|table| wanted.contains(table) || begun.contains_key(table));
+        Ok(())
     }
 
     /// How a table goes on, and whether the target's holds items that are not from this move.

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use homeport_item::schema::{IndexProjection, IndexSchema, KeyAttribute, TableSchema};
 use homeport_item::{Item, KeyKind, Map, Number, Set, Value};
-use homeport_remote::{Move, MoveError, MoveEvent, MovePlace, Remote, TableOptions, Verified};
+use homeport_remote::{
+    Move, MoveError, MoveEvent, MoveOptions, MovePlace, MoveTables, Remote, TableOptions, Verified,
+};
 use homeport_store::{Clock, Put, Scan, Store, SystemClock};
 use homeport_test_backends::{Backend, Kind};
 
@@ -45,13 +47,18 @@ impl Places {
 
     /// The move as another process would open it.
     pub(crate) async fn open(&self, replace: bool) -> Result<Move, MoveError> {
+        let tables = MoveTables::All;
+        self.open_with(MoveOptions { tables, replace }).await
+    }
+
+    pub(crate) async fn open_with(&self, options: MoveOptions) -> Result<Move, MoveError> {
         let source = self.place(&self.source, "source").await;
         let target = self.place(&self.target, "target").await;
         let events = Arc::clone(&self.events);
         let observer = Box::new(move |event: &MoveEvent<'_>| {
             events.lock().expect("events").push(format!("{event:?}"));
         });
-        Move::open(source, target, &self.notes(), replace, observer)
+        Move::open(source, target, &self.notes(), options, observer)
     }
 
     pub(crate) fn notes(&self) -> std::path::PathBuf {

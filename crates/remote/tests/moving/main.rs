@@ -18,7 +18,7 @@ use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 use fixture::{Places, all, edges, fill, put, rich, simple};
 use homeport_item::schema::{StreamView, TableSchema};
 use homeport_item::{Item, KeyKind};
-use homeport_remote::{MoveError, TableOptions};
+use homeport_remote::{MoveError, MoveOptions, MoveTables, TableOptions};
 use homeport_store::{Clock as _, Delete, ManualClock, Put, Store};
 use homeport_test_backends::Kind;
 
@@ -394,6 +394,50 @@ async fn what_has_expired_counts_for_neither() {
     let finished = places.finish().await.expect("an end");
     assert_eq!((finished[0].source_items, finished[0].target_items), (1, 1));
     assert_eq!(finished[0].source_hash, finished[0].target_hash);
+}
+
+#[tokio::test]
+async fn tables_that_are_not_asked_for_are_left_alone() {
+    let places = Places::start(Kind::Dynoxide, Kind::Wire).await;
+    let store = places.source.store();
+    let tables = ["ours", "later", "theirs"].map(simple);
+    store.ensure_tables(&tables).await.expect("made");
+    for table in &tables {
+        fill(store.as_ref(), &table.name, 3).await;
+    }
+    let options = |tables| MoveOptions {
+        tables,
+        replace: false,
+    };
+    let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+    let missing = MoveTables::Named(names(&["ours", "nowhere"]));
+    let mut moving = places.open_with(options(missing)).await.expect("opened");
+    let refused = moving.run().await;
+    assert!(
+        matches!(&refused, Err(MoveError::NoTable(table)) if table == "nowhere"),
+        "{refused:?}"
+    );
+    drop(moving);
+    let known = MoveTables::Known(names(&["ours", "nowhere"]));
+    let mut moving = places.open_with(options(known)).await.expect("opened");
+    moving.run().await.expect("a run");
+    drop(moving);
+    assert_eq!(places.told("moved: 1, others: 2"), 1);
+    // What was begun with goes on, whatever is asked for.
+    let later = MoveTables::Named(names(&["later"]));
+    let mut moving = places.open_with(options(later)).await.expect("opened");
+    let finished = moving.finish().await.expect("an end");
+    assert_eq!(finished.len(), 2);
+    places.assert_equal("ours").await;
+    places.assert_equal("later").await;
+    let target = places.target_remote().await;
+    assert_eq!(target.describe("theirs").await, Ok(None));
+    let source = places.source_remote(TableOptions::default()).await;
+    for table in &tables {
+        let found = source.describe(&table.name).await.expect("an answer");
+        assert_eq!(found.expect("the table").schema.stream, None);
+    }
+    assert_eq!(places.told("StreamOn { table: \"theirs\" }"), 0);
 }
 
 /// A client as everyone has it, for what the seam does not say.
