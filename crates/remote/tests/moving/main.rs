@@ -2,6 +2,10 @@
 //! directions, while something writes, cut off and started again.
 
 mod fixture;
+#[allow(dead_code)]
+#[path = "../script/mod.rs"]
+mod script;
+mod slow_target;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -394,6 +398,20 @@ async fn what_has_expired_counts_for_neither() {
     let finished = places.finish().await.expect("an end");
     assert_eq!((finished[0].source_items, finished[0].target_items), (1, 1));
     assert_eq!(finished[0].source_hash, finished[0].target_hash);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_slow_target_refuses_is_sent_again() {
+    let mut places = Places::start(Kind::Wire, Kind::Wire).await;
+    let store = places.source.store();
+    store.ensure_tables(&[simple("busy")]).await.expect("made");
+    fill(store.as_ref(), "busy", 400).await;
+    let (url, refused) = slow_target::before(&places.target.endpoint().url).await;
+    places.target_url = Some(url);
+    places.finish().await.expect("an end");
+    places.assert_equal("busy").await;
+    assert_eq!(refused.requests.load(Ordering::Relaxed), 2);
+    assert!(refused.parts.load(Ordering::Relaxed) > 4, "{refused:?}");
 }
 
 #[tokio::test]
