@@ -292,9 +292,7 @@ impl Move {
     async fn bring_all(&mut self) -> Result<Vec<String>, MoveError> {
         let tables = self.tables_to_move().await?;
         // All of them first: what cannot be made at the target is told before hours of copying.
-        for table in &tables {
-            self.prepare(table).await?;
-        }
+        self.prepare(&tables).await?;
         for table in &tables {
             self.bring(table).await?;
         }
