@@ -70,7 +70,7 @@ impl Move {
             let now_ms = self.source.clock.now_ms();
             let lag_ms = page.changes.iter().map(|change| now_ms - change.at_ms);
             let lag_ms = lag_ms.max();
-            let count = u64::try_from(page.changes.len()).unwrap_or(u64::MAX);
+            let count = page.changes.len();
             for change in &page.changes {
                 carried.by_requests += u64::from(!change.by_expiry);
                 let key = ContentHash::of(&change.key);
@@ -93,7 +93,8 @@ impl Move {
                 changes,
                 lag_ms,
             });
-            if lag_ms <= LEVEL_LAG_MS {
+            // A full page has more behind it, whatever the clocks say.
+            if lag_ms <= LEVEL_LAG_MS && count < CHANGES_MAX {
                 return Ok(Some(carried));
             }
             if Instant::now() > deadline {
@@ -141,7 +142,7 @@ impl Move {
     }
 
     /// Notes what the target has, and returns how many changes that makes.
-    fn note(&mut self, table: &str, next: &Position, count: u64) -> Result<u64, MoveError> {
+    fn note(&mut self, table: &str, next: &Position, count: usize) -> Result<u64, MoveError> {
         let now_ms = self.source.clock.now_ms();
         self.followed_ms.insert(table.to_owned(), now_ms);
         let Some(state) = self.file.state.tables.get_mut(table) else {
@@ -149,7 +150,7 @@ impl Move {
         };
         let is_new = state.position.as_deref() != Some(next.as_str());
         state.position = Some(next.as_str().to_owned());
-        state.changes_carried += count;
+        state.changes_carried += u64::try_from(count).unwrap_or(0);
         let changes = state.changes_carried;
         if is_new {
             self.file.save()?;

@@ -5,6 +5,7 @@
 //! carrying changes over, since what is being written differs from moment to moment and settles.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use homeport_item::Item;
@@ -18,7 +19,10 @@ use crate::expiry::Expiry;
 use crate::value::item;
 
 /// How often items that differ are looked at again.
-const LOOKS_MAX: usize = 5;
+const LOOKS_MAX: u32 = 6;
+/// The first pause between two looks; each is twice as long as the one before. A change may take seconds to
+/// get into a stream of Amazon's.
+const LOOK_PAUSE_FIRST: Duration = Duration::from_millis(250);
 /// Items between two words about how far comparing has come.
 const TELL_EVERY: u64 = 1000;
 /// Items that are read one by one at the same time.
@@ -116,7 +120,10 @@ impl Move {
         let table = schema.name.as_str();
         let watched: HashSet<ContentHash> = suspects.keys().copied().collect();
         let mut touched = HashSet::new();
-        for _ in 0..LOOKS_MAX {
+        for look in 0..LOOKS_MAX {
+            if look > 0 {
+                tokio::time::sleep(LOOK_PAUSE_FIRST * 2_u32.pow(look - 1)).await;
+            }
             let before = self.look(Side::Source, schema, &suspects).await?;
             match self.catch_up(table, &watched).await? {
                 Some(carried) => {

@@ -309,15 +309,14 @@ async fn a_single_changed_attribute_is_noticed() {
     places.run().await.expect("equal");
     let target = places.target.store();
     put(target.as_ref(), "things", 42, "First").await;
-    for outcome in [places.run().await, places.finish().await] {
-        let Err(MoveError::Different(found, 1)) = outcome else {
-            panic!("{outcome:?}");
-        };
-        assert_eq!(
-            found,
-            [r#"things (1 items, such as {"pk":{"S":"item-42"}})"#]
-        );
-    }
+    let outcome = places.finish().await;
+    let Err(MoveError::Different(found, 1)) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!(
+        found,
+        [r#"things (1 items, such as {"pk":{"S":"item-42"}})"#]
+    );
     put(target.as_ref(), "things", 42, "first").await;
     places.run().await.expect("equal again");
     // One too many and one too few.
