@@ -37,16 +37,24 @@ fn write_to(data_dir: &Path, file: &str, listening: SocketAddr) -> anyhow::Resul
 /// the directory locked sends the admin token to the address, which must not be an old one where
 /// somebody else listens now.
 pub(crate) fn forget(data_dir: &Path) -> anyhow::Result<()> {
-    for file in [FILE, DYNAMODB_FILE] {
-        let path = data_dir.join(file);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(error).with_context(|| format!("removing {}", path.display()));
-            }
-            _ => {}
+    remove(data_dir, FILE)?;
+    forget_dynamodb(data_dir)
+}
+
+/// Removes where a killed server spoke DynamoDB's protocol, with the directory's lock held as well. A server
+/// on another store has no such address, and may run.
+pub(crate) fn forget_dynamodb(data_dir: &Path) -> anyhow::Result<()> {
+    remove(data_dir, DYNAMODB_FILE)
+}
+
+fn remove(data_dir: &Path, file: &str) -> anyhow::Result<()> {
+    let path = data_dir.join(file);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("removing {}", path.display()))
         }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// The address of the server of a directory, if one wrote it.

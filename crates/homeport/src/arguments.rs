@@ -72,6 +72,11 @@ pub(crate) struct MoveArguments {
     #[arg(long, value_name = "STORE")]
     pub(crate) to: Destination,
 
+    /// Only this table; may be repeated. Unless given, all tables of the embedded store, or those of Amazon
+    /// DynamoDB that Homeport uses
+    #[arg(long = "table", value_name = "TABLE")]
+    pub(crate) tables: Vec<String>,
+
     /// Nothing writes to the source any more: prove that both are equal and end the move
     #[arg(long)]
     pub(crate) finish: bool,

@@ -28,5 +28,7 @@ mod write;
 
 pub use connect::{ConnectError, Remote};
 pub use describe::{TableDescription, TableStatus};
-pub use moving::{ContentHash, Move, MoveError, MoveEvent, MovePlace, Side, Verified};
+pub use moving::{
+    ContentHash, Move, MoveError, MoveEvent, MoveOptions, MovePlace, MoveTables, Side, Verified,
+};
 pub use settings::{AccessKey, Settings, TableOptions};

@@ -115,6 +115,9 @@ impl Offer for OnMove {
         &Encryption::CONCERN,
         &Store::CONCERN,
         &Dynamodb::CONCERN,
+        &Push::CONCERN,
+        &Records::CONCERN,
+        &Telemetry::CONCERN,
         &Logs::CONCERN,
     ];
 }

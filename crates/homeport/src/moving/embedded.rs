@@ -88,6 +88,8 @@ impl Embedded {
 
     /// Serves the store to this process alone: nobody else knows the secret.
     async fn serve(engine: Engine, settings: &Settings) -> anyhow::Result<Self> {
+        // A server that was killed left its address, where somebody else may listen now.
+        address::forget_dynamodb(&settings.data.dir)?;
         let mut secret = [0; SECRET_BYTES];
         getrandom::fill(&mut secret).context("randomness")?;
         let secret = hex::encode(secret);

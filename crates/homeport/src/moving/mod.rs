@@ -7,13 +7,13 @@ mod progress;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use homeport_remote::{Move, MoveError, MoveEvent, MovePlace, Verified};
+use homeport_remote::{Move, MoveError, MoveEvent, MoveOptions, MovePlace, MoveTables, Verified};
 
 use self::embedded::{Embedded, Role};
 use self::progress::Progress;
 use crate::arguments::{Destination, MoveArguments};
-use crate::backend;
 use crate::config::Settings;
+use crate::{backend, http};
 
 /// What the notes of a move call the embedded store, wherever it is reached.
 const EMBEDDED: &str = "the embedded store";
@@ -53,7 +53,11 @@ async fn run_with(
     let progress = Progress::new();
     let observer = Box::new(move |event: &MoveEvent<'_>| progress.show(event));
     let notes = notes(settings, asked.to);
-    let mut moving = Move::open(source, target, &notes, asked.replace, observer)?;
+    let options = MoveOptions {
+        tables: tables(asked, settings),
+        replace: asked.replace,
+    };
+    let mut moving = Move::open(source, target, &notes, options, observer)?;
     if asked.abandon {
         moving.abandon().await?;
         println!("given up: the move is forgotten; what was copied is still at the target");
@@ -71,6 +75,20 @@ async fn run_with(
         print_next(asked.to, &compared);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Which tables are moved. The embedded store is Homeport's own; an account of AWS has others' tables too.
+fn tables(asked: &MoveArguments, settings: &Settings) -> MoveTables {
+    if !asked.tables.is_empty() {
+        return MoveTables::Named(asked.tables.clone());
+    }
+    match asked.to {
+        Destination::Dynamodb => MoveTables::All,
+        Destination::Embedded => {
+            let tables = homeport_systems::schema::tables(&http::table_names(settings));
+            MoveTables::Known(tables.into_iter().map(|table| table.name).collect())
+        }
+    }
 }
 
 /// Where the notes of a move are kept: in the data directory, which both directions have.
@@ -95,7 +113,7 @@ fn explained(error: MoveError) -> anyhow::Error {
         }
         _ => return error.into(),
     };
-    anyhow::Error::from(error).context(hint)
+    anyhow::anyhow!("{:#}; {hint}", anyhow::Error::from(error))
 }
 
 fn print_next(to: Destination, compared: &[Verified]) {
@@ -120,7 +138,7 @@ fn print_end(to: Destination) {
     let (_, kind) = switch(to);
     println!("finished: both stores are equal, and nothing was written meanwhile");
     println!(
-        "Now set store.kind = \"{kind}\" (HOMEPORT_STORE_KIND, or --store) and start the server."
+        "Now set store.kind = \"{kind}\" (or HOMEPORT_STORE, or --store) and start the server."
     );
     println!("The source's items are as they were. Keep it until you are sure.");
 }

@@ -35,9 +35,12 @@ impl Progress {
 impl State {
     fn line(&mut self, event: &MoveEvent<'_>, now: Instant) -> Option<String> {
         match event {
-            MoveEvent::Tables(count) => {
-                self.tables = *count;
-                Some(format!("{count} tables"))
+            MoveEvent::Tables { moved, others } => {
+                self.tables = *moved;
+                Some(match others {
+                    0 => format!("{moved} tables"),
+                    _ => format!("{moved} tables; {others} others of the source are left alone"),
+                })
             }
             MoveEvent::StreamOn { table } => Some(format!(
                 "{table}: had no stream; one is switched on for as long as the move lasts"
@@ -80,7 +83,14 @@ impl State {
                     "{table}: {changes} changes carried over{rate}, {lag_secs} s behind"
                 ))
             }
-            MoveEvent::Comparing { .. } => None,
+            MoveEvent::Comparing { table, items: 0 } => {
+                self.last = Some(((*table).to_owned(), 0, now));
+                None
+            }
+            MoveEvent::Comparing { table, items } => {
+                let rate = self.rate(table, *items, now)?;
+                Some(format!("{table}: {items} items read to compare{rate}"))
+            }
             MoveEvent::TableGone { table } => Some(format!(
                 "{table}: gone from the source; the target's is left as it is"
             )),

@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::types::{DeleteRequest, PutRequest, WriteRequest};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use homeport_item::schema::KeySchema;
-use homeport_store::StoreError;
+use homeport_store::{ChangeFeed as _, StoreError};
 
 use super::state::Stage;
 use super::{Move, MoveError, MoveEvent, Side, at};
@@ -29,6 +29,7 @@ pub(super) struct RawPage {
 impl Move {
     /// Copies what has not been copied yet; each page is noted once the target has it.
     pub(super) async fn copy(&mut self, table: &str) -> Result<(), MoveError> {
+        self.note_position(table).await?;
         loop {
             let Some(state) = self.file.state.tables.get(table) else {
                 return Ok(());
@@ -65,6 +66,22 @@ impl Move {
             self.tell(&MoveEvent::Copied { table, items });
             self.follow_others(table).await?;
         }
+    }
+
+    /// Notes where the changes are to be read from, once for each copy.
+    ///
+    /// IMPORTANT: before the first page is read. What is written from here on comes with the changes.
+    async fn note_position(&mut self, table: &str) -> Result<(), MoveError> {
+        let state = self.file.state.tables.get(table);
+        if state.is_some_and(|state| state.position.is_some()) {
+            return Ok(());
+        }
+        let end = self.source.end(table).await;
+        let end = end.map_err(at(Side::Source, table))?;
+        if let Some(state) = self.file.state.tables.get_mut(table) {
+            state.position = Some(end.as_str().to_owned());
+        }
+        self.file.save()
     }
 
     /// Deletes what the target has of a table.

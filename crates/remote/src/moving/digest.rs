@@ -12,7 +12,7 @@ use homeport_item::{Item, Value};
 use sha2::{Digest as _, Sha256};
 
 /// The parts of a table: few enough to be kept, many enough that one holds little of a large table.
-pub(super) const PARTS: usize = 1 << 14;
+pub(super) const PARTS: usize = 1 << 18;
 
 /// What an item, or the items of a table, come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use aws_sdk_dynamodb::types::WriteRequest;
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use homeport_item::Item;
 use homeport_store::{Change, ChangeFeed as _, ChangeKind, Position, StoreError};
 use tokio::time::Instant;
@@ -17,6 +19,8 @@ use crate::value::{Attributes, attributes};
 
 /// Changes that are read at one time at most, which is what DynamoDB gives.
 const CHANGES_MAX: usize = 1000;
+/// Items that are read one by one at the same time, where a stream does not tell them.
+const READS_AT_ONCE: usize = 16;
 /// How old the newest changes may be of a table that is written to all the time, for it to count as level.
 /// DynamoDB tells their time in whole seconds.
 const LEVEL_LAG_MS: i64 = 5000;
@@ -66,7 +70,7 @@ impl Move {
             let now_ms = self.source.clock.now_ms();
             let lag_ms = page.changes.iter().map(|change| now_ms - change.at_ms);
             let lag_ms = lag_ms.max();
-            let count = u64::try_from(page.changes.len()).unwrap_or(u64::MAX);
+            let count = page.changes.len();
             for change in &page.changes {
                 carried.by_requests += u64::from(!change.by_expiry);
                 let key = ContentHash::of(&change.key);
@@ -89,7 +93,8 @@ impl Move {
                 changes,
                 lag_ms,
             });
-            if lag_ms <= LEVEL_LAG_MS {
+            // A full page has more behind it, whatever the clocks say.
+            if lag_ms <= LEVEL_LAG_MS && count < CHANGES_MAX {
                 return Ok(Some(carried));
             }
             if Instant::now() > deadline {
@@ -137,7 +142,7 @@ impl Move {
     }
 
     /// Notes what the target has, and returns how many changes that makes.
-    fn note(&mut self, table: &str, next: &Position, count: u64) -> Result<u64, MoveError> {
+    fn note(&mut self, table: &str, next: &Position, count: usize) -> Result<u64, MoveError> {
         let now_ms = self.source.clock.now_ms();
         self.followed_ms.insert(table.to_owned(), now_ms);
         let Some(state) = self.file.state.tables.get_mut(table) else {
@@ -145,7 +150,7 @@ impl Move {
         };
         let is_new = state.position.as_deref() != Some(next.as_str());
         state.position = Some(next.as_str().to_owned());
-        state.changes_carried += count;
+        state.changes_carried += u64::try_from(count).unwrap_or(0);
         let changes = state.changes_carried;
         if is_new {
             self.file.save()?;
@@ -160,26 +165,35 @@ impl Move {
         for change in changes {
             last.insert(ContentHash::of(&change.key), change);
         }
-        let mut writes = Vec::with_capacity(last.len());
-        for change in last.into_values() {
-            let item = match (change.kind, change.new) {
-                (ChangeKind::Remove, _) => None,
-                (_, Some(item)) => Some(attributes(item)),
-                // The table's own stream does not tell the item. As it is now is as good: what happens
-                // to it later comes later.
-                (_, None) => {
-                    let read = self.source.raw_item(table, &change.key).await;
-                    read.map_err(at(Side::Source, table))?
-                }
-            };
-            let write = match item {
-                Some(item) => put(item),
-                None => delete(attributes(change.key)),
-            };
-            writes.push(write.map_err(at(Side::Target, table))?);
-        }
+        let works = last
+            .into_values()
+            .map(|change| self.write_of(table, change));
+        let works: Vec<_> = works.collect();
+        let writes = futures_util::stream::iter(works)
+            .buffer_unordered(READS_AT_ONCE)
+            .try_collect()
+            .await?;
         let written = self.target.write_all(table, writes).await;
         written.map_err(at(Side::Target, table))
+    }
+
+    /// What a change is at the target.
+    async fn write_of(&self, table: &str, change: Change) -> Result<WriteRequest, MoveError> {
+        let item = match (change.kind, change.new) {
+            (ChangeKind::Remove, _) => None,
+            (_, Some(item)) => Some(attributes(item)),
+            // The table's own stream does not tell the item. As it is now is as good: what happens to it
+            // later comes later.
+            (_, None) => {
+                let read = self.source.raw_item(table, &change.key).await;
+                read.map_err(at(Side::Source, table))?
+            }
+        };
+        let write = match item {
+            Some(item) => put(item),
+            None => delete(attributes(change.key)),
+        };
+        write.map_err(at(Side::Target, table))
     }
 }
 

@@ -29,6 +29,9 @@ use crate::connect::Remote;
 /// How often a table may have to be copied anew in one run.
 const ANEW_MAX: usize = 3;
 
+/// How often sums are made again of tables that are equal item by item, to have them equal too.
+const SUMS_TRIES_MAX: usize = 2;
+
 /// A move, as far as it has come.
 pub struct Move {
     source: Arc<Remote>,
@@ -36,8 +39,26 @@ pub struct Move {
     file: StateFile,
     /// When each table was followed last, by the clock of the source's connection.
     followed_ms: HashMap<String, i64>,
-    replace: bool,
+    options: MoveOptions,
     observer: Box<dyn Fn(&MoveEvent<'_>) + Send + Sync>,
+}
+
+/// Which tables of the source are moved. One that a move has begun with belongs to it in any case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MoveTables {
+    All,
+    /// Those of these that are there; others are nobody's business.
+    Known(Vec<String>),
+    /// These, which must all be there.
+    Named(Vec<String>),
+}
+
+/// How a move is done.
+#[derive(Debug, Clone)]
+pub struct MoveOptions {
+    pub tables: MoveTables,
+    /// Tables of the target may hold other items, which are deleted.
+    pub replace: bool,
 }
 
 /// A place to move from or to, and what it is called in the notes of a move.
@@ -50,8 +71,11 @@ pub struct MovePlace {
 /// What happens during a move, for whoever watches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MoveEvent<'a> {
-    /// The tables that are moved.
-    Tables(usize),
+    /// How many tables are moved, and how many of the source are left alone.
+    Tables {
+        moved: usize,
+        others: usize,
+    },
     /// A table of the source had no stream.
     StreamOn {
         table: &'a str,
@@ -85,9 +109,10 @@ pub enum MoveEvent<'a> {
         changes: u64,
         lag_ms: i64,
     },
-    /// The items of both are read and compared.
+    /// The items of both are read and compared, so many of the source's so far.
     Comparing {
         table: &'a str,
+        items: u64,
     },
     /// A table was moved in an earlier run and is gone from the source. The target's stays.
     TableGone {
@@ -135,8 +160,10 @@ pub enum MoveError {
     },
     #[error("another process is moving the same tables")]
     Running,
-    #[error("the source has no tables: there is nothing to move")]
+    #[error("the source has no tables to move")]
     Nothing,
+    #[error("the source has no table {0:?}")]
+    NoTable(String),
     #[error(
         "these tables of the target hold items that are not from this move: {}; nothing was changed",
         .0.join(", ")
@@ -166,8 +193,7 @@ impl std::fmt::Debug for Move {
 }
 
 impl Move {
-    /// Begins a move, or goes on with the one that `notes` tells of. With `replace`, tables of the target
-    /// may hold other items, which are deleted.
+    /// Begins a move, or goes on with the one that `notes` tells of.
     ///
     /// # Errors
     /// When the notes cannot be read, are of another move, or another process is at work with them.
@@ -175,7 +201,7 @@ impl Move {
         source: MovePlace,
         target: MovePlace,
         notes: &Path,
-        replace: bool,
+        options: MoveOptions,
         observer: Box<dyn Fn(&MoveEvent<'_>) + Send + Sync>,
     ) -> Result<Self, MoveError> {
         Ok(Self {
@@ -183,7 +209,7 @@ impl Move {
             source: source.remote,
             target: target.remote,
             followed_ms: HashMap::new(),
-            replace,
+            options,
             observer,
         })
     }
@@ -220,7 +246,16 @@ impl Move {
         let tables = self.bring_all().await?;
         let mut all = Vec::with_capacity(tables.len());
         for table in &tables {
-            let verified = self.verify(table).await?;
+            let mut verified = self.verify(table).await?;
+            for _ in 0..SUMS_TRIES_MAX {
+                let is_quiet = verified.writes_seen == 0 && verified.in_motion == 0;
+                let is_settled = verified.source_hash == verified.target_hash;
+                if is_settled || !is_quiet || !verified.different.is_empty() {
+                    break;
+                }
+                // Items expired between reading the one and reading the other.
+                verified = self.verify(table).await?;
+            }
             if verified.in_motion > 0 || verified.writes_seen > 0 {
                 return Err(MoveError::StillWritten(table.clone()));
             }
@@ -256,9 +291,9 @@ impl Move {
     /// Brings every table to where it follows the source, and is level.
     async fn bring_all(&mut self) -> Result<Vec<String>, MoveError> {
         let tables = self.tables_to_move().await?;
-        self.tell(&MoveEvent::Tables(tables.len()));
+        // All of them first: what cannot be made at the target is told before hours of copying.
+        self.prepare(&tables).await?;
         for table in &tables {
-            self.prepare(table).await?;
             self.bring(table).await?;
         }
         // Copying the others may have taken its time.

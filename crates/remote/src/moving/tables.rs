@@ -1,18 +1,20 @@
 //! Tables of a move: which there are, whether the target's may be written to, what each needs before it can
 //! be copied.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{
     self, BillingMode, OnDemandThroughput, ProvisionedThroughput, ProvisionedThroughputDescription,
     StreamSpecification, TableClass,
 };
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use homeport_item::schema::{StreamView, TableSchema};
-use homeport_store::{ChangeFeed as _, StoreError};
+use homeport_store::StoreError;
 use tokio::time::Instant;
 
 use super::state::{Stage, TableState};
-use super::{Move, MoveError, MoveEvent, Side, at};
+use super::{Move, MoveError, MoveEvent, MoveTables, Side, at};
 use crate::connect::Remote;
 use crate::create::{attribute_definitions, global_index, key_schema, local_index};
 use crate::describe::TableDescription;
@@ -27,24 +29,54 @@ const TABLES_MAX: usize = 10_000;
 const STREAM_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 const STREAM_LOOK_PAUSE: Duration = Duration::from_millis(500);
 
+/// Tables that are looked at and changed at the same time; DynamoDB allows 500 changes at once.
+const TABLES_AT_ONCE: usize = 8;
+
+/// A table of the source.
+struct Found {
+    described: types::TableDescription,
+    details: TableDescription,
+}
+
+/// Works on several tables at the same time.
+async fn at_once<T, C: Default + Extend<T>>(
+    works: impl Iterator<Item = impl Future<Output = Result<T, MoveError>>>,
+) -> Result<C, MoveError> {
+    futures_util::stream::iter(works)
+        .buffer_unordered(TABLES_AT_ONCE)
+        .try_collect()
+        .await
+}
+
 impl Move {
     /// The tables to move. Refuses, before anything is changed, where the target's hold what is not ours.
     pub(super) async fn tables_to_move(&mut self) -> Result<Vec<String>, MoveError> {
         let tables = self.source.all_tables().await;
-        let tables = tables.map_err(at(Side::Source, "*"))?;
+        let mut tables = tables.map_err(at(Side::Source, "*"))?;
+        let all = tables.len();
+        self.select(&mut tables)?;
         if tables.is_empty() {
             return Err(MoveError::Nothing);
         }
+        self.tell(&MoveEvent::Tables {
+            moved: tables.len(),
+            others: all - tables.len(),
+        });
         let mut foreign = Vec::new();
         let mut begun = Vec::new();
-        for table in &tables {
+        let looks = tables.iter().map(|table| async {
             let (state, has_foreign) = self.look_at_target(table).await?;
-            if has_foreign && !self.replace {
+            Ok((table.clone(), state, has_foreign))
+        });
+        let looks: Vec<(String, TableState, bool)> = at_once(looks).await?;
+        for (table, state, has_foreign) in looks {
+            if has_foreign && !self.options.replace {
                 foreign.push(table.clone());
             }
-            begun.push((table.clone(), state));
+            begun.push((table, state));
         }
         if !foreign.is_empty() {
+            foreign.sort_unstable();
             return Err(MoveError::Foreign(foreign));
         }
         let known = &mut self.file.state.tables;
@@ -56,6 +88,23 @@ impl Move {
             self.tell(&MoveEvent::TableGone { table });
         }
         Ok(tables)
+    }
+
+    /// Leaves the tables that were asked for, and those that the move has begun with.
+    fn select(&self, tables: &mut Vec<String>) -> Result<(), MoveError> {
+        let wanted = match &self.options.tables {
+            MoveTables::All => return Ok(()),
+            MoveTables::Known(wanted) => wanted,
+            MoveTables::Named(wanted) => {
+                match wanted.iter().find(|table| !tables.contains(table)) {
+                    Some(missing) => return Err(MoveError::NoTable(missing.clone())),
+                    None => wanted,
+                }
+            }
+        };
+        let begun = &self.file.state.tables;
+        tables.retain(|table| wanted.contains(table) || begun.contains_key(table));
+        Ok(())
     }
 
     /// How a table goes on, and whether the target's holds items that are not from this move.
@@ -89,53 +138,60 @@ impl Move {
         Ok((state, has_foreign))
     }
 
-    /// Makes a table ready to be copied: its stream, a position in it, and the table at the target.
-    pub(super) async fn prepare(&mut self, table: &str) -> Result<(), MoveError> {
-        let described = self.source.described(table).await;
-        let described = described.map_err(at(Side::Source, table))?;
-        let missing = || MoveError::Store {
-            side: Side::Source,
-            table: table.to_owned(),
-            error: StoreError::TableMissing(table.to_owned()),
-        };
-        let described = described.ok_or_else(missing)?;
-        let details = self.source.describe(table).await;
-        let details = details.map_err(at(Side::Source, table))?;
-        let mut details = details.ok_or_else(missing)?;
-        self.ensure_stream(table, details.schema.stream).await?;
-        let state = self.file.state.tables.get(table).ok_or_else(missing)?;
-        if state.stream_is_ours {
-            // The target is to have what the source has by itself.
-            details.schema.stream = None;
-        }
-        if state.position.is_none() {
-            let end = self.source.end(table).await;
-            let end = end.map_err(at(Side::Source, table))?;
-            if let Some(state) = self.file.state.tables.get_mut(table) {
-                state.position = Some(end.as_str().to_owned());
+    /// Makes tables ready to be copied: their streams, and the tables at the target. Amazon takes long over
+    /// each, so several are worked on at the same time.
+    pub(super) async fn prepare(&mut self, tables: &[String]) -> Result<(), MoveError> {
+        let looks = tables.iter().map(|table| self.look_at_source(table));
+        let mut found: Vec<Found> = at_once(looks).await?;
+        // IMPORTANT: noted first. A stream that is on and not known to be ours would stay on for ever.
+        for found in &found {
+            if found.details.schema.stream.is_none()
+                && let Some(state) = self.file.state.tables.get_mut(&found.details.schema.name)
+            {
+                state.stream_is_ours = true;
             }
-            self.file.save()?;
         }
-        let arn = self.target.ensure_like(&described, &details).await;
-        let arn = arn.map_err(at(Side::Target, table))?;
-        if let Some(state) = self.file.state.tables.get_mut(table) {
-            state.target_arn = Some(arn);
+        self.file.save()?;
+        let streams = found.iter().map(|found| self.ensure_stream(found));
+        at_once::<(), ()>(streams).await?;
+        for found in &mut found {
+            let state = self.file.state.tables.get(&found.details.schema.name);
+            if state.is_some_and(|state| state.stream_is_ours) {
+                // The target is to have what the source has by itself.
+                found.details.schema.stream = None;
+            }
+        }
+        let made = found.iter().map(|found| async {
+            let table = &found.details.schema.name;
+            let arn = self.target.ensure_like(&found.described, &found.details);
+            let arn = arn.await.map_err(at(Side::Target, table))?;
+            Ok((table.clone(), arn))
+        });
+        let made: Vec<(String, String)> = at_once(made).await?;
+        for (table, arn) in made {
+            if let Some(state) = self.file.state.tables.get_mut(&table) {
+                state.target_arn = Some(arn);
+            }
         }
         self.file.save()
     }
 
+    async fn look_at_source(&self, table: &str) -> Result<Found, MoveError> {
+        let missing = || MoveError::NoTable(table.to_owned());
+        let described = self.source.described(table).await;
+        let described = described.map_err(at(Side::Source, table))?;
+        let details = self.source.describe(table).await;
+        let details = details.map_err(at(Side::Source, table))?;
+        Ok(Found {
+            described: described.ok_or_else(missing)?,
+            details: details.ok_or_else(missing)?,
+        })
+    }
+
     /// Switches a stream on where there is none.
-    async fn ensure_stream(
-        &mut self,
-        table: &str,
-        found: Option<StreamView>,
-    ) -> Result<(), MoveError> {
-        if found.is_none() {
-            // IMPORTANT: noted first. A stream that is on and not known to be ours would stay on for ever.
-            if let Some(state) = self.file.state.tables.get_mut(table) {
-                state.stream_is_ours = true;
-            }
-            self.file.save()?;
+    async fn ensure_stream(&self, found: &Found) -> Result<(), MoveError> {
+        let table = found.details.schema.name.as_str();
+        if found.details.schema.stream.is_none() {
             let added = self.source.add_stream(table, StreamView::NewImage).await;
             added.map_err(at(Side::Source, table))?;
             self.tell(&MoveEvent::StreamOn { table });
@@ -238,7 +294,7 @@ impl Remote {
             point_in_time_recovery: details.point_in_time_recovery,
             kms_key_id: None,
             stream: None,
-            tags: details.tags.clone(),
+            tags: tags_of_people(details),
             deletion_protection: details.deletion_protection,
         };
         self.ensure(schema, &options).await?;
@@ -288,6 +344,13 @@ impl Remote {
             Err(failure) => Err(failure.of_table(&schema.name)),
         }
     }
+}
+
+/// The tags but for those that AWS gives, which nobody else may.
+fn tags_of_people(details: &TableDescription) -> BTreeMap<String, String> {
+    let mut tags = details.tags.clone();
+    tags.retain(|name, _| !name.starts_with("aws:"));
+    tags
 }
 
 /// What is provisioned; nothing where every request is paid by itself.

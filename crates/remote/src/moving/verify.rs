@@ -5,6 +5,7 @@
 //! carrying changes over, since what is being written differs from moment to moment and settles.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use homeport_item::Item;
@@ -18,7 +19,12 @@ use crate::expiry::Expiry;
 use crate::value::item;
 
 /// How often items that differ are looked at again.
-const LOOKS_MAX: usize = 5;
+const LOOKS_MAX: u32 = 6;
+/// The first pause between two looks; each is twice as long as the one before. A change may take seconds to
+/// get into a stream of Amazon's.
+const LOOK_PAUSE_FIRST: Duration = Duration::from_millis(250);
+/// Items between two words about how far comparing has come.
+const TELL_EVERY: u64 = 1000;
 /// Items that are read one by one at the same time.
 const LOOKS_AT_ONCE: usize = 16;
 /// Items of differing parts that are compared one by one at most.
@@ -48,12 +54,13 @@ type Suspects = HashMap<ContentHash, Item>;
 impl Move {
     /// Compares a table that follows the source.
     pub(super) async fn verify(&mut self, table: &str) -> Result<Verified, MoveError> {
-        self.tell(&MoveEvent::Comparing { table });
+        self.tell(&MoveEvent::Comparing { table, items: 0 });
         let schema = self.source.table(table).await;
         let schema = schema.map_err(at(Side::Source, table))?;
         let now_secs = self.source.clock.now_secs();
-        let source = self.source.sum(&schema, now_secs);
-        let target = self.target.sum(&schema, now_secs);
+        let tell = |items| self.tell(&MoveEvent::Comparing { table, items });
+        let source = self.source.sum(&schema, now_secs, tell);
+        let target = self.target.sum(&schema, now_secs, |_| {});
         let (source, target) = tokio::join!(source, target);
         let source = source.map_err(at(Side::Source, table))?;
         let target = target.map_err(at(Side::Target, table))?;
@@ -113,7 +120,10 @@ impl Move {
         let table = schema.name.as_str();
         let watched: HashSet<ContentHash> = suspects.keys().copied().collect();
         let mut touched = HashSet::new();
-        for _ in 0..LOOKS_MAX {
+        for look in 0..LOOKS_MAX {
+            if look > 0 {
+                tokio::time::sleep(LOOK_PAUSE_FIRST * 2_u32.pow(look - 1)).await;
+            }
             let before = self.look(Side::Source, schema, &suspects).await?;
             match self.catch_up(table, &watched).await? {
                 Some(carried) => {
@@ -176,10 +186,20 @@ impl Move {
 
 impl Remote {
     /// Sums up a table as another's schema has it, without what has expired.
-    async fn sum(&self, schema: &TableSchema, now_secs: i64) -> Result<TableSum, StoreError> {
+    async fn sum(
+        &self,
+        schema: &TableSchema,
+        now_secs: i64,
+        tell: impl Fn(u64),
+    ) -> Result<TableSum, StoreError> {
         let mut sum = TableSum::new();
+        let mut count = 0;
         self.each_item(schema, now_secs, |item| {
             sum.add(&schema.key, item);
+            count += 1;
+            if count % TELL_EVERY == 0 {
+                tell(count);
+            }
             Ok(())
         })
         .await?;

@@ -6,14 +6,18 @@ use std::sync::{Arc, Mutex};
 
 use homeport_item::schema::{IndexProjection, IndexSchema, KeyAttribute, TableSchema};
 use homeport_item::{Item, KeyKind, Map, Number, Set, Value};
-use homeport_remote::{Move, MoveError, MoveEvent, MovePlace, Remote, TableOptions, Verified};
+use homeport_remote::{
+    Move, MoveError, MoveEvent, MoveOptions, MovePlace, MoveTables, Remote, TableOptions, Verified,
+};
 use homeport_store::{Clock, Put, Scan, Store, SystemClock};
-use homeport_test_backends::{Backend, Kind};
+use homeport_test_backends::{Backend, Endpoint, Kind};
 
 /// A source, a target, and where the move is noted.
 pub(crate) struct Places {
     pub(crate) source: Backend,
     pub(crate) target: Backend,
+    /// Where the target is reached, if not at its own address.
+    pub(crate) target_url: Option<String>,
     clock: Arc<dyn Clock>,
     directory: tempfile::TempDir,
     events: Arc<Mutex<Vec<String>>>,
@@ -28,15 +32,16 @@ impl Places {
         Self {
             source: Backend::start(source, Arc::clone(&clock)).await,
             target: Backend::start(target, Arc::clone(&clock)).await,
+            target_url: None,
             clock,
             directory: tempfile::tempdir().expect("a directory"),
             events: Arc::default(),
         }
     }
 
-    async fn place(&self, backend: &Backend, name: &str) -> MovePlace {
+    async fn place(&self, endpoint: &Endpoint, name: &str) -> MovePlace {
         let clock = Arc::clone(&self.clock);
-        let remote = backend.endpoint().connect(clock, TableOptions::default());
+        let remote = endpoint.connect(clock, TableOptions::default());
         MovePlace {
             remote: Arc::new(remote.await),
             name: name.to_owned(),
@@ -45,13 +50,22 @@ impl Places {
 
     /// The move as another process would open it.
     pub(crate) async fn open(&self, replace: bool) -> Result<Move, MoveError> {
-        let source = self.place(&self.source, "source").await;
-        let target = self.place(&self.target, "target").await;
+        let tables = MoveTables::All;
+        self.open_with(MoveOptions { tables, replace }).await
+    }
+
+    pub(crate) async fn open_with(&self, options: MoveOptions) -> Result<Move, MoveError> {
+        let mut endpoint = self.target.endpoint().clone();
+        if let Some(url) = &self.target_url {
+            endpoint.url.clone_from(url);
+        }
+        let source = self.place(self.source.endpoint(), "source").await;
+        let target = self.place(&endpoint, "target").await;
         let events = Arc::clone(&self.events);
         let observer = Box::new(move |event: &MoveEvent<'_>| {
             events.lock().expect("events").push(format!("{event:?}"));
         });
-        Move::open(source, target, &self.notes(), replace, observer)
+        Move::open(source, target, &self.notes(), options, observer)
     }
 
     pub(crate) fn notes(&self) -> std::path::PathBuf {

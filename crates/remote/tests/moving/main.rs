@@ -2,16 +2,27 @@
 //! directions, while something writes, cut off and started again.
 
 mod fixture;
+#[allow(dead_code)]
+#[path = "../script/mod.rs"]
+mod script;
+mod slow_target;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection,
+    ProjectionType, ProvisionedThroughput, ProvisionedThroughputDescription, ScalarAttributeType,
+};
+use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 use fixture::{Places, all, edges, fill, put, rich, simple};
 use homeport_item::schema::{StreamView, TableSchema};
 use homeport_item::{Item, KeyKind};
-use homeport_remote::{MoveError, TableOptions};
+use homeport_remote::{MoveError, MoveOptions, MoveTables, TableOptions};
 use homeport_store::{Clock as _, Delete, ManualClock, Put, Store};
 use homeport_test_backends::Kind;
 
@@ -298,15 +309,14 @@ async fn a_single_changed_attribute_is_noticed() {
     places.run().await.expect("equal");
     let target = places.target.store();
     put(target.as_ref(), "things", 42, "First").await;
-    for outcome in [places.run().await, places.finish().await] {
-        let Err(MoveError::Different(found, 1)) = outcome else {
-            panic!("{outcome:?}");
-        };
-        assert_eq!(
-            found,
-            [r#"things (1 items, such as {"pk":{"S":"item-42"}})"#]
-        );
-    }
+    let outcome = places.finish().await;
+    let Err(MoveError::Different(found, 1)) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!(
+        found,
+        [r#"things (1 items, such as {"pk":{"S":"item-42"}})"#]
+    );
     put(target.as_ref(), "things", 42, "first").await;
     places.run().await.expect("equal again");
     // One too many and one too few.
@@ -387,4 +397,140 @@ async fn what_has_expired_counts_for_neither() {
     let finished = places.finish().await.expect("an end");
     assert_eq!((finished[0].source_items, finished[0].target_items), (1, 1));
     assert_eq!(finished[0].source_hash, finished[0].target_hash);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_slow_target_refuses_is_sent_again() {
+    let mut places = Places::start(Kind::Wire, Kind::Wire).await;
+    let store = places.source.store();
+    store.ensure_tables(&[simple("busy")]).await.expect("made");
+    fill(store.as_ref(), "busy", 400).await;
+    let (url, refused) = slow_target::before(&places.target.endpoint().url).await;
+    places.target_url = Some(url);
+    places.finish().await.expect("an end");
+    places.assert_equal("busy").await;
+    assert_eq!(refused.requests.load(Ordering::Relaxed), 2);
+    assert!(refused.parts.load(Ordering::Relaxed) > 4, "{refused:?}");
+}
+
+#[tokio::test]
+async fn tables_that_are_not_asked_for_are_left_alone() {
+    let places = Places::start(Kind::Dynoxide, Kind::Wire).await;
+    let store = places.source.store();
+    let tables = ["ours", "later", "theirs"].map(simple);
+    store.ensure_tables(&tables).await.expect("made");
+    for table in &tables {
+        fill(store.as_ref(), &table.name, 3).await;
+    }
+    let options = |tables| MoveOptions {
+        tables,
+        replace: false,
+    };
+    let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+    let missing = MoveTables::Named(names(&["ours", "nowhere"]));
+    let mut moving = places.open_with(options(missing)).await.expect("opened");
+    let refused = moving.run().await;
+    assert!(
+        matches!(&refused, Err(MoveError::NoTable(table)) if table == "nowhere"),
+        "{refused:?}"
+    );
+    drop(moving);
+    let known = MoveTables::Known(names(&["ours", "nowhere"]));
+    let mut moving = places.open_with(options(known)).await.expect("opened");
+    moving.run().await.expect("a run");
+    drop(moving);
+    assert_eq!(places.told("moved: 1, others: 2"), 1);
+    // What was begun with goes on, whatever is asked for.
+    let later = MoveTables::Named(names(&["later"]));
+    let mut moving = places.open_with(options(later)).await.expect("opened");
+    let finished = moving.finish().await.expect("an end");
+    assert_eq!(finished.len(), 2);
+    places.assert_equal("ours").await;
+    places.assert_equal("later").await;
+    let target = places.target_remote().await;
+    assert_eq!(target.describe("theirs").await, Ok(None));
+    let source = places.source_remote(TableOptions::default()).await;
+    for table in &tables {
+        let found = source.describe(&table.name).await.expect("an answer");
+        assert_eq!(found.expect("the table").schema.stream, None);
+    }
+    assert_eq!(places.told("StreamOn { table: \"theirs\" }"), 0);
+}
+
+/// A client as everyone has it, for what the seam does not say.
+fn client(backend: &homeport_test_backends::Backend) -> Client {
+    let endpoint = backend.endpoint();
+    let config = aws_sdk_dynamodb::Config::builder()
+        .behavior_version(BehaviorVersion::v2026_01_12())
+        .endpoint_url(&endpoint.url)
+        .region(Region::new(endpoint.region.clone()))
+        .credentials_provider(Credentials::new("test", "test", None, None, "test"))
+        .http_client(
+            aws_smithy_http_client::Builder::new()
+                .tls_provider(Provider::Rustls(CryptoMode::Ring))
+                .build_https(),
+        );
+    Client::from_conf(config.build())
+}
+
+async fn provisioned_throughput_arrives(target: Kind) {
+    let places = Places::start(Kind::Wire, target).await;
+    let throughput = |read, write| {
+        let throughput = ProvisionedThroughput::builder();
+        let throughput = throughput.read_capacity_units(read);
+        throughput
+            .write_capacity_units(write)
+            .build()
+            .expect("complete")
+    };
+    let key = |name: &str| {
+        let key = KeySchemaElement::builder().attribute_name(name);
+        key.key_type(KeyType::Hash).build().expect("complete")
+    };
+    let definition = |name: &str| {
+        let definition = AttributeDefinition::builder().attribute_name(name);
+        let definition = definition.attribute_type(ScalarAttributeType::S);
+        definition.build().expect("complete")
+    };
+    let everything = Projection::builder().projection_type(ProjectionType::All);
+    let index = GlobalSecondaryIndex::builder()
+        .index_name("by-group")
+        .key_schema(key("g"))
+        .projection(everything.build())
+        .provisioned_throughput(throughput(4, 5))
+        .build()
+        .expect("complete");
+    let created = client(&places.source)
+        .create_table()
+        .table_name("paid")
+        .attribute_definitions(definition("pk"))
+        .attribute_definitions(definition("g"))
+        .key_schema(key("pk"))
+        .global_secondary_indexes(index)
+        .billing_mode(BillingMode::Provisioned)
+        .provisioned_throughput(throughput(2, 3));
+    created.send().await.expect("a table");
+    places.finish().await.expect("an end");
+    let described = client(&places.target).describe_table().table_name("paid");
+    let described = described.send().await.expect("an answer").table;
+    let described = described.expect("the table");
+    let units = |found: Option<&ProvisionedThroughputDescription>| {
+        let found = found.expect("a throughput");
+        (found.read_capacity_units, found.write_capacity_units)
+    };
+    let table = units(described.provisioned_throughput.as_ref());
+    assert_eq!(table, (Some(2), Some(3)));
+    let index = &described.global_secondary_indexes()[0];
+    let index = units(index.provisioned_throughput.as_ref());
+    assert_eq!(index, (Some(4), Some(5)));
+}
+
+#[tokio::test]
+async fn provisioned_throughput_arrives_at_ours() {
+    provisioned_throughput_arrives(Kind::Wire).await;
+}
+
+#[tokio::test]
+async fn provisioned_throughput_arrives_at_moto() {
+    provisioned_throughput_arrives(Kind::Moto).await;
 }
