@@ -31,7 +31,7 @@ pub(super) enum Rules {
         telemetry: Telemetry,
         backend: Backend,
     },
-    Server(ServerClient),
+    Server(Box<ServerClient>),
 }
 
 impl Rules {
@@ -40,7 +40,7 @@ impl Rules {
     pub(super) async fn open(place: &RulesPlace) -> anyhow::Result<Self> {
         let settings = begin(&place.flags)?;
         if let Some(url) = &place.url {
-            return ServerClient::new(url, &settings).map(Self::Server);
+            return ServerClient::new(url, &settings).map(|server| Self::Server(Box::new(server)));
         }
         if settings.store.kind == StoreKind::Dynamodb {
             let backend = Backend::open(&settings).await?;
@@ -58,7 +58,7 @@ impl Rules {
                     );
                 };
                 eprintln!("{} is being served: asking {url}", data_dir.display());
-                ServerClient::new(&url, &settings).map(Self::Server)
+                ServerClient::new(&url, &settings).map(|server| Self::Server(Box::new(server)))
             }
             Err(error) => Err(error).with_context(|| format!("opening {}", data_dir.display())),
         }
