@@ -125,6 +125,11 @@ def table_with_everything(call):
     call("TagResource", ResourceArn=arn, Tags=[{"Key": "env", "Value": "dev"}, {"Key": "team", "Value": "iot"}])
     call("UntagResource", ResourceArn=arn, TagKeys=["env"])
     assert call("ListTagsOfResource", ResourceArn=arn)["Tags"] == [{"Key": "team", "Value": "iot"}]
+    call("UpdateContributorInsights", TableName="things", ContributorInsightsAction="ENABLE")
+    told = call("DescribeContributorInsights", TableName="things")
+    assert told["ContributorInsightsStatus"] == "ENABLED"
+    listed = call("ListContributorInsights")["ContributorInsightsSummaries"]
+    assert [summary["TableName"] for summary in listed] == ["things"]
     assert call("DescribeLimits")["TableMaxReadCapacityUnits"] > 0
     assert call("DescribeEndpoints")["Endpoints"][0]["CachePeriodInMinutes"] > 0
 

@@ -59,6 +59,12 @@ class TlsProxy:
 
 
 @pytest.fixture
+def server(start_server, tmp_path):
+    """Of its own: others leave keys that cannot be listed."""
+    return start_server(tmp_path / "data")
+
+
+@pytest.fixture
 def behind_tls(server, tmp_path):
     authority = trustme.CA()
     roots = tmp_path / "roots.pem"

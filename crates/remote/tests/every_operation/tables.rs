@@ -4,10 +4,11 @@ use aws_sdk_dynamodb::operation::create_table::CreateTableError;
 use aws_sdk_dynamodb::operation::delete_table::DeleteTableError;
 use aws_sdk_dynamodb::operation::describe_table::DescribeTableError;
 use aws_sdk_dynamodb::types::{
-    BillingMode, CreateGlobalSecondaryIndexAction, GlobalSecondaryIndexUpdate, IndexStatus,
-    KeyType, LocalSecondaryIndex, Projection, ProjectionType, ProvisionedThroughput,
-    ScalarAttributeType, StreamSpecification, StreamViewType, TableStatus, Tag,
-    TimeToLiveSpecification, TimeToLiveStatus,
+    BillingMode, ContributorInsightsAction, ContributorInsightsStatus,
+    CreateGlobalSecondaryIndexAction, GlobalSecondaryIndexUpdate, IndexStatus, KeyType,
+    LocalSecondaryIndex, Projection, ProjectionType, ProvisionedThroughput, ScalarAttributeType,
+    StreamSpecification, StreamViewType, TableStatus, Tag, TimeToLiveSpecification,
+    TimeToLiveStatus,
 };
 
 use crate::sdk::{Sdk, definition, element, within};
@@ -16,6 +17,7 @@ pub(crate) async fn check(sdk: &Sdk) {
     check_life(sdk).await;
     check_time_to_live(sdk).await;
     check_tags(sdk).await;
+    check_insights(sdk).await;
     check_service(sdk).await;
 }
 
@@ -186,6 +188,27 @@ async fn check_tags(sdk: &Sdk) {
     let listed = listed.send().await.expect("a list");
     assert_eq!(listed.tags(), [tag("project", "homeport")]);
     assert_eq!(listed.next_token(), None);
+}
+
+async fn check_insights(sdk: &Sdk) {
+    sdk.create("watched").await;
+    let tables = &sdk.tables;
+    tables
+        .update_contributor_insights()
+        .table_name("watched")
+        .contributor_insights_action(ContributorInsightsAction::Enable)
+        .send()
+        .await
+        .expect("switched on");
+    let told = tables.describe_contributor_insights().table_name("watched");
+    let told = told.send().await.expect("an answer");
+    let expected = Some(ContributorInsightsStatus::Enabled);
+    assert_eq!(told.contributor_insights_status, expected);
+    let listed = tables.list_contributor_insights().send().await;
+    let listed = listed.expect("a list").contributor_insights_summaries;
+    let listed = listed.expect("summaries");
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0].table_name(), Some("watched"));
 }
 
 async fn check_service(sdk: &Sdk) {
