@@ -17,7 +17,7 @@ use crate::backoff::Backoff;
 use crate::connect::Remote;
 use crate::create::{definitions_with, global_index, stream_specification, tags};
 use crate::describe::{TableStatus, indexes_filling, schema_of, status};
-use crate::failure::Failure;
+use crate::failure::{Failure, is_unknown_operation};
 use crate::read::incomplete;
 use crate::settings::TableOptions;
 
@@ -205,7 +205,8 @@ impl Remote {
                 .update_continuous_backups()
                 .table_name(table)
                 .point_in_time_recovery_specification(specification);
-            self.change(table, || request.clone().send()).await?;
+            let switched_on = self.change(table, || request.clone().send()).await;
+            switched_on.map_err(without_recovery)?;
         }
         if let Some(key) = &options.kms_key_id {
             let encryption = described.sse_description.as_ref();
@@ -256,6 +257,17 @@ impl Remote {
                 Err(failure) => return Err(failure.of_table(table)),
             }
         }
+    }
+}
+
+/// Says what to do at a place that is compatible but has no point-in-time recovery.
+fn without_recovery(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Unavailable(reason) if is_unknown_operation(&reason) => StoreError::Invalid(
+            "the tables are to have point-in-time recovery, which this place does not know: set store.point_in_time_recovery to false"
+                .to_owned(),
+        ),
+        error => error,
     }
 }
 

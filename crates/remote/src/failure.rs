@@ -119,9 +119,7 @@ impl Failure {
     /// The place does not have this operation at all.
     pub(crate) fn is_unknown_operation(&self) -> bool {
         match self {
-            Self::Other(StoreError::Unavailable(reason)) => {
-                reason.starts_with("UnknownOperationException")
-            }
+            Self::Other(StoreError::Unavailable(reason)) => is_unknown_operation(reason),
             _ => false,
         }
     }
@@ -151,6 +149,11 @@ pub(crate) fn chain(error: &dyn StdError) -> String {
         next = cause.source();
     }
     text
+}
+
+/// Whether an error's text is that of a place without the operation.
+pub(crate) fn is_unknown_operation(reason: &str) -> bool {
+    reason.starts_with("UnknownOperationException")
 }
 
 #[cfg(test)]

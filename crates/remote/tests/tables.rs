@@ -1,4 +1,5 @@
-//! Tables on moto, which knows what a table has beyond its schema, and on our own protocol.
+//! Tables on moto, which knows what a table has beyond its schema, on our own protocol, and on dynoxide, which
+//! does not.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -121,6 +122,21 @@ async fn what_cannot_be_added_is_told() {
         };
         assert!(reason.contains(part), "{reason}");
     }
+}
+
+#[tokio::test]
+async fn a_place_without_recovery_is_told_apart_from_a_broken_one() {
+    let backend = start(Kind::Dynoxide).await;
+    let wanted = TableOptions {
+        point_in_time_recovery: true,
+        ..TableOptions::default()
+    };
+    let remote = connect(&backend, wanted).await;
+    let outcome = remote.ensure_tables(&[schema()]).await;
+    let Err(StoreError::Invalid(reason)) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert!(reason.contains("store.point_in_time_recovery"), "{reason}");
 }
 
 #[tokio::test]
