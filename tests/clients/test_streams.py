@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from conftest import REGION, client
 from tables import create_table, refused, values
 
-# The whole of what issue 8 asks for is `HOMEPORT_STREAM_CHANGES=100000`; a run of all tests is content with less.
+# `HOMEPORT_STREAM_CHANGES=100000` follows a long day; a run of all tests is content with less.
 CHANGES = int(os.environ.get("HOMEPORT_STREAM_CHANGES", "10000"))
 WRITERS = 4
 BATCH = 25
