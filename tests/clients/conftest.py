@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 
 import boto3
@@ -25,6 +26,7 @@ ADMIN_TOKEN = "admin-token-of-the-tests"
 START_SECS_MAX = 60
 STOP_SECS_MAX = 60
 COMMAND_SECS_MAX = 60
+WAIT_SECS_MAX = 120
 
 
 class Server:
@@ -179,6 +181,17 @@ class CommandLine:
         outcome = self.run(*arguments, service=service)
         assert outcome.code == 0, outcome.error
         return outcome.json() if outcome.output.strip() else None
+
+
+def within(look):
+    """What `look` finds, once it finds something."""
+    deadline = time.monotonic() + WAIT_SECS_MAX
+    while time.monotonic() < deadline:
+        found = look()
+        if found:
+            return found
+        time.sleep(0.005)
+    raise TimeoutError("waited in vain")
 
 
 def free_port():

@@ -3,18 +3,16 @@
 import json
 import pathlib
 import re
-import time
 
 import boto3
 import botocore.config
 from botocore import xform_name
 import pytest
 
-from conftest import REGION, CommandLine
+from conftest import REGION, CommandLine, within
 
 OPERATIONS = pathlib.Path(__file__).parents[2] / "crates" / "wire" / "src" / "operations" / "mod.rs"
 STREAMS = {"DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"}
-WAIT_SECS_MAX = 60
 
 
 def served():
@@ -66,17 +64,6 @@ class Aws:
         answer = self.aws(command, "--cli-input-json", json.dumps(parameters), service=service)
         self.called.add(operation)
         return answer or {}
-
-
-def within(look):
-    """What `look` finds, once it finds something."""
-    deadline = time.monotonic() + WAIT_SECS_MAX
-    while time.monotonic() < deadline:
-        found = look()
-        if found:
-            return found
-        time.sleep(0.01)
-    raise TimeoutError("waited in vain")
 
 
 @pytest.mark.parametrize("caller", [Boto3, Aws])

@@ -6,28 +6,15 @@ import hashlib
 import json
 import os
 import subprocess
-import time
 
 import pytest
 
-from conftest import COMMAND_SECS_MAX, client
+from conftest import COMMAND_SECS_MAX, client, within
 
-WAIT_SECS_MAX = 120
 ITEMS = 4000
 FILLING = "x" * 4000
 # How often a transfer is seen to be on its way before the server is killed.
 LOOKS_BEFORE_KILLS = (1, 10, 40)
-
-
-def within(look):
-    """What `look` finds, once it finds something."""
-    deadline = time.monotonic() + WAIT_SECS_MAX
-    while time.monotonic() < deadline:
-        found = look()
-        if found:
-            return found
-        time.sleep(0.005)
-    raise TimeoutError("waited in vain")
 
 
 def digest(dynamodb, table):

@@ -9,22 +9,10 @@ import time
 
 import pytest
 
-from conftest import client
+from conftest import WAIT_SECS_MAX, client, within
 from tables import create_table, index, plain_items, refused, values
 
-WAIT_SECS_MAX = 60
 ITEMS = 3000
-
-
-def within(look):
-    """What `look` finds, once it finds something."""
-    deadline = time.monotonic() + WAIT_SECS_MAX
-    while time.monotonic() < deadline:
-        found = look()
-        if found:
-            return found
-        time.sleep(0.005)
-    raise TimeoutError("waited in vain")
 
 
 def available(dynamodb, arn):

@@ -45,14 +45,3 @@ pub(crate) fn pool(server: &Uri, idle_max: usize) -> anyhow::Result<Pool> {
         .retry_canceled_requests(false)
         .build(HttpsConnector::from((connector, tls))))
 }
-
-/// The chain of causes: the outermost one alone says little.
-pub(crate) fn describe(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    text
-}

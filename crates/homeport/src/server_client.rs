@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
 use crate::config::{Settings, Url};
-use crate::pool::{Pool, describe, pool};
+use crate::pool::{Pool, pool};
 use crate::secrets;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -133,7 +133,7 @@ impl ServerClient {
             .header("content-type", "application/json")
             .body(Full::new(Bytes::from(body)))?;
         let response = self.pool.request(request).await;
-        response.map_err(|error| anyhow!("asking {}: {}", self.url, describe(&error)))
+        response.with_context(|| format!("asking {}", self.url))
     }
 
     async fn in_time<T>(

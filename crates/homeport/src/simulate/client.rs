@@ -10,7 +10,7 @@ use hyper::{Request, StatusCode, Uri};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::fleet::Call;
-use crate::pool::{Pool, describe, pool};
+use crate::pool::{Pool, pool};
 
 /// Longer than the server itself lets a request take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(35);
@@ -106,7 +106,9 @@ impl Client {
 
     async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Bytes, CallFailure> {
         let response = self.pool.request(request).await;
-        let response = response.map_err(|error| again(&describe(&error)))?;
+        // With all causes: the outermost one alone says little.
+        let response =
+            response.map_err(|error| again(&format!("{:#}", anyhow::Error::new(error))))?;
         let status = response.status();
         let retry_after = response
             .headers()

@@ -25,12 +25,6 @@ impl<T> Named<T> {
     pub fn names(&self) -> impl ExactSizeIterator<Item = &SensorName> {
         self.0.iter().map(|(name, _)| name)
     }
-
-    #[must_use]
-    pub fn get(&self, name: &SensorName) -> Option<&T> {
-        let at = self.0.binary_search_by(|(found, _)| found.cmp(name)).ok()?;
-        Some(&self.0[at].1)
-    }
 }
 
 impl<T> Default for Named<T> {
@@ -71,7 +65,6 @@ mod tests {
             .map(|(name, at)| (name.as_str(), *at))
             .collect();
         assert_eq!(entries, [("a", 2), ("b", 3)]);
-        assert_eq!(named.get(&name("b")), Some(&3));
-        assert_eq!(named.get(&name("c")), None);
+        assert_eq!(named.len(), 2);
     }
 }
