@@ -1,9 +1,12 @@
 //! The key-value store alone, writing the same bytes as the engine with the same syncs, and
 //! checking nothing: the limit of what the engine can reach.
 
+use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use fjall::compaction::Leveled;
 use fjall::config::{BlockSizePolicy, CompressionPolicy, FilterPolicy};
 use fjall::{
     CompressionType, Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode,
@@ -22,9 +25,11 @@ const WRITE_BUFFER_BYTES: u64 = 96 * 1024 * 1024;
 const JOURNAL_BYTES_MAX: u64 = 128 * 1024 * 1024;
 const WORKERS: usize = 4;
 const MEMTABLE_BYTES: u64 = 16 * 1024 * 1024;
+const FILE_BYTES: u64 = 8 * 1024 * 1024;
 const BLOCK_BYTES: u32 = 4 * 1024;
 const EXPIRY_BLOCK_BYTES: u32 = 16 * 1024;
 const EXPIRY_WINDOW_SECS: i64 = 3600;
+const PAGE_ITEMS_MAX: usize = 256;
 // The numbers that the engine gives to tables in the order in which they are made.
 const READINGS_ID: u32 = 2;
 const BATCHES_ID: u32 = 3;
@@ -43,16 +48,16 @@ struct Keyspaces {
     device_index: Keyspace,
     readings: Keyspace,
     batches: Keyspace,
-    expiry: Keyspace,
+    expiry_pages: Keyspace,
     meta: Keyspace,
 }
 
 /// The entries of one transaction.
 pub(crate) struct RawTransaction {
     marker: (Slice, Slice),
-    marker_expiry: Slice,
+    marker_window: i64,
     reading: (Slice, Slice),
-    reading_expiry: Slice,
+    reading_window: i64,
     device: (Slice, Slice),
     old_index_key: Slice,
     new_index_key: Slice,
@@ -72,7 +77,7 @@ impl RawSide {
             device_index: open("t1i0")?,
             readings: open("t2")?,
             batches: open("t3")?,
-            expiry: database.keyspace("expiry", expiry_options)?,
+            expiry_pages: database.keyspace("expiry-pages", expiry_options)?,
             meta: open("meta")?,
             database: database.clone(),
         };
@@ -88,6 +93,9 @@ impl RawSide {
 
 fn options() -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default()
+        .compaction_strategy(Arc::new(
+            Leveled::default().with_table_target_size(FILE_BYTES),
+        ))
         .manual_journal_persist(true)
         .max_memtable_size(MEMTABLE_BYTES)
         .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
@@ -109,16 +117,21 @@ impl Keyspaces {
             std::thread::sleep(Duration::from_millis(1));
         }
         let mut batch = OwnedWriteBatch::with_capacity(self.database.clone(), group.len() * 7 + 1);
+        let mut pages = Pages::default();
         for transaction in group {
-            let empty = || Slice::from(&b""[..]);
-            batch.insert(&self.expiry, transaction.marker_expiry, empty());
-            batch.insert(&self.batches, transaction.marker.0, transaction.marker.1);
-            batch.insert(&self.expiry, transaction.reading_expiry, empty());
-            batch.insert(&self.readings, transaction.reading.0, transaction.reading.1);
+            let (key, value) = transaction.marker;
+            pages.add(transaction.marker_window, BATCHES_ID, &key);
+            batch.insert(&self.batches, key, value);
+            let (key, value) = transaction.reading;
+            pages.add(transaction.reading_window, READINGS_ID, &key);
+            batch.insert(&self.readings, key, value);
             batch.remove(&self.device_index, transaction.old_index_key);
             let (key, value) = transaction.device;
             batch.insert(&self.device_index, transaction.new_index_key, value.clone());
             batch.insert(&self.devices, key, value);
+        }
+        for (key, value) in pages.into_entries(commit) {
+            batch.insert(&self.expiry_pages, key, value);
         }
         let mut record = [0; 24];
         record[..8].copy_from_slice(&commit.to_be_bytes());
@@ -140,9 +153,9 @@ impl Contestant for RawSide {
         let device_key = item_key(&[&reading.hardware_id()]);
         let old_seen = reading.before().last_seen_at();
         RawTransaction {
-            marker_expiry: expiry_key(reading.marker_expires_at_secs(), BATCHES_ID, &marker_key),
+            marker_window: window(reading.marker_expires_at_secs()),
             marker: (marker_key, stored(&reading.marker(), &["batch_id"])),
-            reading_expiry: expiry_key(reading.expires_at_secs(), READINGS_ID, &reading_key),
+            reading_window: window(reading.expires_at_secs()),
             reading: (
                 reading_key,
                 stored(&reading.item(), &["hardware_id", "ts_batch"]),
@@ -237,13 +250,57 @@ fn index_key(last_seen_at: &str, device_key: &[u8]) -> Slice {
     bytes.into()
 }
 
-fn expiry_key(expires_at_secs: i64, table: u32, item_key: &[u8]) -> Slice {
-    let window = expires_at_secs - expires_at_secs % EXPIRY_WINDOW_SECS;
-    let mut bytes = window.to_be_bytes().to_vec();
-    bytes.extend_from_slice(&table.to_be_bytes());
-    bytes.extend_from_slice(&item_key[1..]);
-    bytes.push(item_key[0]);
-    bytes.into()
+fn window(expires_at_secs: i64) -> i64 {
+    expires_at_secs - expires_at_secs % EXPIRY_WINDOW_SECS
+}
+
+/// Lists of what expires, as the engine writes them for a group.
+#[derive(Default)]
+struct Pages {
+    open: HashMap<(i64, u32), Page>,
+    full: Vec<(i64, Page)>,
+}
+
+#[derive(Default)]
+struct Page {
+    value: Vec<u8>,
+    items: usize,
+    last: Vec<u8>,
+}
+
+impl Pages {
+    fn add(&mut self, window: i64, table: u32, item_key: &[u8]) {
+        let page = self.open.entry((window, table)).or_default();
+        if page.items == PAGE_ITEMS_MAX {
+            self.full.push((window, std::mem::take(page)));
+        }
+        if page.items == 0 {
+            page.value.push(1);
+            page.value.extend_from_slice(&table.to_be_bytes());
+        }
+        let name = [&item_key[1..], &item_key[..1]].concat();
+        let pairs = name.iter().zip(&page.last);
+        let shared = pairs.take_while(|(byte, last)| byte == last).count();
+        for len in [shared, name.len() - shared] {
+            let len = u16::try_from(len).expect("keys are short");
+            page.value.extend_from_slice(&len.to_be_bytes());
+        }
+        page.value.extend_from_slice(&name[shared..]);
+        page.items += 1;
+        page.last = name;
+    }
+
+    fn into_entries(self, commit: u64) -> impl Iterator<Item = (Slice, Slice)> {
+        let open = self.open.into_iter();
+        let open = open.map(|((window, _), page)| (window, page));
+        let pages = (0_u32..).zip(self.full.into_iter().chain(open));
+        pages.map(move |(part, (window, page))| {
+            let mut key = window.to_be_bytes().to_vec();
+            key.extend_from_slice(&commit.to_be_bytes());
+            key.extend_from_slice(&part.to_be_bytes());
+            (key.into(), page.value.into())
+        })
+    }
 }
 
 /// Behind every key with this prefix; its last byte, the end of a string, is not 255.
@@ -271,6 +328,8 @@ fn stored(item: &Item, keys: &[&str]) -> Slice {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::engine_side::EngineSide;
     use crate::stream::Stream;
@@ -317,10 +376,34 @@ mod tests {
             )
             .await;
         });
-        for name in ["t1", "t1i0", "t2", "t3", "expiry"] {
-            let expected = content(&ours.join("store"), name);
+        let contents = |name| (content(&ours.join("store"), name), content(&raw, name));
+        for name in ["t1", "t1i0", "t2", "t3"] {
+            let (expected, raw) = contents(name);
             assert!(!expected.is_empty(), "{name} is empty");
-            assert_eq!(expected, content(&raw, name), "{name}");
+            assert_eq!(expected, raw, "{name}");
         }
+        // Which group a reading was in is left to chance, and pages tell.
+        let (expected, raw) = contents("expiry-pages");
+        assert_eq!(listed(&expected).len(), 3000);
+        assert_eq!(listed(&expected), listed(&raw));
+    }
+
+    /// Windows, tables and names of items, from pages.
+    fn listed(pages: &Content) -> BTreeSet<(Vec<u8>, Vec<u8>, Vec<u8>)> {
+        let mut listed = BTreeSet::new();
+        for (key, value) in pages {
+            assert_eq!((key.len(), value[0]), (20, 1));
+            let mut name = Vec::new();
+            let mut rest = &value[5..];
+            while let [a, b, c, d, after @ ..] = rest {
+                let len = |high: &u8, low: &u8| usize::from(u16::from_be_bytes([*high, *low]));
+                let (own, after) = after.split_at(len(c, d));
+                name.truncate(len(a, b));
+                name.extend_from_slice(own);
+                listed.insert((key[..8].to_vec(), value[1..5].to_vec(), name.clone()));
+                rest = after;
+            }
+        }
+        listed
     }
 }

@@ -168,7 +168,7 @@ impl Committer {
     fn close(&mut self, open: Open<'_>) -> Last {
         let Open { group, answers, .. } = open;
         let (decided, pending) = self.finish(group);
-        if decided.bytes() >= self.shared.options.write_beside_bytes {
+        if decided.bytes >= self.shared.options.write_beside_bytes {
             self.under_way = Some(Arc::new(pending));
             self.writer.hand_over(decided, answers);
             return Last::default();
@@ -221,10 +221,9 @@ impl Committer {
     }
 
     fn finish(&mut self, group: Group<'_>) -> (Decided, Pending) {
-        self.next_change = group.next_change();
-        let bytes = group.bytes();
-        let (batch, pending) = group.finish();
-        (Decided::new(batch, bytes, self.next_change), pending)
+        let (decided, pending) = group.finish();
+        self.next_change = decided.next_change;
+        (decided, pending)
     }
 
     /// Waits while more is buffered than allowed: slowing down early keeps memory bounded and the

@@ -6,7 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::OpenError;
-use crate::layout::{FORMAT_FILE, FORMAT_VERSION, SEALED_FORMAT_VERSION, STORE_DIR};
+use crate::layout::{
+    FORMAT_FILE, FORMAT_VERSION, FORMAT_VERSION_BEFORE_PAGES, SEALED_FORMAT_VERSION,
+    SEALED_FORMAT_VERSION_BEFORE_PAGES, STORE_DIR,
+};
 use crate::options::Options;
 use crate::seal::error::SealError;
 use crate::seal::keyring::{KEYRING_FILE, Keyring};
@@ -42,13 +45,22 @@ impl Prepared {
     }
 }
 
+/// How a directory was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Format {
+    pub(crate) is_sealed: bool,
+    /// Whether this is how directories are written now.
+    is_current: bool,
+}
+
 /// Makes the directory if there is none, takes its lock, and checks its format and its key.
 pub(crate) fn prepare(path: &Path, master: Option<&MasterKey>) -> Result<Prepared, OpenError> {
     fs::create_dir_all(path)?;
     let lock = lock(path)?;
-    let keyring = match read_format(path)? {
+    let format = read_format(path)?;
+    let keyring = match format {
         None => make(path, master)?,
-        Some(SEALED_FORMAT_VERSION) => Some(unlock(path, master)?),
+        Some(format) if format.is_sealed => Some(unlock(path, master)?),
         Some(_) if path.join(KEYRING_FILE).exists() => {
             return Err(foreign(
                 path,
@@ -58,6 +70,12 @@ pub(crate) fn prepare(path: &Path, master: Option<&MasterKey>) -> Result<Prepare
         Some(_) if master.is_some() => return Err(SealError::NotSealed(path.to_owned()).into()),
         Some(_) => None,
     };
+    if let Some(format) = format
+        && !format.is_current
+    {
+        tracing::info!("from now on, versions before this one refuse the data directory");
+        write_format(path, format.is_sealed)?;
+    }
     Ok(Prepared {
         lock,
         keyring: keyring.zip(master.cloned()),
@@ -79,7 +97,7 @@ pub(crate) fn lock(path: &Path) -> Result<File, OpenError> {
 }
 
 /// The format that a directory was written in, if it is one of ours.
-pub(crate) fn read_format(path: &Path) -> Result<Option<u32>, OpenError> {
+pub(crate) fn read_format(path: &Path) -> Result<Option<Format>, OpenError> {
     let text = match fs::read_to_string(path.join(FORMAT_FILE)) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -89,18 +107,29 @@ pub(crate) fn read_format(path: &Path) -> Result<Option<u32>, OpenError> {
         .trim_end()
         .strip_prefix(FORMAT_PREFIX)
         .and_then(|version| version.parse::<u32>().ok());
-    match found {
-        None => Err(foreign(
-            path,
-            "its FORMAT file says nothing that Homeport would write",
-        )),
-        Some(found) if found > SEALED_FORMAT_VERSION => Err(OpenError::NewerFormat {
-            path: path.to_owned(),
-            found,
-            known: SEALED_FORMAT_VERSION,
-        }),
-        Some(found) => Ok(Some(found)),
-    }
+    let (is_sealed, is_current) = match found {
+        Some(FORMAT_VERSION) => (false, true),
+        Some(SEALED_FORMAT_VERSION) => (true, true),
+        Some(FORMAT_VERSION_BEFORE_PAGES) => (false, false),
+        Some(SEALED_FORMAT_VERSION_BEFORE_PAGES) => (true, false),
+        Some(found) if found > SEALED_FORMAT_VERSION => {
+            return Err(OpenError::NewerFormat {
+                path: path.to_owned(),
+                found,
+                known: SEALED_FORMAT_VERSION,
+            });
+        }
+        _ => {
+            return Err(foreign(
+                path,
+                "its FORMAT file says nothing that Homeport would write",
+            ));
+        }
+    };
+    Ok(Some(Format {
+        is_sealed,
+        is_current,
+    }))
 }
 
 /// Makes an empty directory one of ours; sealed if a key is given.
@@ -113,7 +142,7 @@ fn make(path: &Path, master: Option<&MasterKey>) -> Result<Option<Keyring>, Open
         if let Some(keyring) = Keyring::look(path)? {
             return Err(key_missing(path, &keyring).into());
         }
-        write_format(path, FORMAT_VERSION)?;
+        write_format(path, false)?;
         return Ok(None);
     };
     let keyring = match Keyring::open(path, master)? {
@@ -125,7 +154,7 @@ fn make(path: &Path, master: Option<&MasterKey>) -> Result<Option<Keyring>, Open
             keyring
         }
     };
-    write_format(path, SEALED_FORMAT_VERSION)?;
+    write_format(path, true)?;
     Ok(Some(keyring))
 }
 
@@ -156,7 +185,12 @@ fn foreign(path: &Path, reason: &str) -> OpenError {
 }
 
 /// Writes the format, whole or not at all.
-fn write_format(path: &Path, version: u32) -> Result<(), OpenError> {
+fn write_format(path: &Path, is_sealed: bool) -> Result<(), OpenError> {
+    let version = if is_sealed {
+        SEALED_FORMAT_VERSION
+    } else {
+        FORMAT_VERSION
+    };
     let unfinished = path.join("FORMAT.new");
     let mut file = File::create(&unfinished)?;
     writeln!(file, "{FORMAT_PREFIX}{version}")?;
@@ -233,6 +267,29 @@ mod tests {
         let error = prepare(directory.path(), None).unwrap_err();
         assert!(matches!(error, OpenError::NewerFormat { found: 99, .. }));
         assert!(error.to_string().contains("newer Homeport"));
+    }
+
+    #[test]
+    fn an_older_format_is_raised_before_anything_is_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let format = directory.path().join(FORMAT_FILE);
+        fs::write(&format, "homeport 1\n").unwrap();
+        prepare(directory.path(), None).unwrap();
+        assert_eq!(fs::read_to_string(&format).unwrap(), "homeport 3\n");
+    }
+
+    #[test]
+    fn an_older_format_stays_where_the_key_is_missing() {
+        let directory = tempfile::tempdir().unwrap();
+        let master = MasterKey::parse(&format!("{}0", "d".repeat(63))).unwrap();
+        drop(prepare(directory.path(), Some(&master)).unwrap());
+        let format = directory.path().join(FORMAT_FILE);
+        assert_eq!(fs::read_to_string(&format).unwrap(), "homeport 4\n");
+        fs::write(&format, "homeport 2\n").unwrap();
+        prepare(directory.path(), None).unwrap_err();
+        assert_eq!(fs::read_to_string(&format).unwrap(), "homeport 2\n");
+        prepare(directory.path(), Some(&master)).unwrap();
+        assert_eq!(fs::read_to_string(&format).unwrap(), "homeport 4\n");
     }
 
     #[test]

@@ -24,6 +24,7 @@ use crate::prepare;
 use crate::read::StoredPage;
 use crate::record::StoredItem;
 use crate::shared::{Shared, stopped};
+use crate::sorting;
 use crate::sweep::{self, Due, Swept};
 use crate::table::{TableDescription, TableExtent, TableView};
 use crate::vault::{self, Database, Keyspace};
@@ -401,6 +402,7 @@ impl Engine {
     pub async fn compact(&self) -> Result<(), StoreError> {
         let shared = Arc::clone(self.shared());
         tokio::task::spawn_blocking(move || {
+            sorting::sort_all(&shared)?;
             for name in shared.database.keyspace_names() {
                 let keyspace = shared.database.keyspace(&name).map_err(unavailable)?;
                 flush(&shared, &keyspace)?;

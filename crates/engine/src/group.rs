@@ -11,11 +11,13 @@ use rustc_hash::FxHashMap;
 
 use crate::changes::NewChange;
 use crate::error::unavailable;
+use crate::expiry::Pages;
 use crate::keyspaces::Keyspaces;
 use crate::layout::{self, TableId};
 use crate::record::Record;
 use crate::table::{Index, Table};
 use crate::vault::{self, Batch, Database, Keyspace, UserKey, UserValue};
+use crate::writer::Decided;
 
 /// What happens to one stored item.
 pub(crate) struct Mutation<'a> {
@@ -38,6 +40,7 @@ pub(crate) struct Pending {
 pub(crate) struct Group<'a> {
     keyspaces: &'a Keyspaces,
     batch: Batch,
+    pages: Pages,
     pending: Pending,
     /// What the group before this one writes, where that is still under way.
     before: Option<Arc<Pending>>,
@@ -57,6 +60,7 @@ impl<'a> Group<'a> {
         Self {
             keyspaces,
             batch: database.batch(),
+            pages: Pages::default(),
             pending: Pending::default(),
             before,
             next_change,
@@ -71,11 +75,6 @@ impl<'a> Group<'a> {
 
     pub(crate) fn now_secs(&self) -> i64 {
         self.now_ms.div_euclid(1000)
-    }
-
-    /// Bytes written so far.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
     }
 
     /// The stored value of an item, with what this group and the one before it write.
@@ -116,7 +115,11 @@ impl<'a> Group<'a> {
             self.apply_index(index, &written, old.as_ref(), new.as_ref())
                 .map_err(unavailable)?;
         }
-        self.apply_expiry(&written).map_err(unavailable)?;
+        // The sweeper, who alone removes what has expired, removes also what led it there.
+        let is_swept = old_expired && new.is_none();
+        if !is_swept {
+            self.apply_expiry(&written).map_err(unavailable)?;
+        }
         if old_expired {
             // Its time had come before: the log says so before it says what came after.
             self.log(table, &key, old.as_ref(), None, true);
@@ -164,9 +167,8 @@ impl<'a> Group<'a> {
                 self.insert(&index.entries, key, value);
             }
         }
-        if let Some(key) = table.expiry_key(&record, key).map_err(unavailable)? {
-            let keyspaces = self.keyspaces;
-            self.insert(&keyspaces.expiry, key, UserValue::from(&b""[..]));
+        if let Some(window) = table.expiry_window(&record).map_err(unavailable)? {
+            self.insert_expiry(window, table, key);
         }
         Ok(())
     }
@@ -183,8 +185,7 @@ impl<'a> Group<'a> {
         };
         let record = Record::new(&table.key, key, &value).map_err(unavailable)?;
         if let Some(at) = record.expires_at(attribute).map_err(unavailable)? {
-            let keyspaces = self.keyspaces;
-            self.remove(&keyspaces.expiry, layout::expiry_key(at, table.id(), key));
+            self.remove_expiry(layout::expiry_window(at), table, key);
         }
         Ok(())
     }
@@ -219,25 +220,49 @@ impl<'a> Group<'a> {
     }
 
     fn apply_expiry(&mut self, changed: &Changed<'_>) -> Result<(), DecodeError> {
-        let before = match changed.old {
-            Some(record) => changed.table.kept_expiry_key(&record, changed.key)?,
+        let Changed { table, key, .. } = *changed;
+        let before = match &changed.old {
+            Some(record) => table.kept_expiry_window(record)?,
             None => None,
         };
-        let after = match changed.new {
-            Some(record) => changed.table.expiry_key(&record, changed.key)?,
+        let after = match &changed.new {
+            Some(record) => table.expiry_window(record)?,
             None => None,
         };
         if before == after {
             return Ok(());
         }
-        let keyspaces = self.keyspaces;
-        if let Some(key) = before {
-            self.remove(&keyspaces.expiry, key);
+        if let Some(window) = before {
+            self.remove_expiry(window, table, key);
         }
-        if let Some(key) = after {
-            self.insert(&keyspaces.expiry, key, UserValue::from(&b""[..]));
+        match (before, after) {
+            (None, Some(window)) => {
+                let name = layout::expiry_name(key);
+                self.bytes += self.pages.add(window, table.id(), &name);
+            }
+            (Some(_), Some(window)) => self.insert_expiry(window, table, key),
+            (_, None) => {}
         }
         Ok(())
+    }
+
+    /// Lists an item once more, of those that are listed in the order of their names.
+    pub(crate) fn list_sorted(&mut self, window: u64, table: TableId, name: &[u8]) {
+        self.pages.are_sorted = true;
+        self.bytes += self.pages.add(window, table, name);
+    }
+
+    fn insert_expiry(&mut self, window: u64, table: &Table, item_key: &[u8]) {
+        let keyspaces = self.keyspaces;
+        let key = layout::expiry_key(window, table.id(), item_key);
+        self.insert(&keyspaces.expiry, key, UserValue::from(&b""[..]));
+    }
+
+    /// Removes the entry that an item may have. One that is listed in a page has none.
+    fn remove_expiry(&mut self, window: u64, table: &Table, item_key: &[u8]) {
+        let keyspaces = self.keyspaces;
+        let key = layout::expiry_key(window, table.id(), item_key);
+        self.remove(&keyspaces.expiry, key);
     }
 
     fn log(
@@ -300,14 +325,15 @@ impl<'a> Group<'a> {
         self.batch.remove(keyspace, key);
     }
 
-    /// The sequence number that the next change gets.
-    pub(crate) fn next_change(&self) -> u64 {
-        self.next_change
-    }
-
     /// What is to be written, and what the next group has to know of it meanwhile.
-    pub(crate) fn finish(self) -> (Batch, Pending) {
-        (self.batch, self.pending)
+    pub(crate) fn finish(self) -> (Decided, Pending) {
+        let decided = Decided {
+            batch: self.batch,
+            pages: self.pages,
+            bytes: self.bytes,
+            next_change: self.next_change,
+        };
+        (decided, self.pending)
     }
 
     /// What the store does not show yet, the newest first.

@@ -13,6 +13,7 @@ pub(crate) struct Keyspaces {
     pub(crate) catalogue: Keyspace,
     pub(crate) meta: Keyspace,
     pub(crate) expiry: Keyspace,
+    pub(crate) expiry_pages: Keyspace,
     pub(crate) changes: Keyspace,
     pub(crate) tokens: Keyspace,
 }
@@ -24,6 +25,7 @@ impl Keyspaces {
             catalogue: open(layout::CATALOGUE_KEYSPACE)?,
             meta: open(layout::META_KEYSPACE)?,
             expiry: open(layout::EXPIRY_KEYSPACE)?,
+            expiry_pages: open(layout::EXPIRY_PAGES_KEYSPACE)?,
             changes: open(layout::CHANGES_KEYSPACE)?,
             tokens: open(layout::TOKENS_KEYSPACE)?,
         })
@@ -47,6 +49,7 @@ impl Keyspaces {
             layout::CATALOGUE_KEYSPACE,
             layout::META_KEYSPACE,
             layout::EXPIRY_KEYSPACE,
+            layout::EXPIRY_PAGES_KEYSPACE,
             layout::CHANGES_KEYSPACE,
             layout::TOKENS_KEYSPACE,
         ]

@@ -7,11 +7,14 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::vault::UserKey;
 
-/// The format that this program writes, kept in the file `FORMAT` of a data directory.
-pub(crate) const FORMAT_VERSION: u32 = 1;
-/// The same, of a data directory whose values are sealed. A program that knows nothing of this must
-/// not open one.
-pub(crate) const SEALED_FORMAT_VERSION: u32 = 2;
+/// The format that this program writes, kept in the file `FORMAT` of a data directory. A program that
+/// does not know it must not open one.
+pub(crate) const FORMAT_VERSION: u32 = 3;
+/// The same, of a data directory whose values are sealed.
+pub(crate) const SEALED_FORMAT_VERSION: u32 = 4;
+/// Before items that expire were listed in pages. What they hold is read and goes on to be.
+pub(crate) const FORMAT_VERSION_BEFORE_PAGES: u32 = 1;
+pub(crate) const SEALED_FORMAT_VERSION_BEFORE_PAGES: u32 = 2;
 pub(crate) const FORMAT_FILE: &str = "FORMAT";
 /// The key-value store's folder within a data directory.
 pub(crate) const STORE_DIR: &str = "store";
@@ -19,6 +22,7 @@ pub(crate) const STORE_DIR: &str = "store";
 pub(crate) const CATALOGUE_KEYSPACE: &str = "catalogue";
 pub(crate) const META_KEYSPACE: &str = "meta";
 pub(crate) const EXPIRY_KEYSPACE: &str = "expiry";
+pub(crate) const EXPIRY_PAGES_KEYSPACE: &str = "expiry-pages";
 pub(crate) const CHANGES_KEYSPACE: &str = "changes";
 pub(crate) const TOKENS_KEYSPACE: &str = "tokens";
 
@@ -120,29 +124,64 @@ pub(crate) fn expiry_window(expires_at_secs: u64) -> u64 {
     expires_at_secs - expires_at_secs % EXPIRY_WINDOW_SECS
 }
 
-/// `window(8) · table(4) · item key without its bucket · bucket`
-pub(crate) fn expiry_key(expires_at_secs: u64, table: TableId, item_key: &[u8]) -> UserKey {
-    let mut bytes = Vec::with_capacity(12 + item_key.len());
-    bytes.extend_from_slice(&expiry_window(expires_at_secs).to_be_bytes());
-    bytes.extend_from_slice(&table.to_be_bytes());
-    // The bucket in front would scatter items whose partition keys begin alike.
+/// `item key without its bucket · bucket`: the bucket in front would scatter items whose partition keys
+/// begin alike.
+pub(crate) fn expiry_name(item_key: &[u8]) -> Vec<u8> {
+    let mut name = Vec::with_capacity(item_key.len());
+    push_expiry_name(item_key, &mut name);
+    name
+}
+
+fn push_expiry_name(item_key: &[u8], bytes: &mut Vec<u8>) {
     if let Some((bucket, key)) = item_key.split_first() {
         bytes.extend_from_slice(key);
         bytes.push(*bucket);
     }
+}
+
+pub(crate) fn key_of_expiry_name(name: &[u8]) -> UserKey {
+    match name.split_last() {
+        Some((bucket, key)) => [&[*bucket], key].concat().into(),
+        None => UserKey::from(name),
+    }
+}
+
+/// `window(8) · table(4) · name`
+pub(crate) fn expiry_key(window: u64, table: TableId, item_key: &[u8]) -> UserKey {
+    let mut bytes = Vec::with_capacity(12 + item_key.len());
+    bytes.extend_from_slice(&window.to_be_bytes());
+    bytes.extend_from_slice(&table.to_be_bytes());
+    push_expiry_name(item_key, &mut bytes);
     bytes.into()
 }
 
-/// The parts of an expiry key: the window, the table, the item's key.
-pub(crate) fn split_expiry_key(bytes: &[u8]) -> Option<(u64, TableId, UserKey)> {
+/// The parts of an expiry key: the window, the table, the item's name.
+pub(crate) fn split_expiry_key(bytes: &[u8]) -> Option<(u64, TableId, &[u8])> {
     let (window, rest) = bytes.split_first_chunk::<8>()?;
-    let (table, rest) = rest.split_first_chunk::<4>()?;
-    let (bucket, key) = rest.split_last()?;
+    let (table, name) = rest.split_first_chunk::<4>()?;
     Some((
         u64::from_be_bytes(*window),
         u32::from_be_bytes(*table),
-        [&[*bucket], key].concat().into(),
+        (!name.is_empty()).then_some(name)?,
     ))
+}
+
+/// `window(8) · commit(8) · part(4)`: what is written one after the other expires so, as a rule, and
+/// pages are then appended.
+pub(crate) fn expiry_page_key(window: u64, commit: u64, part: u32) -> UserKey {
+    let mut bytes = [0; 20];
+    bytes[..8].copy_from_slice(&window.to_be_bytes());
+    bytes[8..16].copy_from_slice(&commit.to_be_bytes());
+    bytes[16..].copy_from_slice(&part.to_be_bytes());
+    UserKey::from(&bytes[..])
+}
+
+/// The window of a page.
+pub(crate) fn window_of_page(key: &[u8]) -> Option<u64> {
+    let bytes: &[u8; 20] = key.try_into().ok()?;
+    bytes
+        .first_chunk()
+        .map(|window| u64::from_be_bytes(*window))
 }
 
 /// `table(4) · sequence(8)`
@@ -200,11 +239,9 @@ mod tests {
 
     #[test]
     fn an_expiry_key_splits_into_its_parts() {
-        let bytes = expiry_key(7207, 3, b"key");
-        assert_eq!(
-            split_expiry_key(&bytes),
-            Some((7200, 3, UserKey::from(b"key")))
-        );
+        let bytes = expiry_key(expiry_window(7207), 3, b"key");
+        assert_eq!(split_expiry_key(&bytes), Some((7200, 3, &b"eyk"[..])));
+        assert_eq!(key_of_expiry_name(b"eyk").as_ref(), b"key");
         assert_eq!(split_expiry_key(b"short"), None);
     }
 }

@@ -21,6 +21,7 @@ use crate::options::Options;
 use crate::prepare::Prepared;
 use crate::queue::Queue;
 use crate::restoring::Restoring;
+use crate::sorting::Unsorted;
 use crate::table_backups::RunningBackups;
 use crate::transfers::RunningTransfers;
 use crate::vault::{Database, PersistMode};
@@ -56,6 +57,7 @@ pub(crate) struct Shared {
     pub(crate) transfers: RunningTransfers,
     jobs: Mutex<Vec<JoinHandle<()>>>,
     pub(crate) queue: Queue,
+    pub(crate) unsorted: Unsorted,
     places: Arc<Semaphore>,
     // Last: everything above that refers to it goes first.
     pub(crate) database: Database,
@@ -92,6 +94,7 @@ impl Shared {
             transfers: RunningTransfers::default(),
             jobs: Mutex::default(),
             queue: Queue::default(),
+            unsorted: Unsorted::default(),
             places: Arc::new(Semaphore::new(units(QUEUE_BYTES_MAX) as usize)),
             database,
             _lock: lock,
@@ -195,6 +198,17 @@ impl Shared {
     pub(crate) fn stop_committer(&self) {
         let _ = self.queue.push(Work::Stop);
     }
+}
+
+/// Runs `work` between two groups, and waits for it.
+pub(crate) fn run_exclusive<T: Send + 'static>(
+    shared: &Shared,
+    work: impl FnOnce(&mut Committer) -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    shared
+        .exclusive(work)
+        .blocking_recv()
+        .map_err(|_| stopped())?
 }
 
 fn units(bytes: usize) -> u32 {

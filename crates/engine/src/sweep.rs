@@ -10,13 +10,17 @@ use homeport_store::StoreError;
 use crate::changes;
 use crate::committer::Committer;
 use crate::error::unavailable;
+use crate::expiry::{self, Page};
+use crate::group::Group;
 use crate::layout::{self, TableId};
 use crate::options::Durability;
 use crate::record::{self, Record};
-use crate::shared::{Shared, stopped};
+use crate::shared::{Shared, run_exclusive};
+use crate::sorting;
 use crate::streams;
+use crate::table::Table;
 use crate::tokens;
-use crate::vault::{PersistMode, UserKey};
+use crate::vault::{self, Keyspace, PersistMode, UserKey, UserValue};
 
 /// Entries that one commit of the sweeper covers.
 const CHUNK: usize = 256;
@@ -92,12 +96,88 @@ pub(crate) fn sweep(shared: &Arc<Shared>, due: Due) -> Result<Swept, StoreError>
         changes_trimmed: trim_changes(shared)?,
         tokens: sweep_tokens(shared)?,
     };
+    sorting::sort_quiet(shared)?;
     shared.metrics.expired(swept.expired);
     shared.metrics.changes_trimmed(swept.changes_trimmed);
     Ok(swept)
 }
 
 fn sweep_expired(shared: &Shared, due: Due) -> Result<u64, StoreError> {
+    let mut total = 0;
+    for kind in [Kind::Page, Kind::Entry] {
+        total += sweep_leads(shared, due, kind)?;
+    }
+    Ok(total)
+}
+
+/// Where it stands that items expire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// In a page, with others.
+    Page,
+    /// In an entry of its own.
+    Entry,
+}
+
+impl Kind {
+    fn keyspace(self, shared: &Shared) -> &Keyspace {
+        match self {
+            Self::Page => &shared.keyspaces.expiry_pages,
+            Self::Entry => &shared.keyspaces.expiry,
+        }
+    }
+}
+
+/// What leads the sweeper to items that may have expired.
+struct Lead {
+    kind: Kind,
+    at: UserKey,
+    window: u64,
+    table: TableId,
+    names: Vec<Vec<u8>>,
+}
+
+impl Lead {
+    /// Nothing, where it is damaged.
+    fn read(kind: Kind, at: UserKey, value: &[u8]) -> Option<Self> {
+        let (window, table, names) = match kind {
+            Kind::Page => {
+                let (table, names) = expiry::read_page(value)?;
+                (layout::window_of_page(&at)?, table, names)
+            }
+            Kind::Entry => {
+                let (window, table, name) = layout::split_expiry_key(&at)?;
+                (window, table, vec![name.to_vec()])
+            }
+        };
+        Some(Self {
+            kind,
+            at,
+            window,
+            table,
+            names,
+        })
+    }
+
+    /// Leaves only the items in it that are `kept`.
+    fn keep(&self, kept: &[&[u8]], shared: &Shared, group: &mut Group<'_>) {
+        if kept.len() == self.names.len() {
+            return;
+        }
+        let keyspace = self.kind.keyspace(shared);
+        if kept.is_empty() {
+            group.remove(keyspace, self.at.clone());
+            return;
+        }
+        let mut page = Page::new(self.table);
+        for name in kept {
+            page.push(name);
+        }
+        group.insert(keyspace, self.at.clone(), page.into_value());
+    }
+}
+
+fn sweep_leads(shared: &Shared, due: Due, kind: Kind) -> Result<u64, StoreError> {
     let mut total = 0;
     let oldest = record::oldest_expiry_secs(shared.now_secs());
     let mut from = layout::expiry_window(oldest).to_be_bytes().to_vec();
@@ -112,60 +192,96 @@ fn sweep_expired(shared: &Shared, due: Due) -> Result<u64, StoreError> {
         if from >= to {
             return Ok(total);
         }
-        let due: Vec<UserKey> = shared
-            .database
-            .snapshot()
-            .range(&shared.keyspaces.expiry, from.clone()..to)
-            .take(CHUNK)
-            .map(|guard| guard.key().map_err(unavailable))
-            .collect::<Result<_, _>>()?;
-        let Some(last) = due.last() else {
-            return Ok(total);
-        };
-        from = [last.as_ref(), &[0]].concat();
-        let is_last = due.len() < CHUNK;
-        total += run_exclusive(shared, move |committer| expire(committer, &due))?;
+        let mut leads = Vec::new();
+        let mut items = 0;
+        let snapshot = shared.database.snapshot();
+        for guard in snapshot.range(kind.keyspace(shared), from.clone()..to) {
+            let (at, lead) = match guard.into_inner() {
+                Err(vault::Error::Unopened { key, .. }) => (key, None),
+                entry => {
+                    let (at, value) = entry.map_err(unavailable)?;
+                    (at.clone(), Lead::read(kind, at, &value))
+                }
+            };
+            from = [at.as_ref(), &[0]].concat();
+            let Some(lead) = lead else {
+                // It is left for the check to find. The items stay hidden and take room.
+                tracing::warn!(?kind, ?at, "what lists items that expire is damaged");
+                continue;
+            };
+            items += lead.names.len();
+            leads.push(lead);
+            if items >= CHUNK {
+                break;
+            }
+        }
+        let is_last = items < CHUNK;
+        if !leads.is_empty() {
+            total += run_exclusive(shared, move |committer| expire(committer, leads))?;
+        }
         if is_last {
             return Ok(total);
         }
     }
 }
 
-/// Removes the items behind expiry entries that have expired; entries that no item stands behind go
-/// alone.
-fn expire(committer: &mut Committer, due: &[UserKey]) -> Result<u64, StoreError> {
+/// Removes the items that have expired, and what leads to no item that will.
+fn expire(committer: &mut Committer, leads: Vec<Lead>) -> Result<u64, StoreError> {
     let shared = Arc::clone(&committer.shared);
     committer.write(|group| {
         let catalogue = shared.catalogue.now();
         let mut expired = 0;
-        for entry in due {
-            let Some((window, table, item_key)) = layout::split_expiry_key(entry) else {
-                return Err(unavailable("an expiry entry is damaged"));
-            };
-            let table = catalogue.by_id(table);
-            let stored = match table {
-                Some(table) => group.load(table, &item_key)?,
-                None => None,
-            };
-            if let (Some(table), Some(value)) = (table, stored) {
-                let record = Record::new(&table.key, &item_key, &value).map_err(unavailable)?;
-                let current = match table.ttl_attribute() {
-                    Some(attribute) => record.expires_at(attribute).map_err(unavailable)?,
-                    None => None,
-                };
-                if let Some(at) = current
-                    && layout::expiry_window(at) == window
-                {
-                    if record::is_expired(at, group.now_secs()) {
-                        group.expire(table, item_key, value)?;
-                        expired += 1;
+        for lead in leads {
+            let mut kept = Vec::new();
+            if let Some(table) = catalogue.by_id(lead.table) {
+                for name in &lead.names {
+                    let item_key = layout::key_of_expiry_name(name);
+                    match fate(group, table, lead.window, &item_key)? {
+                        Fate::Elsewhere => {}
+                        Fate::Later => kept.push(name.as_slice()),
+                        Fate::Expired(value) => {
+                            group.expire(table, item_key, value)?;
+                            expired += 1;
+                        }
                     }
-                    continue;
                 }
             }
-            group.remove(&shared.keyspaces.expiry, entry.clone());
+            lead.keep(&kept, &shared, group);
         }
         Ok(expired)
+    })
+}
+
+/// What becomes of an item that was to expire in a window.
+enum Fate {
+    Expired(UserValue),
+    /// Its time comes later in the window.
+    Later,
+    /// It is gone, or expires in another window, or no longer.
+    Elsewhere,
+}
+
+fn fate(
+    group: &Group<'_>,
+    table: &Table,
+    window: u64,
+    item_key: &UserKey,
+) -> Result<Fate, StoreError> {
+    let (Some(attribute), Some(value)) = (table.ttl_attribute(), group.load(table, item_key)?)
+    else {
+        return Ok(Fate::Elsewhere);
+    };
+    let record = Record::new(&table.key, item_key, &value).map_err(unavailable)?;
+    let expires_at = record.expires_at(attribute).map_err(unavailable)?;
+    Ok(match expires_at {
+        Some(at) if layout::expiry_window(at) == window => {
+            if record::is_expired(at, group.now_secs()) {
+                Fate::Expired(value)
+            } else {
+                Fate::Later
+            }
+        }
+        _ => Fate::Elsewhere,
     })
 }
 
@@ -293,12 +409,242 @@ fn forget_tokens(committer: &mut Committer, due: Vec<UserKey>) -> Result<u64, St
     })
 }
 
-fn run_exclusive<T: Send + 'static>(
-    shared: &Shared,
-    work: impl FnOnce(&mut Committer) -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, StoreError> {
-    shared
-        .exclusive(work)
-        .blocking_recv()
-        .map_err(|_| stopped())?
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use homeport_item::schema::TableSchema;
+    use homeport_item::{Item, KeyKind};
+    use homeport_store::{Clock as _, Delete, ManualClock, Put, Store as _, Transaction};
+
+    use crate::engine::Engine;
+    use crate::options::Options;
+
+    const NOW_SECS: i64 = 1_800_000_000;
+    const HOUR_SECS: i64 = 3600;
+
+    struct Fixture {
+        engine: Engine,
+        clock: Arc<ManualClock>,
+        directory: tempfile::TempDir,
+    }
+
+    impl Fixture {
+        async fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let clock = Arc::new(ManualClock::at_ms(NOW_SECS * 1000));
+            let engine = open(directory.path(), &clock);
+            let table = TableSchema::new("things", "id", KeyKind::S).with_ttl("until");
+            engine.create_table(table).await.unwrap();
+            Self {
+                engine,
+                clock,
+                directory,
+            }
+        }
+
+        async fn put(&self, id: &str, until: i64) {
+            let put = Put::new("things", thing(id, until));
+            self.engine.put(put).await.unwrap();
+        }
+
+        /// All in one group.
+        async fn put_together(&self, things: &[(&str, i64)]) {
+            let puts = things
+                .iter()
+                .map(|(id, until)| Put::new("things", thing(id, *until)).into());
+            let transaction = Transaction::new(puts.collect());
+            self.engine.transact(transaction).await.unwrap();
+        }
+
+        async fn swept_at(&self, secs: i64) -> u64 {
+            let now_ms = self.clock.now_ms();
+            self.clock.advance_ms((NOW_SECS + secs) * 1000 - now_ms);
+            self.engine.sweep().await.unwrap().expired
+        }
+
+        /// How many items the pages list, and how many entries there are.
+        fn listed(&self) -> (usize, usize) {
+            let keyspaces = &self.engine.shared().keyspaces;
+            let pages = keyspaces.expiry_pages.iter().map(|guard| {
+                let page = expiry::read_page(&guard.value().unwrap()).unwrap();
+                page.1.len()
+            });
+            (pages.sum(), keyspaces.expiry.iter().count())
+        }
+
+        async fn write(&self, fill: impl FnOnce(&mut Group<'_>, &Shared) + Send + 'static) {
+            let write = self.engine.shared().exclusive(move |committer| {
+                let shared = Arc::clone(&committer.shared);
+                committer.write(|group| {
+                    fill(group, &shared);
+                    Ok(())
+                })
+            });
+            write.await.unwrap().unwrap();
+        }
+
+        async fn forget_pages(&self) {
+            self.write(|group, shared| {
+                for guard in shared.keyspaces.expiry_pages.iter() {
+                    group.remove(&shared.keyspaces.expiry_pages, guard.key().unwrap());
+                }
+            })
+            .await;
+        }
+
+        async fn problems(&self) -> Vec<String> {
+            self.engine.check().await.unwrap().descriptions
+        }
+    }
+
+    fn open(directory: &std::path::Path, clock: &Arc<ManualClock>) -> Engine {
+        let options = Options {
+            clock: Arc::clone(clock) as _,
+            background_sweep: false,
+            ..Options::default()
+        };
+        Engine::open(directory, options).unwrap()
+    }
+
+    fn thing(id: &str, until: i64) -> Item {
+        Item::new().with("id", id).with("until", NOW_SECS + until)
+    }
+
+    #[tokio::test]
+    async fn what_expires_later_in_the_window_stays_listed() {
+        let store = Fixture::new().await;
+        store
+            .put_together(&[("a", 10), ("b", 100), ("c", 10)])
+            .await;
+        assert_eq!(store.listed(), (3, 0));
+        assert_eq!(store.swept_at(10).await, 2);
+        assert_eq!(store.listed(), (1, 0));
+        assert_eq!(store.problems().await, Vec::<String>::new());
+        assert_eq!(store.swept_at(100).await, 1);
+        assert_eq!(store.listed(), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn an_item_that_moves_to_a_later_window_goes_then_and_leaves_no_trace() {
+        let store = Fixture::new().await;
+        store.put_together(&[("a", 10), ("b", 10)]).await;
+        store.put("a", 2 * HOUR_SECS).await;
+        assert_eq!(store.listed(), (2, 1));
+        assert_eq!(store.problems().await, Vec::<String>::new());
+        assert_eq!(store.swept_at(HOUR_SECS).await, 1);
+        assert_eq!(store.listed(), (0, 1));
+        assert_eq!(store.problems().await, Vec::<String>::new());
+        assert_eq!(store.swept_at(2 * HOUR_SECS).await, 1);
+        assert_eq!(store.listed(), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn an_item_that_moves_there_and_back_goes_once() {
+        let store = Fixture::new().await;
+        for until in [10, 2 * HOUR_SECS, 10] {
+            store.put("a", until).await;
+        }
+        assert_eq!(store.listed(), (1, 1));
+        assert_eq!(store.swept_at(10).await, 1);
+        assert_eq!(store.listed(), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn an_item_that_moves_with_every_write_is_listed_twice_at_most() {
+        let store = Fixture::new().await;
+        for hours in 1..50 {
+            store.put("a", hours * HOUR_SECS).await;
+        }
+        assert_eq!(store.listed(), (1, 1));
+    }
+
+    #[tokio::test]
+    async fn an_item_that_is_removed_and_put_again_goes_once() {
+        let store = Fixture::new().await;
+        store.put("a", 10).await;
+        let delete = Delete::new("things", Item::new().with("id", "a"));
+        store.engine.delete(delete).await.unwrap();
+        assert_eq!(store.problems().await, Vec::<String>::new());
+        store.put("a", 10).await;
+        assert_eq!(store.problems().await, Vec::<String>::new());
+        assert_eq!(store.swept_at(10).await, 1);
+        assert_eq!(store.listed(), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn what_was_listed_goes_with_its_table_when_it_is_due() {
+        let store = Fixture::new().await;
+        store.put("a", 10).await;
+        store.engine.delete_table("things").await.unwrap();
+        assert_eq!(store.problems().await, Vec::<String>::new());
+        assert_eq!(store.swept_at(10).await, 0);
+        assert_eq!(store.listed(), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_damaged_page_is_reported_and_keeps_no_other_item() {
+        let store = Fixture::new().await;
+        store.put("a", 10).await;
+        store
+            .write(|group, shared| {
+                let window = layout::expiry_window(NOW_SECS as u64);
+                let before_all = layout::expiry_page_key(window, 0, 0);
+                let pages = &shared.keyspaces.expiry_pages;
+                group.insert(pages, before_all, UserValue::from(&b"\x01damage"[..]));
+            })
+            .await;
+        assert_eq!(store.swept_at(10).await, 1);
+        let expected = "a page of items that expire cannot be read";
+        assert_eq!(store.problems().await, [expected]);
+    }
+
+    #[tokio::test]
+    async fn an_item_that_is_not_listed_is_reported() {
+        let store = Fixture::new().await;
+        store.put_together(&[("a", 10), ("b", 10)]).await;
+        store.forget_pages().await;
+        let problems = store.problems().await;
+        assert_eq!(problems.len(), 2);
+        let expected = "table things: item {\"id\":{\"S\":\"a\"}} is not listed where it expires";
+        assert!(
+            problems.iter().any(|problem| problem == expected),
+            "{problems:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_store_of_the_format_before_pages_is_swept_as_it_is() {
+        let store = Fixture::new().await;
+        store.put_together(&[("a", 10), ("b", 10)]).await;
+        store.forget_pages().await;
+        let table = store.engine.shared().catalogue.table("things").unwrap();
+        store
+            .write(move |group, _| {
+                for guard in table.items.iter() {
+                    group.refresh(&table, &guard.key().unwrap()).unwrap();
+                }
+            })
+            .await;
+        let Fixture {
+            engine,
+            clock,
+            directory,
+        } = store;
+        drop(engine);
+        let format = directory.path().join(layout::FORMAT_FILE);
+        std::fs::write(&format, "homeport 1\n").unwrap();
+        let store = Fixture {
+            engine: open(directory.path(), &clock),
+            clock,
+            directory,
+        };
+        assert_eq!(std::fs::read_to_string(&format).unwrap(), "homeport 3\n");
+        assert_eq!(store.listed(), (0, 2));
+        store.put("c", 10).await;
+        assert_eq!(store.listed(), (1, 2));
+        assert_eq!(store.problems().await, Vec::<String>::new());
+        assert_eq!(store.swept_at(10).await, 3);
+        assert_eq!(store.listed(), (0, 0));
+        assert!(store.directory.path().exists());
+    }
 }

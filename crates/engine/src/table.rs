@@ -232,32 +232,30 @@ impl Table {
         Ok(expires_at.is_some_and(|at| record::is_expired(at, now_secs)))
     }
 
-    /// The key of the entry that `record` has in the expiry keyspace.
-    pub(crate) fn expiry_key(
-        &self,
-        record: &Record<'_>,
-        item_key: &[u8],
-    ) -> Result<Option<UserKey>, DecodeError> {
-        let Some(ttl_attribute) = self.ttl_attribute() else {
-            return Ok(None);
-        };
-        let expires_at = record.expires_at(ttl_attribute)?;
-        Ok(expires_at.map(|at| layout::expiry_key(at, self.id(), item_key)))
+    /// The window that `record` expires in.
+    pub(crate) fn expiry_window(&self, record: &Record<'_>) -> Result<Option<u64>, DecodeError> {
+        expiry_window(self.ttl_attribute(), record)
     }
 
-    /// The key of the entry that an older `record` may have in the expiry keyspace: also from the
-    /// attribute whose entries are still being cleared.
-    pub(crate) fn kept_expiry_key(
+    /// The window that an older `record` may have an expiry entry of: also from the attribute whose
+    /// entries are still being cleared.
+    pub(crate) fn kept_expiry_window(
         &self,
         record: &Record<'_>,
-        item_key: &[u8],
-    ) -> Result<Option<UserKey>, DecodeError> {
-        let Some(ExpiryJob::Clearing { attribute }) = &self.record.expiry_job else {
-            return self.expiry_key(record, item_key);
-        };
-        let expires_at = record.expires_at(attribute)?;
-        Ok(expires_at.map(|at| layout::expiry_key(at, self.id(), item_key)))
+    ) -> Result<Option<u64>, DecodeError> {
+        match &self.record.expiry_job {
+            Some(ExpiryJob::Clearing { attribute }) => expiry_window(Some(attribute), record),
+            _ => self.expiry_window(record),
+        }
     }
+}
+
+fn expiry_window(attribute: Option<&str>, record: &Record<'_>) -> Result<Option<u64>, DecodeError> {
+    let Some(attribute) = attribute else {
+        return Ok(None);
+    };
+    let expires_at = record.expires_at(attribute)?;
+    Ok(expires_at.map(layout::expiry_window))
 }
 
 impl Index {

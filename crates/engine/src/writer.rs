@@ -14,6 +14,7 @@ use homeport_store::{StoreError, TransactError};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::evaluate::Outcome;
+use crate::expiry::Pages;
 use crate::layout;
 use crate::options::Durability;
 use crate::shared::{Shared, stopped};
@@ -75,23 +76,11 @@ impl CommitRecord {
 
 /// A group that is ready to be written.
 pub(crate) struct Decided {
-    batch: Batch,
-    bytes: usize,
-    next_change: u64,
-}
-
-impl Decided {
-    pub(crate) fn new(batch: Batch, bytes: usize, next_change: u64) -> Self {
-        Self {
-            batch,
-            bytes,
-            next_change,
-        }
-    }
-
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
+    pub(crate) batch: Batch,
+    pub(crate) pages: Pages,
+    pub(crate) bytes: usize,
+    /// The sequence number that the next change gets.
+    pub(crate) next_change: u64,
 }
 
 /// What a caller gets once its group is durable.
@@ -152,10 +141,11 @@ impl Writer {
         shared.latch.check()?;
         let Decided {
             mut batch,
+            pages,
             bytes,
             next_change,
         } = decided;
-        if batch.is_empty() {
+        if batch.is_empty() && pages.is_empty() {
             return Ok(());
         }
         if shared.options.durability == Durability::Relaxed {
@@ -172,6 +162,14 @@ impl Writer {
             UserKey::from(layout::COMMIT_KEY),
             record.encode().as_slice(),
         );
+        let are_sorted = pages.are_sorted;
+        let now_ms = shared.options.clock.now_ms();
+        for (window, key, value) in pages.into_entries(commit) {
+            batch.insert(&shared.keyspaces.expiry_pages, key, value);
+            if !are_sorted {
+                shared.unsorted.added(window, now_ms);
+            }
+        }
         let mode = match shared.options.durability {
             Durability::Sync => PersistMode::SyncData,
             Durability::Relaxed => PersistMode::Buffer,

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use crate::directory;
 use crate::error::OpenError;
-use crate::layout::SEALED_FORMAT_VERSION;
 use crate::seal::error::SealError;
 use crate::seal::keyring::Keyring;
 use crate::seal::master::{Fingerprint, MasterKey};
@@ -32,7 +31,7 @@ pub fn seal_status(path: &Path) -> Result<Option<SealStatus>, OpenError> {
             path: path.to_owned(),
             reason: "it has no FORMAT file".to_owned(),
         }),
-        Some(SEALED_FORMAT_VERSION) => {
+        Some(format) if format.is_sealed => {
             let keyring =
                 Keyring::look(path)?.ok_or_else(|| SealError::KeyringMissing(path.to_owned()))?;
             let made =
@@ -59,7 +58,7 @@ pub fn change_master_key(
     to: &MasterKey,
 ) -> Result<SealStatus, OpenError> {
     match directory::read_format(path)? {
-        Some(SEALED_FORMAT_VERSION) => {}
+        Some(format) if format.is_sealed => {}
         Some(_) => return Err(SealError::NotSealed(path.to_owned()).into()),
         None => {
             return Err(OpenError::NotADataDirectory {

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use fjall::compaction::Leveled;
 use fjall::config::{BlockSizePolicy, CompressionPolicy, FilterPolicy};
 use fjall::{CompressionType, KeyspaceCreateOptions};
 
@@ -17,6 +18,11 @@ const JOURNAL_BYTES_MAX: u64 = 128 * 1024 * 1024;
 
 /// A keyspace's share of the write buffer before it is flushed.
 const MEMTABLE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Files that compactions make are about this large. Four of them are what the first level below the
+/// flushed files may hold, and all of that is written anew each time four flushed files are merged into
+/// it: it should be little more than what comes in. Flushed files are 16 MiB and compress to a third.
+const FILE_BYTES: u64 = 8 * 1024 * 1024;
 
 /// Room for entries that a new batch has.
 const BATCH_ENTRIES: usize = 64;
@@ -51,7 +57,9 @@ impl Database {
     /// Opens or makes a keyspace.
     pub(crate) fn keyspace(&self, name: &str) -> Result<Keyspace, Error> {
         let inner = match name {
-            layout::EXPIRY_KEYSPACE => self.inner.keyspace(name, expiry_options),
+            layout::EXPIRY_KEYSPACE | layout::EXPIRY_PAGES_KEYSPACE => {
+                self.inner.keyspace(name, expiry_options)
+            }
             _ => self.inner.keyspace(name, options),
         }?;
         // IMPORTANT: the only keyspace whose values are not sealed, since commit records are read
@@ -106,7 +114,7 @@ impl Database {
     }
 }
 
-/// Expiry entries are only ever read in order: no filters, and blocks that compress well.
+/// What expires is only ever read in order: no filters, and blocks that compress well.
 fn expiry_options() -> KeyspaceCreateOptions {
     options()
         .filter_policy(FilterPolicy::disabled())
@@ -115,6 +123,9 @@ fn expiry_options() -> KeyspaceCreateOptions {
 
 fn options() -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default()
+        .compaction_strategy(Arc::new(
+            Leveled::default().with_table_target_size(FILE_BYTES),
+        ))
         .manual_journal_persist(true)
         .max_memtable_size(MEMTABLE_BYTES)
         .data_block_size_policy(BlockSizePolicy::all(4 * 1024))
