@@ -12,7 +12,7 @@ use crate::vault::UserKey;
 pub(crate) const FORMAT_VERSION: u32 = 3;
 /// The same, of a data directory whose values are sealed.
 pub(crate) const SEALED_FORMAT_VERSION: u32 = 4;
-/// Before items that expire were listed in pages. What they hold is read and goes on to be.
+/// Both as they were before items that expire were listed in pages: entries that they have are read.
 pub(crate) const FORMAT_VERSION_BEFORE_PAGES: u32 = 1;
 pub(crate) const SEALED_FORMAT_VERSION_BEFORE_PAGES: u32 = 2;
 pub(crate) const FORMAT_FILE: &str = "FORMAT";
