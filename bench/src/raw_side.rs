@@ -21,7 +21,7 @@ use crate::workload::{DEVICE_COUNT, Reading, hardware_id};
 
 // The engine's own settings; its crate keeps them to itself.
 const CACHE_BYTES: u64 = 64 * 1024 * 1024;
-const WRITE_BUFFER_BYTES: u64 = 96 * 1024 * 1024;
+const WRITE_BUFFER_BYTES: u64 = 64 * 1024 * 1024;
 const JOURNAL_BYTES_MAX: u64 = 128 * 1024 * 1024;
 const WORKERS: usize = 4;
 const MEMTABLE_BYTES: u64 = 16 * 1024 * 1024;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use homeport_item::binary::DecodeError;
 use homeport_store::StoreError;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::changes::NewChange;
 use crate::error::unavailable;
@@ -57,11 +57,16 @@ impl<'a> Group<'a> {
         next_change: u64,
         now_ms: i64,
     ) -> Self {
+        // Under load, groups that follow each other are about as large.
+        let items = before.as_ref().map_or(0, |before| before.items.len());
         Self {
             keyspaces,
             batch: database.batch(),
             pages: Pages::default(),
-            pending: Pending::default(),
+            pending: Pending {
+                items: FxHashMap::with_capacity_and_hasher(items, FxBuildHasher),
+                tokens: FxHashMap::default(),
+            },
             before,
             next_change,
             now_ms,

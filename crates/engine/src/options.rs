@@ -50,7 +50,7 @@ impl Default for Options {
         Self {
             durability: Durability::Sync,
             cache_bytes: 64 * 1024 * 1024,
-            write_buffer_bytes: 96 * 1024 * 1024,
+            write_buffer_bytes: 64 * 1024 * 1024,
             write_beside_bytes: 64 * 1024,
             workers: 4,
             disk_reserve_bytes: 256 * 1024 * 1024,
