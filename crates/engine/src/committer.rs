@@ -10,6 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::evaluate::{self, Outcome};
 use crate::group::{Group, Pending};
+use crate::newest::Newest;
 use crate::prepare::Prepared;
 use crate::queue::Queue;
 use crate::shared::Shared;
@@ -46,6 +47,8 @@ pub(crate) struct Committer {
     writer: Beside,
     /// What the group that is being written beside this thread writes.
     under_way: Option<Arc<Pending>>,
+    /// A group takes it along. What is not written takes it into nothing, for then it may be wrong.
+    pub(crate) newest: Newest,
 }
 
 /// A group that callers can still be added to.
@@ -63,6 +66,7 @@ impl Committer {
             spares: Spares::default(),
             next_change: last.next_change,
             under_way: None,
+            newest: Newest::default(),
         })
     }
 
@@ -210,19 +214,21 @@ impl Committer {
         Ok(())
     }
 
-    fn group<'a>(&self, shared: &'a Shared) -> Group<'a> {
+    fn group<'a>(&mut self, shared: &'a Shared) -> Group<'a> {
         Group::new(
             &shared.database,
             &shared.keyspaces,
             self.under_way.clone(),
+            std::mem::take(&mut self.newest),
             self.next_change,
             shared.options.clock.now_ms(),
         )
     }
 
     fn finish(&mut self, group: Group<'_>) -> (Decided, Pending) {
-        let (decided, pending) = group.finish();
+        let (decided, pending, newest) = group.finish();
         self.next_change = decided.next_change;
+        self.newest = newest;
         (decided, pending)
     }
 

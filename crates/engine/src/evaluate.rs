@@ -120,7 +120,7 @@ struct DecidedWrite {
 }
 
 fn decide(
-    group: &Group<'_>,
+    group: &mut Group<'_>,
     catalogue: &Catalogue,
     action: PreparedAction,
 ) -> Result<Result<Decided, Refusal>, StoreError> {

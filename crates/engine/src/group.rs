@@ -14,6 +14,7 @@ use crate::error::unavailable;
 use crate::expiry::Pages;
 use crate::keyspaces::Keyspaces;
 use crate::layout::{self, TableId};
+use crate::newest::Newest;
 use crate::record::Record;
 use crate::table::{Index, Table};
 use crate::vault::{self, Batch, Database, Keyspace, UserKey, UserValue};
@@ -44,6 +45,7 @@ pub(crate) struct Group<'a> {
     pending: Pending,
     /// What the group before this one writes, where that is still under way.
     before: Option<Arc<Pending>>,
+    newest: Newest,
     next_change: u64,
     now_ms: i64,
     bytes: usize,
@@ -54,6 +56,7 @@ impl<'a> Group<'a> {
         database: &Database,
         keyspaces: &'a Keyspaces,
         before: Option<Arc<Pending>>,
+        newest: Newest,
         next_change: u64,
         now_ms: i64,
     ) -> Self {
@@ -68,6 +71,7 @@ impl<'a> Group<'a> {
                 tokens: FxHashMap::default(),
             },
             before,
+            newest,
             next_change,
             now_ms,
             bytes: 0,
@@ -84,17 +88,44 @@ impl<'a> Group<'a> {
 
     /// The stored value of an item, with what this group and the one before it write.
     pub(crate) fn load(
-        &self,
+        &mut self,
         table: &Table,
         key: &UserKey,
     ) -> Result<Option<UserValue>, StoreError> {
+        if self.newest.is_behind_all(table, key) {
+            return Ok(None);
+        }
         let name = (table.id(), key.clone());
         for pending in self.pending() {
             if let Some(value) = pending.items.get(&name) {
                 return Ok(value.clone());
             }
         }
-        table.items.get(key).map_err(unavailable)
+        let stored = table.items.get(key).map_err(unavailable)?;
+        if stored.is_none()
+            && let Some(partition) = self.newest.missed(table, key)
+        {
+            let greatest = self.greatest(table, partition)?;
+            self.newest.learn(table.id(), partition, greatest);
+        }
+        Ok(stored)
+    }
+
+    /// The greatest key of a partition, with what this group and the one before it write; of an empty one,
+    /// what all its keys begin with.
+    fn greatest(&self, table: &Table, partition: &[u8]) -> Result<UserKey, StoreError> {
+        let mut greatest = match table.items.prefix(partition).next_back() {
+            Some(last) => last.key().map_err(unavailable)?,
+            None => UserKey::from(partition),
+        };
+        for pending in self.pending() {
+            for (id, key) in pending.items.keys() {
+                if *id == table.id() && key.starts_with(partition) && *key > greatest {
+                    greatest = key.clone();
+                }
+            }
+        }
+        Ok(greatest)
     }
 
     /// Writes a change of an item together with its index entries, its expiry and its change
@@ -133,7 +164,10 @@ impl<'a> Group<'a> {
             self.log(table, &key, old.as_ref(), new.as_ref(), false);
         }
         match &new {
-            Some(value) => self.insert(&table.items, key.clone(), value.clone()),
+            Some(value) => {
+                self.newest.stored(table, &key);
+                self.insert(&table.items, key.clone(), value.clone());
+            }
             None if old.is_some() => self.remove(&table.items, key.clone()),
             None => {}
         }
@@ -331,14 +365,14 @@ impl<'a> Group<'a> {
     }
 
     /// What is to be written, and what the next group has to know of it meanwhile.
-    pub(crate) fn finish(self) -> (Decided, Pending) {
+    pub(crate) fn finish(self) -> (Decided, Pending, Newest) {
         let decided = Decided {
             batch: self.batch,
             pages: self.pages,
             bytes: self.bytes,
             next_change: self.next_change,
         };
-        (decided, self.pending)
+        (decided, self.pending, self.newest)
     }
 
     /// What the store does not show yet, the newest first.

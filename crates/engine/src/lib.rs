@@ -29,6 +29,7 @@ mod keyspaces;
 mod latch;
 mod layout;
 mod metrics;
+mod newest;
 mod options;
 mod past;
 mod prepare;

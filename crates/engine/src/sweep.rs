@@ -262,7 +262,7 @@ enum Fate {
 }
 
 fn fate(
-    group: &Group<'_>,
+    group: &mut Group<'_>,
     table: &Table,
     window: u64,
     item_key: &UserKey,
