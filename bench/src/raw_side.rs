@@ -20,11 +20,13 @@ use crate::group_commit::GroupCommit;
 use crate::workload::{DEVICE_COUNT, Reading, hardware_id};
 
 // The engine's own settings; its crate keeps them to itself.
-const CACHE_BYTES: u64 = 64 * 1024 * 1024;
+const CACHE_BYTES: u64 = 48 * 1024 * 1024;
 const WRITE_BUFFER_BYTES: u64 = 64 * 1024 * 1024;
 const JOURNAL_BYTES_MAX: u64 = 128 * 1024 * 1024;
 const WORKERS: usize = 4;
 const MEMTABLE_BYTES: u64 = 16 * 1024 * 1024;
+const EXPIRY_MEMTABLE_BYTES: u64 = 8 * 1024 * 1024;
+const FLUSHED_FILES: u8 = 8;
 const FILE_BYTES: u64 = 8 * 1024 * 1024;
 const BLOCK_BYTES: u32 = 4 * 1024;
 const EXPIRY_BLOCK_BYTES: u32 = 16 * 1024;
@@ -94,7 +96,9 @@ impl RawSide {
 fn options() -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default()
         .compaction_strategy(Arc::new(
-            Leveled::default().with_table_target_size(FILE_BYTES),
+            Leveled::default()
+                .with_l0_threshold(FLUSHED_FILES)
+                .with_table_target_size(FILE_BYTES),
         ))
         .manual_journal_persist(true)
         .max_memtable_size(MEMTABLE_BYTES)
@@ -108,6 +112,7 @@ fn options() -> KeyspaceCreateOptions {
 fn expiry_options() -> KeyspaceCreateOptions {
     options()
         .filter_policy(FilterPolicy::disabled())
+        .max_memtable_size(EXPIRY_MEMTABLE_BYTES)
         .data_block_size_policy(BlockSizePolicy::all(EXPIRY_BLOCK_BYTES))
 }
 

@@ -15,7 +15,7 @@ use crate::workload::{DEVICE_COUNT, Reading, friendly_name, hardware_id};
 
 /// Callers that may read at one time, each with its share of the cache that the others have.
 pub(crate) const READERS: usize = 8;
-const CACHE_KIB: u32 = 64 * 1024;
+const CACHE_KIB: u32 = 48 * 1024;
 
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS devices (

@@ -49,7 +49,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             durability: Durability::Sync,
-            cache_bytes: 64 * 1024 * 1024,
+            cache_bytes: 48 * 1024 * 1024,
             write_buffer_bytes: 64 * 1024 * 1024,
             write_beside_bytes: 64 * 1024,
             workers: 4,

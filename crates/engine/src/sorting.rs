@@ -14,7 +14,7 @@ use crate::error::unavailable;
 use crate::expiry;
 use crate::layout::{self, TableId};
 use crate::shared::{Shared, run_exclusive, stopped};
-use crate::vault::{self, Snapshot, UserKey};
+use crate::vault::{self, UserKey};
 
 /// A window is sorted when nothing was added to it for this long.
 const QUIET_MS: i64 = 60_000;
@@ -28,6 +28,9 @@ const PART_ITEMS: usize = 64 * 1024;
 const SAMPLE_EVERY: usize = 256;
 /// Items, or pages to be removed, that one commit covers.
 const COMMIT_ITEMS: usize = 4096;
+/// Pages that are read from one snapshot. While one is open, all that is written stays in memory, flushed or
+/// not.
+const READ_PAGES: usize = 32;
 
 /// Windows with pages that are not sorted.
 #[derive(Default)]
@@ -92,11 +95,11 @@ type Listed = (TableId, Vec<u8>);
 
 /// Writes the items of a window in pages that are sorted, in place of those that they were in.
 fn sort(shared: &Shared, window: u64, part_items: usize) -> Result<(), StoreError> {
-    let snapshot = shared.database.snapshot();
     let mut pages = Vec::new();
     let mut sample = Vec::new();
     let mut count = 0;
-    each_page(shared, &snapshot, window, |at, items| {
+    let window_end = layout::expiry_page_key(window + 1, 0, 0);
+    each_page(shared, window, &window_end, |at, items| {
         pages.push(at);
         for item in items {
             if count % SAMPLE_EVERY == 0 {
@@ -105,6 +108,11 @@ fn sort(shared: &Shared, window: u64, part_items: usize) -> Result<(), StoreErro
             count += 1;
         }
     })?;
+    let Some(last) = pages.last() else {
+        return Ok(());
+    };
+    // What is added from here on, as the sorted pages are, comes behind.
+    let pages_end = [last.as_ref(), &[0]].concat();
     sample.sort_unstable();
     let parts = count.div_ceil(part_items);
     for part in 0..parts {
@@ -112,7 +120,7 @@ fn sort(shared: &Shared, window: u64, part_items: usize) -> Result<(), StoreErro
         let first = edge(part).filter(|_| part > 0);
         let end = edge(part + 1);
         let mut within = Vec::new();
-        each_page(shared, &snapshot, window, |_, items| {
+        each_page(shared, window, &pages_end, |_, items| {
             let is_within = |item: &Listed| {
                 first.is_none_or(|first| item >= first) && end.is_none_or(|end| item < end)
             };
@@ -120,9 +128,9 @@ fn sort(shared: &Shared, window: u64, part_items: usize) -> Result<(), StoreErro
         })?;
         within.sort_unstable();
         within.dedup();
-        while !within.is_empty() {
-            let rest = within.split_off(within.len().min(COMMIT_ITEMS));
-            let chunk = std::mem::replace(&mut within, rest);
+        let mut within = within.into_iter().peekable();
+        while within.peek().is_some() {
+            let chunk: Vec<Listed> = within.by_ref().take(COMMIT_ITEMS).collect();
             commit(shared, move |group| {
                 for (table, name) in chunk {
                     group.list_sorted(window, table, &name);
@@ -142,21 +150,37 @@ fn sort(shared: &Shared, window: u64, part_items: usize) -> Result<(), StoreErro
     Ok(())
 }
 
-/// Reads the pages of a window one by one. What is damaged is left alone, for the check to find.
+/// Reads the pages of a window before `end` one by one. What is damaged is left alone, for the check to find.
 fn each_page(
     shared: &Shared,
-    snapshot: &Snapshot,
     window: u64,
+    end: &[u8],
     mut take: impl FnMut(UserKey, &mut dyn Iterator<Item = Listed>),
 ) -> Result<(), StoreError> {
-    let range = layout::expiry_page_key(window, 0, 0)..layout::expiry_page_key(window + 1, 0, 0);
-    for guard in snapshot.range(&shared.keyspaces.expiry_pages, range) {
-        let (at, value) = match guard.into_inner() {
-            Err(vault::Error::Unopened { .. }) => continue,
-            entry => entry.map_err(unavailable)?,
-        };
-        if let Some((table, names)) = expiry::read_page(&value) {
-            take(at, &mut names.into_iter().map(|name| (table, name)));
+    let mut from = layout::expiry_page_key(window, 0, 0).to_vec();
+    while from.as_slice() < end {
+        let snapshot = shared.database.snapshot();
+        let range = from.clone()..end.to_vec();
+        let mut read = 0;
+        for guard in snapshot
+            .range(&shared.keyspaces.expiry_pages, range)
+            .take(READ_PAGES)
+        {
+            read += 1;
+            let (at, page) = match guard.into_inner() {
+                Err(vault::Error::Unopened { key, .. }) => (key, None),
+                entry => {
+                    let (at, value) = entry.map_err(unavailable)?;
+                    (at, expiry::read_page(&value))
+                }
+            };
+            from = [at.as_ref(), &[0]].concat();
+            if let Some((table, names)) = page {
+                take(at, &mut names.into_iter().map(|name| (table, name)));
+            }
+        }
+        if read < READ_PAGES {
+            break;
         }
     }
     Ok(())

@@ -24,7 +24,7 @@ concern! {
         /// Embedded store: when a write is acknowledged
         durability: DurabilityWord = Some("sync"), flag "durability" DURABILITY;
         /// Embedded store: memory for data read from disk, in MiB
-        cache_mib: Whole<1, 1_048_576> = Some("64"), flag "cache-mib" MIB;
+        cache_mib: Whole<1, 1_048_576> = Some("48"), flag "cache-mib" MIB;
         /// Amazon DynamoDB: the address to ask instead of AWS's own
         endpoint_url: Option<Url> = None, flag "store-endpoint-url" URL;
         /// Amazon DynamoDB: the region; unless given, the one that AWS's own settings name
