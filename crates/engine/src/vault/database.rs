@@ -21,8 +21,8 @@ const MEMTABLE_BYTES: u64 = 16 * 1024 * 1024;
 /// The same of what expires, which is appended: flushing it early costs no merging.
 const EXPIRY_MEMTABLE_BYTES: u64 = 8 * 1024 * 1024;
 
-/// So many flushed files are merged into the first level below them at once. Merging half as many costs a
-/// third more CPU time in all, as the level is written anew each time.
+/// So many flushed files are merged into the first level below them at once. Merging half as many costs the
+/// workers over a third more CPU time, as the level is written anew each time.
 const FLUSHED_FILES: u8 = 8;
 
 /// Files that compactions make are about this large. `FLUSHED_FILES` of them are what the first level may

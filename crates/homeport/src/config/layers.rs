@@ -195,7 +195,7 @@ mod tests {
             cache(&Layer::new(), &none, file),
             found((3, "some.toml, line 2"))
         );
-        assert_eq!(cache(&Layer::new(), &none, ""), found((64, "default")));
+        assert_eq!(cache(&Layer::new(), &none, ""), found((48, "default")));
     }
 
     #[test]
