@@ -236,14 +236,21 @@ impl Committer {
     /// key-value store from stopping us for long.
     fn wait_for_flush(&self) {
         let limit = self.shared.options.write_buffer_bytes;
-        if self.shared.database.write_buffer_bytes() <= limit {
+        let database = &self.shared.database;
+        if database.write_buffer_bytes() <= limit {
             return;
         }
         let started = Instant::now();
-        while self.shared.database.write_buffer_bytes() > limit
-            && started.elapsed() < FLUSH_WAIT_MAX
-        {
-            std::thread::sleep(FLUSH_POLL);
+        while database.write_buffer_bytes() > limit && started.elapsed() < FLUSH_WAIT_MAX {
+            match database.is_making_room(limit) {
+                Ok(true) => std::thread::sleep(FLUSH_POLL),
+                Ok(false) => break,
+                // Writing the group will meet it again, and knows what to do.
+                Err(error) => {
+                    tracing::warn!(%error, "cannot have the write buffer flushed");
+                    break;
+                }
+            }
         }
         self.shared.metrics.waited_for_flush(started.elapsed());
     }
@@ -306,6 +313,51 @@ mod tests {
         };
         let waited = tokio::time::timeout(Duration::from_secs(30), wait);
         waited.await.expect("waited in vain");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn what_tables_have_in_memory_is_flushed_when_it_is_too_much_together() {
+        const ITEM_BYTES: u64 = 64 * 1024;
+        let directory = tempfile::tempdir().unwrap();
+        let limit = 4 * ITEM_BYTES;
+        let options = Options {
+            write_buffer_bytes: limit,
+            background_sweep: false,
+            ..Options::default()
+        };
+        let engine = Engine::open(directory.path(), options).unwrap();
+        let text = "x".repeat(ITEM_BYTES as usize);
+        for table in 0..12 {
+            let schema = TableSchema::new(format!("table-{table}"), "id", KeyKind::S);
+            engine.create_table(schema).await.unwrap();
+            let item = Item::new().with("id", "one").with("text", text.as_str());
+            let put = Put::new(format!("table-{table}"), item);
+            engine.put(put).await.unwrap();
+        }
+        // The last write came when there was room.
+        let buffered = engine.metrics().write_buffer_bytes;
+        assert!(buffered <= limit + 2 * ITEM_BYTES, "{buffered}");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn what_a_deleted_table_had_in_memory_no_longer_counts() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options {
+            background_sweep: false,
+            ..Options::default()
+        };
+        let engine = Engine::open(directory.path(), options).unwrap();
+        let schema = TableSchema::new("large", "id", KeyKind::S);
+        engine.create_table(schema).await.unwrap();
+        let text = "x".repeat(100 * 1024);
+        for id in 0..20 {
+            let item = Item::new().with("id", format!("{id}"));
+            let put = Put::new("large", item.with("text", text.as_str()));
+            engine.put(put).await.unwrap();
+        }
+        assert!(engine.metrics().write_buffer_bytes > 2_000_000);
+        engine.delete_table("large").await.unwrap();
+        reached(|| engine.metrics().write_buffer_bytes < 100_000).await;
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

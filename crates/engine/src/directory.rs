@@ -29,6 +29,8 @@ pub(crate) struct Prepared {
     pub(crate) lock: File,
     /// Of a sealed directory, with the key that opens it.
     keyring: Option<(Keyring, MasterKey)>,
+    /// Whether it was written before, and not as it is now.
+    is_outdated: bool,
 }
 
 impl Prepared {
@@ -42,6 +44,15 @@ impl Prepared {
         );
         let clock = Arc::clone(&options.clock);
         Some(Arc::new(Sealer::new(path, keyring, master, clock)))
+    }
+
+    /// Says that the directory is written as it is now from here on. Who only reads it leaves it as it is.
+    pub(crate) fn raise_format(&self, path: &Path) -> Result<(), OpenError> {
+        if self.is_outdated {
+            tracing::info!("from now on, versions before this one refuse the data directory");
+            write_format(path, self.keyring.is_some())?;
+        }
+        Ok(())
     }
 }
 
@@ -70,15 +81,10 @@ pub(crate) fn prepare(path: &Path, master: Option<&MasterKey>) -> Result<Prepare
         Some(_) if master.is_some() => return Err(SealError::NotSealed(path.to_owned()).into()),
         Some(_) => None,
     };
-    if let Some(format) = format
-        && !format.is_current
-    {
-        tracing::info!("from now on, versions before this one refuse the data directory");
-        write_format(path, format.is_sealed)?;
-    }
     Ok(Prepared {
         lock,
         keyring: keyring.zip(master.cloned()),
+        is_outdated: format.is_some_and(|format| !format.is_current),
     })
 }
 
@@ -270,11 +276,13 @@ mod tests {
     }
 
     #[test]
-    fn an_older_format_is_raised_before_anything_is_written() {
+    fn an_older_format_is_raised_for_who_writes() {
         let directory = tempfile::tempdir().unwrap();
         let format = directory.path().join(FORMAT_FILE);
         fs::write(&format, "homeport 1\n").unwrap();
-        prepare(directory.path(), None).unwrap();
+        let opened = prepare(directory.path(), None).unwrap();
+        assert_eq!(fs::read_to_string(&format).unwrap(), "homeport 1\n");
+        opened.raise_format(directory.path()).unwrap();
         assert_eq!(fs::read_to_string(&format).unwrap(), "homeport 3\n");
     }
 
@@ -288,7 +296,8 @@ mod tests {
         fs::write(&format, "homeport 2\n").unwrap();
         prepare(directory.path(), None).unwrap_err();
         assert_eq!(fs::read_to_string(&format).unwrap(), "homeport 2\n");
-        prepare(directory.path(), Some(&master)).unwrap();
+        let opened = prepare(directory.path(), Some(&master)).unwrap();
+        opened.raise_format(directory.path()).unwrap();
         assert_eq!(fs::read_to_string(&format).unwrap(), "homeport 4\n");
     }
 

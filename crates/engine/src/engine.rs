@@ -64,7 +64,7 @@ impl Drop for Handle {
         for job in self.shared.take_jobs() {
             let _ = job.join();
         }
-        // The committer may have written after the sweeper's last sync.
+        // The committer may have written after the last sync.
         sweep::sync(&self.shared);
     }
 }
@@ -80,6 +80,8 @@ impl Engine {
         let store = path.join(layout::STORE_DIR);
         directory::remove_unfinished_store(path)?;
         let last_sequence = journal::check(&store)?;
+        // IMPORTANT: before anything is written that older versions would drop.
+        opened.raise_format(path)?;
         let storage = |error: vault::Error| OpenError::Storage(error.to_string());
         let sealer = opened.sealer(path, &options);
         let database = Database::open(&store, &options, sealer).map_err(storage)?;
@@ -111,10 +113,11 @@ impl Engine {
         tables::drop_orphans(&shared);
         table_backups::drop_orphans(&shared);
         let committer = Committer::new(Arc::clone(&shared), last)?;
-        let sweeper = Arc::clone(&shared);
+        let (sweeper, watcher) = (Arc::clone(&shared), Arc::clone(&shared));
         let threads = vec![
             spawn("homeport-commit", move || committer.run())?,
             spawn("homeport-sweep", move || sweep::run(&sweeper))?,
+            spawn("homeport-watch", move || sweep::watch(&watcher))?,
         ];
         for table in unfinished {
             jobs::start(&shared, table);

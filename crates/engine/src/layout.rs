@@ -176,6 +176,14 @@ pub(crate) fn expiry_page_key(window: u64, commit: u64, part: u32) -> UserKey {
     UserKey::from(&bytes[..])
 }
 
+/// The number of the group that a page was written by.
+pub(crate) fn commit_of_page(key: &[u8]) -> Option<u64> {
+    let bytes: &[u8; 20] = key.try_into().ok()?;
+    let mut commit = [0; 8];
+    commit.copy_from_slice(&bytes[8..16]);
+    Some(u64::from_be_bytes(commit))
+}
+
 /// The window of a page.
 pub(crate) fn window_of_page(key: &[u8]) -> Option<u64> {
     let bytes: &[u8; 20] = key.try_into().ok()?;

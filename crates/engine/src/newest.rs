@@ -11,16 +11,26 @@ use crate::layout::TableId;
 use crate::table::Table;
 use crate::vault::UserKey;
 
-/// Partitions that are remembered; when there are more, all are forgotten.
+/// Partitions that are remembered; when there are more, every other one is forgotten.
 const PARTITIONS_MAX: usize = 16 * 1024;
+/// So many items of a partition must be missed in a row before its greatest key is found out, which costs about as
+/// much as looking these up.
+const MISSES_MIN: usize = 4;
 
 #[derive(Default)]
 pub(crate) struct Newest {
     /// No item of the partition has a greater key, also among those that are not written yet.
     greatest: FxHashMap<TableId, FxHashMap<Vec<u8>, UserKey>>,
     count: usize,
-    /// Where an item was looked up last and was not there.
-    missed: (TableId, Vec<u8>),
+    /// Where items were looked up last and were not there.
+    missed: Missed,
+}
+
+#[derive(Default)]
+struct Missed {
+    table: TableId,
+    partition: Vec<u8>,
+    in_a_row: usize,
 }
 
 impl Newest {
@@ -31,29 +41,41 @@ impl Newest {
     }
 
     /// Takes note of an item that was looked up and is not there. Returns its partition if it pays to find out
-    /// the greatest key of it: when the item that was not there before was in the same one.
+    /// the greatest key of it.
     pub(crate) fn missed<'k>(&mut self, table: &Table, key: &'k [u8]) -> Option<&'k [u8]> {
         let partition = partition(table, key)?;
-        if self.missed.0 == table.id() && self.missed.1 == partition {
-            return self
-                .of(table.id(), partition)
-                .is_none()
-                .then_some(partition);
+        let missed = &mut self.missed;
+        if missed.table != table.id() || missed.partition != partition {
+            missed.table = table.id();
+            missed.partition.clear();
+            missed.partition.extend_from_slice(partition);
+            missed.in_a_row = 0;
         }
-        self.missed.0 = table.id();
-        self.missed.1.clear();
-        self.missed.1.extend_from_slice(partition);
-        None
+        missed.in_a_row += 1;
+        let pays = missed.in_a_row >= MISSES_MIN && self.of(table.id(), partition).is_none();
+        pays.then_some(partition)
     }
 
     pub(crate) fn learn(&mut self, table: TableId, partition: &[u8], greatest: UserKey) {
         if self.count >= PARTITIONS_MAX {
-            *self = Self::default();
+            self.forget_half();
         }
         let partitions = self.greatest.entry(table).or_default();
         if partitions.insert(partition.to_vec(), greatest).is_none() {
             self.count += 1;
         }
+    }
+
+    fn forget_half(&mut self) {
+        let mut is_kept = false;
+        for partitions in self.greatest.values_mut() {
+            partitions.retain(|_, _| {
+                is_kept = !is_kept;
+                is_kept
+            });
+        }
+        self.greatest.retain(|_, partitions| !partitions.is_empty());
+        self.count = self.greatest.values().map(FxHashMap::len).sum();
     }
 
     /// Takes note of an item that is stored.
@@ -143,7 +165,9 @@ mod tests {
         let store = Fixture::new().await;
         assert_eq!(store.add("a", &[10]).await, [true]);
         assert!(!store.is_behind_all("a", 20).await);
-        assert_eq!(store.add("a", &[20, 30, 40]).await, [true; 3]);
+        assert_eq!(store.add("a", &[20, 30]).await, [true; 2]);
+        assert!(!store.is_behind_all("a", 31).await);
+        assert_eq!(store.add("a", &[40]).await, [true]);
         assert!(store.is_behind_all("a", 41).await);
         assert!(!store.is_behind_all("a", 40).await);
         assert!(!store.is_behind_all("b", 41).await);
@@ -163,7 +187,8 @@ mod tests {
     #[tokio::test]
     async fn the_greatest_key_of_a_partition_may_be_removed_and_stored_again() {
         let store = Fixture::new().await;
-        assert_eq!(store.add("a", &[10, 20, 30]).await, [true; 3]);
+        assert_eq!(store.add("a", &[5, 10, 20, 30]).await, [true; 4]);
+        assert!(store.is_behind_all("a", 31).await);
         let delete = Delete::new("readings", reading("a", 30));
         store.engine.delete(delete).await.unwrap();
         assert_eq!(store.add("a", &[30, 30, 40]).await, [true, false, true]);
@@ -173,14 +198,16 @@ mod tests {
     async fn what_other_groups_and_the_same_one_write_counts() {
         let store = Fixture::new().await;
         assert_eq!(store.add("a", &[90]).await, [true]);
-        // The second that is not there has the greatest looked up, which is in the same group.
+        // The fourth that is not there has the greatest looked up, which is in a group before.
         assert_eq!(
-            store.add("a", &[10, 20, 90, 95, 95]).await,
-            [true, true, false, true, false]
+            store.add("a", &[10, 20, 30, 40, 90, 95, 95]).await,
+            [true, true, true, true, false, true, false]
         );
+        assert!(store.is_behind_all("a", 96).await);
+        // Here it is in the same group.
         assert_eq!(
-            store.add("b", &[70, 10, 20, 70, 80]).await,
-            [true, true, true, false, true]
+            store.add("b", &[70, 10, 20, 30, 70, 80]).await,
+            [true, true, true, true, false, true]
         );
         assert!(store.is_behind_all("b", 81).await);
     }
@@ -190,10 +217,11 @@ mod tests {
         let store = Fixture::new().await;
         for device in ["a", "a\0", "a\0\u{1}", "aa"] {
             assert_eq!(
-                store.add(device, &[10, 20, 30]).await,
-                [true; 3],
+                store.add(device, &[5, 10, 20, 30]).await,
+                [true; 4],
                 "{device:?}"
             );
+            assert!(store.is_behind_all(device, 31).await);
         }
         for device in ["a", "a\0", "a\0\u{1}", "aa"] {
             assert_eq!(
@@ -211,7 +239,8 @@ mod tests {
             let partition = partition.to_be_bytes();
             newest.learn(1, &partition, UserKey::from(&partition[..]));
         }
-        assert_eq!(newest.count, 1);
+        assert_eq!(newest.count, PARTITIONS_MAX / 2 + 1);
+        assert_eq!(newest.greatest[&1].len(), newest.count);
         assert!(newest.of(1, &PARTITIONS_MAX.to_be_bytes()).is_some());
     }
 }

@@ -26,6 +26,8 @@ use crate::vault::{self, Keyspace, PersistMode, UserKey, UserValue};
 const CHUNK: usize = 256;
 /// How often the sweeper looks.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
+/// How often there is a look at the room on the disk.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How often relaxed durability syncs.
 const SYNC_EVERY: Duration = Duration::from_millis(50);
 
@@ -37,23 +39,10 @@ pub struct Swept {
     pub tokens: u64,
 }
 
-/// Sweeps, looks after the room on the disk, and syncs where durability is relaxed, until the
-/// engine closes.
+/// Sweeps until the engine closes.
 pub(crate) fn run(shared: &Arc<Shared>) {
-    let relaxed = shared.options.durability == Durability::Relaxed;
-    let pause = if relaxed { SYNC_EVERY } else { SWEEP_EVERY };
-    let mut since_sweep = Duration::ZERO;
     while !shared.stopping.load(Ordering::Acquire) {
-        std::thread::park_timeout(pause);
-        since_sweep += pause;
-        if relaxed {
-            sync(shared);
-        }
-        if since_sweep < SWEEP_EVERY {
-            continue;
-        }
-        since_sweep = Duration::ZERO;
-        shared.room.look();
+        std::thread::park_timeout(SWEEP_EVERY);
         if shared.options.background_sweep
             && let Err(error) = sweep(shared, Due::WholeWindows)
             && !shared.stopping.load(Ordering::Acquire)
@@ -61,8 +50,24 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             tracing::warn!(%error, "sweeping failed; trying again");
         }
     }
-    if relaxed {
-        sync(shared);
+}
+
+/// Looks after the room on the disk, and syncs where durability is relaxed, until the engine closes. Not
+/// in the sweeper's thread, as there may be much to sweep.
+pub(crate) fn watch(shared: &Arc<Shared>) {
+    let relaxed = shared.options.durability == Durability::Relaxed;
+    let pause = if relaxed { SYNC_EVERY } else { LOOK_EVERY };
+    let mut since_look = Duration::ZERO;
+    while !shared.stopping.load(Ordering::Acquire) {
+        std::thread::park_timeout(pause);
+        if relaxed {
+            sync(shared);
+        }
+        since_look += pause;
+        if since_look >= LOOK_EVERY {
+            since_look = Duration::ZERO;
+            shared.room.look();
+        }
     }
 }
 
@@ -90,21 +95,24 @@ pub(crate) enum Due {
 
 /// One pass over everything that is due.
 pub(crate) fn sweep(shared: &Arc<Shared>, due: Due) -> Result<Swept, StoreError> {
-    streams::upkeep(shared)?;
+    // None of them is left undone because another fails.
+    let streams = streams::upkeep(shared);
+    let expired = sweep_expired(shared, due);
+    let changes_trimmed = trim_changes(shared);
+    let tokens = sweep_tokens(shared);
+    let sorted = sorting::sort_quiet(shared);
     let swept = Swept {
-        expired: sweep_expired(shared, due)?,
-        changes_trimmed: trim_changes(shared)?,
-        tokens: sweep_tokens(shared)?,
+        expired: expired?,
+        changes_trimmed: changes_trimmed?,
+        tokens: tokens?,
     };
-    sorting::sort_quiet(shared)?;
-    shared.metrics.expired(swept.expired);
-    shared.metrics.changes_trimmed(swept.changes_trimmed);
+    streams.and(sorted)?;
     Ok(swept)
 }
 
 fn sweep_expired(shared: &Shared, due: Due) -> Result<u64, StoreError> {
     let mut total = 0;
-    for kind in [Kind::Page, Kind::Entry] {
+    for kind in ORDER {
         total += sweep_leads(shared, due, kind)?;
     }
     Ok(total)
@@ -118,6 +126,9 @@ enum Kind {
     /// In an entry of its own.
     Entry,
 }
+
+/// Entries come first: one goes together with its item, and a page may list what is gone.
+const ORDER: [Kind; 2] = [Kind::Entry, Kind::Page];
 
 impl Kind {
     fn keyspace(self, shared: &Shared) -> &Keyspace {
@@ -217,7 +228,9 @@ fn sweep_leads(shared: &Shared, due: Due, kind: Kind) -> Result<u64, StoreError>
         }
         let is_last = items < CHUNK;
         if !leads.is_empty() {
-            total += run_exclusive(shared, move |committer| expire(committer, leads))?;
+            let expired = run_exclusive(shared, move |committer| expire(committer, leads))?;
+            shared.metrics.expired(expired);
+            total += expired;
         }
         if is_last {
             return Ok(total);
@@ -236,7 +249,8 @@ fn expire(committer: &mut Committer, leads: Vec<Lead>) -> Result<u64, StoreError
             if let Some(table) = catalogue.by_id(lead.table) {
                 for name in &lead.names {
                     let item_key = layout::key_of_expiry_name(name);
-                    match fate(group, table, lead.window, &item_key)? {
+                    let fate = fate(group, table, lead.window, &item_key);
+                    match fate.unwrap_or_else(|error| unreadable(table, &error)) {
                         Fate::Elsewhere => {}
                         Fate::Later => kept.push(name.as_slice()),
                         Fate::Expired(value) => {
@@ -283,6 +297,13 @@ fn fate(
         }
         _ => Fate::Elsewhere,
     })
+}
+
+/// An item that cannot be read stays where it is, for the check to find, and keeps nothing else from going.
+fn unreadable(table: &Table, error: &StoreError) -> Fate {
+    let table = &table.schema().name;
+    tracing::warn!(table, %error, "an item that may have expired cannot be read");
+    Fate::Later
 }
 
 /// The time before which changes of a table need not be kept: a stream shows a day of them, and a
@@ -348,7 +369,7 @@ fn trim_table(shared: &Shared, table: TableId, cutoff_ms: i64) -> Result<u64, St
             return Ok(total);
         }
         let is_last = old.len() < CHUNK;
-        total += run_exclusive(shared, move |committer| {
+        let trimmed = run_exclusive(shared, move |committer| {
             let shared = Arc::clone(&committer.shared);
             committer.write(|group| {
                 let count = old.len() as u64;
@@ -363,6 +384,8 @@ fn trim_table(shared: &Shared, table: TableId, cutoff_ms: i64) -> Result<u64, St
                 Ok(count)
             })
         })?;
+        shared.metrics.changes_trimmed(trimmed);
+        total += trimmed;
         if is_last {
             return Ok(total);
         }
@@ -547,6 +570,39 @@ mod tests {
         assert_eq!(store.listed(), (1, 1));
         assert_eq!(store.swept_at(10).await, 1);
         assert_eq!(store.listed(), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_sweep_that_is_cut_off_leaves_no_entry_without_its_item() {
+        let store = Fixture::new().await;
+        for until in [10, 2 * HOUR_SECS, 10] {
+            store.put("a", until).await;
+        }
+        store.clock.advance_ms(10_000);
+        let shared = Arc::clone(store.engine.shared());
+        let sweeping = move || sweep_leads(&shared, Due::Now, ORDER[0]);
+        let expired = tokio::task::spawn_blocking(sweeping).await.unwrap();
+        assert_eq!(expired.unwrap(), 1);
+        assert_eq!(store.problems().await, Vec::<String>::new());
+        assert_eq!(store.swept_at(10).await, 0);
+        assert_eq!(store.listed(), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn an_item_that_cannot_be_read_keeps_no_other_from_going() {
+        let store = Fixture::new().await;
+        store.put_together(&[("a", 10), ("b", 10)]).await;
+        store.put("c", HOUR_SECS).await;
+        let table = store.engine.shared().catalogue.table("things").unwrap();
+        store
+            .write(move |group, _| {
+                let damaged = layout::item_key(&homeport_item::Value::from("a"), None);
+                group.insert(&table.items, damaged, UserValue::from(&b"\xffdamage"[..]));
+            })
+            .await;
+        assert_eq!(store.swept_at(10).await, 1);
+        assert_eq!(store.swept_at(2 * HOUR_SECS).await, 1);
+        assert_eq!(store.problems().await.len(), 1);
     }
 
     #[tokio::test]

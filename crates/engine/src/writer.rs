@@ -167,7 +167,7 @@ impl Writer {
         for (window, key, value) in pages.into_entries(commit) {
             batch.insert(&shared.keyspaces.expiry_pages, key, value);
             if !are_sorted {
-                shared.unsorted.added(window, now_ms);
+                shared.unsorted.added(window, commit, now_ms);
             }
         }
         let mode = match shared.options.durability {

@@ -1,8 +1,9 @@
 //! The key-value store as a whole, and how its keyspaces are made.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
+use fjall::AbstractTree as _;
 use fjall::compaction::Leveled;
 use fjall::config::{BlockSizePolicy, CompressionPolicy, FilterPolicy};
 use fjall::{CompressionType, KeyspaceCreateOptions};
@@ -80,6 +81,8 @@ impl Database {
     }
 
     pub(crate) fn delete_keyspace(&self, keyspace: Keyspace) -> Result<(), Error> {
+        // What is in memory counts as buffered until it is flushed, also when its keyspace is gone.
+        keyspace.rotate_memtable()?;
         Ok(self.inner.delete_keyspace(keyspace.inner)?)
     }
 
@@ -108,6 +111,31 @@ impl Database {
 
     pub(crate) fn write_buffer_bytes(&self) -> u64 {
         self.inner.write_buffer_size()
+    }
+
+    /// Whether what is buffered is becoming less. The key-value store flushes a keyspace when that has
+    /// reached its own limit, however much all of them have together: where nothing is being flushed and
+    /// they have more than `limit`, the largest is set aside for it.
+    pub(crate) fn is_making_room(&self, limit: u64) -> Result<bool, Error> {
+        let mut active_bytes = 0;
+        let mut largest: Option<(u64, fjall::Keyspace)> = None;
+        {
+            let keyspaces = self.inner.supervisor.keyspaces.read();
+            for keyspace in keyspaces.unwrap_or_else(PoisonError::into_inner).values() {
+                if keyspace.tree.sealed_memtable_count() > 0 {
+                    return Ok(true);
+                }
+                let bytes = keyspace.tree.active_memtable().size();
+                active_bytes += bytes;
+                if largest.as_ref().is_none_or(|(most, _)| bytes > *most) {
+                    largest = Some((bytes, keyspace.clone()));
+                }
+            }
+        }
+        match largest {
+            Some((_, keyspace)) if active_bytes > limit => Ok(keyspace.rotate_memtable()?),
+            _ => Ok(false),
+        }
     }
 
     pub(crate) fn cache_bytes(&self) -> u64 {
