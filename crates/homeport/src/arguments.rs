@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use homeport_systems::api_keys::KeyId;
 use homeport_systems::export::Format;
 use homeport_systems::fleet::SystemName;
-use homeport_systems::ids::UuidV4;
 use homeport_systems::rules::RuleName;
 
 use crate::config::{
@@ -445,7 +445,7 @@ pub(crate) struct RevokeArguments {
     pub(crate) place: KeysPlace,
 
     /// The key's id
-    pub(crate) key_id: UuidV4,
+    pub(crate) key_id: KeyId,
 }
 
 #[derive(Debug, Subcommand)]

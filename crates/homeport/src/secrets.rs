@@ -19,6 +19,10 @@ const PEPPER_FILE: &str = "api-key-pepper";
 const USER_JWT_FILE: &str = "user-jwt-secret";
 const RULES_HTTP_FILE: &str = "rules-http-secret";
 
+/// What is wrong where keys are stored and nothing is known that they were hashed with.
+pub(crate) const PEPPER_ELSEWHERE: &str = "there are API keys that were hashed with another pepper, and open nothing with a new one: \
+    set API_KEY_PEPPER, or copy the file api-key-pepper from the data directory of the server that made them";
+
 /// The files that may be in a data directory.
 pub(crate) const FILES: [&str; 4] = [
     ADMIN_TOKEN_FILE,
@@ -42,13 +46,30 @@ pub(crate) fn pepper(settings: &Settings) -> anyhow::Result<Secret> {
     )
 }
 
+/// What is hashed with every API key, if there is anything; nothing is made.
+pub(crate) fn known_pepper(settings: &Settings) -> anyhow::Result<Option<Secret>> {
+    let is_known =
+        settings.api_keys.pepper.is_some() || settings.data.dir.join(PEPPER_FILE).exists();
+    is_known.then(|| pepper(settings)).transpose()
+}
+
 /// The token of operators.
 pub(crate) fn admin_token(settings: &Settings) -> anyhow::Result<Secret> {
-    load(
+    let token = load(
         settings.admin.token.as_ref(),
         &settings.data.dir,
         ADMIN_TOKEN_FILE,
-    )
+    )?;
+    check_token(&token.text)?;
+    Ok(token)
+}
+
+/// Refuses what nobody could send in a header.
+fn check_token(text: &str) -> anyhow::Result<()> {
+    if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        bail!("the admin token must be graphic ASCII characters, without spaces and line ends");
+    }
+    Ok(())
 }
 
 /// What the tokens of app users are signed with, when that is a secret.
@@ -156,6 +177,14 @@ mod tests {
         assert_eq!(given.text, "x".repeat(16));
         assert!(!directory.path().join("token").exists());
         assert!(load(Some(&secret("short")), directory.path(), "token").is_err());
+    }
+
+    #[test]
+    fn an_admin_token_is_one_that_can_be_sent() {
+        for text in ["with-a-line-end\n", "a token with spaces", "ein-Schlüssel"] {
+            assert!(check_token(text).is_err(), "{text:?}");
+        }
+        assert!(check_token("sixteen-characters").is_ok());
     }
 
     #[test]

@@ -17,6 +17,14 @@ use crate::config::{DurabilityWord, Dynamodb, Settings};
 use crate::mqtt::Mqtt;
 use crate::{address, bridge, dynamodb_credentials, http, secrets};
 
+/// Prints a line for whoever watches. Nobody may do so any more, which is no reason to stop serving.
+macro_rules! say {
+    ($($line:tt)+) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stdout(), $($line)+);
+    }};
+}
+
 pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     // Listened for from the start, so that being stopped while opening is clean too.
     let stop = StopSignals::listen()?;
@@ -25,22 +33,26 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     address::forget(data_dir)?;
     let pepper = secrets::pepper(&settings)?;
     let admin_token = secrets::admin_token(&settings)?;
+    let is_new_pepper = pepper.is_new;
     let (state, bridge_status) = http::state(&backend, &settings, pepper, &admin_token).await?;
     match &backend.engine {
-        Some(engine) => println!(
+        Some(engine) => say!(
             "data directory {}: {} tables",
             data_dir.display(),
             engine.table_names().len()
         ),
-        None => println!("tables in Amazon DynamoDB"),
+        None => say!("tables in Amazon DynamoDB"),
     }
     if backend.engine.is_some() && settings.store.durability == DurabilityWord::Relaxed {
-        println!(
+        say!(
             "WARNING: durability is relaxed: a power cut may lose writes of the last 50 ms that were acknowledged"
         );
     }
+    if is_new_pepper && !state.api_keys.list(1, None).await?.keys.is_empty() {
+        say!("WARNING: {}", secrets::PEPPER_ELSEWHERE);
+    }
     if admin_token.is_new {
-        println!("admin token (shown this once): {}", admin_token.text);
+        say!("admin token (shown this once): {}", admin_token.text);
     }
     let listener = bind(settings.http.listen).await?;
     let (stopping, stopped) = tokio::sync::watch::channel(false);
@@ -73,9 +85,9 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
         until(stopped),
     ));
     address::write(data_dir, listening)?;
-    println!("listening on http://{listening}");
+    say!("listening on http://{listening}");
     let signal = stop.wait().await;
-    println!("{signal}: finishing what was accepted");
+    say!("{signal}: finishing what was accepted");
     // Commands are not to ask a server that is going.
     address::forget(data_dir)?;
     let _ = stopping.send(true);
@@ -89,7 +101,7 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     mqtt.end().await?;
     background.end().await?;
     backend.close().await?;
-    println!("stopped");
+    say!("stopped");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -116,7 +128,7 @@ async fn serve_dynamodb(
     config.check_address(settings.listen)?;
     let listener = bind(settings.listen).await?;
     let address = listener.local_addr()?;
-    println!("DynamoDB's protocol on http://{address}");
+    say!("DynamoDB's protocol on http://{address}");
     let service = homeport_wire::service(engine.clone(), config);
     Ok((address, tokio::spawn(service.serve(listener, stop))))
 }

@@ -101,7 +101,7 @@ fn a_server_that_is_named_wants_the_right_token() {
     let list = ["keys", "list", "--url", &server.url];
     let message = complaint(&[&list[..], &at].concat());
     assert!(message.contains("needs the admin token"), "{message}");
-    let wrong = ["--admin-token", "sixteen characters"];
+    let wrong = ["--admin-token", "sixteen-characters"];
     let message = complaint(&[&list[..], &at, &wrong].concat());
     assert!(message.contains("TOKEN_INVALID"), "{message}");
     let token = std::fs::read_to_string(directory.path().join("admin-token")).expect("a token");
@@ -128,4 +128,33 @@ fn what_cannot_be_reached_is_said() {
     let message = complaint(&["keys", "list", "--data-dir", path(directory.path())]);
     assert!(message.contains("in use by another process"), "{message}");
     assert!(message.contains("--url"), "{message}");
+}
+
+#[test]
+fn keys_are_not_made_with_another_pepper_than_those_that_are_there() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = ["--data-dir", path(directory.path())];
+    Server::start(directory.path(), &[]).stop("-TERM");
+    let created = json(&output(&[&["keys", "create", "--json"][..], &at].concat()));
+    let file = directory.path().join("api-key-pepper");
+    let pepper = std::fs::read_to_string(&file).expect("a pepper");
+    std::fs::remove_file(&file).expect("removed");
+
+    let message = complaint(&[&["keys", "create"][..], &at].concat());
+    assert!(message.contains("another pepper"), "{message}");
+    let key_id = created["key_id"].as_str().expect("an id");
+    let listed = output(&[&["keys", "list"][..], &at].concat());
+    assert!(listed.contains(key_id), "{listed}");
+    assert!(!file.exists());
+
+    let given = [
+        &["keys", "create", "--api-key-pepper", pepper.trim()][..],
+        &at,
+    ]
+    .concat();
+    output(&given);
+    let server = Server::start(directory.path(), &["--api-key-pepper", pepper.trim()]);
+    let key = created["api_key"].as_str().expect("a key");
+    assert_eq!(server.status(DEVICES, ("x-api-key", key)), 200);
+    server.stop("-TERM");
 }

@@ -86,11 +86,7 @@ impl FromRequestParts<AppState> for UserOrAdmin {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
-        let sent = text(&parts.headers, header::AUTHORIZATION.as_str());
-        let Some(sent) = sent
-            .and_then(|value| value.strip_prefix("Bearer "))
-            .map(str::trim)
-        else {
+        let Some(sent) = bearer(&parts.headers) else {
             if cookie::is_operator(parts, &state.console.sessions)? {
                 return Ok(Self::Admin);
             }
@@ -174,8 +170,7 @@ impl FromRequestParts<AppState> for Admin {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
-        let sent = text(&parts.headers, header::AUTHORIZATION.as_str());
-        let Some(sent) = sent.and_then(|value| value.strip_prefix("Bearer ")) else {
+        let Some(sent) = bearer(&parts.headers) else {
             if cookie::is_operator(parts, &state.console.sessions)? {
                 return Ok(Self);
             }
@@ -184,7 +179,7 @@ impl FromRequestParts<AppState> for Admin {
                 "send the admin token as Authorization: Bearer",
             ));
         };
-        if state.admin_token.is(sent.trim()) {
+        if state.admin_token.is(sent) {
             Ok(Self)
         } else {
             Err(unauthorized(
@@ -215,6 +210,14 @@ pub(crate) fn has_key(parts: &Parts) -> bool {
 
 pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// The token that a caller bears; the scheme's name may be in upper or lower case.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = text(headers, header::AUTHORIZATION.as_str())?.split_once(' ')?;
+    scheme
+        .eq_ignore_ascii_case("Bearer")
+        .then_some(token.trim())
 }
 
 fn unauthorized(code: &'static str, detail: &str) -> Problem {

@@ -14,6 +14,7 @@ use utoipa::openapi::schema::{
 use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
 
 const HARDWARE_ID: &str = "^[0-9A-F]{2}(:[0-9A-F]{2}){5}$";
+const UUID: &str = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$";
 const UUID_V4: &str =
     "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-4[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$";
 /// No control characters.
@@ -44,13 +45,19 @@ pub(crate) struct DevicePath {
 #[allow(dead_code, reason = "describes the path in the OpenAPI document")]
 pub(crate) struct KeyPath {
     /// The key's id
-    #[param(schema_with = uuid_v4)]
+    #[param(schema_with = uuid)]
     key_id: String,
 }
 
 pub(crate) fn hardware_id() -> RefOr<Schema> {
     text(HARDWARE_ID, 17..=17)
         .examples(["AA:BB:CC:DD:EE:FF"])
+        .into()
+}
+
+fn uuid() -> RefOr<Schema> {
+    text(UUID, 36..=36)
+        .examples(["7c9e6679-7425-40de-944b-e07fc1f90ae7"])
         .into()
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use homeport_store::Clock;
-use homeport_systems::ids::UuidV4;
+use homeport_systems::api_keys::KeyId;
 
 /// Buckets that are kept; full ones, which hold nobody back, are dropped first.
 const BUCKETS_MAX: usize = 100_000;
@@ -30,7 +30,7 @@ impl Default for RateLimit {
 
 /// The buckets of all keys, or of whatever else is held back.
 #[derive(Debug)]
-pub struct RateLimiter<K = UuidV4> {
+pub struct RateLimiter<K = KeyId> {
     limit: RateLimit,
     clock: Arc<dyn Clock>,
     buckets: Mutex<HashMap<K, Bucket>>,
@@ -40,6 +40,13 @@ pub struct RateLimiter<K = UuidV4> {
 struct Bucket {
     tokens: f64,
     at_ms: i64,
+}
+
+impl Bucket {
+    /// A clock that was ahead and has gone back must not hold anyone back until it is there again.
+    fn not_after(&mut self, now_ms: i64) {
+        self.at_ms = self.at_ms.min(now_ms);
+    }
 }
 
 impl<K: Eq + Hash> RateLimiter<K> {
@@ -100,10 +107,12 @@ impl<K: Eq + Hash> RateLimiter<K> {
         key: K,
         now_ms: i64,
     ) -> &'a mut Bucket {
-        buckets.entry(key).or_insert(Bucket {
+        let bucket = buckets.entry(key).or_insert(Bucket {
             tokens: self.limit.burst,
             at_ms: now_ms,
-        })
+        });
+        bucket.not_after(now_ms);
+        bucket
     }
 
     /// Whether there is a token to take, which stays where it is.
@@ -111,13 +120,15 @@ impl<K: Eq + Hash> RateLimiter<K> {
     /// # Errors
     /// How many seconds to wait, when there is none.
     pub(crate) fn check(&self, key: &K) -> Result<(), u64> {
-        let buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        match buckets.get(key) {
-            Some(bucket) => match self.filled(*bucket, self.clock.now_ms()) {
-                tokens if tokens < 1.0 => Err(self.wait_secs(tokens)),
-                _ => Ok(()),
-            },
-            None => Ok(()),
+        let now_ms = self.clock.now_ms();
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(bucket) = buckets.get_mut(key) else {
+            return Ok(());
+        };
+        bucket.not_after(now_ms);
+        match self.filled(*bucket, now_ms) {
+            tokens if tokens < 1.0 => Err(self.wait_secs(tokens)),
+            _ => Ok(()),
         }
     }
 
@@ -126,6 +137,7 @@ impl<K: Eq + Hash> RateLimiter<K> {
         (wait_secs as u64).max(1)
     }
 
+    /// What is in a bucket by now.
     fn filled(&self, bucket: Bucket, now_ms: i64) -> f64 {
         let elapsed_secs = (now_ms - bucket.at_ms).max(0) as f64 / 1000.0;
         (bucket.tokens + elapsed_secs * self.limit.per_second).min(self.limit.burst)
@@ -145,19 +157,23 @@ mod tests {
             burst: 3.0,
         };
         let limiter = RateLimiter::new(limit, Arc::clone(&clock) as _);
-        let key = UuidV4::random();
+        let key = KeyId::random();
         for _ in 0..3 {
             assert_eq!(limiter.check(&key), Ok(()));
             assert_eq!(limiter.take(key), Ok(()));
         }
         assert_eq!(limiter.check(&key), Err(1));
         assert_eq!(limiter.take(key), Err(1));
-        assert_eq!(limiter.take(UuidV4::random()), Ok(()));
+        assert_eq!(limiter.take(KeyId::random()), Ok(()));
         clock.advance_ms(500);
         assert_eq!(limiter.take(key), Ok(()));
         assert_eq!(limiter.take(key), Err(1));
         clock.advance_ms(-10_000);
+        assert_eq!(limiter.check(&key), Err(1));
         assert_eq!(limiter.take(key), Err(1));
+        clock.advance_ms(500);
+        assert_eq!(limiter.check(&key), Ok(()));
+        assert_eq!(limiter.take(key), Ok(()));
     }
 
     #[test]
@@ -168,7 +184,7 @@ mod tests {
             burst: 2.0,
         };
         let limiter = RateLimiter::new(limit, Arc::clone(&clock) as _);
-        let key = UuidV4::random();
+        let key = KeyId::random();
         let wait = |millis| Some(Duration::from_millis(millis));
         assert_eq!([limiter.reserve(key), limiter.reserve(key)], [None, None]);
         assert_eq!(limiter.reserve(key), wait(100));

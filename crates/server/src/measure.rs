@@ -101,7 +101,7 @@ pub(crate) fn ingest_totals() -> IngestTotals {
     }
 }
 
-/// What has expired on its way was accepted, and is stored nowhere.
+/// What has expired on its way was accepted, and nobody will see it.
 fn total(outcome: &str) {
     let total = match outcome {
         "stored" => &STORED,

@@ -120,7 +120,7 @@ impl Problem {
             header::CONTENT_TYPE,
             HeaderValue::from_static("application/problem+json"),
         );
-        set_retry_after(&mut response, self.retry_after_secs);
+        set_headers(&mut response, self.retry_after_secs);
         response
     }
 
@@ -136,15 +136,19 @@ impl Problem {
             },
         };
         let mut response = (self.status, axum::Json(body)).into_response();
-        set_retry_after(&mut response, self.retry_after_secs);
+        set_headers(&mut response, self.retry_after_secs);
         response
     }
 }
 
-fn set_retry_after(response: &mut Response, secs: Option<u64>) {
-    if let Some(secs) = secs {
-        let headers = response.headers_mut();
+fn set_headers(response: &mut Response, retry_after_secs: Option<u64>) {
+    let is_unauthorized = response.status() == StatusCode::UNAUTHORIZED;
+    let headers = response.headers_mut();
+    if let Some(secs) = retry_after_secs {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(secs));
+    }
+    if is_unauthorized {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
 }
 
@@ -160,7 +164,11 @@ impl IntoResponse for Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Throttled | StoreError::Unavailable(_) => {
+            // A table of ours that is gone may come back, and until then nobody should take it for an answer.
+            StoreError::Throttled
+            | StoreError::Unavailable(_)
+            | StoreError::TableMissing(_)
+            | StoreError::IndexMissing { .. } => {
                 tracing::warn!(%error, "the store could not answer");
                 Self::new(
                     StatusCode::SERVICE_UNAVAILABLE,
@@ -169,9 +177,7 @@ impl From<StoreError> for Problem {
                 )
                 .retry_after(RETRY_AFTER_SECS)
             }
-            StoreError::Invalid(_)
-            | StoreError::TableMissing(_)
-            | StoreError::IndexMissing { .. } => Self::internal(&error),
+            StoreError::Invalid(_) => Self::internal(&error),
         }
     }
 }

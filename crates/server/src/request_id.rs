@@ -15,6 +15,8 @@ use crate::routes::answers_in_envelope;
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 const LEN_MAX: usize = 64;
+/// When to come back after a request took too long: it may have been carried out, and can be sent again.
+const TIMEOUT_RETRY_AFTER_SECS: u64 = 1;
 
 pub(crate) async fn layer(request: Request, next: Next) -> Response {
     let started = Instant::now();
@@ -125,5 +127,9 @@ fn bare_problem(status: StatusCode) -> Problem {
             "something went wrong on the server; its log has this request's id",
         ),
     };
-    Problem::new(status, code, detail)
+    let problem = Problem::new(status, code, detail);
+    if status == StatusCode::REQUEST_TIMEOUT {
+        return problem.retry_after(TIMEOUT_RETRY_AFTER_SECS);
+    }
+    problem
 }

@@ -22,4 +22,5 @@ pub mod sensors;
 pub mod telemetry;
 pub mod time;
 
+mod fetch;
 mod pages;

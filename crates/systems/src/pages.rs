@@ -4,10 +4,48 @@ use homeport_item::Item;
 use homeport_item::schema::TableSchema;
 use homeport_store::{Query, Scan, Store, StoreError};
 
-use crate::cursor::Cursor;
+use crate::alerts::AlertsError;
+use crate::api_keys::ApiKeyError;
+use crate::chargers::ChargersError;
+use crate::cursor::{Cursor, CursorError};
+use crate::plain_json;
+use crate::records::RecordsError;
+use crate::sensors::SensorsError;
+use crate::telemetry::TelemetryError;
 
 /// Items that one look of a filtered list takes in, at least: most of them may not pass.
 const FILTERED_LOOK: usize = 256;
+
+/// Why a page cannot be read.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub(crate) enum PageError {
+    #[error(transparent)]
+    Cursor(#[from] CursorError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+macro_rules! from_page_error {
+    ($($error:ty),+) => {$(
+        impl From<PageError> for $error {
+            fn from(error: PageError) -> Self {
+                match error {
+                    PageError::Cursor(error) => error.into(),
+                    PageError::Store(error) => error.into(),
+                }
+            }
+        }
+    )+};
+}
+
+from_page_error!(
+    AlertsError,
+    ApiKeyError,
+    ChargersError,
+    RecordsError,
+    SensorsError,
+    TelemetryError
+);
 
 /// A page of a list.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,8 +63,9 @@ pub(crate) async fn read_page(
     mut query: Query,
     list: &str,
     limit: usize,
-) -> Result<ItemPage, StoreError> {
+) -> Result<ItemPage, PageError> {
     let mut items = Vec::with_capacity(limit.min(128) + 1);
+    let mut is_from_cursor = query.start.is_some();
     loop {
         // One more than asked for: it tells whether this page is the last one.
         let wanted = limit + 1 - items.len();
@@ -34,7 +73,9 @@ pub(crate) async fn read_page(
             Some(_) => wanted.max(FILTERED_LOOK),
             None => wanted,
         };
-        let page = store.query(query.clone().limit(look)).await?;
+        let page = store.query(query.clone().limit(look)).await;
+        let page = page.map_err(|error| failed(error, is_from_cursor))?;
+        is_from_cursor = false;
         items.extend(page.items);
         query.start = page.next;
         if items.len() > limit || query.start.is_none() {
@@ -59,11 +100,14 @@ pub(crate) async fn scan_page(
     mut scan: Scan,
     list: &str,
     limit: usize,
-) -> Result<ItemPage, StoreError> {
+) -> Result<ItemPage, PageError> {
     let mut items = Vec::with_capacity(limit.min(128) + 1);
+    let mut is_from_cursor = scan.start.is_some();
     loop {
         let wanted = limit + 1 - items.len();
-        let page = store.scan(scan.clone().limit(wanted)).await?;
+        let page = store.scan(scan.clone().limit(wanted)).await;
+        let page = page.map_err(|error| failed(error, is_from_cursor))?;
+        is_from_cursor = false;
         items.extend(page.items);
         scan.start = page.next;
         if items.len() > limit || scan.start.is_none() {
@@ -75,6 +119,33 @@ pub(crate) async fn scan_page(
     let last = items.last().filter(|_| has_more);
     let next = last.map(|last| Cursor::new(list, key_of(schema, scan.index.as_deref(), last)));
     Ok(ItemPage { items, next })
+}
+
+/// A request of ours is good but for the start that a client has sent: whoever makes up a cursor can put
+/// anything into it.
+fn failed(error: StoreError, is_from_cursor: bool) -> PageError {
+    match error {
+        StoreError::Invalid(_) if is_from_cursor => CursorError.into(),
+        error => error.into(),
+    }
+}
+
+/// What items say, without those that cannot be read: something else has written them, and one of them must
+/// not hide its neighbours.
+pub(crate) fn readable<T, E: std::fmt::Display>(
+    items: &[Item],
+    schema: &TableSchema,
+    read: impl Fn(&Item) -> Result<T, E>,
+) -> Vec<T> {
+    let read = |item| match read(item) {
+        Ok(value) => Some(value),
+        Err(error) => {
+            let key = plain_json::item(&key_of(schema, None, item));
+            tracing::warn!(table = schema.name, %key, %error, "left an item out of a list");
+            None
+        }
+    };
+    items.iter().filter_map(read).collect()
 }
 
 /// The attributes that say where an item stands in a table or index.

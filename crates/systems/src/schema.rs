@@ -79,7 +79,7 @@ pub fn systems(names: &TableNames) -> Vec<System> {
             tables: vec![
                 watched(used(
                     sensors::schema::devices(),
-                    &[Get, Put, Update],
+                    &[Get, Put, Update, BatchGet],
                     &[Query],
                 )),
                 watched(used(sensors::schema::device_readings(), &[Put, Query], &[])),

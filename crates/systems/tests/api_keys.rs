@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use homeport_item::{Item, Value};
-use homeport_store::Get;
-use homeport_systems::api_keys::{ApiKeyError, ApiKeys, NewApiKey, Pepper, schema};
-use homeport_systems::ids::UuidV4;
+use homeport_store::{Get, Put};
+use homeport_systems::api_keys::{ApiKeyError, ApiKeys, KeyId, NewApiKey, Pepper, schema};
+use sha2::{Digest as _, Sha256};
 use support::Fixture;
 
 async fn keys() -> (Arc<ApiKeys>, Fixture) {
@@ -26,7 +26,7 @@ fn another(fixture: &Fixture) -> ApiKeys {
     )
 }
 
-async fn stored(fixture: &Fixture, key_id: UuidV4) -> Item {
+async fn stored(fixture: &Fixture, key_id: KeyId) -> Item {
     let key = Item::new().with("key_id", key_id.to_string());
     let item = fixture.store.get(Get::new("api_keys", key)).await;
     item.expect("a get").expect("a key")
@@ -208,6 +208,80 @@ async fn keys_are_listed_newest_first() {
     assert_eq!(second.next, None);
 }
 
+/// The document's own example, whose id is a UUID of version 7.
+fn documented_key(hash: &str) -> Item {
+    Item::new()
+        .with("key_id", "a1b2c3d4-e5f6-7890-abcd-ef1234567890")
+        .with("api_key_hash", hash)
+        .with("created_at", "2024-01-10T08:00:00Z")
+        .with("last_used_at", "2024-01-15T14:22:00Z")
+        .with("is_active", true)
+        .with("description", "Production devices - greenhouse cluster")
+        .with("gsi1pk", "api_keys")
+        .with("gsi1sk", "2024-01-10T08:00:00Z")
+}
+
+#[tokio::test]
+async fn the_key_that_the_document_shows_opens_is_listed_and_can_be_revoked() {
+    let (keys, fixture) = keys().await;
+    let raw = "0".repeat(64);
+    let hash = hex::encode(Sha256::digest(format!("pepper{raw}")));
+    let put = Put::new("api_keys", documented_key(&hash));
+    fixture.store.put(put).await.expect("a put");
+    let verified = keys.verify(&raw).await.expect("verifies").expect("a key");
+    assert!(verified.allows("sensors", "AA:BB:CC:DD:EE:FF"));
+    let page = keys.list(10, None).await.expect("a page");
+    assert_eq!(page.keys.len(), 1);
+    assert!(
+        keys.revoke(page.keys[0].key_id)
+            .await
+            .expect("revokes")
+            .was_active
+    );
+    assert_eq!(keys.verify(&raw).await, Ok(None));
+}
+
+#[tokio::test]
+async fn a_key_that_cannot_be_read_opens_nothing_and_does_not_hide_the_others() {
+    let (keys, fixture) = keys().await;
+    let (good, _) = keys.create(NewApiKey::default()).await.expect("a key");
+    let raw = "0".repeat(64);
+    let hash = hex::encode(Sha256::digest(format!("pepper{raw}")));
+    let put = Put::new("api_keys", documented_key(&hash).with("scopes", "a text"));
+    fixture.store.put(put).await.expect("a put");
+    let opened = keys.verify(&raw).await;
+    assert!(
+        matches!(opened, Err(ApiKeyError::Malformed(_))),
+        "{opened:?}"
+    );
+    let page = keys.list(10, None).await.expect("a page");
+    let listed: Vec<_> = page.keys.iter().map(|key| key.key_id).collect();
+    assert_eq!(listed, [good.key_id]);
+}
+
+#[tokio::test]
+async fn a_key_that_became_unreadable_is_revoked_at_once_all_the_same() {
+    let (keys, fixture) = keys().await;
+    let (key, raw) = keys.create(NewApiKey::default()).await.expect("a key");
+    assert!(keys.verify(raw.reveal()).await.expect("verifies").is_some());
+    let damaged = stored(&fixture, key.key_id).await.with("scopes", "a text");
+    let put = Put::new("api_keys", damaged);
+    fixture.store.put(put).await.expect("a put");
+    let revoked = keys.revoke(key.key_id).await;
+    assert!(
+        matches!(revoked, Err(ApiKeyError::Malformed(_))),
+        "{revoked:?}"
+    );
+    // Not from the cache, either.
+    let opened = keys.verify(raw.reveal()).await;
+    assert!(
+        matches!(opened, Err(ApiKeyError::Malformed(_))),
+        "{opened:?}"
+    );
+    let item = stored(&fixture, key.key_id).await;
+    assert_eq!(item.get("is_active"), Some(&Value::Bool(false)));
+}
+
 #[tokio::test]
 async fn impossible_keys_are_refused_and_unknown_ones_missing() {
     let (keys, _fixture) = keys().await;
@@ -230,7 +304,7 @@ async fn impossible_keys_are_refused_and_unknown_ones_missing() {
             Err(ApiKeyError::Invalid(_))
         ));
     }
-    let nobody = UuidV4::random();
+    let nobody = KeyId::random();
     assert_eq!(keys.revoke(nobody).await, Err(ApiKeyError::Missing(nobody)));
 }
 
@@ -243,5 +317,5 @@ async fn whoever_listens_is_told_of_a_revocation() {
     keys.revoke(key.key_id).await.expect("revokes");
     assert_eq!(revocations.try_recv(), Ok(key.key_id));
     assert_eq!(keys.is_active(key.key_id).await, Ok(false));
-    assert_eq!(keys.is_active(UuidV4::random()).await, Ok(false));
+    assert_eq!(keys.is_active(KeyId::random()).await, Ok(false));
 }

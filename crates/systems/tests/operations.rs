@@ -243,6 +243,8 @@ async fn use_sensors(sensors: &Sensors, fixture: &support::Fixture) {
         let outcomes = sensors.ingest(vec![reading(device, batch_id)]).await;
         outcomes.expect("outcomes");
     }
+    let of_two = vec![reading(&device, "c"), reading(&unknown, "d")];
+    sensors.ingest(of_two).await.expect("outcomes");
     let name = NameChange::Set("roof".parse().expect("a name"));
     sensors.rename_device(&device, name).await.expect("renamed");
     sensors.device(&device).await.expect("a device");
@@ -250,7 +252,7 @@ async fn use_sensors(sensors: &Sensors, fixture: &support::Fixture) {
     sensors.latest_reading(&device).await.expect("a reading");
     let range = ReadingRange::default();
     let page = sensors.readings(&device, range, 10, None).await;
-    assert_eq!(page.expect("readings").readings.len(), 1);
+    assert_eq!(page.expect("readings").readings.len(), 2);
 }
 
 /// Two events of a charger, one of them in a day that is counted and then empty.

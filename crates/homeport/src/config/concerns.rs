@@ -167,7 +167,7 @@ concern! {
 concern! {
     /// The keys that devices prove themselves with.
     ApiKeys ["api_keys"] {
-        /// What is hashed with every API key; made on the first start unless given
+        /// What is hashed with every API key; made on the first start unless given. All servers of one store need the same
         pepper: Option<Secret> = None, flag "api-key-pepper" SECRET, variable "API_KEY_PEPPER";
         /// Requests and messages over MQTT a second, together, that one API key may make; over HTTP more are refused, over MQTT they wait
         rate_per_second: Whole<1, 1_000_000> = Some("1000"), flag "rate-per-second" REQUESTS;

@@ -11,9 +11,8 @@ use anyhow::{Context as _, bail};
 use homeport_engine::{Engine, OpenError};
 use homeport_server::{ApiKeyBody, ApiKeyList, CreateApiKey, CreatedApiKey, RevokedApiKey};
 use homeport_store::SystemClock;
-use homeport_systems::api_keys::{ApiKeys, PAGE_MAX, Pepper};
+use homeport_systems::api_keys::{ApiKeys, KeyId, PAGE_MAX, Pepper};
 use homeport_systems::cursor::Cursor;
-use homeport_systems::ids::UuidV4;
 
 use crate::arguments::{KeysCommand, KeysPlace};
 use crate::backend::{self, Backend};
@@ -31,6 +30,13 @@ enum Keys {
     Server(ServerKeys),
 }
 
+/// What keys are opened for.
+#[derive(Clone, Copy)]
+enum Use {
+    Make,
+    Look,
+}
+
 pub(crate) async fn run(command: KeysCommand) -> anyhow::Result<ExitCode> {
     match command {
         KeysCommand::Create(asked) => {
@@ -39,19 +45,19 @@ pub(crate) async fn run(command: KeysCommand) -> anyhow::Result<ExitCode> {
                 system: asked.system,
                 scopes: asked.scopes.into_iter().collect(),
             };
-            let keys = Keys::open(&asked.place).await?;
+            let keys = Keys::open(&asked.place, Use::Make).await?;
             let created = keys.create(new).await;
             keys.close().await?;
             print(&show_created(&created?, asked.json)?)
         }
         KeysCommand::List(asked) => {
-            let keys = Keys::open(&asked.place).await?;
+            let keys = Keys::open(&asked.place, Use::Look).await?;
             let listed = keys.list().await;
             keys.close().await?;
             print(&show_list(listed?, asked.json)?)
         }
         KeysCommand::Revoke(asked) => {
-            let keys = Keys::open(&asked.place).await?;
+            let keys = Keys::open(&asked.place, Use::Look).await?;
             let revoked = keys.revoke(asked.key_id).await;
             keys.close().await?;
             print(&show_revoked(&revoked?))
@@ -62,19 +68,19 @@ pub(crate) async fn run(command: KeysCommand) -> anyhow::Result<ExitCode> {
 impl Keys {
     /// Goes to the server that was named, else opens the store; a data directory that is being
     /// served is reached through its server.
-    async fn open(place: &KeysPlace) -> anyhow::Result<Self> {
+    async fn open(place: &KeysPlace, wanted: Use) -> anyhow::Result<Self> {
         let settings = begin(&place.flags)?;
         if let Some(url) = &place.url {
             return ServerKeys::new(url, &settings).map(Self::Server);
         }
         if settings.store.kind == StoreKind::Dynamodb {
             let backend = Backend::open(&settings).await?;
-            return Self::in_store(backend, &settings).await;
+            return Self::in_store(backend, &settings, wanted).await;
         }
         let data_dir = &settings.data.dir;
         backend::must_exist(data_dir)?;
         match Engine::open(data_dir, backend::brief_options(&settings)?) {
-            Ok(engine) => Self::in_store(Backend::embedded(engine), &settings).await,
+            Ok(engine) => Self::in_store(Backend::embedded(engine), &settings, wanted).await,
             Err(OpenError::Locked(_)) => {
                 let Some(url) = address::read(data_dir) else {
                     bail!(
@@ -89,15 +95,26 @@ impl Keys {
         }
     }
 
-    async fn in_store(backend: Backend, settings: &Settings) -> anyhow::Result<Self> {
+    async fn in_store(backend: Backend, settings: &Settings, wanted: Use) -> anyhow::Result<Self> {
         let tables = homeport_systems::api_keys::schema::tables();
         backend.store.ensure_tables(&tables).await?;
-        let pepper = Pepper::new(secrets::pepper(settings)?.text);
-        let store = Arc::clone(&backend.store);
-        Ok(Self::Store {
-            keys: ApiKeys::new(store, Arc::new(SystemClock), pepper),
-            backend,
-        })
+        let keys = |pepper| {
+            let store = Arc::clone(&backend.store);
+            ApiKeys::new(store, Arc::new(SystemClock), Pepper::new(pepper))
+        };
+        let keys = match (secrets::known_pepper(settings)?, wanted) {
+            (Some(pepper), _) => keys(pepper.text),
+            // What hashes no key needs no pepper.
+            (None, Use::Look) => keys(String::new()),
+            (None, Use::Make) => {
+                let found = keys(String::new()).list(1, None).await?;
+                if !found.keys.is_empty() {
+                    bail!(secrets::PEPPER_ELSEWHERE);
+                }
+                keys(secrets::pepper(settings)?.text)
+            }
+        };
+        Ok(Self::Store { keys, backend })
     }
 
     async fn create(&self, new: CreateApiKey) -> anyhow::Result<CreatedApiKey> {
@@ -131,7 +148,7 @@ impl Keys {
         }
     }
 
-    async fn revoke(&self, key_id: UuidV4) -> anyhow::Result<RevokedApiKey> {
+    async fn revoke(&self, key_id: KeyId) -> anyhow::Result<RevokedApiKey> {
         match self {
             Self::Store { keys, .. } => Ok(RevokedApiKey::from(&keys.revoke(key_id).await?)),
             Self::Server(server) => server.revoke(key_id).await,

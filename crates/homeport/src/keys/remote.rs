@@ -1,7 +1,7 @@
 //! Keys through the HTTP interface of a server.
 
 use homeport_server::{ApiKeyList, CreateApiKey, CreatedApiKey, RevokedApiKey};
-use homeport_systems::ids::UuidV4;
+use homeport_systems::api_keys::KeyId;
 
 use crate::config::{Settings, Url};
 use crate::server_client::ServerClient;
@@ -34,7 +34,7 @@ impl ServerKeys {
         self.0.ask("GET", &path, String::new()).await
     }
 
-    pub(super) async fn revoke(&self, key_id: UuidV4) -> anyhow::Result<RevokedApiKey> {
+    pub(super) async fn revoke(&self, key_id: KeyId) -> anyhow::Result<RevokedApiKey> {
         let path = format!("{PATH}/{key_id}");
         self.0.ask("DELETE", &path, String::new()).await
     }

@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use homeport_systems::api_keys::{ApiKey, ApiKeyError, ApiKeys};
-use homeport_systems::ids::UuidV4;
+use homeport_systems::api_keys::{ApiKey, ApiKeyError, ApiKeys, KeyId};
 use homeport_systems::messages::TopicFilter;
 use sha2::{Digest as _, Sha256};
 
@@ -127,7 +126,7 @@ impl Access {
         }
     }
 
-    pub(super) fn key_id(&self) -> Option<UuidV4> {
+    pub(super) fn key_id(&self) -> Option<KeyId> {
         match self {
             Self::Operator => None,
             Self::Key(key) => Some(key.key_id),
@@ -143,7 +142,7 @@ mod tests {
 
     fn key(scopes: &[&str]) -> Access {
         Access::Key(Arc::new(ApiKey {
-            key_id: UuidV4::random(),
+            key_id: KeyId::random(),
             created_at: UtcSecond::new(EpochSeconds(0)),
             last_used_at: None,
             is_active: true,

@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use homeport_systems::api_keys::{ApiKey, ApiKeyPage, NewApiKey, PAGE_MAX, RawKey, Revoked};
-use homeport_systems::ids::UuidV4;
+use homeport_systems::api_keys::{ApiKey, ApiKeyPage, KeyId, NewApiKey, PAGE_MAX, RawKey, Revoked};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -196,7 +195,7 @@ pub(super) async fn list_api_keys(
 pub(super) async fn revoke_api_key(
     _: Admin,
     State(state): State<AppState>,
-    PathPart(key_id): PathPart<UuidV4>,
+    PathPart(key_id): PathPart<KeyId>,
 ) -> Result<Json<RevokedApiKey>, Problem> {
     let revoked = state.api_keys.revoke(key_id).await?;
     Ok(Json(RevokedApiKey::from(&revoked)))

@@ -1,5 +1,7 @@
 //! Who gets in: keys, scopes, the admin token, rates; and `/v1/api-keys`.
 
+use base64::Engine as _;
+
 use crate::support::{ADMIN, Server};
 use homeport_server::RateLimit;
 use serde_json::{Value, json};
@@ -32,6 +34,7 @@ async fn nobody_gets_in_without_proof() {
     ] {
         let answer = server.send("GET", DEVICES, &headers, None).await;
         assert_eq!(answer.problem(), expected, "{headers:?}");
+        assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
     }
     let data = server.send("POST", "/v1/sensors/data", &[], None).await;
     assert_eq!(data.problem(), (401, "KEY_MISSING"));
@@ -98,6 +101,97 @@ async fn keys_that_cannot_be_are_refused() {
         .as_admin("DELETE", "/v1/api-keys/x", Value::Null)
         .await;
     assert_eq!(none.problem(), (400, "INVALID_REQUEST"));
+}
+
+#[tokio::test]
+async fn the_scheme_of_a_token_may_be_in_lower_case() {
+    let server = Server::start().await;
+    for scheme in ["Bearer", "bearer", "BEARER"] {
+        let sent = format!("{scheme} {ADMIN}");
+        let answer = server
+            .send("GET", DEVICES, &[("authorization", &sent)], None)
+            .await;
+        assert_eq!(answer.status, 200, "{scheme}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_of_another_system_reads_nothing_of_sensors() {
+    let server = Server::start().await;
+    let own = server.key().await;
+    let device = "AA:BB:CC:DD:EE:FF";
+    let registered = registration(device);
+    let registered = server
+        .as_device(&own, "POST", "/v1/sensors/register", registered)
+        .await;
+    assert_eq!(registered.status, 200);
+    let other = server.key_of("telemetry", ["van-1"]).await;
+    for path in ["", "/AA:BB:CC:DD:EE:FF", "/AA:BB:CC:DD:EE:FF/readings"] {
+        let path = format!("{DEVICES}{path}");
+        let answer = server.as_device(&own, "GET", &path, Value::Null).await;
+        assert_eq!(answer.status, 200, "{path}");
+        let answer = server.as_device(&other, "GET", &path, Value::Null).await;
+        assert_eq!(answer.problem(), (403, "OUT_OF_SCOPE"), "{path}");
+    }
+    let latest = format!("{DEVICES}/{device}/latest");
+    let answer = server.as_device(&other, "GET", &latest, Value::Null).await;
+    assert_eq!(answer.problem(), (403, "OUT_OF_SCOPE"));
+}
+
+#[tokio::test]
+async fn a_failure_of_the_store_is_never_taken_for_a_wrong_key_or_a_missing_device() {
+    let server = Server::start().await;
+    let verified = server.key().await;
+    let device = format!("{DEVICES}/AA:BB:CC:DD:EE:FF");
+    let known = server.as_device(&verified, "GET", DEVICES, Value::Null);
+    assert_eq!(known.await.status, 200);
+    let fresh = server.key().await;
+    for table in ["api_keys", "devices", "device_readings"] {
+        server.engine.delete_table(table).await.expect("deleted");
+    }
+    for (key, path) in [
+        (&fresh, DEVICES),
+        (&verified, DEVICES),
+        (&verified, device.as_str()),
+        (&verified, &format!("{device}/latest")),
+    ] {
+        let answer = server.as_device(key, "GET", path, Value::Null).await;
+        assert_eq!(answer.problem(), (503, "STORE_UNAVAILABLE"), "{path}");
+        assert_eq!(answer.header("retry-after"), Some("1"));
+    }
+    let reading = json!({"readings": [{
+        "batch_id": "b", "hardware_id": "AA:BB:CC:DD:EE:FF", "timestamp_ms": crate::support::NOW_MS,
+        "boot_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7", "firmware_version": "1", "sensors": {},
+    }]});
+    let answer = server
+        .as_device(&verified, "POST", "/v1/sensors/data", reading)
+        .await;
+    assert_eq!(answer.problem(), (503, "STORE_UNAVAILABLE"));
+}
+
+#[tokio::test]
+async fn a_cursor_that_someone_made_up_is_refused() {
+    let server = Server::start().await;
+    let forged = |list: &str, start: Value| {
+        let cursor = json!({"v": 1, "l": list, "s": start}).to_string();
+        base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(cursor)
+    };
+    let elsewhere = json!({"hardware_id": {"S": "a"}, "gsi1pk": {"S": "b"}, "gsi1sk": {"S": "c"}});
+    for (path, list, start) in [
+        (DEVICES, "sensors/devices", json!({})),
+        (DEVICES, "sensors/devices", elsewhere),
+        (
+            DEVICES,
+            "sensors/devices",
+            json!({"hardware_id": {"N": "1"}}),
+        ),
+        ("/v1/api-keys", "api-keys", json!({})),
+        ("/v1/chargers", "chargers/fleet", json!({})),
+    ] {
+        let path = format!("{path}?cursor={}", forged(list, start.clone()));
+        let answer = server.as_admin("GET", &path, Value::Null).await;
+        assert_eq!(answer.problem(), (400, "INVALID_CURSOR"), "{list} {start}");
+    }
 }
 
 #[tokio::test]

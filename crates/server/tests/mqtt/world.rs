@@ -14,8 +14,7 @@ use homeport_server::{
     AdminToken, Broker, BrokerParts, MqttSettings, RateLimit, RateLimiter, serve_mqtt,
 };
 use homeport_store::{Clock, ManualClock, Put, Scan, Store, StoreError, WriteError};
-use homeport_systems::api_keys::{ApiKeys, NewApiKey, Pepper};
-use homeport_systems::ids::UuidV4;
+use homeport_systems::api_keys::{ApiKeys, KeyId, NewApiKey, Pepper};
 use homeport_systems::messages::{Intake, Message};
 use homeport_systems::schema::TableNames;
 use tokio::sync::watch;
@@ -203,7 +202,7 @@ impl World {
         &self,
         system: &str,
         scopes: [&str; N],
-    ) -> (UuidV4, String) {
+    ) -> (KeyId, String) {
         let new = NewApiKey {
             system: Some(system.to_owned()),
             scopes: scopes.map(str::to_owned).into_iter().collect(),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use homeport_item::Item;
 use homeport_item::expression::KeyCondition;
-use homeport_store::{BATCH_GET_MAX, BatchGet, Change, Get, Query, StoreError, TableKeys};
+use homeport_store::{BATCH_GET_MAX, Change, Get, Query, StoreError};
 
 use super::definition::Definition;
 use super::judge::{Observation, Verdict, judge};
@@ -20,14 +20,13 @@ use super::transition::{LeftOut, Outcome, Transition};
 use super::types::{DefinitionId, DeviceName};
 use super::watch::{Mark, Watch};
 use super::{Alerts, AlertsError, schema};
+use crate::fetch::fetch;
 use crate::reactions::{Reaction, ReactionError};
 use crate::time::EpochMillis;
 
 /// Watches that are kept in memory. They are only a shortcut: every write is on the condition that
 /// the stored one is the same.
 const CACHED_MAX: usize = 50_000;
-/// How often a read of watches asks for what was left over.
-const READS_MAX: usize = 8;
 /// How often one job may start over because others were in its way.
 const RETRIES_MAX: u32 = 8;
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
@@ -297,28 +296,10 @@ impl Alerts {
                 None => missing.push(schema::watch_key(&key.0, &key.1)),
             }
         }
-        for chunk in missing.chunks(BATCH_GET_MAX) {
-            let mut tables = vec![TableKeys {
-                table: schema::WATCHES.to_owned(),
-                keys: chunk.to_vec(),
-                projection: None,
-                consistent: true,
-            }];
-            for _ in 0..READS_MAX {
-                let answer = self.0.store.batch_get(BatchGet { tables }).await?;
-                for (_, item) in &answer.items {
-                    let watch = Watch::from_item(item)?;
-                    self.0.cache.put(watch.clone());
-                    found.insert((watch.definition_id.clone(), watch.device.clone()), watch);
-                }
-                tables = answer.unprocessed;
-                if tables.is_empty() {
-                    break;
-                }
-            }
-            if !tables.is_empty() {
-                return Err(StoreError::Throttled.into());
-            }
+        for item in &fetch(&*self.0.store, schema::WATCHES, missing, None).await? {
+            let watch = Watch::from_item(item)?;
+            self.0.cache.put(watch.clone());
+            found.insert((watch.definition_id.clone(), watch.device.clone()), watch);
         }
         Ok(found)
     }

@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{ApiKey, CACHE_SECS, LAST_USED_EVERY_SECS};
-use crate::ids::UuidV4;
+use super::{ApiKey, CACHE_SECS, KeyId, LAST_USED_EVERY_SECS};
 use crate::time::{EpochSeconds, UtcSecond};
 
-/// Keys that are kept; beyond that the oldest go.
+/// Keys that are kept; beyond that those go that were not verified lately, and if there are none, all.
 const KEYS_MAX: usize = 10_000;
 
 #[derive(Debug, Default)]
@@ -19,9 +18,9 @@ pub(super) struct Cache {
 struct State {
     by_hash: HashMap<String, Entry>,
     /// When the use of a key was last written.
-    used_at: HashMap<UuidV4, EpochSeconds>,
+    used_at: HashMap<KeyId, EpochSeconds>,
     /// Keys revoked here, for as long as a verification that began before could bring them back.
-    revoked_at: HashMap<UuidV4, EpochSeconds>,
+    revoked_at: HashMap<KeyId, EpochSeconds>,
 }
 
 #[derive(Debug)]
@@ -42,22 +41,21 @@ impl Cache {
     pub(super) fn get(&self, hash: &str, now: EpochSeconds) -> Option<Arc<ApiKey>> {
         let state = self.state();
         let entry = state.by_hash.get(hash)?;
-        (now < entry.verified_at.plus_secs(CACHE_SECS)).then(|| Arc::clone(&entry.key))
+        is_fresh(entry.verified_at, now).then(|| Arc::clone(&entry.key))
     }
 
-    pub(super) fn put(&self, hash: String, key: ApiKey, now: EpochSeconds) -> Arc<ApiKey> {
+    /// Keeps a key that was verified; nothing when it was revoked here meanwhile.
+    pub(super) fn put(&self, hash: String, key: ApiKey, now: EpochSeconds) -> Option<Arc<ApiKey>> {
         let key = Arc::new(key);
         let mut state = self.state();
-        let is_fresh = |at: &EpochSeconds| now < at.plus_secs(CACHE_SECS);
-        state.revoked_at.retain(|_, at| is_fresh(at));
+        state.revoked_at.retain(|_, at| is_fresh(*at, now));
         if state.revoked_at.contains_key(&key.key_id) {
-            // It was read before it was revoked: good for this one request only.
-            return key;
+            return None;
         }
         if state.by_hash.len() >= KEYS_MAX {
             state
                 .by_hash
-                .retain(|_, entry| is_fresh(&entry.verified_at));
+                .retain(|_, entry| is_fresh(entry.verified_at, now));
         }
         if state.by_hash.len() >= KEYS_MAX {
             state.by_hash.clear();
@@ -67,10 +65,10 @@ impl Cache {
             verified_at: now,
         };
         state.by_hash.insert(hash, entry);
-        key
+        Some(key)
     }
 
-    pub(super) fn revoke(&self, key_id: UuidV4, now: EpochSeconds) {
+    pub(super) fn revoke(&self, key_id: KeyId, now: EpochSeconds) {
         let mut state = self.state();
         state.by_hash.retain(|_, entry| entry.key.key_id != key_id);
         state.used_at.remove(&key_id);
@@ -80,7 +78,7 @@ impl Cache {
     /// Whether the use of a key should be written now; if so, it counts as written.
     pub(super) fn is_use_due(
         &self,
-        key_id: UuidV4,
+        key_id: KeyId,
         stored: Option<UtcSecond>,
         now: EpochSeconds,
     ) -> bool {
@@ -96,4 +94,9 @@ impl Cache {
         state.used_at.insert(key_id, now);
         true
     }
+}
+
+/// Whether what was found out then still counts. It does not when the clock has gone back since.
+fn is_fresh(at: EpochSeconds, now: EpochSeconds) -> bool {
+    (at..at.plus_secs(CACHE_SECS)).contains(&now)
 }

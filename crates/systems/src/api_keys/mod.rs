@@ -2,6 +2,7 @@
 //! stored is its hash under a pepper that only the server has.
 
 mod cache;
+mod id;
 mod key;
 pub mod schema;
 
@@ -17,11 +18,11 @@ use homeport_store::{
 use tokio::sync::broadcast;
 
 use crate::cursor::{Cursor, CursorError};
-use crate::ids::UuidV4;
 use crate::pages;
 use crate::time::{EpochMillis, EpochSeconds, UtcSecond};
 
 use cache::Cache;
+pub use id::{KeyId, KeyIdError};
 pub use key::{Pepper, RawKey};
 
 /// Keys that one page may have.
@@ -45,7 +46,7 @@ const FIRST_SYSTEM: &str = "sensors";
 /// A key as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKey {
-    pub key_id: UuidV4,
+    pub key_id: KeyId,
     pub created_at: UtcSecond,
     pub last_used_at: Option<UtcSecond>,
     pub is_active: bool,
@@ -85,7 +86,7 @@ pub enum ApiKeyError {
     #[error("{0}")]
     Invalid(&'static str),
     #[error("there is no key {0}")]
-    Missing(UuidV4),
+    Missing(KeyId),
     #[error(transparent)]
     Cursor(#[from] CursorError),
     #[error("a stored api_keys item is malformed: {0}")]
@@ -100,7 +101,7 @@ pub struct ApiKeys {
     clock: Arc<dyn Clock>,
     pepper: Pepper,
     cache: Cache,
-    revocations: broadcast::Sender<UuidV4>,
+    revocations: broadcast::Sender<KeyId>,
 }
 
 impl ApiKey {
@@ -138,7 +139,10 @@ impl ApiKey {
         Ok(Self {
             key_id: required(schema::KEY_ID)?
                 .parse()
-                .map_err(|_| malformed(schema::KEY_ID))?,
+                .ok()
+                // Revoking finds it by the text, so that it must be the one that is written.
+                .filter(|id: &KeyId| Some(id.to_string().as_str()) == text(schema::KEY_ID))
+                .ok_or_else(|| malformed(schema::KEY_ID))?,
             created_at: required(schema::CREATED_AT)?
                 .parse()
                 .map_err(|_| malformed(schema::CREATED_AT))?,
@@ -185,7 +189,7 @@ impl ApiKeys {
         check(&new)?;
         let raw = RawKey::random();
         let key = ApiKey {
-            key_id: UuidV4::random(),
+            key_id: KeyId::random(),
             created_at: UtcSecond::new(self.now()),
             last_used_at: None,
             is_active: true,
@@ -222,11 +226,7 @@ impl ApiKeys {
         let schema = schema::api_keys();
         let page = pages::read_page(&*self.store, &schema, query, LIST, limit).await?;
         Ok(ApiKeyPage {
-            keys: page
-                .items
-                .iter()
-                .map(ApiKey::from_item)
-                .collect::<Result<_, _>>()?,
+            keys: pages::readable(&page.items, &schema, ApiKey::from_item),
             next: page.next,
         })
     }
@@ -235,7 +235,7 @@ impl ApiKeys {
     ///
     /// # Errors
     /// When there is no such key or the store fails.
-    pub async fn revoke(&self, key_id: UuidV4) -> Result<Revoked, ApiKeyError> {
+    pub async fn revoke(&self, key_id: KeyId) -> Result<Revoked, ApiKeyError> {
         let key = Item::new().with(schema::KEY_ID, key_id.to_string());
         let request = UpdateRequest::new(
             schema::API_KEYS,
@@ -245,7 +245,7 @@ impl ApiKeys {
         .when(Condition::exists(schema::KEY_ID))
         .returning(Returning::AllOld);
         let before = match self.store.update(request).await {
-            Ok(Some(item)) => ApiKey::from_item(&item)?,
+            Ok(Some(item)) => item,
             Ok(None) | Err(WriteError::ConditionFailed { .. }) => {
                 return Err(ApiKeyError::Missing(key_id));
             }
@@ -256,6 +256,7 @@ impl ApiKeys {
         self.cache.revoke(key_id, self.now());
         // An error means that nobody listens.
         let _ = self.revocations.send(key_id);
+        let before = ApiKey::from_item(&before)?;
         Ok(Revoked {
             was_active: before.is_active,
             key: ApiKey {
@@ -269,7 +270,7 @@ impl ApiKeys {
     ///
     /// # Errors
     /// When the store fails: then nobody knows.
-    pub async fn is_active(&self, key_id: UuidV4) -> Result<bool, ApiKeyError> {
+    pub async fn is_active(&self, key_id: KeyId) -> Result<bool, ApiKeyError> {
         let key = Item::new().with(schema::KEY_ID, key_id.to_string());
         let item = self.store.get(Get::new(schema::API_KEYS, key)).await?;
         Ok(item
@@ -279,7 +280,7 @@ impl ApiKeys {
 
     /// Tells of every key that this process revokes from now on.
     #[must_use]
-    pub fn revocations(&self) -> broadcast::Receiver<UuidV4> {
+    pub fn revocations(&self) -> broadcast::Receiver<KeyId> {
         self.revocations.subscribe()
     }
 
@@ -295,10 +296,15 @@ impl ApiKeys {
         let hash = self.pepper.hash(&raw);
         let key = match self.cache.get(&hash, now) {
             Some(key) => key,
-            None => match self.look_up(&hash).await? {
-                Some(key) => self.cache.put(hash, key, now),
-                None => return Ok(None),
-            },
+            None => {
+                let Some(key) = self.look_up(&hash).await? else {
+                    return Ok(None);
+                };
+                match self.cache.put(hash, key, now) {
+                    Some(key) => key,
+                    None => return Ok(None),
+                }
+            }
         };
         self.note_use(&key, now).await;
         Ok(Some(key))
@@ -308,14 +314,17 @@ impl ApiKeys {
         let condition = KeyCondition::new(schema::API_KEY_HASH, hash);
         let query = Query::new(schema::API_KEYS, condition).on_index(schema::HASH_INDEX);
         let page = self.store.query(query).await?;
-        for item in &page.items {
-            let stored = item.get(schema::API_KEY_HASH).and_then(Value::as_str);
-            if stored.is_some_and(|stored| key::hashes_equal(stored, hash)) {
-                let key = ApiKey::from_item(item)?;
-                return Ok(key.is_active.then_some(key));
-            }
-        }
-        Ok(None)
+        let Some(key_id) = page.items.first().and_then(|it| it.get(schema::KEY_ID)) else {
+            return Ok(None);
+        };
+        // An index may lag behind, and a key that was revoked must not be cached for that.
+        let key = Item::new().with(schema::KEY_ID, key_id.clone());
+        let item = self.store.get(Get::new(schema::API_KEYS, key)).await?;
+        let Some(item) = item.filter(|item| has_hash(item, hash)) else {
+            return Ok(None);
+        };
+        let key = ApiKey::from_item(&item)?;
+        Ok(key.is_active.then_some(key))
     }
 
     /// Writes the time of use, now and then. It is information, not security: a failure is logged.
@@ -342,6 +351,11 @@ impl ApiKeys {
     fn now(&self) -> EpochSeconds {
         EpochMillis(self.clock.now_ms()).seconds()
     }
+}
+
+fn has_hash(item: &Item, hash: &str) -> bool {
+    let stored = item.get(schema::API_KEY_HASH).and_then(Value::as_str);
+    stored.is_some_and(|stored| key::hashes_equal(stored, hash))
 }
 
 fn check(new: &NewApiKey) -> Result<(), ApiKeyError> {

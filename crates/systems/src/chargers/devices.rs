@@ -3,17 +3,16 @@
 use std::collections::BTreeMap;
 
 use homeport_item::{Item, Value};
-use homeport_store::{BATCH_GET_MAX, BatchGet, Get, Scan, Store, StoreError, TableKeys};
+use homeport_store::{Get, Scan, Store, StoreError};
 
 use super::state::{shown, state_key};
 use super::types::{ScId, WirelessDeviceId};
 use super::{Chargers, ChargersError, PAGE_MAX, schema};
 use crate::cursor::Cursor;
+use crate::fetch;
 use crate::pages;
 
 const FLEET: &str = "chargers/fleet";
-/// How often keys that could not be read are asked for again.
-const ATTEMPTS_MAX: usize = 8;
 
 /// A charger: what the registry has about it, and its state.
 #[derive(Debug, Clone, PartialEq)]
@@ -119,29 +118,12 @@ pub(super) async fn fetch(
     let mut wanted: Vec<ScId> = ids.collect();
     wanted.sort();
     wanted.dedup();
-    let mut found = BTreeMap::new();
-    for some in wanted.chunks(BATCH_GET_MAX) {
-        let mut request = vec![TableKeys {
-            table: table.to_owned(),
-            keys: some.iter().map(state_key).collect(),
-            projection: None,
-            consistent: true,
-        }];
-        for _ in 0..ATTEMPTS_MAX {
-            let answer = store.batch_get(BatchGet { tables: request }).await?;
-            for (_, item) in answer.items {
-                found.insert(id_of(&item)?, item);
-            }
-            request = answer.unprocessed;
-            if request.is_empty() {
-                break;
-            }
-        }
-        if !request.is_empty() {
-            return Err(StoreError::Throttled.into());
-        }
-    }
-    Ok(found)
+    let keys = wanted.iter().map(state_key);
+    let found = fetch::fetch(store, table, keys, None).await?;
+    found
+        .into_iter()
+        .map(|item| Ok((id_of(&item)?, item)))
+        .collect()
 }
 
 pub(super) fn wireless_of(registration: &Item) -> Option<WirelessDeviceId> {

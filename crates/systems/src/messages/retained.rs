@@ -8,18 +8,15 @@ use std::sync::Arc;
 
 use homeport_item::Item;
 use homeport_item::expression::{Condition, Path, Projection};
-use homeport_store::{
-    BATCH_GET_MAX, BatchGet, Put, Scan, Store, StoreError, TableKeys, WriteError,
-};
+use homeport_store::{Put, Scan, Store, StoreError, WriteError};
 
 use super::stored::{self, integer};
 use super::{Message, schema};
+use crate::fetch::fetch;
 use crate::time::EpochSeconds;
 
 /// How long it is remembered that a topic's message was taken away: longer than any write takes.
 const TAKEN_AWAY_SECS: i64 = 60 * 60;
-/// How often what a batch left over is tried again.
-const ATTEMPTS_MAX: usize = 100;
 
 /// The table of retained messages.
 #[derive(Clone)]
@@ -113,31 +110,11 @@ impl RetainedTable {
     /// # Errors
     /// When the store fails.
     pub async fn get(&self, topics: &[Arc<str>]) -> Result<Vec<Message>, StoreError> {
-        let mut messages = Vec::with_capacity(topics.len());
-        for chunk in topics.chunks(BATCH_GET_MAX) {
-            let mut tables = vec![TableKeys {
-                table: schema::RETAINED.to_owned(),
-                keys: chunk
-                    .iter()
-                    .map(|topic| Item::new().with(schema::TOPIC, &**topic))
-                    .collect(),
-                projection: None,
-                consistent: true,
-            }];
-            for attempt in 0.. {
-                if tables.is_empty() {
-                    break;
-                }
-                if attempt == ATTEMPTS_MAX {
-                    return Err(StoreError::Throttled);
-                }
-                let answer = self.store.batch_get(BatchGet { tables }).await?;
-                let items = answer.items.iter();
-                messages.extend(items.filter_map(|(_, item)| stored::from_item(item)));
-                tables = answer.unprocessed;
-            }
-        }
-        Ok(messages)
+        let keys = topics
+            .iter()
+            .map(|topic| Item::new().with(schema::TOPIC, &**topic));
+        let found = fetch(&*self.store, schema::RETAINED, keys, None).await?;
+        Ok(found.iter().filter_map(stored::from_item).collect())
     }
 }
 

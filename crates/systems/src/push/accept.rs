@@ -8,7 +8,7 @@ use homeport_store::{
 };
 use sha2::{Digest as _, Sha256};
 
-use super::measured::store_error;
+use super::measured::{page_error, store_error};
 use super::message::Message;
 use super::notification::{DeviceFate, Notification, NotificationId, NotificationPage};
 use super::stored::{self, CONFLICT_PAUSE, CONFLICTS_MAX, count_open, notification_key};
@@ -203,7 +203,7 @@ impl Push {
         let limit = limit.clamp(1, PAGE_MAX);
         let page = pages::read_page(&*self.store, &table, query, &list, limit)
             .await
-            .map_err(store_error)?;
+            .map_err(page_error)?;
         Ok(NotificationPage {
             notifications: page
                 .items

@@ -7,7 +7,7 @@ use homeport_store::{
     Delete, Get, Put, Query, Returning, StoreError, Update as UpdateRequest, WriteError,
 };
 
-use super::measured::{store_error, write_error};
+use super::measured::{page_error, store_error, write_error};
 use super::types::{DeviceId, ExpoPushToken, Platform, UserId};
 use super::{PAGE_MAX, Push, PushError, TOKEN_LIFETIME_SECS, schema};
 use crate::cursor::Cursor;
@@ -180,7 +180,7 @@ impl Push {
         let table = schema::device_tokens(self.table());
         let page = pages::read_page(&*self.store, &table, query, &list, limit)
             .await
-            .map_err(store_error)?;
+            .map_err(page_error)?;
         Ok(DevicePage {
             devices: page
                 .items

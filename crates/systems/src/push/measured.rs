@@ -4,6 +4,7 @@
 use homeport_store::{StoreError, WriteError};
 
 use super::PushError;
+use crate::pages::PageError;
 
 const USER_ERRORS: &str = "homeport_push_user_errors_total";
 const SYSTEM_ERRORS: &str = "homeport_push_system_errors_total";
@@ -20,6 +21,14 @@ pub(super) fn store_error(error: StoreError) -> PushError {
         StoreError::Unavailable(_) => metrics::counter!(SYSTEM_ERRORS).increment(1),
     }
     error.into()
+}
+
+/// Counts a failure of the store in reading a page.
+pub(super) fn page_error(error: PageError) -> PushError {
+    match error {
+        PageError::Cursor(error) => error.into(),
+        PageError::Store(error) => store_error(error),
+    }
 }
 
 /// Counts a write's failure on its way through; a condition that did not hold means that the device

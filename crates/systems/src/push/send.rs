@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use homeport_item::{Item, Value};
-use homeport_store::{BatchGet, StoreError, TableKeys};
 
 use super::measured::store_error;
 use super::notification::{DeviceFate, DeviceState, Notification};
@@ -18,6 +17,7 @@ use super::service::{
 use super::types::{DeviceId, ExpoPushToken, UserId};
 use super::worker::Worker;
 use super::{MESSAGES_PER_REQUEST_MAX, PushError, schema};
+use crate::fetch::fetch;
 use crate::time::EpochMillis;
 
 /// How long a claim holds: longer than a request to Expo may take, with what is written around it.
@@ -34,8 +34,6 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(60 * 60);
 /// How often tickets are tried to be written down before they count as unanswered.
 const RECORD_ATTEMPTS_MAX: u32 = 5;
 const RECORD_PAUSE: Duration = Duration::from_millis(200);
-/// How often a read of devices asks for what was left over.
-const READS_MAX: usize = 8;
 
 /// A message of a batch: which notification and which of its devices.
 type Place = (usize, usize);
@@ -127,38 +125,12 @@ impl Worker {
         &self,
         wanted: BTreeSet<(UserId, DeviceId)>,
     ) -> Result<BTreeMap<(UserId, DeviceId), Option<ExpoPushToken>>, PushError> {
-        let mut found = BTreeMap::new();
-        if wanted.is_empty() {
-            return Ok(found);
-        }
         let keys = wanted
             .iter()
             .map(|(user, device)| schema::device_key(user, device));
-        let mut request = vec![TableKeys {
-            table: self.push.table().to_owned(),
-            keys: keys.collect(),
-            projection: None,
-            consistent: true,
-        }];
-        for _ in 0..READS_MAX {
-            let asked = BatchGet { tables: request };
-            let answer = self
-                .push
-                .store
-                .batch_get(asked)
-                .await
-                .map_err(store_error)?;
-            for (_, item) in &answer.items {
-                if let Some((key, token)) = active_token(item) {
-                    found.insert(key, token);
-                }
-            }
-            request = answer.unprocessed;
-            if request.is_empty() {
-                return Ok(found);
-            }
-        }
-        Err(store_error(StoreError::Throttled))
+        let found = fetch(&*self.push.store, self.push.table(), keys, None).await;
+        let found = found.map_err(store_error)?;
+        Ok(found.iter().filter_map(active_token).collect())
     }
 
     /// What an answer means for each message of its batch.

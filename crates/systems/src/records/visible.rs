@@ -8,15 +8,13 @@ use std::collections::BTreeSet;
 
 use homeport_item::expression::{KeyCondition, Projection, SortCondition};
 use homeport_item::{Item, Value};
-use homeport_store::{BATCH_GET_MAX, BatchGet, Query, StoreError, TableKeys};
+use homeport_store::Query;
 
 use super::types::GroupId;
 use super::{PAGE_MAX, Records, RecordsError, schema, stored};
 use crate::cursor::Cursor;
+use crate::fetch::fetch;
 use crate::pages;
-
-/// How often keys that the store could not read at once are asked for again.
-const ATTEMPTS_MAX: usize = 8;
 
 /// What must be there for an item to be visible, besides its group.
 pub(super) type Parents = fn(&Item) -> Result<Vec<String>, RecordsError>;
@@ -48,30 +46,11 @@ impl Records {
         group: GroupId,
         sorts: BTreeSet<String>,
     ) -> Result<BTreeSet<String>, RecordsError> {
-        let sorts: Vec<String> = sorts.into_iter().collect();
-        let mut present = BTreeSet::new();
-        for chunk in sorts.chunks(BATCH_GET_MAX) {
-            let keys = chunk.iter().map(|sort| schema::key_in(group, sort.clone()));
-            let mut open = vec![TableKeys {
-                table: self.table().to_owned(),
-                keys: keys.collect(),
-                projection: Some(Projection::new([schema::PK, schema::SK])),
-                consistent: true,
-            }];
-            for _ in 0..ATTEMPTS_MAX {
-                let answer = self.store.batch_get(BatchGet { tables: open }).await?;
-                let found = answer.items.iter();
-                present.extend(found.map(|(_, item)| stored::sort_key(item).to_owned()));
-                open = answer.unprocessed;
-                if open.is_empty() {
-                    break;
-                }
-            }
-            if !open.is_empty() {
-                return Err(StoreError::Throttled.into());
-            }
-        }
-        Ok(present)
+        let keys = sorts.into_iter().map(|sort| schema::key_in(group, sort));
+        let projection = Projection::new([schema::PK, schema::SK]);
+        let found = fetch(&*self.store, self.table(), keys, Some(projection)).await?;
+        let present = found.iter().map(|item| stored::sort_key(item).to_owned());
+        Ok(present.collect())
     }
 
     /// Those of `items` that are visible.

@@ -105,13 +105,10 @@ impl Sensors {
             .descending()
             .starting_after(start);
         let limit = limit.clamp(1, PAGE_MAX);
-        let page = pages::read_page(&*self.store, &schema::devices(), query, LIST, limit).await?;
+        let schema = schema::devices();
+        let page = pages::read_page(&*self.store, &schema, query, LIST, limit).await?;
         Ok(DevicePage {
-            devices: page
-                .items
-                .iter()
-                .map(Device::from_item)
-                .collect::<Result<_, _>>()?,
+            devices: pages::readable(&page.items, &schema, Device::from_item),
             next: page.next,
         })
     }
@@ -121,19 +118,11 @@ impl Sensors {
     /// # Errors
     /// When there is none or the store fails.
     pub async fn device(&self, hardware_id: &HardwareId) -> Result<Device, SensorsError> {
-        match self.find_device(hardware_id).await? {
-            Some(device) => Ok(device),
+        let request = Get::new(schema::DEVICES, key(hardware_id));
+        match self.store.get(request).await? {
+            Some(item) => Device::from_item(&item),
             None => Err(SensorsError::DeviceMissing(hardware_id.clone())),
         }
-    }
-
-    pub(super) async fn find_device(
-        &self,
-        hardware_id: &HardwareId,
-    ) -> Result<Option<Device>, SensorsError> {
-        let request = Get::new(schema::DEVICES, key(hardware_id));
-        let item = self.store.get(request).await?;
-        item.as_ref().map(Device::from_item).transpose()
     }
 
     /// Gives a device another name, or none.

@@ -2,17 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use homeport_item::Item;
-use homeport_item::expression::{Condition, Path, Update};
+use homeport_item::expression::{Condition, Path, Projection, Update};
+use homeport_item::{Item, Value};
 use homeport_store::{
-    CancelReason, Put, StoreError, TransactError, Transaction, Update as UpdateRequest, WriteError,
+    CancelReason, Get, Put, StoreError, TransactError, Transaction, Update as UpdateRequest,
 };
 
-use super::devices::{self, Device};
+use super::devices;
 use super::reading::Reading;
 use super::register::Registration;
-use super::types::{BatchId, Capabilities, HardwareId, NameChange, SensorName};
+use super::types::{BatchId, Capabilities, FriendlyName, HardwareId, NameChange, SensorName};
 use super::{MARKER_RETENTION_SECS, Sensors, SensorsError, schema};
+use crate::fetch::fetch;
 use crate::time::{EpochSeconds, UtcSecond};
 
 /// How often a transaction that got in another's way is tried again.
@@ -37,8 +38,31 @@ pub enum IngestOutcome {
 pub enum Rejection {
     #[error("batch_id belongs to a reading of another device")]
     BatchIdConflict,
-    #[error("the store cannot keep it: {0}")]
-    Unstorable(String),
+}
+
+/// What storing a reading takes of its device. What else its item says does not matter here, so that
+/// nothing in it can keep readings out.
+struct Known {
+    friendly_name: Option<FriendlyName>,
+    last_seen_at: Option<EpochSeconds>,
+}
+
+impl Known {
+    const ATTRIBUTES: [&str; 3] = [
+        schema::HARDWARE_ID,
+        schema::FRIENDLY_NAME,
+        schema::LAST_SEEN_AT,
+    ];
+
+    fn from_item(item: &Item) -> Option<(HardwareId, Self)> {
+        let text = |name: &str| item.get(name).and_then(Value::as_str);
+        let seen: Option<UtcSecond> = text(schema::LAST_SEEN_AT).and_then(|at| at.parse().ok());
+        let known = Self {
+            friendly_name: text(schema::FRIENDLY_NAME).and_then(|name| name.parse().ok()),
+            last_seen_at: seen.map(UtcSecond::seconds),
+        };
+        Some((text(schema::HARDWARE_ID)?.parse().ok()?, known))
+    }
 }
 
 /// When readings arrived, as their markers tell it.
@@ -137,9 +161,7 @@ impl Sensors {
             Ok(()) => return Ok(Some(self.stored(reading))),
             Err(TransactError::Cancelled(reasons)) => reasons,
             Err(TransactError::Store(StoreError::Throttled)) => return Ok(None),
-            Err(TransactError::Store(StoreError::Invalid(reason))) => {
-                return Ok(Some(unstorable(reason)));
-            }
+            Err(TransactError::Store(StoreError::Invalid(reason))) => return Err(refused(reason)),
             Err(TransactError::Store(error)) => return Err(error.into()),
             Err(TransactError::TokenMismatch) => {
                 return Err(StoreError::Unavailable("no token was sent".to_owned()).into());
@@ -164,7 +186,7 @@ impl Sensors {
                         None => None,
                     }
                 }
-                Some(CancelReason::Invalid(reason)) => Some(unstorable(reason)),
+                Some(CancelReason::Invalid(reason)) => return Err(refused(reason)),
                 _ => None,
             },
         )
@@ -184,22 +206,42 @@ impl Sensors {
     async fn devices_of(
         &self,
         readings: &[Reading],
-    ) -> Result<BTreeMap<HardwareId, Device>, SensorsError> {
-        let mut found = BTreeMap::new();
+    ) -> Result<BTreeMap<HardwareId, Known>, SensorsError> {
+        // The first reading of each.
+        let mut unknown: BTreeMap<&HardwareId, &Reading> = BTreeMap::new();
         for reading in readings {
-            if found.contains_key(&reading.hardware_id) {
-                continue;
-            }
-            let device = match self.find_device(&reading.hardware_id).await? {
-                Some(device) => device,
-                None => {
-                    self.register(registration_from(reading)).await?;
-                    self.device(&reading.hardware_id).await?
-                }
-            };
-            found.insert(reading.hardware_id.clone(), device);
+            unknown.entry(&reading.hardware_id).or_insert(reading);
         }
-        Ok(found)
+        let mut known = self.known(unknown.keys().copied()).await?;
+        unknown.retain(|hardware_id, _| !known.contains_key(*hardware_id));
+        if unknown.is_empty() {
+            return Ok(known);
+        }
+        for reading in unknown.values() {
+            self.register(registration_from(reading)).await?;
+        }
+        // Whoever else registered them meanwhile may have named them.
+        known.extend(self.known(unknown.into_keys()).await?);
+        Ok(known)
+    }
+
+    /// Those devices that are registered.
+    async fn known(
+        &self,
+        hardware_ids: impl ExactSizeIterator<Item = &HardwareId>,
+    ) -> Result<BTreeMap<HardwareId, Known>, StoreError> {
+        let projection = Projection::new(Known::ATTRIBUTES);
+        let mut keys = hardware_ids.map(devices::key);
+        let items = if keys.len() == 1
+            && let Some(key) = keys.next()
+        {
+            let mut get = Get::new(schema::DEVICES, key);
+            get.projection = Some(projection);
+            Vec::from_iter(self.store.get(get).await?)
+        } else {
+            fetch(&*self.store, schema::DEVICES, keys, Some(projection)).await?
+        };
+        Ok(items.iter().filter_map(Known::from_item).collect())
     }
 
     /// Moves the time of last activity on, at most once in the set interval and never back. A
@@ -208,48 +250,45 @@ impl Sensors {
         &self,
         readings: &[Reading],
         outcomes: &[IngestOutcome],
-        devices: &BTreeMap<HardwareId, Device>,
+        devices: &BTreeMap<HardwareId, Known>,
     ) {
         let now = self.now();
+        let is_due = |device: &Known| {
+            let every_secs = self.settings.last_seen_every_secs;
+            let due = device.last_seen_at.map(|seen| seen.plus_secs(every_secs));
+            due.is_none_or(|due| now >= due)
+        };
         let active: BTreeSet<&HardwareId> = readings
             .iter()
             .zip(outcomes)
             .filter(|(_, outcome)| !matches!(outcome, IngestOutcome::Rejected(_)))
             .map(|(reading, _)| &reading.hardware_id)
+            .filter(|hardware_id| devices.get(*hardware_id).is_some_and(is_due))
             .collect();
-        for hardware_id in active {
-            let Some(device) = devices.get(hardware_id) else {
-                continue;
-            };
-            let due = device
-                .last_seen_at
-                .seconds()
-                .plus_secs(self.settings.last_seen_every_secs);
-            if now < due {
-                continue;
-            }
-            if let Err(error) = self.move_last_seen(hardware_id, now).await {
+        if active.is_empty() {
+            return;
+        }
+        let moves = active
+            .iter()
+            .map(|hardware_id| Transaction::new(vec![self.seen_at(now, hardware_id).into()]));
+        let answers = self.store.transact_each(moves.collect()).await;
+        for (hardware_id, answer) in active.into_iter().zip(answers) {
+            // One that is cancelled was seen later, or is being moved on by another request.
+            if let Err(TransactError::Store(error)) = answer {
                 tracing::warn!(%hardware_id, %error, "cannot note a device's activity");
             }
         }
     }
 
-    async fn move_last_seen(
-        &self,
-        hardware_id: &HardwareId,
-        now: EpochSeconds,
-    ) -> Result<(), StoreError> {
+    fn seen_at(&self, now: EpochSeconds, hardware_id: &HardwareId) -> UpdateRequest {
         let seen = UtcSecond::new(now).to_string();
         let update = Update::new()
             .set(schema::LAST_SEEN_AT, seen.as_str())
-            .set(schema::GSI1SK, seen.as_str());
-        let is_later = Path::new(schema::LAST_SEEN_AT).less_than(seen.as_str());
-        let request =
-            UpdateRequest::new(schema::DEVICES, devices::key(hardware_id), update).when(is_later);
-        match self.store.update(request).await {
-            Ok(_) | Err(WriteError::ConditionFailed { .. }) => Ok(()),
-            Err(WriteError::Store(error)) => Err(error),
-        }
+            .set(schema::GSI1SK, seen);
+        // Other requests may have found it due as well.
+        let due_since = UtcSecond::new(now.plus_secs(-self.settings.last_seen_every_secs));
+        let is_due = Path::new(schema::LAST_SEEN_AT).at_most(due_since.to_string());
+        UpdateRequest::new(schema::DEVICES, devices::key(hardware_id), update).when(is_due)
     }
 }
 
@@ -266,8 +305,11 @@ fn repeats(readings: &[Reading]) -> Vec<Option<usize>> {
     repeats
 }
 
-fn unstorable(reason: String) -> IngestOutcome {
-    IngestOutcome::Rejected(Rejection::Unstorable(reason))
+/// A reading that has been checked can be stored. Where the store says otherwise, its table is not as it
+/// should be: devices keep their readings until it is.
+fn refused(reason: String) -> SensorsError {
+    let reason = format!("it refuses a reading: {reason}");
+    StoreError::Unavailable(reason).into()
 }
 
 fn registration_from(reading: &Reading) -> Registration {

@@ -42,14 +42,17 @@ impl Sensors {
     /// # Errors
     /// When there is none or the store fails.
     pub async fn latest_reading(&self, hardware_id: &HardwareId) -> Result<Reading, SensorsError> {
-        let condition = KeyCondition::new(schema::HARDWARE_ID, hardware_id);
-        let query = Query::new(schema::DEVICE_READINGS, condition).descending();
-        let page =
-            pages::read_page(&*self.store, &schema::device_readings(), query, "latest", 1).await?;
-        match page.items.first() {
-            Some(item) => from_item(item),
-            None => Err(SensorsError::NoReadings(hardware_id.clone())),
+        let newest_first = ReadingRange::default();
+        let mut page = self.readings(hardware_id, newest_first, 1, None).await?;
+        if page.readings.is_empty() && page.next.is_some() {
+            // The newest item is none of ours.
+            let cursor = page.next;
+            page = self
+                .readings(hardware_id, newest_first, PAGE_MAX, cursor)
+                .await?;
         }
+        let newest = page.readings.into_iter().next();
+        newest.ok_or_else(|| SensorsError::NoReadings(hardware_id.clone()))
     }
 
     /// Readings of a device in a range of time.
@@ -88,15 +91,8 @@ impl Sensors {
         let schema = schema::device_readings();
         let page = pages::read_page(&*self.store, &schema, query, &list, limit).await?;
         Ok(ReadingPage {
-            readings: page.items.iter().map(from_item).collect::<Result<_, _>>()?,
+            readings: pages::readable(&page.items, &schema, Reading::from_item),
             next: page.next,
         })
     }
-}
-
-fn from_item(item: &homeport_item::Item) -> Result<Reading, SensorsError> {
-    Reading::from_item(item).map_err(|error| SensorsError::Malformed {
-        table: schema::DEVICE_READINGS,
-        reason: error.to_string(),
-    })
 }

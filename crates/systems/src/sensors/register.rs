@@ -2,7 +2,7 @@
 //! its confirmation id however many registrations race.
 
 use homeport_item::Item;
-use homeport_item::expression::{Condition, Update};
+use homeport_item::expression::{Condition, Path, Update};
 use homeport_store::{Put, Returning, StoreError, Update as UpdateRequest, WriteError};
 
 use super::devices::Device;
@@ -12,8 +12,8 @@ use super::{Sensors, SensorsError};
 use crate::ids::UuidV4;
 use crate::time::UtcSecond;
 
-/// How often a registration starts over when the device vanishes under it.
-const ATTEMPTS_MAX: usize = 3;
+/// How often a registration starts over when the device changes under it.
+const ATTEMPTS_MAX: usize = 4;
 
 /// What a device says about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Sensors {
             };
             match self.update_device(&registration, known.as_deref()).await {
                 Ok(Some(item)) => return Ok(registered(&Device::from_item(&item)?, false)),
-                // It was removed in between: start over.
+                // In between it was removed, or seen by one whose clock is ahead: start over.
                 Ok(None) | Err(WriteError::ConditionFailed { .. }) => {}
                 Err(WriteError::Store(error)) => return Err(error.into()),
             }
@@ -102,8 +102,14 @@ impl Sensors {
             NameChange::Remove => update.remove(schema::FRIENDLY_NAME),
         };
         let key = Item::new().with(schema::HARDWARE_ID, &registration.hardware_id);
+        let last_seen = Path::new(schema::LAST_SEEN_AT);
+        let is_as_read = match known.and_then(|item| item.get(schema::LAST_SEEN_AT)) {
+            Some(read) => last_seen.clone().equals(read.clone()),
+            None => Condition::not_exists(schema::LAST_SEEN_AT),
+        };
+        let is_not_later = is_as_read.or(last_seen.at_most(seen));
         let request = UpdateRequest::new(schema::DEVICES, key, update)
-            .when(Condition::exists(schema::HARDWARE_ID))
+            .when(Condition::exists(schema::HARDWARE_ID).and(is_not_later))
             .returning(Returning::AllNew);
         self.store.update(request).await
     }

@@ -1,12 +1,15 @@
 //! The rules of the sensors' system, one test each.
 
+mod foreign;
+mod refused;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use homeport_item::{Item, Value};
-use homeport_store::{Get, Scan, Store};
+use homeport_store::{Clock as _, Get, ManualClock, Scan, Store};
 use homeport_systems::cursor::Cursor;
 use homeport_systems::sensors::{
     Capabilities, HardwareId, IngestOutcome, NameChange, Named, Order, Reading, ReadingRange,
@@ -181,6 +184,28 @@ async fn registrations_that_race_yield_one_confirmation_id() {
     confirmations.dedup();
     assert_eq!((confirmations.len(), new), (1, 1));
     assert_eq!(count(&*fixture.store, "devices").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn registrations_that_race_with_clocks_apart_do_not_move_the_last_activity_back() {
+    let (behind, fixture) = sensors().await;
+    let clock = Arc::new(ManualClock::at_ms(NOW_MS));
+    let store = Arc::clone(&fixture.store);
+    let ahead = Sensors::new(store, Arc::clone(&clock) as _, Settings::default());
+    behind.register(registration(1)).await.expect("registers");
+    for _ in 0..50 {
+        clock.advance_ms(10_000);
+        let racers = [&ahead, &behind, &behind, &behind].map(|sensors| {
+            let sensors = sensors.clone();
+            tokio::spawn(async move { sensors.register(registration(1)).await })
+        });
+        for racer in racers {
+            racer.await.expect("no panic").expect("registers");
+        }
+        let device = behind.device(&hardware_id(1)).await.expect("a device");
+        let seen_ms = device.last_seen_at.seconds().0 * 1000;
+        assert_eq!(seen_ms, clock.now_ms());
+    }
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use homeport_systems::api_keys::KeyId;
 use homeport_systems::ids::UuidV4;
 use homeport_systems::messages::{Message, StoredSession, Subscription, TopicFilter};
 use homeport_systems::time::{EpochMillis, EpochSeconds};
@@ -49,7 +50,7 @@ pub(in crate::mqtt) struct SessionState {
 pub(in crate::mqtt) struct Link {
     pub(super) id: u64,
     pub(super) mailbox: Arc<Mailbox>,
-    pub(super) key_id: Option<UuidV4>,
+    pub(super) key_id: Option<KeyId>,
 }
 
 /// A will that waits for its delay.

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use homeport_systems::ids::UuidV4;
+use homeport_systems::api_keys::KeyId;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -141,7 +141,7 @@ impl Broker {
         }
     }
 
-    fn disconnect_key(&self, key_id: UuidV4) {
+    fn disconnect_key(&self, key_id: KeyId) {
         let links = self.links().into_iter();
         for link in links.filter(|link| link.key_id == Some(key_id)) {
             link.mailbox.close(Refusal::new(
@@ -161,7 +161,7 @@ impl Broker {
 }
 
 /// The next key that was revoked; none when some were missed.
-async fn next_revoked(revocations: &mut broadcast::Receiver<UuidV4>) -> Option<UuidV4> {
+async fn next_revoked(revocations: &mut broadcast::Receiver<KeyId>) -> Option<KeyId> {
     match revocations.recv().await {
         Ok(key_id) => Some(key_id),
         Err(RecvError::Lagged(_)) => None,

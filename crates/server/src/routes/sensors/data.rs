@@ -239,7 +239,6 @@ fn result(batch_id: Cow<'_, str>, outcome: Option<IngestOutcome>) -> ReadingResu
         Some(IngestOutcome::Rejected(ref rejection)) => {
             let code = match rejection {
                 Rejection::BatchIdConflict => "BATCH_ID_CONFLICT",
-                Rejection::Unstorable(_) => "UNSTORABLE",
             };
             (
                 ReadingStatus::Rejected,

@@ -82,14 +82,16 @@ impl From<&Device> for DeviceBody {
     (status = 200, description = "A page of devices", body = DeviceList),
     (status = 400, description = "The limit or the cursor is not right", body = ProblemBody, content_type = "application/problem+json"),
     (status = 401, description = "Neither operator nor device", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 403, description = "The key is for another system", body = ProblemBody, content_type = "application/problem+json"),
     (status = 429, description = "Too many requests with this key", body = ProblemBody, content_type = "application/problem+json"),
     (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
 ))]
 pub(in crate::routes) async fn list_devices(
-    _: Reader,
+    caller: Reader,
     State(state): State<AppState>,
     UrlQuery(query): UrlQuery<ListQuery>,
 ) -> Result<Json<DeviceList>, Problem> {
+    caller.check_system(super::SYSTEM)?;
     let limit = url::limit(query.limit, PAGE_MAX)?;
     let cursor = url::cursor(query.cursor.as_deref())?;
     let page = state.sensors.list_devices(limit, cursor).await?;
@@ -106,15 +108,17 @@ pub(in crate::routes) async fn list_devices(
     (status = 200, description = "The device", body = DeviceBody),
     (status = 400, description = "The id is none", body = ProblemBody, content_type = "application/problem+json"),
     (status = 401, description = "Neither operator nor device", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 403, description = "The key is for another system", body = ProblemBody, content_type = "application/problem+json"),
     (status = 404, description = "There is no such device", body = ProblemBody, content_type = "application/problem+json"),
     (status = 429, description = "Too many requests with this key", body = ProblemBody, content_type = "application/problem+json"),
     (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
 ))]
 pub(in crate::routes) async fn get_device(
-    _: Reader,
+    caller: Reader,
     State(state): State<AppState>,
     PathPart(hardware_id): PathPart<HardwareId>,
 ) -> Result<Json<DeviceBody>, Problem> {
+    caller.check_system(super::SYSTEM)?;
     let device = state.sensors.device(&hardware_id).await?;
     Ok(Json(DeviceBody::from(&device)))
 }

@@ -95,15 +95,17 @@ impl From<&Reading> for ReadingBody {
     (status = 200, description = "The reading", body = ReadingBody),
     (status = 400, description = "The id is none", body = ProblemBody, content_type = "application/problem+json"),
     (status = 401, description = "Neither operator nor device", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 403, description = "The key is for another system", body = ProblemBody, content_type = "application/problem+json"),
     (status = 404, description = "It has none", body = ProblemBody, content_type = "application/problem+json"),
     (status = 429, description = "Too many requests with this key", body = ProblemBody, content_type = "application/problem+json"),
     (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
 ))]
 pub(in crate::routes) async fn get_latest_reading(
-    _: Reader,
+    caller: Reader,
     State(state): State<AppState>,
     PathPart(hardware_id): PathPart<HardwareId>,
 ) -> Result<Json<ReadingBody>, Problem> {
+    caller.check_system(super::SYSTEM)?;
     let reading = state.sensors.latest_reading(&hardware_id).await?;
     Ok(Json(ReadingBody::from(&reading)))
 }
@@ -115,15 +117,17 @@ pub(in crate::routes) async fn get_latest_reading(
     (status = 200, description = "A page of readings", body = ReadingList),
     (status = 400, description = "The range, the limit or the cursor is not right", body = ProblemBody, content_type = "application/problem+json"),
     (status = 401, description = "Neither operator nor device", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 403, description = "The key is for another system", body = ProblemBody, content_type = "application/problem+json"),
     (status = 429, description = "Too many requests with this key", body = ProblemBody, content_type = "application/problem+json"),
     (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
 ))]
 pub(in crate::routes) async fn list_readings(
-    _: Reader,
+    caller: Reader,
     State(state): State<AppState>,
     PathPart(hardware_id): PathPart<HardwareId>,
     UrlQuery(query): UrlQuery<RangeQuery>,
 ) -> Result<Json<ReadingList>, Problem> {
+    caller.check_system(super::SYSTEM)?;
     let bound = |name, text: Option<&String>| text.map(|text| url::time(name, text)).transpose();
     let range = ReadingRange {
         from: bound("from", query.from.as_ref())?,
