@@ -18,6 +18,7 @@ from homeport_client import (
     Client,
     Device,
     Refused,
+    Reading,
     RetryPolicy,
     Sender,
     Unavailable,
@@ -292,6 +293,91 @@ def test_values_that_cannot_be_are_refused_at_once():
         device.reading(0, 1, {"t": 1})
     with pytest.raises(ValueError):
         Device("aa:bb:cc:dd:ee:ff", "1")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"timestamp_ms": float(START_MS)},
+        {"timestamp_ms": True},
+        {"boot_id": "550e8400e29b41d4a716446655440000"},
+        {"boot_id": "550e8400-e29b-41d4-c716-446655440000"},
+        {"boot_id": None},
+        {"firmware_version": ""},
+        {"firmware_version": "x" * 65},
+        {"sensors": {"t": 10**126}},
+        {"sensors": {"t": -(10**400)}},
+        {"sensors": {"t": 10**5000}},
+        {"sensors": {"t": int("1" * 39)}},
+        {"sensors": {"t": 1e126}},
+        {"sensors": {"t": 9.9e-131}},
+        {"sensors": {"t": None}},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_a_reading_that_the_server_would_reject_cannot_be_made(wrong):
+    good = vars(make_reading(make_device(11), 0))
+    Reading(**good)
+    with pytest.raises(ValueError):
+        Reading(**{**good, **wrong})
+
+
+def test_numbers_at_the_ends_of_the_range_are_stored_and_beyond_them_rejected(server):
+    device, client = make_device(13), Client(server.url, server.make_key())
+    numbers = [0, -0.0, 1e-130, -1e-130, 9.99e125, 10**125, int("9" * 38), int("9" * 38) * 10**88, 0.1, 5e-7]
+    sent = [device.reading(START_MS, START_MS + 1, {"t": number}) for number in numbers]
+    assert client.send([json.dumps(reading.to_json()) for reading in sent]).rejected == {}
+    beyond = ["9.9e-131", "1e126", "1" * 39]
+    bodies = [json.dumps({**sent[0].to_json(), "batch_id": f"beyond-{text}", "sensors": {}}) for text in beyond]
+    bodies = [body.replace('"sensors": {}', f'"sensors": {{"t": {text}}}') for body, text in zip(bodies, beyond)]
+    assert len(client.send(bodies).rejected) == len(beyond), "the client refuses what the server would take"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"friendly_name": ""},
+        {"friendly_name": "  "},
+        {"friendly_name": "a\tb"},
+        {"friendly_name": "é" * 65},
+        {"friendly_name": "\ud800"},
+        {"boot_id": "550e8400e29b41d4a716446655440000"},
+        {"boot_id": "{550e8400-e29b-41d4-a716-446655440000}"},
+        {"boot_id": "550e8400-e29b-11d4-a716-446655440000"},
+        {"sensors": [f"s{number}" for number in range(65)]},
+        {"sensors": "bme280"},
+        {"features": {f"f{number}": True for number in range(65)}},
+        {"features": {"tft_display": 1}},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_a_device_that_the_server_would_refuse_cannot_be_made(wrong):
+    with pytest.raises(ValueError):
+        capabilities = {name: wrong[name] for name in ("sensors", "features") if name in wrong}
+        others = {name: value for name, value in wrong.items() if name not in capabilities}
+        Device("02:00:00:00:00:0E", "1.0.16", capabilities=Capabilities(**capabilities), **others)
+
+
+def test_a_device_at_every_limit_is_registered(server):
+    names = [f"{number:02}".rjust(64, "n") for number in range(64)]
+    device = Device(
+        "02:00:00:00:00:0F",
+        " " * 64,
+        "550E8400-E29B-41D4-A716-446655440000",
+        "é" * 64,
+        Capabilities(names, {name: False for name in names}),
+    )
+    assert Client(server.url, server.make_key()).register(device)
+
+
+def test_a_window_that_comes_again_when_the_clock_is_set_back_is_another_reading(server, tmp_path):
+    device = make_device(16)
+    with Buffer(tmp_path / "buffer.db") as buffer:
+        sender = Sender(Client(server.url, server.make_key()), buffer, device)
+        for temperature in (20, 21, 21):
+            sender.add(device.reading(START_MS, START_MS + WINDOW_MS, {"t": temperature}))
+            sender.flush()
+    assert sorted(reading["sensors"]["t"] for reading in server.readings(device.hardware_id)) == [20, 21]
 
 
 def test_the_key_is_not_shown():
