@@ -3,6 +3,7 @@
 import json
 import pathlib
 import random
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -56,6 +57,10 @@ def make_reading(device, window):
 
 def ids(readings):
     return [reading["batch_id"] for reading in readings]
+
+
+def waiting(buffer):
+    return [reading.batch_id for reading in buffer.oldest(1000)]
 
 
 def test_readings_arrive_in_batches_and_leave_the_buffer(server, tmp_path):
@@ -250,12 +255,12 @@ def test_a_full_buffer_refuses_or_drops_the_oldest_as_it_was_told(tmp_path):
         buffer.add(readings[0])
         with pytest.raises(BufferFull):
             buffer.add(readings[3])
-        assert [batch_id for batch_id, _ in buffer.oldest(9)] == [reading.batch_id for reading in readings[:3]]
+        assert waiting(buffer) == [reading.batch_id for reading in readings[:3]]
         assert buffer.dropped == 0
     with Buffer(tmp_path / "drop.db", readings_max=3, when_full=WhenFull.DROP_OLDEST) as buffer:
         for reading in readings:
             buffer.add(reading)
-        assert [batch_id for batch_id, _ in buffer.oldest(9)] == [reading.batch_id for reading in readings[3:]]
+        assert waiting(buffer) == [reading.batch_id for reading in readings[3:]]
         assert buffer.dropped == 3
 
 
@@ -281,7 +286,126 @@ def test_a_write_that_was_cut_off_leaves_the_buffer_as_it_was(tmp_path):
         assert cut.read_bytes()[: len(whole)] != whole, "nothing was overwritten, so that nothing is tested"
         buffer._db.execute("ROLLBACK")
     with Buffer(cut) as buffer:
-        assert [batch_id for batch_id, _ in buffer.oldest(9)] == [kept.batch_id]
+        assert waiting(buffer) == [kept.batch_id]
+
+
+def test_a_commit_that_fails_leaves_the_buffer_as_it_was_and_usable(tmp_path):
+    device = make_device(17)
+    first, second = make_reading(device, 0), make_reading(device, 1)
+    with Buffer(tmp_path / "buffer.db") as buffer:
+        buffer.add(first)
+        buffer._db.execute("PRAGMA busy_timeout = 0")
+        # Who reads does not hinder a transaction from beginning, but from being committed.
+        reader = sqlite3.connect(tmp_path / "buffer.db", isolation_level=None)
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM readings").fetchall()
+        for _ in range(2):
+            with pytest.raises(sqlite3.OperationalError, match="database is locked"):
+                buffer.add(second)
+            assert waiting(buffer) == [first.batch_id]
+        with pytest.raises(sqlite3.OperationalError, match="database is locked"):
+            buffer.settle(buffer.oldest(1), {})
+        assert waiting(buffer) == [first.batch_id]
+        reader.close()
+        buffer.add(second)
+        assert waiting(buffer) == [first.batch_id, second.batch_id]
+
+
+def test_a_full_disk_is_told_as_such_and_the_buffer_goes_on_when_there_is_room(tmp_path):
+    device = make_device(17)
+    with Buffer(tmp_path / "buffer.db") as buffer:
+        pages = buffer._db.execute("PRAGMA page_count").fetchone()[0]
+        buffer._db.execute(f"PRAGMA max_page_count = {pages}")
+        added = []
+        with pytest.raises(sqlite3.OperationalError, match="database or disk is full"):
+            for window in range(1000):
+                buffer.add(make_reading(device, window))
+                added.append(make_reading(device, window).batch_id)
+        assert waiting(buffer) == added
+        buffer._db.execute("PRAGMA max_page_count = 1000000")
+        buffer.add(make_reading(device, 1000))
+        assert len(buffer) == len(added) + 1
+
+
+def test_what_an_interrupt_left_uncommitted_is_neither_sent_nor_in_the_way(tmp_path):
+    device = make_device(17)
+    with Buffer(tmp_path / "buffer.db") as buffer:
+        buffer._db.execute("BEGIN IMMEDIATE")
+        buffer._db.execute("INSERT INTO readings (batch_id, body) VALUES ('half', '{}')")
+        assert waiting(buffer) == []
+        buffer._db.execute("BEGIN IMMEDIATE")
+        buffer.add(make_reading(device, 0))
+        assert len(buffer) == 1
+
+
+def test_another_reading_with_an_id_that_is_taken_is_not_lost_in_silence(tmp_path):
+    reading = make_reading(make_device(17), 0)
+    with Buffer(tmp_path / "buffer.db") as buffer:
+        buffer.add(reading)
+        with pytest.raises(ValueError, match="another reading"):
+            buffer.add(Reading(**{**vars(reading), "sensors": {"bme280_temp_c": 99}}))
+        buffer.add(reading)
+        assert len(buffer) == 1
+
+
+def test_a_reading_that_took_the_place_of_a_delivered_one_is_kept(tmp_path):
+    """Two senders got the same answer; between them the id came again."""
+    reading = make_reading(make_device(17), 0)
+    with Buffer(tmp_path / "buffer.db") as buffer:
+        buffer.add(reading)
+        delivered = buffer.oldest(1)
+        buffer.settle(delivered, {})
+        buffer.add(Reading(**{**vars(reading), "sensors": {"bme280_temp_c": 99}}))
+        buffer.settle(delivered, {})
+        buffer.settle([], {delivered[0]: ("CODE", "reason")})
+        assert len(buffer) == 1 and buffer.dead_letters() == []
+
+
+def test_dead_letters_are_bounded_and_those_that_go_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr("homeport_client.buffer.DEAD_LETTERS_MAX", 3)
+    device = make_device(17)
+    with Buffer(tmp_path / "buffer.db") as buffer:
+        for window in range(5):
+            buffer.add(make_reading(device, window))
+            buffer.settle([], {buffer.oldest(1)[0]: ("CODE", f"{window}")})
+        assert [letter.reason for letter in buffer.dead_letters()] == ["2", "3", "4"]
+        assert (len(buffer), buffer.dead_letters_dropped, buffer.dropped) == (0, 2, 0)
+
+
+SHARING = """
+import sys, threading
+sys.path.insert(0, sys.argv[1])
+from homeport_client import Buffer, Client, Device, Sender
+
+url, key, path, number = sys.argv[2:6]
+device = Device(f"02:00:00:00:01:{{int(number):02X}}", "1.0.16")
+stop = threading.Event()
+sender = Sender(Client(url, key), Buffer(path), device, batch=5)
+runner = threading.Thread(target=sender.run, args=(stop, 0.001))
+runner.start()
+for window in range({count}):
+    start_ms = {start_ms} + window * 1000
+    sender.add(device.reading(start_ms, start_ms + 1000, {{"t": window}}))
+stop.set()
+runner.join()
+""".format(start_ms=START_MS, count=100)
+
+
+def test_processes_that_share_a_buffer_lose_nothing(server, tmp_path):
+    key, path = server.make_key(), tmp_path / "buffer.db"
+    arguments = [sys.executable, "-c", SHARING, str(CLIENTS / "python" / "src"), server.url, key, str(path)]
+    processes = [subprocess.Popen([*arguments, str(number)]) for number in range(3)]
+    try:
+        assert [process.wait(timeout=SECS_MAX) for process in processes] == [0, 0, 0]
+    finally:
+        for process in processes:
+            process.kill()
+    with Buffer(path) as buffer:
+        Sender(Client(server.url, key), buffer, make_device(18)).flush()
+        assert len(buffer) == 0 and buffer.dead_letters() == []
+    for number in range(3):
+        stored = server.readings(f"02:00:00:00:01:{number:02X}")
+        assert [reading["sensors"]["t"] for reading in stored] == list(range(100))
 
 
 def test_values_that_cannot_be_are_refused_at_once():

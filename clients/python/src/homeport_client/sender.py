@@ -53,17 +53,15 @@ class Sender:
             waiting = self._buffer.oldest(self._batch)
             if not waiting:
                 return delivered
-            answer = self._client.send([body for _, body in waiting])
-            # What the answer names and we did not send is not ours to drop.
-            sent = {batch_id for batch_id, _ in waiting}
-            taken = answer.delivered & sent
-            rejected = {batch_id: why for batch_id, why in answer.rejected.items() if batch_id in sent}
+            answer = self._client.send([reading.body for reading in waiting])
+            taken = [reading for reading in waiting if reading.batch_id in answer.delivered]
+            rejected = {reading: answer.rejected[reading.batch_id] for reading in waiting if reading.batch_id in answer.rejected}
             if not taken and not rejected:
                 raise Unavailable("the server answered for none of the readings")
             self._buffer.settle(taken, rejected)
             delivered += len(taken)
-            for batch_id, (code, reason) in rejected.items():
-                _log.warning("the server rejected %s: %s %s", batch_id, code, reason)
+            for reading, (code, reason) in rejected.items():
+                _log.warning("the server rejected %s: %s %s", reading.batch_id, code, reason)
 
     def run(self, stop: threading.Event, every_secs: float = 60.0, on_failure: Optional[Callable[[Exception], None]] = None) -> None:
         """Flushes every so often, and after a failure when the retry policy says, until `stop` is set."""
