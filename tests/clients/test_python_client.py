@@ -11,7 +11,9 @@ import time
 
 import pytest
 
+from between import Between, page, problem
 from conftest import CLIENTS, free_port
+import homeport_client
 from homeport_client import (
     Buffer,
     BufferFull,
@@ -243,7 +245,7 @@ def test_waits_grow_to_a_limit_and_begin_anew_after_a_success():
     assert max(waits) <= 60
     policy.succeeded()
     assert policy.failed() <= 1
-    assert policy.failed(1e9) <= 302
+    assert policy.failed(1e9) <= 3602
 
 
 def test_a_full_buffer_refuses_or_drops_the_oldest_as_it_was_told(tmp_path):
@@ -406,6 +408,280 @@ def test_processes_that_share_a_buffer_lose_nothing(server, tmp_path):
     for number in range(3):
         stored = server.readings(f"02:00:00:00:01:{number:02X}")
         assert [reading["sensors"]["t"] for reading in stored] == list(range(100))
+
+
+def put_raw(buffer, batch_id, body):
+    """A reading that this version would not make, as another may have left it in the buffer."""
+    buffer._db.execute("INSERT INTO readings (batch_id, body) VALUES (?, ?)", (batch_id, body))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"status": "ok"},
+        {"acknowledged_batch_ids": "all", "duplicate_batch_ids": [], "results": []},
+        {"acknowledged_batch_ids": [["x"]], "duplicate_batch_ids": [], "results": []},
+        {"acknowledged_batch_ids": [], "duplicate_batch_ids": [], "results": "none"},
+        {"acknowledged_batch_ids": [], "duplicate_batch_ids": [], "results": ["rejected"]},
+        {"acknowledged_batch_ids": [], "duplicate_batch_ids": [], "results": [{"batch_id": "x"}]},
+        {"acknowledged_batch_ids": [], "duplicate_batch_ids": [], "results": [{"status": "rejected", "batch_id": ["x"]}]},
+        [],
+        "[" * 100_000,
+    ],
+    ids=range(9),
+)
+def test_an_answer_of_another_form_is_no_answer(server, tmp_path, answer):
+    device = make_device(20)
+    text = answer if isinstance(answer, str) else json.dumps(answer)
+    with Between(server, lambda *_: (200, "application/json", text.encode())) as portal, Buffer(tmp_path / "buffer.db") as buffer:
+        client = Client(portal.url, "key")
+        with pytest.raises(Unavailable):
+            client.register(device)
+        with pytest.raises(Unavailable):
+            sender = Sender(client, buffer, device)
+            sender._is_registered = True
+            sender.add(make_reading(device, 0))
+            sender.flush()
+        assert len(buffer) == 1 and buffer.dead_letters() == []
+
+
+@pytest.mark.parametrize("value", ["9" * 400, "9" * 5000, "Fri, 99 Nov 99999999999 00:00:00 GMT", "soon", "-1", "1e5", "²"])
+def test_a_strange_retry_after_is_no_failure_of_its_own(value):
+    wait_secs = RetryPolicy(first_secs=1).failed(homeport_client.client._retry_after_secs(value))
+    assert 0 < wait_secs <= 3601
+
+
+def run_through_failures(sender, failures, mend):
+    """Runs the sender until it has failed so often, mends what is wrong and waits until everything is delivered."""
+    seen, stop = [], threading.Event()
+
+    def on_failure(error):
+        seen.append(error)
+        if len(seen) == failures:
+            mend()
+        raise RuntimeError("the caller's own mistake")
+
+    runner = threading.Thread(target=sender.run, args=(stop, 0.01, on_failure))
+    runner.start()
+    try:
+        wait_until_empty(sender._buffer)
+        assert runner.is_alive()
+    finally:
+        stop.set()
+        runner.join(SECS_MAX)
+    assert len(seen) >= failures
+    return seen
+
+
+def quick():
+    return RetryPolicy(first_secs=0.001, longest_secs=0.01)
+
+
+def test_a_portal_that_answers_in_the_servers_place_does_not_end_the_sender(server, tmp_path):
+    device, is_open = make_device(21), threading.Event()
+    portal = lambda *_: None if is_open.is_set() else (200, "application/json", b'{"status":"ok"}')
+    with Between(server, portal) as between, Buffer(tmp_path / "buffer.db") as buffer:
+        sender = Sender(Client(between.url, server.make_key()), buffer, device, retry=quick())
+        sender.add(make_reading(device, 0))
+        seen = run_through_failures(sender, 3, is_open.set)
+    assert isinstance(seen[0], Unavailable)
+    assert len(server.readings(device.hardware_id)) == 1
+
+
+def test_a_buffer_that_cannot_be_written_does_not_end_the_sender(server, tmp_path):
+    device = make_device(22)
+    with Buffer(tmp_path / "buffer.db") as buffer:
+        sender = Sender(Client(server.url, server.make_key()), buffer, device, retry=quick())
+        sender.add(make_reading(device, 0))
+        buffer._db.execute("PRAGMA busy_timeout = 0")
+        other = sqlite3.connect(tmp_path / "buffer.db", isolation_level=None, check_same_thread=False)
+        other.execute("BEGIN IMMEDIATE")
+        seen = run_through_failures(sender, 3, lambda: other.execute("ROLLBACK"))
+        other.close()
+    assert isinstance(seen[0], sqlite3.OperationalError)
+    assert len(server.readings(device.hardware_id)) == 1
+
+
+def test_a_mistake_that_nobody_thought_of_does_not_end_the_sender(server, tmp_path, monkeypatch):
+    device = make_device(23)
+    with Buffer(tmp_path / "buffer.db") as buffer:
+        sender = Sender(Client(server.url, server.make_key()), buffer, device, retry=quick())
+        sender.add(make_reading(device, 0))
+        with monkeypatch.context() as patch:
+            patch.setattr(Client, "send", lambda *_: {}["nothing"])
+            run_through_failures(sender, 3, patch.undo)
+
+
+def test_a_key_that_no_header_can_carry_is_refused_at_once():
+    for key in ("", "a\nb", "schlüssel"):
+        with pytest.raises(ValueError):
+            Client("http://127.0.0.1:1", key)
+
+
+def test_a_request_is_bounded_in_bytes(server, tmp_path):
+    device = make_device(24)
+    names = [f"{number:02}".rjust(64, "n") for number in range(64)]
+    with Between(server, lambda *_: None) as between, Buffer(tmp_path / "buffer.db") as buffer:
+        sender = Sender(Client(between.url, server.make_key()), buffer, device)
+        for window in range(100):
+            sensors = {name: 10**125 for name in names}
+            sender.add(device.reading(START_MS + window, START_MS + window + 1, sensors, dict.fromkeys(names, "error")))
+        assert sender.flush() == 100
+        sizes = [len(body) for path, body in between.requests if path.endswith("/data")]
+    assert sum(sizes) > 1_048_576 >= max(sizes) > 1_000_000
+    assert len(sizes) == 2
+
+
+def test_a_proxy_with_a_smaller_limit_gets_smaller_requests(server, tmp_path):
+    device = make_device(25)
+    with Between(server, lambda _, body: page(413) if len(body) > 10_000 else None) as between, Buffer(tmp_path / "b.db") as buffer:
+        sender = Sender(Client(between.url, server.make_key()), buffer, device)
+        for window in range(200):
+            sender.add(make_reading(device, window))
+        assert sender.flush() == 200
+        assert len(between.sent()) < 40
+    assert len(server.readings(device.hardware_id)) == 200
+
+
+def test_a_reading_for_which_a_request_is_refused_becomes_a_dead_letter_alone(server, tmp_path):
+    device = make_device(26)
+    with Between(server, lambda *_: None) as between, Buffer(tmp_path / "buffer.db") as buffer:
+        sender = Sender(Client(between.url, server.make_key()), buffer, device)
+        for window in range(150):
+            if window in (0, 60, 61, 149):
+                put_raw(buffer, f"bad-{window}", '{"batch_id":]')
+            sender.add(make_reading(device, window))
+        put_raw(buffer, "large", json.dumps({"firmware_version": "x" * 1_100_000}))
+        assert sender.flush() == 150
+        assert len(buffer) == 0
+        letters = {letter.batch_id: letter.code for letter in buffer.dead_letters()}
+        assert len(between.requests) < 60
+    assert letters == {
+        **{f"bad-{window}": "INVALID_REQUEST" for window in (0, 60, 61, 149)},
+        "large": "BODY_TOO_LARGE",
+    }
+    assert len(server.readings(device.hardware_id)) == 150
+
+
+def test_a_reading_that_is_refused_alone_waits_until_the_server_takes_another(server, tmp_path):
+    device = make_device(26)
+    with Buffer(tmp_path / "buffer.db") as buffer:
+        sender = Sender(Client(server.url, server.make_key()), buffer, device)
+        put_raw(buffer, "bad", "}")
+        with pytest.raises(Refused):
+            sender.flush()
+        assert len(buffer) == 1 and buffer.dead_letters() == []
+        sender.add(make_reading(device, 200))
+        assert sender.flush() == 1
+        assert len(buffer) == 0 and len(buffer.dead_letters()) == 1
+
+
+def test_a_proxy_that_begins_to_spoil_bodies_does_not_empty_the_buffer_into_the_dead_letters(server, tmp_path):
+    device, requests = make_device(32), []
+
+    def spoil_later(path, _):
+        requests.append(path)
+        return problem(400) if len(requests) > 3 else None
+
+    with Between(server, spoil_later) as between, Buffer(tmp_path / "buffer.db") as buffer:
+        sender = Sender(Client(between.url, server.make_key()), buffer, device, batch=5)
+        for window in range(40):
+            sender.add(make_reading(device, window))
+        for _ in range(5):
+            with pytest.raises(Refused):
+                sender.flush()
+        assert len(buffer.dead_letters()) <= 1
+        assert len(buffer) + len(buffer.dead_letters()) == 30
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda path, _: page(400),
+        lambda path, _: page(413),
+        lambda path, _: (400, "application/json", b'{"code": "X", "detail": "of another service"}'),
+        # A proxy that spoils bodies makes Homeport itself refuse them.
+        lambda path, _: problem(400),
+        lambda path, _: problem(401, "KEY_INVALID"),
+        lambda path, _: problem(403, "OUT_OF_SCOPE"),
+        lambda path, _: problem(404, "NOT_FOUND"),
+        lambda path, _: page(302),
+    ],
+    ids=["page 400", "page 413", "other json", "every body spoiled", "401", "403", "404", "302"],
+)
+def test_a_refusal_that_no_reading_is_to_blame_for_makes_no_dead_letters(server, tmp_path, spoil):
+    device = make_device(27)
+    data_only = lambda path, body: spoil(path, body) if path.endswith("/data") else None
+    with Between(server, data_only) as between, Buffer(tmp_path / "buffer.db") as buffer:
+        sender = Sender(Client(between.url, server.make_key()), buffer, device)
+        for window in range(20):
+            sender.add(make_reading(device, window))
+        for _ in range(3):
+            with pytest.raises(Refused):
+                sender.flush()
+        assert len(buffer) == 20 and buffer.dead_letters() == []
+        assert len(between.sent()) <= 3 * 12
+
+
+def test_a_registration_that_is_refused_does_not_hold_readings_up(server, tmp_path):
+    device = make_device(28)
+    with Buffer(tmp_path / "buffer.db") as buffer:
+        for window, refusal in enumerate((problem(400), page(400))):
+            with Between(server, lambda path, _: refusal if path.endswith("/register") else None) as between:
+                sender = Sender(Client(between.url, server.make_key()), buffer, device)
+                sender.add(make_reading(device, window))
+                assert sender.flush() == 1
+        with Between(server, lambda path, _: problem(403) if path.endswith("/register") else None) as between:
+            sender = Sender(Client(between.url, server.make_key()), buffer, device)
+            sender.add(make_reading(device, 2))
+            with pytest.raises(Refused):
+                sender.flush()
+            assert between.sent() == []
+    shown = server.as_operator("GET", f"/v1/sensors/devices/{device.hardware_id}")
+    assert shown["last_boot_id"] == device.boot_id
+
+
+def test_readings_that_another_key_may_bring_wait_for_it_and_hold_nothing_up(server, tmp_path):
+    device, other = make_device(29), make_device(30)
+    scope = {"description": "tests", "scopes": [device.hardware_id]}
+    scoped = server.as_operator("POST", "/v1/api-keys", scope)["api_key"]
+    with Buffer(tmp_path / "buffer.db") as buffer:
+        sender = Sender(Client(server.url, scoped), buffer, device, batch=5)
+        for window in range(12):
+            sender.add(make_reading(other, window))
+        sender.add(make_reading(device, 0))
+        with pytest.raises(Refused) as caught:
+            sender.flush()
+        assert caught.value.code == "OUT_OF_SCOPE"
+        assert len(buffer) == 12 and buffer.dead_letters() == []
+        assert len(server.readings(device.hardware_id)) == 1
+        assert Sender(Client(server.url, server.make_key()), buffer, other).flush() == 12
+
+
+def test_a_reading_whose_fate_the_server_does_not_know_is_sent_again(server, tmp_path):
+    device = make_device(31)
+    unknown = lambda batch_id: {"batch_id": batch_id, "status": "rejected", "code": "UNKNOWN"}
+
+    def half(path, body):
+        if not path.endswith("/data"):
+            return None
+        first, second = [reading["batch_id"] for reading in json.loads(body)["readings"]]
+        answer = {"acknowledged_batch_ids": [first], "duplicate_batch_ids": [], "results": [unknown(second)]}
+        return 200, "application/json", json.dumps(answer).encode()
+
+    with Between(server, half) as between, Buffer(tmp_path / "buffer.db") as buffer:
+        sender = Sender(Client(between.url, server.make_key()), buffer, device)
+        sender.add(make_reading(device, 0))
+        sender.add(make_reading(device, 1))
+        with pytest.raises(Unavailable):
+            sender.flush()
+        assert waiting(buffer) == [make_reading(device, 1).batch_id] and buffer.dead_letters() == []
+
+
+def test_an_hour_of_the_servers_retry_after_is_heeded():
+    policy = RetryPolicy(first_secs=0.01)
+    assert 3600 <= policy.failed(3600) < 3601
+    assert 3600 <= policy.failed(1e9) < 3601
 
 
 def test_values_that_cannot_be_are_refused_at_once():
