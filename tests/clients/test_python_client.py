@@ -421,7 +421,7 @@ def put_raw(buffer, batch_id, body):
         {"status": "ok"},
         {"acknowledged_batch_ids": "all", "duplicate_batch_ids": [], "results": []},
         {"acknowledged_batch_ids": [["x"]], "duplicate_batch_ids": [], "results": []},
-        {"acknowledged_batch_ids": [], "duplicate_batch_ids": [], "results": "none"},
+        {"acknowledged_batch_ids": [], "duplicate_batch_ids": []},
         {"acknowledged_batch_ids": [], "duplicate_batch_ids": [], "results": ["rejected"]},
         {"acknowledged_batch_ids": [], "duplicate_batch_ids": [], "results": [{"batch_id": "x"}]},
         {"acknowledged_batch_ids": [], "duplicate_batch_ids": [], "results": [{"status": "rejected", "batch_id": ["x"]}]},
@@ -541,6 +541,20 @@ def test_a_proxy_with_a_smaller_limit_gets_smaller_requests(server, tmp_path):
         assert sender.flush() == 200
         assert len(between.sent()) < 40
     assert len(server.readings(device.hardware_id)) == 200
+
+
+def test_a_reading_that_a_proxy_finds_too_large_waits_and_holds_nothing_up(server, tmp_path):
+    device = make_device(33)
+    large = make_reading(device, 7)
+    with Between(server, lambda _, body: page(413) if large.batch_id.encode() in body else None) as between:
+        with Buffer(tmp_path / "buffer.db") as buffer:
+            sender = Sender(Client(between.url, server.make_key()), buffer, device)
+            for window in range(20):
+                sender.add(make_reading(device, window))
+            with pytest.raises(Refused):
+                sender.flush()
+            assert waiting(buffer) == [large.batch_id] and buffer.dead_letters() == []
+    assert len(server.readings(device.hardware_id)) == 19
 
 
 def test_a_reading_for_which_a_request_is_refused_becomes_a_dead_letter_alone(server, tmp_path):

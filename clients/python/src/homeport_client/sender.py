@@ -52,7 +52,7 @@ class Sender:
         """Sends every reading in the buffer; how many the server took.
 
         Raises `Unavailable`, `Refused` or `sqlite3.Error` at the first failure that is not the fault of a single reading, and
-        at the end when the server left readings of other devices. Everything that was not answered stays in the buffer.
+        at the end when readings were left that may be taken later. Everything that was not answered stays in the buffer.
         """
         self._register()
         return _Pass(self._client, self._buffer, self._batch).run()
@@ -175,10 +175,14 @@ class _Pass:
             return
         # IMPORTANT: a server that takes nothing else has another reason, such as a proxy that spoils all bodies. Without this
         # question one reading after the other would become a dead letter, and more of them than are kept.
-        if not refusal.is_homeports or not (self._is_vouched or self._takes_another(readings[0])):
+        if not (self._is_vouched or self._takes_another(readings[0])):
             raise refusal
         self._is_vouched = False
-        self._settle([], {readings[0]: (refusal.code, refusal.detail)})
+        if refusal.is_homeports:
+            self._settle([], {readings[0]: (refusal.code, refusal.detail)})
+        else:
+            self._left = refusal
+            self._after = readings[0].position
 
     def _takes_another(self, suspect: Waiting) -> bool:
         """Whether the server takes one of the newest readings."""
