@@ -784,15 +784,5 @@ def test_a_device_at_every_limit_is_registered(server):
     assert Client(server.url, server.make_key()).register(device)
 
 
-def test_a_window_that_comes_again_when_the_clock_is_set_back_is_another_reading(server, tmp_path):
-    device = make_device(16)
-    with Buffer(tmp_path / "buffer.db") as buffer:
-        sender = Sender(Client(server.url, server.make_key()), buffer, device)
-        for temperature in (20, 21, 21):
-            sender.add(device.reading(START_MS, START_MS + WINDOW_MS, {"t": temperature}))
-            sender.flush()
-    assert sorted(reading["sensors"]["t"] for reading in server.readings(device.hardware_id)) == [20, 21]
-
-
 def test_the_key_is_not_shown():
     assert "secret" not in repr(Client("http://127.0.0.1:1", "secret"))

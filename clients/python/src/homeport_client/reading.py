@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import decimal
-import hashlib
 import json
 import math
 import re
@@ -30,7 +29,6 @@ _DIGITS_MAX = 38
 _MAGNITUDE_MIN = -130
 _MAGNITUDE_MAX = 125
 # Hexadecimal digits in a batch id that stand for the values.
-_FINGERPRINT_LEN = 12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,23 +76,20 @@ class Device:
     ) -> "Reading":
         """The averages of one window.
 
-        Its id is made of the device, its boot, the window and the values. The same reading made again has the same id; a
-        window that comes a second time, since the clock was set back, has one of its own.
+        Its id is made of the device, its boot and the window, as the server's design has it: of one window there is one
+        reading. Windows should begin and end at the very millisecond that they do, so that none comes twice when the clock is set
+        back.
         """
         if not _is_whole(window_start_ms):
             raise ValueError("window_start_ms must be a whole number")
-        sensor_status = sensor_status or {}
-        _check_values(sensors, sensor_status)
-        values = json.dumps([dict(sensors), dict(sensor_status)], sort_keys=True)
-        fingerprint = hashlib.sha256(values.encode()).hexdigest()[:_FINGERPRINT_LEN]
         return Reading(
-            batch_id=f"{self.hardware_id}_{self.boot_id}_{window_start_ms}_{window_end_ms}_{fingerprint}",
+            batch_id=f"{self.hardware_id}_{self.boot_id}_{window_start_ms}_{window_end_ms}",
             hardware_id=self.hardware_id,
             boot_id=self.boot_id,
             firmware_version=self.firmware_version,
             timestamp_ms=window_end_ms,
             sensors=sensors,
-            sensor_status=sensor_status,
+            sensor_status=sensor_status or {},
         )
 
     def to_json(self) -> Dict[str, Any]:
