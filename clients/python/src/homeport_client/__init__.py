@@ -1,6 +1,6 @@
 """Sends sensor readings to Homeport and loses none of them. Needs nothing but Python's standard library."""
 
-from .buffer import Buffer, BufferFull, DeadLetter, WhenFull
+from .buffer import Buffer, BufferFull, DeadLetter, Waiting, WhenFull
 from .client import Client, Refused, Unavailable
 from .reading import Capabilities, Device, Reading
 from .retry import RetryPolicy
@@ -18,5 +18,6 @@ __all__ = [
     "RetryPolicy",
     "Sender",
     "Unavailable",
+    "Waiting",
     "WhenFull",
 ]

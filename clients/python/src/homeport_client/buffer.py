@@ -6,14 +6,16 @@ the middle is as if it had never begun.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import json
+import logging
 import os
 import sqlite3
 import threading
 import time
-from typing import Iterable, List, Mapping, Tuple, Union
+from typing import Iterable, Iterator, List, Mapping, NamedTuple, Tuple, Union
 
 from .reading import Reading
 
@@ -22,22 +24,28 @@ DEAD_LETTERS_MAX = 10_000
 _VERSION = 1
 _BUSY_SECS = 30.0
 
-_TABLES = """
-CREATE TABLE IF NOT EXISTS readings (
-    position INTEGER PRIMARY KEY AUTOINCREMENT,
-    batch_id TEXT NOT NULL UNIQUE,
-    body TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS dead_letters (
-    position INTEGER PRIMARY KEY AUTOINCREMENT,
-    batch_id TEXT NOT NULL,
-    body TEXT NOT NULL,
-    code TEXT NOT NULL,
-    reason TEXT NOT NULL,
-    rejected_at REAL NOT NULL
-);
-CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
-"""
+_log = logging.getLogger("homeport_client")
+
+_TABLES = (
+    """
+    CREATE TABLE IF NOT EXISTS readings (
+        position INTEGER PRIMARY KEY AUTOINCREMENT,
+        batch_id TEXT NOT NULL UNIQUE,
+        body TEXT NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS dead_letters (
+        position INTEGER PRIMARY KEY AUTOINCREMENT,
+        batch_id TEXT NOT NULL,
+        body TEXT NOT NULL,
+        code TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        rejected_at REAL NOT NULL
+    )
+    """,
+    "CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL)",
+)
 
 
 class BufferFull(Exception):
@@ -56,7 +64,7 @@ class WhenFull(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class DeadLetter:
-    """A reading that the server will never take, and why."""
+    """A reading that the server does not take, and why."""
 
     batch_id: str
     body: str
@@ -65,8 +73,20 @@ class DeadLetter:
     rejected_at: float
 
 
+class Waiting(NamedTuple):
+    """A reading in the buffer. No two that were ever in it have the same position."""
+
+    position: int
+    batch_id: str
+    body: str
+
+
 class Buffer:
-    """A queue of readings in one file. Several threads may use it; one process at a time should."""
+    """A queue of readings in one file. Several threads may use it, and several processes with a `Buffer` each.
+
+    Every call may raise `sqlite3.Error`, when the disk is full or another process holds the file for long. It may be repeated
+    then: nothing is done by half, added twice or moved twice.
+    """
 
     def __init__(
         self,
@@ -80,14 +100,23 @@ class Buffer:
         self._when_full = when_full
         self._lock = threading.Lock()
         self._db = sqlite3.connect(os.fspath(path), timeout=_BUSY_SECS, isolation_level=None, check_same_thread=False)
+        try:
+            self._open(path)
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _open(self, path: Union[str, "os.PathLike[str]"]) -> None:
         # A rollback journal with EXTRA syncs the file, the journal and the directory: a commit is on disk when it returns.
         self._db.execute("PRAGMA journal_mode = DELETE")
         self._db.execute("PRAGMA synchronous = EXTRA")
-        version = self._db.execute("PRAGMA user_version").fetchone()[0]
-        if version > _VERSION:
-            self._db.close()
-            raise ValueError(f"{path} was written by a newer version of this package")
-        self._db.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {_VERSION}; COMMIT;")
+        with self._writing():
+            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            if version > _VERSION:
+                raise ValueError(f"{path} was written by a newer version of this package")
+            for table in _TABLES:
+                self._db.execute(table)
+            self._db.execute(f"PRAGMA user_version = {_VERSION}")
 
     def close(self) -> None:
         with self._lock:
@@ -100,84 +129,119 @@ class Buffer:
         self.close()
 
     def __len__(self) -> int:
-        with self._lock:
+        with self._reading():
             return self._count("readings")
 
     @property
     def dropped(self) -> int:
         """Readings that made room for newer ones, ever."""
-        with self._lock:
-            row = self._db.execute("SELECT value FROM counters WHERE name = 'dropped'").fetchone()
-            return 0 if row is None else int(row[0])
+        return self._counted("dropped")
+
+    @property
+    def dead_letters_dropped(self) -> int:
+        """Dead letters that made room for newer ones, ever."""
+        return self._counted("dead_letters_dropped")
 
     def add(self, reading: Reading) -> None:
-        """Keeps a reading; it is on disk when this returns. One that is already there is not added again."""
+        """Keeps a reading; it is on disk when this returns. One that is already there is not added again.
+
+        Raises `ValueError` when another reading with its id is there, and `BufferFull` when there is no room.
+        """
         body = json.dumps(reading.to_json(), separators=(",", ":"), allow_nan=False)
-        with self._lock, _transaction(self._db):
-            known = self._db.execute("SELECT 1 FROM readings WHERE batch_id = ?", (reading.batch_id,)).fetchone()
+        with self._writing():
+            known = self._db.execute("SELECT body FROM readings WHERE batch_id = ?", (reading.batch_id,)).fetchone()
             if known is not None:
+                if json.loads(known[0]) != json.loads(body):
+                    raise ValueError(f"another reading has the id {reading.batch_id}")
                 return
             excess = self._count("readings") + 1 - self._readings_max
             if excess > 0:
                 if self._when_full is WhenFull.REFUSE:
                     raise BufferFull(f"{self._readings_max} readings wait for the server")
-                self._drop_oldest(excess)
+                self._drop_oldest("readings", excess, "dropped")
             self._db.execute("INSERT INTO readings (batch_id, body) VALUES (?, ?)", (reading.batch_id, body))
 
-    def oldest(self, count: int) -> List[Tuple[str, str]]:
-        """Ids and JSON bodies, the oldest first."""
-        with self._lock:
-            query = "SELECT batch_id, body FROM readings ORDER BY position LIMIT ?"
-            return [(str(batch_id), str(body)) for batch_id, body in self._db.execute(query, (count,))]
+    def oldest(self, count: int, after: int = 0) -> List[Waiting]:
+        """The readings behind a position, the oldest first."""
+        return self._waiting("SELECT position, batch_id, body FROM readings WHERE position > ? ORDER BY position LIMIT ?", after, count)
 
-    def settle(self, delivered: Iterable[str], rejected: Mapping[str, Tuple[str, str]]) -> None:
-        """Drops what the server has, and moves what it will never take to the dead letters, in one step."""
-        with self._lock, _transaction(self._db):
-            self._db.executemany("DELETE FROM readings WHERE batch_id = ?", [(batch_id,) for batch_id in delivered])
-            for batch_id, (code, reason) in rejected.items():
+    def newest(self, count: int) -> List[Waiting]:
+        """The readings that were added last, the newest first."""
+        return self._waiting("SELECT position, batch_id, body FROM readings ORDER BY position DESC LIMIT ?", count)
+
+    def settle(self, delivered: Iterable[Waiting], rejected: Mapping[Waiting, Tuple[str, str]]) -> None:
+        """Drops what the server has, and moves what it does not take to the dead letters with code and reason, in one step."""
+        with self._writing():
+            self._db.executemany("DELETE FROM readings WHERE position = ?", [(reading.position,) for reading in delivered])
+            for reading, (code, reason) in rejected.items():
+                # Another process may have settled it already.
                 self._db.execute(
                     "INSERT INTO dead_letters (batch_id, body, code, reason, rejected_at) "
-                    "SELECT batch_id, body, ?, ?, ? FROM readings WHERE batch_id = ?",
-                    (code, reason, time.time(), batch_id),
+                    "SELECT batch_id, body, ?, ?, ? FROM readings WHERE position = ?",
+                    (code, reason, time.time(), reading.position),
                 )
-                self._db.execute("DELETE FROM readings WHERE batch_id = ?", (batch_id,))
-            self._db.execute(
-                "DELETE FROM dead_letters WHERE position <= (SELECT MAX(position) FROM dead_letters) - ?",
-                (DEAD_LETTERS_MAX,),
-            )
+                self._db.execute("DELETE FROM readings WHERE position = ?", (reading.position,))
+            excess = self._count("dead_letters") - DEAD_LETTERS_MAX if rejected else 0
+            if excess > 0:
+                self._drop_oldest("dead_letters", excess, "dead_letters_dropped")
 
     def dead_letters(self) -> List[DeadLetter]:
-        """What was rejected, the oldest first; the newest 10,000 are kept."""
-        with self._lock:
+        """What was rejected, the oldest first; the newest 10,000 are kept, and `dead_letters_dropped` counts the others."""
+        with self._reading():
             query = "SELECT batch_id, body, code, reason, rejected_at FROM dead_letters ORDER BY position"
             return [DeadLetter(*row) for row in self._db.execute(query)]
 
     def clear_dead_letters(self) -> None:
-        with self._lock, _transaction(self._db):
+        with self._writing():
             self._db.execute("DELETE FROM dead_letters")
+
+    def _waiting(self, query: str, *values: int) -> List[Waiting]:
+        with self._reading():
+            return [Waiting(int(position), str(batch_id), str(body)) for position, batch_id, body in self._db.execute(query, values)]
+
+    def _counted(self, name: str) -> int:
+        with self._reading():
+            row = self._db.execute("SELECT value FROM counters WHERE name = ?", (name,)).fetchone()
+            return 0 if row is None else int(row[0])
 
     def _count(self, table: str) -> int:
         return int(self._db.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0])
 
-    def _drop_oldest(self, count: int) -> None:
+    def _drop_oldest(self, table: str, count: int, counter: str) -> None:
         self._db.execute(
-            "DELETE FROM readings WHERE position IN (SELECT position FROM readings ORDER BY position LIMIT ?)", (count,)
+            f"DELETE FROM {table} WHERE position IN (SELECT position FROM {table} ORDER BY position LIMIT ?)", (count,)
         )
         self._db.execute(
-            "INSERT INTO counters (name, value) VALUES ('dropped', ?) "
+            "INSERT INTO counters (name, value) VALUES (?, ?) "
             "ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
-            (count,),
+            (counter, count),
         )
 
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Nobody else uses the connection, and what is read is committed."""
+        with self._lock:
+            # An interrupt between two lines, or a rollback that failed, leaves a transaction behind.
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            yield
 
-class _transaction:
-    """All or nothing, begun as a writer, so that two processes cannot deadlock half way."""
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """All or nothing, begun as a writer, so that two processes cannot deadlock half way."""
+        with self._reading():
+            try:
+                self._db.execute("BEGIN IMMEDIATE")
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                self._roll_back()
+                raise
 
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
-
-    def __enter__(self) -> None:
-        self._db.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._db.execute("COMMIT" if kind is None else "ROLLBACK")
+    def _roll_back(self) -> None:
+        """Undoes what SQLite has not undone itself. The error that led here is the one to tell, so that this raises none."""
+        try:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            _log.warning("a transaction could not be rolled back: %s", error)

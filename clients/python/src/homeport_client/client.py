@@ -7,16 +7,22 @@ import datetime
 import email.utils
 import http.client
 import json
+import re
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Tuple
+from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from .reading import Device
 
 READINGS_PER_REQUEST_MAX = 100
+BODY_BYTES_MAX = 1024 * 1024
 _ANSWER_BYTES_MAX = 4 * 1024 * 1024
 _TEMPORARY = frozenset((408, 425, 429))
+_API_KEY = re.compile(r"[!-~]+")
+# Results that say nothing about the reading: the key is not for its device, or its fate is not known.
+_OF_ANOTHER_DEVICE = "OUT_OF_SCOPE"
+_FATE_UNKNOWN = "UNKNOWN"
 
 
 class Unavailable(Exception):
@@ -30,10 +36,13 @@ class Unavailable(Exception):
 class Refused(Exception):
     """The server will refuse the same request again: a wrong key, or a request that it cannot read."""
 
-    def __init__(self, status: int, code: str, detail: str) -> None:
+    def __init__(self, status: int, code: str, detail: str, is_homeports: bool = False) -> None:
         super().__init__(f"{status} {code}: {detail}")
         self.status = status
         self.code = code
+        self.detail = detail
+        self.is_homeports = is_homeports
+        """Whether Homeport itself said so, and not a proxy or portal in between."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,9 +55,14 @@ class Answer:
     rejected: Mapping[str, Tuple[str, str]]
     """Code and reason by id."""
 
+    out_of_scope: Mapping[str, str]
+    """Readings that the server would take with a key for their device: the reason by id."""
+
 
 class Client:
     def __init__(self, url: str, api_key: str, timeout_secs: float = 30.0) -> None:
+        if _API_KEY.fullmatch(api_key) is None:
+            raise ValueError("the API key must be graphic ASCII characters")
         if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
             raise ValueError("the address must begin with http:// or https://")
         self._url = url.rstrip("/")
@@ -63,20 +77,16 @@ class Client:
     def register(self, device: Device) -> str:
         """Registers the device, for the first time or again; its confirmation id."""
         answer = self._post("/v1/sensors/register", json.dumps(device.to_json()))
-        return str(answer["confirmation_id"])
+        confirmation_id = answer.get("confirmation_id")
+        if not isinstance(confirmation_id, str):
+            raise _not_homeport("the answer has no confirmation id")
+        return confirmation_id
 
     def send(self, bodies: List[str]) -> Answer:
         """Sends up to 100 readings that are JSON already."""
         if not 1 <= len(bodies) <= READINGS_PER_REQUEST_MAX:
             raise ValueError(f"a request has 1 to {READINGS_PER_REQUEST_MAX} readings")
-        answer = self._post("/v1/sensors/data", '{"readings":[' + ",".join(bodies) + "]}")
-        delivered = frozenset(answer["acknowledged_batch_ids"]) | frozenset(answer["duplicate_batch_ids"])
-        rejected = {
-            result["batch_id"]: (str(result.get("code", "")), str(result.get("reason", "")))
-            for result in answer["results"]
-            if result["status"] == "rejected" and result["batch_id"] is not None and result["batch_id"] not in delivered
-        }
-        return Answer(delivered, rejected)
+        return _read_answer(self._post("/v1/sensors/data", data_body(bodies)))
 
     def _post(self, path: str, body: str) -> Dict[str, Any]:
         request = urllib.request.Request(
@@ -90,8 +100,14 @@ class Client:
                 return _parse(response.read(_ANSWER_BYTES_MAX))
         except urllib.error.HTTPError as error:
             raise _failure(error) from None
-        except (OSError, http.client.HTTPException) as error:
+        # A name that cannot be looked up is a UnicodeError, where a label of it is empty or too long.
+        except (OSError, http.client.HTTPException, UnicodeError) as error:
             raise Unavailable(f"no answer: {error}") from error
+
+
+def data_body(bodies: Sequence[str]) -> str:
+    """The body of a request with these readings."""
+    return '{"readings":[' + ",".join(bodies) + "]}"
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -102,35 +118,67 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 def _parse(body: bytes) -> Dict[str, Any]:
     try:
         answer = json.loads(body)
-    except ValueError as error:
-        raise Unavailable("the answer is not JSON: something else than Homeport answers here") from error
+    except (ValueError, RecursionError) as error:
+        raise _not_homeport("the answer is not JSON") from error
     if not isinstance(answer, dict):
-        raise Unavailable("the answer is not an object: something else than Homeport answers here")
+        raise _not_homeport("the answer is not an object")
     return answer
 
 
+def _read_answer(answer: Dict[str, Any]) -> Answer:
+    delivered = _ids(answer, "acknowledged_batch_ids") | _ids(answer, "duplicate_batch_ids")
+    rejected: Dict[str, Tuple[str, str]] = {}
+    out_of_scope: Dict[str, str] = {}
+    results = answer.get("results")
+    if not isinstance(results, list):
+        raise _not_homeport("the answer has no results")
+    for result in results:
+        if not isinstance(result, dict) or not isinstance(result.get("status"), str):
+            raise _not_homeport("a result has no status")
+        batch_id = result.get("batch_id")
+        if result["status"] != "rejected" or not isinstance(batch_id, str) or batch_id in delivered:
+            continue
+        code, reason = str(result.get("code", "")), str(result.get("reason", ""))
+        if code == _OF_ANOTHER_DEVICE:
+            out_of_scope[batch_id] = reason
+        elif code != _FATE_UNKNOWN:
+            rejected[batch_id] = (code, reason)
+    return Answer(delivered, rejected, out_of_scope)
+
+
+def _ids(answer: Dict[str, Any], name: str) -> FrozenSet[str]:
+    ids = answer.get(name)
+    if not isinstance(ids, list) or not all(isinstance(batch_id, str) for batch_id in ids):
+        raise _not_homeport(f"the answer has no {name}")
+    return frozenset(ids)
+
+
+def _not_homeport(what: str) -> Unavailable:
+    return Unavailable(f"{what}: something else than Homeport answers here")
+
+
 def _failure(error: urllib.error.HTTPError) -> Exception:
+    code, detail, is_homeports = "UNKNOWN", str(error.reason), False
     try:
         problem = json.loads(error.read(_ANSWER_BYTES_MAX))
-        code, detail = str(problem["code"]), str(problem["detail"])
-    except (ValueError, KeyError, TypeError, OSError, http.client.HTTPException):
-        code, detail = "UNKNOWN", str(error.reason)
+        if error.headers.get_content_type() == "application/problem+json" and isinstance(problem["code"], str):
+            code, detail, is_homeports = problem["code"], str(problem["detail"]), True
+    except (ValueError, KeyError, TypeError, RecursionError, OSError, http.client.HTTPException):
+        pass
     if error.code >= 500 or error.code in _TEMPORARY:
         return Unavailable(f"{error.code} {code}: {detail}", _retry_after_secs(error.headers.get("Retry-After")))
-    return Refused(error.code, code, detail)
+    return Refused(error.code, code, detail, is_homeports)
 
 
 def _retry_after_secs(value: Optional[str]) -> Optional[float]:
-    """Seconds, or a date."""
+    """Seconds, or a date. Whoever waits sets a limit."""
     if value is None:
         return None
-    try:
-        return float(int(value))
-    except ValueError:
-        pass
+    if value.isascii() and value.isdigit():
+        return float(value)
     try:
         moment = email.utils.parsedate_to_datetime(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError, IndexError):
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=datetime.timezone.utc)

@@ -6,8 +6,8 @@ import dataclasses
 import random
 from typing import Optional
 
-# A server that asks for more is asked again all the same.
-RETRY_AFTER_SECS_MAX = 300.0
+# What is heeded of a server's Retry-After. It may be a date, and a clock that is wrong would silence a device for years.
+RETRY_AFTER_SECS_MAX = 3600.0
 
 
 @dataclasses.dataclass
@@ -23,7 +23,7 @@ class RetryPolicy:
         self._failures = 0
 
     def failed(self, retry_after_secs: Optional[float] = None) -> float:
-        """The wait in seconds; never shorter than what the server asked for."""
+        """The wait in seconds; not shorter than what the server asked for, of which an hour counts at most."""
         longest = min(self.first_secs * 2.0 ** min(self._failures, 30), self.longest_secs)
         self._failures += 1
         wait = longest * self.random.uniform(0.5, 1.0)
