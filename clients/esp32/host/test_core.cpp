@@ -1,113 +1,15 @@
 // The portable core, tested on the host. Ends with 1 at the first claim that does not hold.
 
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <map>
 #include <random>
 #include <set>
 
 #include "crc32.h"
 #include "delivery.h"
 #include "json.h"
+#include "memory_storage.h"
 #include "queue.h"
 #include "retry.h"
-
-using namespace homeport;
-
-#define CHECK(claim)                                                                                                              \
-    do {                                                                                                                          \
-        if (!(claim)) {                                                                                                           \
-            fprintf(stderr, "%s:%d: %s: does not hold: %s\n", __FILE__, __LINE__, __func__, #claim);                              \
-            exit(1);                                                                                                              \
-        }                                                                                                                         \
-    } while (false)
-
-// Files in memory. After `bytes_left` more bytes or `steps_left` more changes the power is cut: a write stops in the middle and
-// every later call fails.
-class MemoryStorage : public Storage {
-public:
-    std::map<std::string, std::string> files;
-    size_t bytes_left = SIZE_MAX;
-    size_t steps_left = SIZE_MAX;
-    size_t bytes_written = 0;
-    size_t steps = 0;
-    bool is_off = false;
-
-    size_t size(const char *name) override {
-        auto file = files.find(name);
-        return is_off || file == files.end() ? 0 : file->second.size();
-    }
-
-    bool read(const char *name, size_t offset, uint8_t *into, size_t length) override {
-        auto file = files.find(name);
-        if (is_off || file == files.end() || offset > file->second.size() || length > file->second.size() - offset) {
-            return false;
-        }
-        std::copy_n(file->second.data() + offset, length, into);
-        return true;
-    }
-
-    bool append(const char *name, const uint8_t *bytes, size_t length) override {
-        if (!step()) {
-            return false;
-        }
-        size_t count = std::min(length, bytes_left);
-        files[name].append(reinterpret_cast<const char *>(bytes), count);
-        bytes_left -= bytes_left == SIZE_MAX ? 0 : count;
-        bytes_written += count;
-        is_off = is_off || count < length;
-        return count == length;
-    }
-
-    bool replace(const char *from, const char *to) override {
-        if (!step() || files.count(from) == 0) {
-            return false;
-        }
-        files[to] = files[from];
-        files.erase(from);
-        return true;
-    }
-
-    bool remove(const char *name) override {
-        if (!step()) {
-            return false;
-        }
-        files.erase(name);
-        return true;
-    }
-
-    void power_up() {
-        is_off = false;
-        bytes_left = steps_left = SIZE_MAX;
-    }
-
-private:
-    bool step() {
-        if (is_off || steps_left == 0) {
-            is_off = true;
-            return false;
-        }
-        steps_left -= steps_left == SIZE_MAX ? 0 : 1;
-        steps += 1;
-        return true;
-    }
-};
-
-static std::vector<std::string> ids_of(Queue &queue) {
-    std::vector<std::string> ids;
-    for (const QueuedReading &reading : queue.oldest(1000000, SIZE_MAX)) {
-        ids.push_back(reading.batch_id);
-        CHECK(reading.body == "{\"of\":\"" + reading.batch_id + "\"}");
-    }
-    return ids;
-}
-
-static bool push(Queue &queue, const std::string &id) { return queue.push(id, "{\"of\":\"" + id + "\"}"); }
-
-static uint32_t sequence_of(Queue &queue, size_t at) { return queue.oldest(at + 1, SIZE_MAX)[at].sequence; }
-
-using Ids = std::vector<std::string>;
 
 static void checksum_is_the_common_one() {
     CHECK(crc32(0, reinterpret_cast<const uint8_t *>("123456789"), 9) == 0xCBF43926u);
@@ -133,7 +35,7 @@ static void a_log_cut_at_any_byte_keeps_every_whole_record() {
     Queue queue(storage);
     CHECK(queue.open());
     std::vector<std::pair<size_t, Ids>> states = {{0, {}}};
-    auto note = [&] { states.push_back({storage.size("/queue.log"), ids_of(queue)}); };
+    auto note = [&] { states.push_back({storage.files["/queue.log"].size(), ids_of(queue)}); };
     for (int number = 0; number < 12; ++number) {
         CHECK(push(queue, "reading-" + std::to_string(number)));
         note();

@@ -114,7 +114,8 @@ static Response post(const char *path, const std::string &body) {
 
 // Kept for whoever looks after the device; the older half goes when the file is full.
 static void keep_dead_letter(const QueuedReading &reading, const std::string &code) {
-    if (storage.size(DEAD_LETTERS) > DEAD_LETTERS_BYTES_MAX) {
+    size_t bytes = 0;
+    if (storage.size(DEAD_LETTERS, bytes) && bytes > DEAD_LETTERS_BYTES_MAX) {
         storage.replace(DEAD_LETTERS, OLD_DEAD_LETTERS);
     }
     std::string line = code + " " + reading.body + "\n";

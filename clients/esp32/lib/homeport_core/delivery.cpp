@@ -7,7 +7,8 @@ namespace homeport {
 Outcome deliver(Queue &queue, size_t count, size_t bytes_max, const Post &post, const DeadLetter &dead_letter, Response &response) {
     std::vector<QueuedReading> readings = queue.oldest(std::min(count, READINGS_PER_REQUEST_MAX), bytes_max);
     if (readings.empty()) {
-        return Outcome::Empty;
+        // Readings that wait and do not come cannot be read at the moment.
+        return queue.length() == 0 ? Outcome::Empty : Outcome::Again;
     }
     std::vector<std::string> bodies;
     for (const QueuedReading &reading : readings) {

@@ -1,0 +1,142 @@
+// The core on flash that fails, fills up or is damaged. Ends with 1 at the first claim that does not hold.
+
+#include <sys/resource.h>
+
+#include "delivery.h"
+#include "memory_storage.h"
+#include "posix_storage.h"
+
+static const char *const LOG = "/queue.log";
+
+static void fill(Queue &queue, int count) {
+    CHECK(queue.open());
+    for (int number = 0; number < count; ++number) {
+        CHECK(push(queue, "reading-" + std::to_string(number)));
+    }
+}
+
+static Ids first_ids(int count) {
+    Ids ids;
+    for (int number = 0; number < count; ++number) {
+        ids.push_back("reading-" + std::to_string(number));
+    }
+    return ids;
+}
+
+static void a_failed_read_settles_nothing() {
+    MemoryStorage storage;
+    Queue queue(storage);
+    fill(queue, 5);
+    std::string log = storage.files[LOG];
+    // Two reads make a reading: its header and its payload.
+    for (size_t reads = 0; reads < 10; ++reads) {
+        storage.reads_left = reads;
+        CHECK(queue.oldest(5, SIZE_MAX).size() == reads / 2);
+        CHECK(queue.length() == 5 && queue.dropped() == 0);
+    }
+    CHECK(storage.files[LOG] == log);
+    storage.reads_left = SIZE_MAX;
+    CHECK(ids_of(queue) == first_ids(5));
+}
+
+static void readings_that_cannot_be_read_are_no_empty_queue() {
+    MemoryStorage storage;
+    Queue queue(storage);
+    fill(queue, 1);
+    storage.reads_left = 0;
+    Response response;
+    auto post = [](const std::string &) { return Response(); };
+    auto dead_letter = [](const QueuedReading &, const std::string &) {};
+    CHECK(deliver(queue, 1, SIZE_MAX, post, dead_letter, response) == Outcome::Again);
+}
+
+static void a_log_whose_length_is_unknown_is_not_taken_for_empty() {
+    MemoryStorage storage;
+    {
+        Queue queue(storage);
+        fill(queue, 5);
+    }
+    std::string log = storage.files[LOG];
+    Queue queue(storage);
+    storage.is_size_unknown = true;
+    CHECK(!queue.open());
+    storage.is_size_unknown = false;
+    CHECK(!push(queue, "new") && !queue.settle({1}) && queue.oldest(9, SIZE_MAX).empty());
+    CHECK(storage.files[LOG] == log);
+    CHECK(queue.open() && ids_of(queue) == first_ids(5));
+}
+
+static void a_read_that_fails_while_the_log_is_opened_drops_nothing() {
+    MemoryStorage storage;
+    {
+        Queue queue(storage);
+        fill(queue, 5);
+    }
+    std::string log = storage.files[LOG];
+    for (size_t reads = 0; reads < 10; ++reads) {
+        Queue queue(storage);
+        storage.reads_left = reads;
+        CHECK(!queue.open());
+        storage.reads_left = SIZE_MAX;
+        CHECK(storage.files[LOG] == log);
+        CHECK(queue.open() && ids_of(queue) == first_ids(5));
+    }
+}
+
+// The readings after such a write are found, although the queue could not see how much of it is in the log.
+static void a_write_that_fails_and_leaves_its_length_unknown_misplaces_nothing() {
+    MemoryStorage storage;
+    Queue queue(storage);
+    fill(queue, 3);
+    storage.is_size_unknown = true;
+    storage.torn_appends = 1;
+    CHECK(!push(queue, "torn"));
+    CHECK(!push(queue, "unknown"));
+    storage.is_size_unknown = false;
+    CHECK(push(queue, "reading-3"));
+    CHECK(ids_of(queue) == first_ids(4));
+    Queue again(storage);
+    CHECK(again.open() && ids_of(again) == first_ids(4));
+}
+
+// With no descriptor left a file cannot be opened, as on a device without memory for one.
+static void a_file_that_cannot_be_opened_is_not_empty(const char *directory) {
+    PosixStorage storage(directory);
+    size_t bytes = 1;
+    CHECK(storage.size(LOG, bytes) && bytes == 0);
+    {
+        Queue queue(storage);
+        fill(queue, 3);
+    }
+    Queue queue(storage);
+    CHECK(queue.open());
+    rlimit before;
+    CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    rlimit none = {0, before.rlim_max};
+    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    CHECK(storage.size(LOG, bytes) && bytes > 0);
+    CHECK(queue.oldest(9, SIZE_MAX).empty() && queue.length() == 3 && !push(queue, "new"));
+    CHECK(!Queue(storage).open());
+    CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    CHECK(ids_of(queue) == first_ids(3));
+    Queue again(storage);
+    CHECK(again.open() && ids_of(again) == first_ids(3));
+    // The name goes through a file, which is not the same as none.
+    PosixStorage wrong(directory + std::string(LOG));
+    CHECK(!wrong.size(LOG, bytes));
+}
+
+int main(int argc, char **argv) {
+    if (argc != 2) {
+        fprintf(stderr, "usage: test_faults DIRECTORY (an empty one)\n");
+        return 2;
+    }
+    a_failed_read_settles_nothing();
+    readings_that_cannot_be_read_are_no_empty_queue();
+    a_log_whose_length_is_unknown_is_not_taken_for_empty();
+    a_read_that_fails_while_the_log_is_opened_drops_nothing();
+    a_write_that_fails_and_leaves_its_length_unknown_misplaces_nothing();
+    a_file_that_cannot_be_opened_is_not_empty(argv[1]);
+    puts("all claims hold");
+    return 0;
+}
