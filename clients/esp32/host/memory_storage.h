@@ -33,6 +33,9 @@ public:
     // Reads fail after so many more.
     size_t reads_left = SIZE_MAX;
     bool is_size_unknown = false;
+    // All files together. An append beyond it fails and leaves what there is room for, or nothing, as LittleFS does.
+    size_t capacity = SIZE_MAX;
+    bool is_full_append_torn = true;
     // So many appends write a half and fail.
     size_t torn_appends = 0;
     // Replaces, and says that it failed.
@@ -65,6 +68,12 @@ public:
             files[name].append(reinterpret_cast<const char *>(bytes), length / 2);
             return false;
         }
+        size_t room = capacity - std::min(capacity, used());
+        if (room < length) {
+            files[name].append(reinterpret_cast<const char *>(bytes), is_full_append_torn ? room : 0);
+            bytes_written += room;
+            return false;
+        }
         size_t count = std::min(length, bytes_left);
         files[name].append(reinterpret_cast<const char *>(bytes), count);
         bytes_left -= bytes_left == SIZE_MAX ? 0 : count;
@@ -89,6 +98,14 @@ public:
         }
         files.erase(name);
         return true;
+    }
+
+    size_t used() const {
+        size_t bytes = 0;
+        for (const auto &file : files) {
+            bytes += file.second.size();
+        }
+        return bytes;
     }
 
     void power_up() {

@@ -99,6 +99,124 @@ static void a_write_that_fails_and_leaves_its_length_unknown_misplaces_nothing()
     CHECK(again.open() && ids_of(again) == first_ids(4));
 }
 
+// A rename that takes place and says that it failed, as when its directory cannot be synced.
+static void a_rewriting_of_unknown_outcome_loses_nothing() {
+    MemoryStorage storage;
+    QueueLimits limits;
+    limits.readings_max = 50;
+    Queue queue(storage, limits);
+    CHECK(queue.open());
+    storage.is_replace_doubtful = true;
+    for (int number = 0; number < 1000; ++number) {
+        push(queue, "reading-" + std::to_string(number));
+        CHECK(ids_of(queue).size() == std::min<size_t>(static_cast<size_t>(number) + 1, 50));
+    }
+    CHECK(ids_of(queue).back() == "reading-999");
+    CHECK(storage.replacements > 3);
+}
+
+static void a_queue_on_full_flash_goes_on_when_its_readings_are_delivered(bool is_torn) {
+    MemoryStorage storage;
+    storage.is_full_append_torn = is_torn;
+    Queue queue(storage);
+    fill(queue, 100);
+    storage.capacity = storage.used() + 10;
+    CHECK(!push(queue, "too-much"));
+    CHECK(queue.length() == 100 && queue.dropped() == 0);
+    size_t room_at = SIZE_MAX;
+    while (queue.length() > 0) {
+        bool is_settled = queue.settle({sequence_of(queue, 0), sequence_of(queue, 1)});
+        room_at = is_settled && room_at == SIZE_MAX ? queue.length() : room_at;
+        CHECK(storage.files.count("/queue.new") == 0);
+    }
+    CHECK(room_at != SIZE_MAX && storage.files.count(LOG) == 0);
+    CHECK(push(queue, "new"));
+    Queue again(storage);
+    CHECK(again.open() && (ids_of(again) == Ids{"new"}));
+}
+
+static void a_settlement_that_cannot_be_appended_holds_by_rewriting_the_log() {
+    MemoryStorage storage;
+    Queue queue(storage);
+    fill(queue, 5);
+    storage.torn_appends = 1;
+    CHECK(queue.settle({sequence_of(queue, 1), sequence_of(queue, 3)}));
+    Queue again(storage);
+    CHECK(again.open() && (ids_of(again) == Ids{"reading-0", "reading-2", "reading-4"}));
+}
+
+static void a_reading_finds_room_where_the_log_has_waste() {
+    MemoryStorage storage;
+    Queue queue(storage);
+    fill(queue, 20);
+    for (int number = 0; number < 18; ++number) {
+        CHECK(queue.settle({sequence_of(queue, 0)}));
+    }
+    storage.capacity = storage.used() + 120;
+    storage.is_full_append_torn = false;
+    CHECK(queue.push("large", std::string(150, 'x')));
+    CHECK(queue.length() == 3);
+    Queue again(storage);
+    CHECK(again.open() && again.length() == 3);
+}
+
+static void a_torn_log_on_full_flash_is_served_as_it_is() {
+    MemoryStorage storage;
+    {
+        Queue queue(storage);
+        fill(queue, 20);
+    }
+    storage.files[LOG].append("\xA7\x01torn");
+    storage.capacity = storage.used();
+    Queue queue(storage);
+    CHECK(queue.open());
+    CHECK(ids_of(queue) == first_ids(20));
+    CHECK(storage.files.count("/queue.new") == 0);
+    for (const QueuedReading &reading : queue.oldest(20, SIZE_MAX)) {
+        queue.settle({reading.sequence});
+    }
+    CHECK(push(queue, "new") && (ids_of(queue) == Ids{"new"}));
+}
+
+static void a_rewriting_that_fails_leaves_its_room_to_readings(bool is_torn) {
+    MemoryStorage storage;
+    storage.is_full_append_torn = is_torn;
+    Queue queue(storage);
+    fill(queue, 100);
+    storage.capacity = storage.used() + 100;
+    storage.torn_appends = 1;
+    CHECK(!queue.settle({sequence_of(queue, 0)}));
+    CHECK(push(queue, "new"));
+}
+
+// A log that cannot be rewritten is not written again and again: that would wear flash out.
+static void a_rewriting_that_fails_waits_for_more_waste() {
+    MemoryStorage storage;
+    Queue queue(storage);
+    fill(queue, 400);
+    std::vector<QueuedReading> readings = queue.oldest(400, SIZE_MAX);
+    storage.capacity = storage.used() + 8000;
+    size_t attempts = 0;
+    for (size_t at = 0; at < 250; ++at) {
+        size_t before = storage.bytes_written;
+        CHECK(queue.settle({readings[at].sequence}));
+        attempts += storage.bytes_written - before > 1000 ? 1 : 0;
+    }
+    CHECK(attempts > 0 && attempts < 5);
+}
+
+static void a_reading_that_flash_does_not_take_drops_no_other(bool is_torn) {
+    MemoryStorage storage;
+    storage.is_full_append_torn = is_torn;
+    QueueLimits limits;
+    limits.readings_max = 5;
+    Queue queue(storage, limits);
+    fill(queue, 5);
+    storage.capacity = storage.used() + 20;
+    CHECK(!push(queue, "new"));
+    CHECK(ids_of(queue) == first_ids(5) && queue.dropped() == 0);
+}
+
 // With no descriptor left a file cannot be opened, as on a device without memory for one.
 static void a_file_that_cannot_be_opened_is_not_empty(const char *directory) {
     PosixStorage storage(directory);
@@ -136,6 +254,16 @@ int main(int argc, char **argv) {
     a_log_whose_length_is_unknown_is_not_taken_for_empty();
     a_read_that_fails_while_the_log_is_opened_drops_nothing();
     a_write_that_fails_and_leaves_its_length_unknown_misplaces_nothing();
+    a_rewriting_of_unknown_outcome_loses_nothing();
+    for (bool is_torn : {true, false}) {
+        a_queue_on_full_flash_goes_on_when_its_readings_are_delivered(is_torn);
+        a_rewriting_that_fails_leaves_its_room_to_readings(is_torn);
+        a_reading_that_flash_does_not_take_drops_no_other(is_torn);
+    }
+    a_settlement_that_cannot_be_appended_holds_by_rewriting_the_log();
+    a_reading_finds_room_where_the_log_has_waste();
+    a_torn_log_on_full_flash_is_served_as_it_is();
+    a_rewriting_that_fails_waits_for_more_waste();
     a_file_that_cannot_be_opened_is_not_empty(argv[1]);
     puts("all claims hold");
     return 0;

@@ -17,8 +17,11 @@ const size_t HEADER_BYTES = 10;
 // The sequence and the length of the id.
 const size_t READING_BYTES_MIN = 6;
 const size_t ID_BYTES_MAX = 256;
-// A reading has at most 64 values and a settled record at most as many sequences as a queue has readings.
+// A reading has at most 64 values.
 const size_t PAYLOAD_BYTES_MAX = 64 * 1024;
+const size_t SETTLED_PER_RECORD_MAX = PAYLOAD_BYTES_MAX / 4;
+// A rewriting gathers so much for one write: each write costs a block of flash.
+const size_t COPY_BYTES_MIN = 4 * 1024;
 // A log that wastes less is not worth rewriting.
 const size_t WASTE_BYTES_MIN = 4 * 1024;
 
@@ -85,15 +88,24 @@ Queue::Queue(Storage &storage, QueueLimits limits) : storage_(storage), limits_(
 bool Queue::open() {
     is_open_ = false;
     is_uncertain_ = false;
+    entries_.clear();
     dropped_ = 0;
     next_sequence_ = 1;
+    compact_from_waste_ = 0;
     bool is_clean = true;
-    // A rewriting that was cut off is removed: the old log is still the right one.
-    if (!scan(is_clean) || !storage_.remove(NEW_LOG)) {
+    if (!scan(is_clean)) {
         return false;
     }
     is_open_ = true;
-    return is_clean ? compact_if_worthwhile() : compact();
+    // A rewriting that was cut off is removed: the old log is still the right one.
+    storage_.remove(NEW_LOG);
+    // Flash may be too full for a rewriting. The readings are served from the log as it is, and make room when they go.
+    if (is_clean) {
+        compact_if_worthwhile();
+    } else {
+        compact();
+    }
+    return true;
 }
 
 // Reads the log into memory, which stays as it was when a read fails.
@@ -160,44 +172,40 @@ bool Queue::is_ready() {
 }
 
 bool Queue::push(const std::string &batch_id, const std::string &body) {
-    if (!is_ready()) {
+    size_t length = HEADER_BYTES + READING_BYTES_MIN + batch_id.size() + body.size();
+    if (batch_id.size() > ID_BYTES_MAX || length > HEADER_BYTES + PAYLOAD_BYTES_MAX || length > limits_.bytes_max || !is_ready()) {
         return false;
     }
+    // Used up by a failure too: the whole record may be in the log then.
+    uint32_t sequence = next_sequence_++;
     std::string payload;
-    put_u32(payload, next_sequence_);
+    put_u32(payload, sequence);
     put_u16(payload, static_cast<uint16_t>(batch_id.size()));
     payload += batch_id;
     payload += body;
-    size_t length = HEADER_BYTES + payload.size();
-    if (batch_id.size() > ID_BYTES_MAX || payload.size() > PAYLOAD_BYTES_MAX || length > limits_.bytes_max) {
+    // Flash that is full may have room without the log's waste.
+    if (!append_record(TYPE_READING, payload) && !(waste() > 0 && compact() && append_record(TYPE_READING, payload))) {
         return false;
     }
-    std::vector<uint32_t> too_many;
-    size_t bytes = live_bytes_ + length;
+    entries_.push_back(Entry{sequence, static_cast<uint32_t>(log_bytes_ - length), static_cast<uint32_t>(length)});
+    live_bytes_ += length;
+    drop_excess();
+    return true;
+}
+
+// Keeps the limits. The newest reading is in flash already, so that none goes without one in its place.
+void Queue::drop_excess() {
+    std::vector<uint32_t> excess;
+    size_t bytes = live_bytes_;
     for (size_t at = 0; at < entries_.size(); ++at) {
-        bool has_room = entries_.size() - at < limits_.readings_max && bytes <= limits_.bytes_max;
-        if (has_room) {
+        if (entries_.size() - at <= limits_.readings_max && bytes <= limits_.bytes_max) {
             break;
         }
-        too_many.push_back(entries_[at].sequence);
+        excess.push_back(entries_[at].sequence);
         bytes -= entries_[at].length;
     }
-    if (!too_many.empty()) {
-        if (!settle(too_many)) {
-            return false;
-        }
-        dropped_ += too_many.size();
-    }
-    size_t offset = log_bytes_;
-    if (!append_record(TYPE_READING, payload)) {
-        // A part of it may be in the log, or even all of it: the sequence is used up, and appending goes on behind it.
-        next_sequence_ += 1;
-        return false;
-    }
-    entries_.push_back(Entry{next_sequence_, static_cast<uint32_t>(offset), static_cast<uint32_t>(length)});
-    live_bytes_ += length;
-    next_sequence_ += 1;
-    return true;
+    settle(excess);
+    dropped_ += excess.size();
 }
 
 std::vector<QueuedReading> Queue::oldest(size_t count, size_t bytes_max) {
@@ -238,13 +246,22 @@ bool Queue::settle(const std::vector<uint32_t> &sequences) {
     if (sequences.empty()) {
         return true;
     }
-    std::string payload;
-    for (uint32_t sequence : sequences) {
-        put_u32(payload, sequence);
+    bool is_written = is_ready();
+    for (size_t at = 0; at < sequences.size() && is_written; at += SETTLED_PER_RECORD_MAX) {
+        std::string payload;
+        for (size_t of = at; of < std::min(sequences.size(), at + SETTLED_PER_RECORD_MAX); ++of) {
+            put_u32(payload, sequences[of]);
+        }
+        is_written = append_record(TYPE_SETTLED, payload);
     }
-    bool is_written = is_ready() && append_record(TYPE_SETTLED, payload);
-    forget(sequences);
-    return is_written && compact_if_worthwhile();
+    remove_sequences(entries_, sequences);
+    count_live_bytes();
+    if (!is_written) {
+        // Full flash takes no record, but it may take a log without these readings, and the last one takes the log along.
+        return compact();
+    }
+    compact_if_worthwhile();
+    return true;
 }
 
 bool Queue::append_record(uint8_t type, const std::string &payload) {
@@ -258,40 +275,57 @@ bool Queue::append_record(uint8_t type, const std::string &payload) {
     return false;
 }
 
-bool Queue::compact_if_worthwhile() {
-    size_t waste = log_bytes_ - std::min(log_bytes_, live_bytes_);
-    return waste < std::max(WASTE_BYTES_MIN, live_bytes_ / 2) || compact();
+size_t Queue::waste() const { return log_bytes_ - std::min(log_bytes_, live_bytes_); }
+
+void Queue::compact_if_worthwhile() {
+    if (waste() >= std::max({WASTE_BYTES_MIN, live_bytes_ / 2, compact_from_waste_})) {
+        // Every attempt wears flash, so that the next one after a failure waits for more to gain.
+        compact_from_waste_ = compact() ? 0 : waste() + WASTE_BYTES_MIN;
+    }
 }
 
-// Writes what is live to a new log, which then takes the place of the old one.
+// Writes what is live to a new log, which then takes the place of the old one. When that fails, the old one stays.
 bool Queue::compact() {
     if (!is_ready() || !storage_.remove(NEW_LOG)) {
         return false;
     }
     std::deque<Entry> moved;
-    size_t offset = 0;
-    for (const Entry &entry : entries_) {
-        std::vector<uint8_t> record(entry.length);
-        if (!storage_.read(LOG, entry.offset, record.data(), record.size()) ||
-            !storage_.append(NEW_LOG, record.data(), record.size())) {
-            return false;
-        }
-        moved.push_back(Entry{entry.sequence, static_cast<uint32_t>(offset), entry.length});
-        offset += entry.length;
+    size_t bytes = 0;
+    bool is_copied = copy_live(moved, bytes);
+    if (is_copied && (moved.empty() ? storage_.remove(LOG) : storage_.replace(NEW_LOG, LOG))) {
+        entries_.swap(moved);
+        log_bytes_ = bytes;
+        return true;
     }
-    if (!(entries_.empty() ? storage_.remove(LOG) : storage_.replace(NEW_LOG, LOG))) {
-        // Either log may have the name now.
-        is_uncertain_ = true;
-        return false;
-    }
-    entries_.swap(moved);
-    log_bytes_ = offset;
-    return true;
+    // Either log may have the name when it could not be changed.
+    is_uncertain_ = is_uncertain_ || is_copied;
+    // Half a log must not take the room that readings need.
+    storage_.remove(NEW_LOG);
+    return false;
 }
 
-void Queue::forget(const std::vector<uint32_t> &sequences) {
-    remove_sequences(entries_, sequences);
-    count_live_bytes();
+// Copies the live records to the new log: where they are there, and how long it is.
+bool Queue::copy_live(std::deque<Entry> &moved, size_t &bytes) {
+    std::vector<uint8_t> chunk;
+    auto write = [&] {
+        bool is_written = chunk.empty() || storage_.append(NEW_LOG, chunk.data(), chunk.size());
+        chunk.clear();
+        return is_written;
+    };
+    for (const Entry &entry : entries_) {
+        size_t at = chunk.size();
+        chunk.resize(at + entry.length);
+        if (!storage_.read(LOG, entry.offset, chunk.data() + at, entry.length)) {
+            return false;
+        }
+        moved.push_back(entry);
+        moved.back().offset = static_cast<uint32_t>(bytes);
+        bytes += entry.length;
+        if (chunk.size() >= COPY_BYTES_MIN && !write()) {
+            return false;
+        }
+    }
+    return write();
 }
 
 void Queue::remove_sequences(std::deque<Entry> &entries, const std::vector<uint32_t> &sequences) {

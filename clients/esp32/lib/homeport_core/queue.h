@@ -37,15 +37,15 @@ public:
     // nothing until another call succeeds.
     bool open();
 
-    // Keeps a reading; it is in flash when this returns true. When there is no room, the oldest readings go: `dropped` counts
-    // them.
+    // Keeps a reading; it is in flash when this returns true. Where that exceeds the limits, the oldest readings go: `dropped`
+    // counts them. Full flash takes none, and drops none.
     bool push(const std::string &batch_id, const std::string &body);
 
     // Up to `count` readings with up to `bytes_max` bytes of bodies (but one in any case), the oldest first. Fewer, or none, when
     // flash cannot be read.
     std::vector<QueuedReading> oldest(size_t count, size_t bytes_max);
 
-    // Forgets readings, in any order. When this returns false they may come back after a restart.
+    // Forgets readings, in any order. When this returns false, flash could not be written and they may come back after a restart.
     bool settle(const std::vector<uint32_t> &sequences);
 
     size_t length() const { return entries_.size(); }
@@ -64,9 +64,11 @@ private:
     bool scan(bool &is_clean);
     bool is_ready();
     bool append_record(uint8_t type, const std::string &payload);
+    void drop_excess();
+    size_t waste() const;
     bool compact();
-    bool compact_if_worthwhile();
-    void forget(const std::vector<uint32_t> &sequences);
+    void compact_if_worthwhile();
+    bool copy_live(std::deque<Entry> &moved, size_t &bytes);
     static void remove_sequences(std::deque<Entry> &entries, const std::vector<uint32_t> &sequences);
     void count_live_bytes();
     Loaded load(const Entry &entry, QueuedReading &reading);
@@ -80,6 +82,8 @@ private:
     uint32_t next_sequence_ = 1;
     size_t log_bytes_ = 0;
     size_t live_bytes_ = 0;
+    // Waste below this is left alone, whatever share of the log it is.
+    size_t compact_from_waste_ = 0;
     size_t dropped_ = 0;
 };
 
