@@ -10,6 +10,8 @@
 #include "memory_storage.h"
 #include "queue.h"
 #include "retry.h"
+#include "wait.h"
+#include "window_timer.h"
 
 static void checksum_is_the_common_one() {
     CHECK(crc32(0, reinterpret_cast<const uint8_t *>("123456789"), 9) == 0xCBF43926u);
@@ -274,6 +276,43 @@ static void waits_grow_to_a_limit_and_begin_anew_after_a_success() {
     CHECK(policy.failed_ms(chance(), UINT32_MAX) <= 303000);
 }
 
+// Minutes, weeks and 49 days later, and over the overflow of the clock.
+static void a_wait_that_is_long_over_is_over() {
+    CHECK(Wait().is_over(0) && Wait().is_over(UINT32_MAX));
+    for (uint32_t begun_ms : {0u, 1000u, 0x7FFFFFFFu, 0x80000000u, UINT32_MAX - 10}) {
+        Wait wait;
+        wait.begin(begun_ms, 300000);
+        CHECK(!wait.is_over(begun_ms) && !wait.is_over(begun_ms + 299999));
+        for (uint32_t later_ms : {300000u, 0x7FFFFFFFu, 0x80000000u + 300000, 0xC0000000u, UINT32_MAX}) {
+            CHECK(wait.is_over(begun_ms + later_ms));
+        }
+    }
+}
+
+static void a_window_that_flash_does_not_take_is_offered_once_a_minute() {
+    WindowTimer timer(300000);
+    Window window{0, 0};
+    CHECK(timer.poll(5000, 0, window) == WindowEvent::None);
+    int64_t set_ms = CLOCK_SET_AFTER_MS + 1;
+    uint32_t uptime_ms = UINT32_MAX - 400000;
+    CHECK(timer.poll(set_ms, uptime_ms, window) == WindowEvent::Begun);
+    int attempts = 0;
+    for (uint32_t passed_ms = 0; passed_ms < 600000; passed_ms += 10) {
+        if (timer.poll(set_ms + passed_ms, uptime_ms + passed_ms, window) == WindowEvent::Ended) {
+            CHECK(window.start_ms == set_ms && window.end_ms == set_ms + passed_ms);
+            timer.failed(uptime_ms + passed_ms);
+            attempts += 1;
+        }
+    }
+    CHECK(attempts == 5);
+    CHECK(timer.poll(set_ms + 600000, uptime_ms + 600000, window) == WindowEvent::Ended);
+    timer.kept(window);
+    CHECK(timer.poll(set_ms + 600010, uptime_ms + 600010, window) == WindowEvent::None);
+    CHECK(timer.poll(set_ms + 900000, uptime_ms + 900000, window) == WindowEvent::Ended);
+    CHECK(window.start_ms == set_ms + 600000);
+    CHECK(timer.poll(set_ms, uptime_ms + 900000, window) == WindowEvent::Begun);
+}
+
 int main() {
     checksum_is_the_common_one();
     readings_come_out_in_order_and_stay_over_a_restart();
@@ -286,6 +325,8 @@ int main() {
     an_answer_is_believed_only_when_it_is_whole();
     either_list_and_a_rejection_settle_and_silence_does_not();
     waits_grow_to_a_limit_and_begin_anew_after_a_success();
+    a_wait_that_is_long_over_is_over();
+    a_window_that_flash_does_not_take_is_offered_once_a_minute();
     puts("all claims hold");
     return 0;
 }

@@ -15,6 +15,8 @@
 #include "littlefs_storage.h"
 #include "queue.h"
 #include "retry.h"
+#include "wait.h"
+#include "window_timer.h"
 
 using namespace homeport;
 
@@ -29,8 +31,6 @@ static const uint32_t HTTP_TIMEOUT_MS = 20000;
 // A request must fit into memory beside TLS.
 static const size_t REQUEST_READINGS = 20;
 static const size_t REQUEST_BYTES_MAX = 8 * 1024;
-// 2024-01-01: a clock that shows less has not been set.
-static const int64_t CLOCK_SET_AFTER_MS = 1704067200000LL;
 
 static LittleFsStorage storage;
 static Queue queue(storage);
@@ -38,7 +38,7 @@ static RetryPolicy retry;
 static Identity identity;
 static WiFiClientSecure tls;
 static bool is_registered = false;
-static uint32_t attempt_at_ms = 0;
+static Wait attempt_wait;
 
 // The averages of one window. A value that never was a number stays out of the reading.
 struct Average {
@@ -56,17 +56,14 @@ struct Average {
 
 static Average chip_temperature;
 static Average moisture;
-static int64_t window_start_ms = 0;
-static uint32_t sample_at_ms = 0;
+static WindowTimer window_timer(WINDOW_MS);
+static Wait sample_wait;
 
 static int64_t now_ms() {
     timeval now;
     gettimeofday(&now, nullptr);
     return static_cast<int64_t>(now.tv_sec) * 1000 + now.tv_usec / 1000;
 }
-
-// Millis overflow after 49 days; the difference does not.
-static bool is_due(uint32_t at_ms) { return static_cast<int32_t>(millis() - at_ms) >= 0; }
 
 static std::string mac_address() {
     uint8_t mac[6];
@@ -124,44 +121,38 @@ static void keep_dead_letter(const QueuedReading &reading, const std::string &co
 }
 
 static void sample() {
-    if (!is_due(sample_at_ms)) {
+    if (!sample_wait.is_over(millis())) {
         return;
     }
-    sample_at_ms = millis() + SAMPLE_EVERY_MS;
+    sample_wait.begin(millis(), SAMPLE_EVERY_MS);
     chip_temperature.add(temperatureRead());
     moisture.add(100.0 * (4095 - analogRead(MOISTURE_PIN)) / 4095);
 }
 
-// Ends a window and puts its averages into the queue. Before the clock is set there are no windows: a reading without a time
-// would be worth nothing.
+// Ends a window and puts its averages into the queue.
 static void end_window() {
-    int64_t now = now_ms();
-    if (now < CLOCK_SET_AFTER_MS) {
-        return;
-    }
-    if (window_start_ms == 0 || now < window_start_ms) {
-        window_start_ms = now;
+    Window window;
+    WindowEvent event = window_timer.poll(now_ms(), millis(), window);
+    if (event == WindowEvent::Begun) {
         chip_temperature = moisture = Average();
+    }
+    if (event != WindowEvent::Ended) {
         return;
     }
-    if (now - window_start_ms < WINDOW_MS) {
-        return;
-    }
-    Window window{window_start_ms, now};
     std::string body = reading_json(identity, window,
                                     {{"chip_temp_c", chip_temperature.mean()}, {"soil_moisture_pct", moisture.mean()}},
                                     {{"chip", chip_temperature.count > 0}, {"soil_moisture", moisture.count > 0}});
     if (!queue.push(batch_id(identity, window), body)) {
-        // The window goes on and is tried again with the next sample.
         Serial.println("flash takes no reading");
+        window_timer.failed(millis());
         return;
     }
-    window_start_ms = now;
+    window_timer.kept(window);
     chip_temperature = moisture = Average();
 }
 
 static void deliver_oldest() {
-    if (WiFi.status() != WL_CONNECTED || now_ms() < CLOCK_SET_AFTER_MS || !is_due(attempt_at_ms)) {
+    if (WiFi.status() != WL_CONNECTED || !is_clock_set(now_ms()) || !attempt_wait.is_over(millis())) {
         return;
     }
     Response response;
@@ -176,13 +167,13 @@ static void deliver_oldest() {
     }
     if (outcome == Outcome::Empty || outcome == Outcome::Delivered) {
         retry.succeeded();
-        attempt_at_ms = millis() + (outcome == Outcome::Empty ? SAMPLE_EVERY_MS : 0);
+        attempt_wait.begin(millis(), outcome == Outcome::Empty ? SAMPLE_EVERY_MS : 0);
         return;
     }
     uint32_t wait_ms = retry.failed_ms(esp_random(), response.retry_after_secs);
     Serial.printf("no success (%d), next attempt in %u ms, %u readings wait\n", response.status, wait_ms,
                   static_cast<unsigned>(queue.length()));
-    attempt_at_ms = millis() + wait_ms;
+    attempt_wait.begin(millis(), wait_ms);
 }
 
 void setup() {

@@ -183,8 +183,12 @@ bool Queue::push(const std::string &batch_id, const std::string &body) {
     put_u16(payload, static_cast<uint16_t>(batch_id.size()));
     payload += batch_id;
     payload += body;
+    bool is_written = append_record(TYPE_READING, payload);
     // Flash that is full may have room without the log's waste.
-    if (!append_record(TYPE_READING, payload) && !(waste() > 0 && compact() && append_record(TYPE_READING, payload))) {
+    if (!is_written && waste() > 0 && waste() >= compact_from_waste_ && compact()) {
+        is_written = append_record(TYPE_READING, payload);
+    }
+    if (!is_written) {
         return false;
     }
     entries_.push_back(Entry{sequence, static_cast<uint32_t>(log_bytes_ - length), static_cast<uint32_t>(length)});
@@ -279,8 +283,7 @@ size_t Queue::waste() const { return log_bytes_ - std::min(log_bytes_, live_byte
 
 void Queue::compact_if_worthwhile() {
     if (waste() >= std::max({WASTE_BYTES_MIN, live_bytes_ / 2, compact_from_waste_})) {
-        // Every attempt wears flash, so that the next one after a failure waits for more to gain.
-        compact_from_waste_ = compact() ? 0 : waste() + WASTE_BYTES_MIN;
+        compact();
     }
 }
 
@@ -295,8 +298,11 @@ bool Queue::compact() {
     if (is_copied && (moved.empty() ? storage_.remove(LOG) : storage_.replace(NEW_LOG, LOG))) {
         entries_.swap(moved);
         log_bytes_ = bytes;
+        compact_from_waste_ = 0;
         return true;
     }
+    // Every attempt wears flash: the next one waits for more to gain.
+    compact_from_waste_ = waste() + WASTE_BYTES_MIN;
     // Either log may have the name when it could not be changed.
     is_uncertain_ = is_uncertain_ || is_copied;
     // Half a log must not take the room that readings need.
