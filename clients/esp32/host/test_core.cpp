@@ -234,16 +234,21 @@ static void either_list_and_a_rejection_settle_and_silence_does_not() {
         CHECK(push(queue, id));
     }
     Ids dead;
-    auto dead_letter = [&](const QueuedReading &reading, const std::string &code) { dead.push_back(reading.batch_id + code); };
+    auto dead_letter = [&](const QueuedReading &reading, const std::string &code) {
+        dead.push_back(reading.batch_id + code);
+        return true;
+    };
     Response given;
     Response got;
     auto post = [&](const std::string &) { return given; };
-    for (int status : {0, -11, 408, 429, 500, 503}) {
+    for (int status : {0, -11, 408, 425, 429, 500, 502, 503, 504, 599}) {
         given.status = status;
         CHECK(deliver(queue, 10, SIZE_MAX, post, dead_letter, got) == Outcome::Again);
     }
-    given.status = 401;
-    CHECK(deliver(queue, 10, SIZE_MAX, post, dead_letter, got) == Outcome::Refused);
+    for (int status : {301, 400, 401, 403, 404, 413}) {
+        given.status = status;
+        CHECK(deliver(queue, 10, SIZE_MAX, post, dead_letter, got) == Outcome::Refused);
+    }
     given.status = 200;
     given.body = "{\"acknowledged_batch_ids\":[\"a\"";
     CHECK(deliver(queue, 10, SIZE_MAX, post, dead_letter, got) == Outcome::Again);

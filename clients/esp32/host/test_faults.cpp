@@ -2,9 +2,11 @@
 
 #include <sys/resource.h>
 
+#include "dead_letters.h"
 #include "delivery.h"
 #include "memory_storage.h"
 #include "posix_storage.h"
+#include "volume.h"
 
 static const char *const LOG = "/queue.log";
 
@@ -46,7 +48,7 @@ static void readings_that_cannot_be_read_are_no_empty_queue() {
     storage.reads_left = 0;
     Response response;
     auto post = [](const std::string &) { return Response(); };
-    auto dead_letter = [](const QueuedReading &, const std::string &) {};
+    auto dead_letter = [](const QueuedReading &, const std::string &) { return true; };
     CHECK(deliver(queue, 1, SIZE_MAX, post, dead_letter, response) == Outcome::Again);
 }
 
@@ -217,6 +219,125 @@ static void a_reading_that_flash_does_not_take_drops_no_other(bool is_torn) {
     CHECK(ids_of(queue) == first_ids(5) && queue.dropped() == 0);
 }
 
+static Response rejecting(const Ids &ids) {
+    Response response;
+    response.status = 200;
+    response.body = "{\"acknowledged_batch_ids\":[],\"duplicate_batch_ids\":[],\"results\":[";
+    for (const std::string &id : ids) {
+        response.body += (id == ids.front() ? "" : ",") + ("{\"batch_id\":\"" + id) + "\",\"status\":\"rejected\",\"code\":\"X\"}";
+    }
+    response.body += "]}";
+    return response;
+}
+
+static void a_rejected_reading_that_cannot_be_kept_elsewhere_stays() {
+    MemoryStorage storage;
+    Queue queue(storage);
+    fill(queue, 3);
+    DeadLetters dead_letters(storage);
+    auto keep = [&](const QueuedReading &reading, const std::string &code) { return dead_letters.keep(reading, code); };
+    auto post = [](const std::string &) { return rejecting({"reading-0", "reading-1"}); };
+    Response got;
+    storage.capacity = storage.used();
+    CHECK(deliver(queue, 2, SIZE_MAX, post, keep, got) == Outcome::Again);
+    CHECK(queue.length() == 3);
+    // The one behind them is not held up.
+    CHECK(queue.oldest(1, SIZE_MAX)[0].batch_id == "reading-2");
+    CHECK((ids_of(queue) == Ids{"reading-2", "reading-0", "reading-1"}));
+    storage.capacity = SIZE_MAX;
+    CHECK(deliver(queue, 3, SIZE_MAX, post, keep, got) == Outcome::Delivered);
+    CHECK((ids_of(queue) == Ids{"reading-2"}));
+    CHECK(storage.files["/rejected.log"] == "\nX {\"of\":\"reading-0\"}\nX {\"of\":\"reading-1\"}");
+}
+
+static void readings_that_the_answer_leaves_out_do_not_hold_up_the_others() {
+    MemoryStorage storage;
+    Queue queue(storage);
+    fill(queue, 4);
+    auto post = [](const std::string &) { return rejecting({"reading-3"}); };
+    auto dead_letter = [](const QueuedReading &, const std::string &) { return true; };
+    Response got;
+    CHECK(deliver(queue, 2, SIZE_MAX, post, dead_letter, got) == Outcome::Again);
+    CHECK(deliver(queue, 2, SIZE_MAX, post, dead_letter, got) == Outcome::Delivered);
+    CHECK(ids_of(queue) == first_ids(3));
+    // The oldest goes first when there is no room, postponed or not.
+    QueueLimits limits;
+    limits.readings_max = 2;
+    Queue small(storage, limits);
+    CHECK(small.open());
+    small.postpone({sequence_of(small, 0), sequence_of(small, 1)});
+    CHECK(push(small, "new") && (ids_of(small) == Ids{"reading-2", "new"}));
+}
+
+static void dead_letters_are_bounded_and_make_room_for_newer_ones() {
+    MemoryStorage storage;
+    DeadLetters dead_letters(storage);
+    QueuedReading reading{1, "id", std::string(200, 'x')};
+    for (int number = 0; number < 2000; ++number) {
+        CHECK(dead_letters.keep(reading, std::to_string(number)));
+        CHECK(storage.used() <= 2 * (DeadLetters::FILE_BYTES_MAX + 300));
+    }
+    CHECK(storage.files.count("/rejected.old") == 1);
+    storage.capacity = storage.used();
+    CHECK(dead_letters.keep(reading, "last"));
+    CHECK(storage.files.count("/rejected.old") == 0);
+    CHECK(storage.files["/rejected.log"].find("\nlast " + reading.body) != std::string::npos);
+    storage.is_size_unknown = true;
+    CHECK(!dead_letters.keep(reading, "none"));
+}
+
+// A board on which any step may fail or be the last one before the power is cut.
+class Board : public Volume {
+public:
+    bool is_erased = true;
+    bool has_files = false;
+    bool is_damaged = false;
+    bool is_marked = false;
+    size_t steps_left = SIZE_MAX;
+
+    bool mount() override { return has_files && !is_damaged; }
+    bool is_blank() override { return is_erased; }
+    bool format() override {
+        // A formatting that is cut off leaves flash that is neither blank nor a file system.
+        is_erased = false;
+        has_files = false;
+        has_files = step();
+        is_damaged = false;
+        return has_files;
+    }
+    bool has_mark() override { return is_marked; }
+    bool set_mark() override { return step() && (is_marked = true); }
+    bool clear_mark() override {
+        is_marked = is_marked && !step();
+        return !is_marked;
+    }
+
+private:
+    bool step() {
+        bool is_done = steps_left > 0;
+        steps_left -= is_done && steps_left != SIZE_MAX ? 1 : 0;
+        return is_done;
+    }
+};
+
+static void only_flash_that_never_held_a_reading_is_formatted() {
+    for (size_t steps = 0; steps < 4; ++steps) {
+        Board board;
+        board.steps_left = steps;
+        CHECK(mount_or_format(board) == (steps == 3));
+        board.steps_left = SIZE_MAX;
+        CHECK(mount_or_format(board) && board.has_files && !board.is_marked);
+        // Readings are there now, and the file system is damaged.
+        board.is_damaged = true;
+        CHECK(!mount_or_format(board) && board.has_files && board.is_damaged);
+        board.is_damaged = false;
+        CHECK(mount_or_format(board));
+    }
+    Board used;
+    used.is_erased = false;
+    CHECK(!mount_or_format(used) && !used.has_files);
+}
+
 // With no descriptor left a file cannot be opened, as on a device without memory for one.
 static void a_file_that_cannot_be_opened_is_not_empty(const char *directory) {
     PosixStorage storage(directory);
@@ -264,6 +385,10 @@ int main(int argc, char **argv) {
     a_reading_finds_room_where_the_log_has_waste();
     a_torn_log_on_full_flash_is_served_as_it_is();
     a_rewriting_that_fails_waits_for_more_waste();
+    a_rejected_reading_that_cannot_be_kept_elsewhere_stays();
+    readings_that_the_answer_leaves_out_do_not_hold_up_the_others();
+    dead_letters_are_bounded_and_make_room_for_newer_ones();
+    only_flash_that_never_held_a_reading_is_formatted();
     a_file_that_cannot_be_opened_is_not_empty(argv[1]);
     puts("all claims hold");
     return 0;

@@ -2,7 +2,6 @@
 
 #include <Arduino.h>
 #include <HTTPClient.h>
-#include <LittleFS.h>
 #include <WiFi.h>
 #include <WiFiClientSecure.h>
 #include <esp_mac.h>
@@ -10,9 +9,11 @@
 #include <sys/time.h>
 
 #include "config.h"
+#include "dead_letters.h"
 #include "delivery.h"
 #include "json.h"
 #include "littlefs_storage.h"
+#include "littlefs_volume.h"
 #include "queue.h"
 #include "retry.h"
 #include "wait.h"
@@ -21,19 +22,19 @@
 using namespace homeport;
 
 static const char *const FIRMWARE_VERSION = "1.0.0";
-static const char *const DEAD_LETTERS = "/rejected.log";
-static const char *const OLD_DEAD_LETTERS = "/rejected.old";
-static const size_t DEAD_LETTERS_BYTES_MAX = 32 * 1024;
 static const int MOISTURE_PIN = 34;
 static const uint32_t SAMPLE_EVERY_MS = 5000;
 static const uint32_t WINDOW_MS = 300000;
 static const uint32_t HTTP_TIMEOUT_MS = 20000;
+static const uint32_t RESTART_AFTER_MS = 10000;
 // A request must fit into memory beside TLS.
 static const size_t REQUEST_READINGS = 20;
 static const size_t REQUEST_BYTES_MAX = 8 * 1024;
 
 static LittleFsStorage storage;
+static LittleFsVolume volume;
 static Queue queue(storage);
+static DeadLetters dead_letters(storage);
 static RetryPolicy retry;
 static Identity identity;
 static WiFiClientSecure tls;
@@ -109,15 +110,9 @@ static Response post(const char *path, const std::string &body) {
     return response;
 }
 
-// Kept for whoever looks after the device; the older half goes when the file is full.
-static void keep_dead_letter(const QueuedReading &reading, const std::string &code) {
-    size_t bytes = 0;
-    if (storage.size(DEAD_LETTERS, bytes) && bytes > DEAD_LETTERS_BYTES_MAX) {
-        storage.replace(DEAD_LETTERS, OLD_DEAD_LETTERS);
-    }
-    std::string line = code + " " + reading.body + "\n";
-    storage.append(DEAD_LETTERS, reinterpret_cast<const uint8_t *>(line.data()), line.size());
-    Serial.printf("rejected: %s\n", line.c_str());
+static bool keep_dead_letter(const QueuedReading &reading, const std::string &code) {
+    Serial.printf("rejected: %s %s\n", code.c_str(), reading.body.c_str());
+    return dead_letters.keep(reading, code);
 }
 
 static void sample() {
@@ -176,13 +171,20 @@ static void deliver_oldest() {
     attempt_wait.begin(millis(), wait_ms);
 }
 
+// Nothing is lost by it; the trouble may be gone, or somebody sees the message.
+static void restart_after(const char *trouble) {
+    Serial.printf("%s; restarting\n", trouble);
+    delay(RESTART_AFTER_MS);
+    ESP.restart();
+}
+
 void setup() {
     Serial.begin(115200);
-    // Formats only what is no file system: a queue that is there is never thrown away.
-    if (!LittleFS.begin(true) || !queue.open()) {
-        Serial.println("flash cannot be used; restarting");
-        delay(10000);
-        ESP.restart();
+    if (!mount_or_format(volume)) {
+        restart_after("flash has no file system that can be used, and is not blank: see the README");
+    }
+    if (!queue.open()) {
+        restart_after("flash cannot be read");
     }
     WiFi.mode(WIFI_STA);
     WiFi.setAutoReconnect(true);

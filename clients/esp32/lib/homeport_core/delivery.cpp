@@ -23,19 +23,17 @@ Outcome deliver(Queue &queue, size_t count, size_t bytes_max, const Post &post, 
         return Outcome::Again;
     }
     std::vector<uint32_t> settled;
+    std::vector<uint32_t> waiting;
     for (const QueuedReading &reading : readings) {
         bool is_delivered = std::find(answer.delivered.begin(), answer.delivered.end(), reading.batch_id) != answer.delivered.end();
         auto rejected = std::find_if(answer.rejected.begin(), answer.rejected.end(),
                                      [&](const Rejected &result) { return result.batch_id == reading.batch_id; });
-        if (is_delivered) {
-            settled.push_back(reading.sequence);
-        } else if (rejected != answer.rejected.end()) {
-            dead_letter(reading, rejected->code);
-            settled.push_back(reading.sequence);
-        }
+        bool is_done = is_delivered || (rejected != answer.rejected.end() && dead_letter(reading, rejected->code));
+        (is_done ? settled : waiting).push_back(reading.sequence);
     }
     // If settling fails in flash, the readings are sent once more after a restart, and the server knows them.
     queue.settle(settled);
+    queue.postpone(waiting);
     return settled.empty() ? Outcome::Again : Outcome::Delivered;
 }
 

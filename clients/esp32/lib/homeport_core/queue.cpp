@@ -132,7 +132,7 @@ bool Queue::scan(bool &is_clean) {
         size_t length = HEADER_BYTES + payload.size();
         if (type == TYPE_READING && payload.size() >= READING_BYTES_MIN) {
             uint32_t sequence = get_u32(payload.data());
-            found.push_back(Entry{sequence, static_cast<uint32_t>(offset), static_cast<uint32_t>(length)});
+            found.push_back(Entry{sequence, static_cast<uint32_t>(offset), static_cast<uint32_t>(length), false});
             next_sequence = std::max(next_sequence, sequence + 1);
         } else if (type == TYPE_SETTLED) {
             std::vector<uint32_t> sequences;
@@ -191,7 +191,7 @@ bool Queue::push(const std::string &batch_id, const std::string &body) {
     if (!is_written) {
         return false;
     }
-    entries_.push_back(Entry{sequence, static_cast<uint32_t>(log_bytes_ - length), static_cast<uint32_t>(length)});
+    entries_.push_back(Entry{sequence, static_cast<uint32_t>(log_bytes_ - length), static_cast<uint32_t>(length), false});
     live_bytes_ += length;
     drop_excess();
     return true;
@@ -215,18 +215,35 @@ void Queue::drop_excess() {
 std::vector<QueuedReading> Queue::oldest(size_t count, size_t bytes_max) {
     std::vector<QueuedReading> readings;
     std::vector<uint32_t> damaged;
-    size_t bytes = 0;
-    if (!is_ready()) {
+    if (!is_ready() || !gather(false, count, bytes_max, readings, damaged) || !gather(true, count, bytes_max, readings, damaged)) {
         return readings;
+    }
+    // Flash that went bad under a reading must not stop the others for ever.
+    if (!damaged.empty()) {
+        settle(damaged);
+        dropped_ += damaged.size();
+    }
+    return readings;
+}
+
+// Adds readings that are postponed, or that are not; false when one cannot be read.
+bool Queue::gather(bool is_postponed, size_t count, size_t bytes_max, std::vector<QueuedReading> &readings,
+                   std::vector<uint32_t> &damaged) {
+    size_t bytes = 0;
+    for (const QueuedReading &reading : readings) {
+        bytes += reading.body.size();
     }
     for (const Entry &entry : entries_) {
         if (readings.size() >= count) {
             break;
         }
+        if (entry.is_postponed != is_postponed) {
+            continue;
+        }
         QueuedReading reading;
         Loaded loaded = load(entry, reading);
         if (loaded == Loaded::Unread) {
-            return readings;
+            return false;
         }
         if (loaded == Loaded::Damaged) {
             damaged.push_back(entry.sequence);
@@ -238,12 +255,7 @@ std::vector<QueuedReading> Queue::oldest(size_t count, size_t bytes_max) {
         }
         readings.push_back(reading);
     }
-    // Flash that went bad under a reading must not stop the others for ever.
-    if (!damaged.empty()) {
-        settle(damaged);
-        dropped_ += damaged.size();
-    }
-    return readings;
+    return true;
 }
 
 bool Queue::settle(const std::vector<uint32_t> &sequences) {
@@ -266,6 +278,13 @@ bool Queue::settle(const std::vector<uint32_t> &sequences) {
     }
     compact_if_worthwhile();
     return true;
+}
+
+void Queue::postpone(const std::vector<uint32_t> &sequences) {
+    for (Entry &entry : entries_) {
+        bool is_named = std::find(sequences.begin(), sequences.end(), entry.sequence) != sequences.end();
+        entry.is_postponed = entry.is_postponed || is_named;
+    }
 }
 
 bool Queue::append_record(uint8_t type, const std::string &payload) {

@@ -48,6 +48,9 @@ public:
     // Forgets readings, in any order. When this returns false, flash could not be written and they may come back after a restart.
     bool settle(const std::vector<uint32_t> &sequences);
 
+    // Lets the other readings go first in `oldest`, until a restart.
+    void postpone(const std::vector<uint32_t> &sequences);
+
     size_t length() const { return entries_.size(); }
     // Readings that had to go for newer ones since `open`.
     size_t dropped() const { return dropped_; }
@@ -57,12 +60,15 @@ private:
         uint32_t sequence;
         uint32_t offset; // of the record
         uint32_t length; // of the whole record
+        bool is_postponed;
     };
 
     enum class Loaded { Whole, Damaged, Unread };
 
     bool scan(bool &is_clean);
     bool is_ready();
+    bool gather(bool is_postponed, size_t count, size_t bytes_max, std::vector<QueuedReading> &readings,
+                std::vector<uint32_t> &damaged);
     bool append_record(uint8_t type, const std::string &payload);
     void drop_excess();
     size_t waste() const;
