@@ -38,6 +38,7 @@ public:
     bool is_full_append_torn = true;
     // So many appends write a half and fail.
     size_t torn_appends = 0;
+    bool is_replace_refused = false;
     // Replaces, and says that it failed.
     bool is_replace_doubtful = false;
     size_t replacements = 0;
@@ -83,7 +84,7 @@ public:
     }
 
     bool replace(const char *from, const char *to) override {
-        if (!step() || files.count(from) == 0) {
+        if (!step() || is_replace_refused || files.count(from) == 0) {
             return false;
         }
         files[to] = files[from];

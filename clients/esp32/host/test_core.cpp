@@ -108,6 +108,57 @@ static void a_damaged_settlement_takes_no_other_reading_along() {
     CHECK((ids_of(queue) == Ids{"new"}));
 }
 
+// A reading as the log has it.
+static std::string record_of(uint32_t sequence, const std::string &id) {
+    auto little = [](size_t value, int bytes) {
+        std::string out;
+        for (int at = 0; at < bytes; ++at) {
+            out.push_back(static_cast<char>(value >> (8 * at)));
+        }
+        return out;
+    };
+    std::string payload = little(sequence, 4) + little(id.size(), 2) + id + "{\"of\":\"" + id + "\"}";
+    std::string checked = "\x01" + little(payload.size(), 4) + payload;
+    uint32_t crc = crc32(0, reinterpret_cast<const uint8_t *>(checked.data()), checked.size());
+    return "\xA7" + checked.substr(0, 5) + little(crc, 4) + payload;
+}
+
+static void sequences_that_go_around_stay_apart() {
+    MemoryStorage storage;
+    storage.files["/queue.log"] = record_of(UINT32_MAX - 1, "a") + record_of(UINT32_MAX, "b");
+    Ids expected = {"a", "b"};
+    for (const char *id : {"c", "d", "e"}) {
+        Queue queue(storage);
+        CHECK(queue.open() && push(queue, id));
+        expected.push_back(id);
+        CHECK(ids_of(queue) == expected);
+    }
+    Queue queue(storage);
+    CHECK(queue.open() && queue.settle({sequence_of(queue, 1)}));
+    CHECK((ids_of(queue) == Ids{"a", "c", "d", "e"}));
+}
+
+// More than one record can name.
+static void any_number_of_readings_can_be_settled_at_once() {
+    MemoryStorage storage;
+    QueueLimits limits;
+    limits.readings_max = 20000;
+    limits.bytes_max = SIZE_MAX;
+    std::vector<uint32_t> sequences;
+    for (uint32_t sequence = 1; sequence <= 17000; ++sequence) {
+        storage.files["/queue.log"] += record_of(sequence, "x");
+        sequences.push_back(sequence);
+    }
+    storage.files["/queue.log"] += record_of(17001, "y");
+    // Without a rewriting the records are all there is.
+    storage.is_replace_refused = true;
+    Queue queue(storage, limits);
+    CHECK(queue.open() && queue.length() == 17001);
+    CHECK(queue.settle(sequences) && queue.length() == 1);
+    Queue again(storage, limits);
+    CHECK(again.open() && (ids_of(again) == Ids{"y"}));
+}
+
 // A long random life, cut off at random: whatever was acknowledged by the queue holds after the restart.
 static void a_power_cut_anywhere_loses_nothing_that_was_kept() {
     std::mt19937 chance(7);
@@ -213,6 +264,9 @@ static void an_answer_is_believed_only_when_it_is_whole() {
     }
     std::string deep = "{\"acknowledged_batch_ids\":[],\"duplicate_batch_ids\":[],\"x\":" + std::string(100000, '[');
     for (const std::string &bad : {std::string("<html>"), std::string("{}"), std::string("[]"), text + "x", deep,
+                                   std::string("{\"acknowledged_batch_ids\":[\"\\u0x41\"],\"duplicate_batch_ids\":[]}"),
+                                   std::string("{\"acknowledged_batch_ids\":{},\"duplicate_batch_ids\":[]}"),
+                                   std::string("{\"acknowledged_batch_ids\":[],\"duplicate_batch_ids\":null}"),
                                    std::string("{\"acknowledged_batch_ids\":[1],\"duplicate_batch_ids\":[]}")}) {
         CHECK(!parse_answer(bad, answer));
     }
@@ -324,6 +378,8 @@ int main() {
     a_log_cut_at_any_byte_keeps_every_whole_record();
     a_damaged_byte_costs_one_record();
     a_damaged_settlement_takes_no_other_reading_along();
+    sequences_that_go_around_stay_apart();
+    any_number_of_readings_can_be_settled_at_once();
     a_power_cut_anywhere_loses_nothing_that_was_kept();
     a_full_queue_drops_the_oldest_and_counts_them();
     what_is_wrong_is_not_sent_and_the_rest_is();

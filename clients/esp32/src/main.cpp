@@ -30,6 +30,8 @@ static const uint32_t RESTART_AFTER_MS = 10000;
 // A request must fit into memory beside TLS.
 static const size_t REQUEST_READINGS = 20;
 static const size_t REQUEST_BYTES_MAX = 8 * 1024;
+// So must the answer, which has less than 1 KiB for each reading.
+static const int ANSWER_BYTES_MAX = 24 * 1024;
 
 static LittleFsStorage storage;
 static LittleFsVolume volume;
@@ -104,7 +106,10 @@ static Response post(const char *path, const std::string &body) {
     response.status = http.POST(reinterpret_cast<uint8_t *>(const_cast<char *>(body.data())), body.size());
     if (response.status > 0) {
         response.retry_after_secs = http.header("Retry-After").toInt();
-        response.body = http.getString().c_str();
+        // A longer one comes from somebody else. Its body stays empty, which is not believed.
+        if (http.getSize() <= ANSWER_BYTES_MAX) {
+            response.body = http.getString().c_str();
+        }
     }
     http.end();
     return response;

@@ -116,6 +116,7 @@ bool Queue::scan(bool &is_clean) {
     }
     std::deque<Entry> found;
     uint32_t next_sequence = next_sequence_;
+    bool has_sequence = is_open_;
     size_t offset = 0;
     std::vector<uint8_t> payload;
     while (offset < log_bytes) {
@@ -133,7 +134,11 @@ bool Queue::scan(bool &is_clean) {
         if (type == TYPE_READING && payload.size() >= READING_BYTES_MIN) {
             uint32_t sequence = get_u32(payload.data());
             found.push_back(Entry{sequence, static_cast<uint32_t>(offset), static_cast<uint32_t>(length), false});
-            next_sequence = std::max(next_sequence, sequence + 1);
+            // Sequences may go around: one is later than another by less than half of all.
+            if (!has_sequence || static_cast<int32_t>(sequence + 1 - next_sequence) > 0) {
+                next_sequence = sequence + 1;
+                has_sequence = true;
+            }
         } else if (type == TYPE_SETTLED) {
             std::vector<uint32_t> sequences;
             for (size_t at = 0; at + 4 <= payload.size(); at += 4) {
