@@ -1,5 +1,7 @@
 // The core on flash that fails, fills up or is damaged. Ends with 1 at the first claim that does not hold.
 
+#include <random>
+#include <set>
 #include <sys/resource.h>
 
 #include "dead_letters.h"
@@ -338,6 +340,61 @@ static void only_flash_that_never_held_a_reading_is_formatted() {
     CHECK(!mount_or_format(used) && !used.has_files);
 }
 
+// Faults of all kinds that come and go, with restarts between them: what was kept and not settled is there when they are gone.
+static void faults_that_pass_lose_nothing() {
+    std::mt19937 chance(11);
+    for (int life = 0; life < 200; ++life) {
+        MemoryStorage storage;
+        std::set<std::string> kept;
+        int number = 0;
+        for (int boot = 0; boot < 4; ++boot) {
+            Queue queue(storage);
+            CHECK(queue.open());
+            for (int step = 0; step < 150; ++step) {
+                storage.reads_left = chance() % 6 == 0 ? chance() % 40 : SIZE_MAX;
+                storage.is_size_unknown = chance() % 8 == 0;
+                storage.torn_appends = chance() % 8 == 0 ? 1 : 0;
+                storage.capacity = chance() % 8 == 0 ? storage.used() + chance() % 400 : SIZE_MAX;
+                storage.is_full_append_torn = chance() % 2 == 0;
+                storage.is_replace_refused = chance() % 4 == 0;
+                storage.is_replace_doubtful = chance() % 4 == 0;
+                if (chance() % 3 != 0) {
+                    std::string id = std::to_string(number++) + std::string(chance() % 200, 'x');
+                    if (push(queue, id)) {
+                        kept.insert(id);
+                    }
+                    continue;
+                }
+                std::vector<uint32_t> sequences;
+                for (const QueuedReading &reading : queue.oldest(chance() % 12, SIZE_MAX)) {
+                    sequences.push_back(reading.sequence);
+                    kept.erase(reading.batch_id);
+                }
+                queue.settle(sequences);
+            }
+            storage.reads_left = storage.capacity = SIZE_MAX;
+            storage.torn_appends = 0;
+            storage.is_size_unknown = storage.is_replace_refused = storage.is_replace_doubtful = false;
+            Ids ids = ids_of(queue);
+            CHECK(std::set<std::string>(ids.begin(), ids.end()) == kept && ids.size() == kept.size());
+            CHECK(queue.dropped() == 0);
+            // What could not be settled in flash may come back after the restart; it is settled again.
+            Queue again(storage);
+            CHECK(again.open());
+            std::vector<uint32_t> returned;
+            std::set<std::string> found;
+            for (const QueuedReading &reading : again.oldest(SIZE_MAX, SIZE_MAX)) {
+                found.insert(reading.batch_id);
+                if (kept.count(reading.batch_id) == 0) {
+                    returned.push_back(reading.sequence);
+                }
+            }
+            CHECK(std::includes(found.begin(), found.end(), kept.begin(), kept.end()));
+            CHECK(again.settle(returned) && again.length() == kept.size());
+        }
+    }
+}
+
 // With no descriptor left a file cannot be opened, as on a device without memory for one.
 static void a_file_that_cannot_be_opened_is_not_empty(const char *directory) {
     PosixStorage storage(directory);
@@ -389,6 +446,7 @@ int main(int argc, char **argv) {
     readings_that_the_answer_leaves_out_do_not_hold_up_the_others();
     dead_letters_are_bounded_and_make_room_for_newer_ones();
     only_flash_that_never_held_a_reading_is_formatted();
+    faults_that_pass_lose_nothing();
     a_file_that_cannot_be_opened_is_not_empty(argv[1]);
     puts("all claims hold");
     return 0;
