@@ -30,7 +30,15 @@ def build(tmp_path_factory):
 
 
 def test_the_core_keeps_its_claims(build):
-    finished = subprocess.run([str(build("test_core"))], capture_output=True, text=True, timeout=SECS_MAX)
+    check_claims([str(build("test_core"))])
+
+
+def test_the_core_keeps_its_claims_on_flash_that_fails(build, tmp_path):
+    check_claims([str(build("test_faults")), str(tmp_path)])
+
+
+def check_claims(command):
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=SECS_MAX)
     assert finished.returncode == 0, finished.stderr
     assert "all claims hold" in finished.stdout
 

@@ -38,6 +38,7 @@ int main(int argc, char **argv) {
     auto post = [&](const std::string &body) { return http_post(port, "/v1/sensors/data", api_key, body); };
     auto dead_letter = [](const QueuedReading &reading, const std::string &code) {
         fprintf(stderr, "rejected %s: %s\n", reading.batch_id.c_str(), code.c_str());
+        return true;
     };
     std::mt19937 chance(1);
     RetryPolicy retry;

@@ -1,113 +1,17 @@
 // The portable core, tested on the host. Ends with 1 at the first claim that does not hold.
 
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <map>
 #include <random>
 #include <set>
 
 #include "crc32.h"
 #include "delivery.h"
 #include "json.h"
+#include "memory_storage.h"
 #include "queue.h"
 #include "retry.h"
-
-using namespace homeport;
-
-#define CHECK(claim)                                                                                                              \
-    do {                                                                                                                          \
-        if (!(claim)) {                                                                                                           \
-            fprintf(stderr, "%s:%d: %s: does not hold: %s\n", __FILE__, __LINE__, __func__, #claim);                              \
-            exit(1);                                                                                                              \
-        }                                                                                                                         \
-    } while (false)
-
-// Files in memory. After `bytes_left` more bytes or `steps_left` more changes the power is cut: a write stops in the middle and
-// every later call fails.
-class MemoryStorage : public Storage {
-public:
-    std::map<std::string, std::string> files;
-    size_t bytes_left = SIZE_MAX;
-    size_t steps_left = SIZE_MAX;
-    size_t bytes_written = 0;
-    size_t steps = 0;
-    bool is_off = false;
-
-    size_t size(const char *name) override {
-        auto file = files.find(name);
-        return is_off || file == files.end() ? 0 : file->second.size();
-    }
-
-    bool read(const char *name, size_t offset, uint8_t *into, size_t length) override {
-        auto file = files.find(name);
-        if (is_off || file == files.end() || offset > file->second.size() || length > file->second.size() - offset) {
-            return false;
-        }
-        std::copy_n(file->second.data() + offset, length, into);
-        return true;
-    }
-
-    bool append(const char *name, const uint8_t *bytes, size_t length) override {
-        if (!step()) {
-            return false;
-        }
-        size_t count = std::min(length, bytes_left);
-        files[name].append(reinterpret_cast<const char *>(bytes), count);
-        bytes_left -= bytes_left == SIZE_MAX ? 0 : count;
-        bytes_written += count;
-        is_off = is_off || count < length;
-        return count == length;
-    }
-
-    bool replace(const char *from, const char *to) override {
-        if (!step() || files.count(from) == 0) {
-            return false;
-        }
-        files[to] = files[from];
-        files.erase(from);
-        return true;
-    }
-
-    bool remove(const char *name) override {
-        if (!step()) {
-            return false;
-        }
-        files.erase(name);
-        return true;
-    }
-
-    void power_up() {
-        is_off = false;
-        bytes_left = steps_left = SIZE_MAX;
-    }
-
-private:
-    bool step() {
-        if (is_off || steps_left == 0) {
-            is_off = true;
-            return false;
-        }
-        steps_left -= steps_left == SIZE_MAX ? 0 : 1;
-        steps += 1;
-        return true;
-    }
-};
-
-static std::vector<std::string> ids_of(Queue &queue) {
-    std::vector<std::string> ids;
-    for (const QueuedReading &reading : queue.oldest(1000000, SIZE_MAX)) {
-        ids.push_back(reading.batch_id);
-        CHECK(reading.body == "{\"of\":\"" + reading.batch_id + "\"}");
-    }
-    return ids;
-}
-
-static bool push(Queue &queue, const std::string &id) { return queue.push(id, "{\"of\":\"" + id + "\"}"); }
-
-static uint32_t sequence_of(Queue &queue, size_t at) { return queue.oldest(at + 1, SIZE_MAX)[at].sequence; }
-
-using Ids = std::vector<std::string>;
+#include "wait.h"
+#include "window_timer.h"
 
 static void checksum_is_the_common_one() {
     CHECK(crc32(0, reinterpret_cast<const uint8_t *>("123456789"), 9) == 0xCBF43926u);
@@ -133,7 +37,7 @@ static void a_log_cut_at_any_byte_keeps_every_whole_record() {
     Queue queue(storage);
     CHECK(queue.open());
     std::vector<std::pair<size_t, Ids>> states = {{0, {}}};
-    auto note = [&] { states.push_back({storage.size("/queue.log"), ids_of(queue)}); };
+    auto note = [&] { states.push_back({storage.files["/queue.log"].size(), ids_of(queue)}); };
     for (int number = 0; number < 12; ++number) {
         CHECK(push(queue, "reading-" + std::to_string(number)));
         note();
@@ -202,6 +106,57 @@ static void a_damaged_settlement_takes_no_other_reading_along() {
     CHECK((ids_of(queue) == Ids{"old", "new"}));
     CHECK(queue.settle({sequence_of(queue, 0)}));
     CHECK((ids_of(queue) == Ids{"new"}));
+}
+
+// A reading as the log has it.
+static std::string record_of(uint32_t sequence, const std::string &id) {
+    auto little = [](size_t value, int bytes) {
+        std::string out;
+        for (int at = 0; at < bytes; ++at) {
+            out.push_back(static_cast<char>(value >> (8 * at)));
+        }
+        return out;
+    };
+    std::string payload = little(sequence, 4) + little(id.size(), 2) + id + "{\"of\":\"" + id + "\"}";
+    std::string checked = "\x01" + little(payload.size(), 4) + payload;
+    uint32_t crc = crc32(0, reinterpret_cast<const uint8_t *>(checked.data()), checked.size());
+    return "\xA7" + checked.substr(0, 5) + little(crc, 4) + payload;
+}
+
+static void sequences_that_go_around_stay_apart() {
+    MemoryStorage storage;
+    storage.files["/queue.log"] = record_of(UINT32_MAX - 1, "a") + record_of(UINT32_MAX, "b");
+    Ids expected = {"a", "b"};
+    for (const char *id : {"c", "d", "e"}) {
+        Queue queue(storage);
+        CHECK(queue.open() && push(queue, id));
+        expected.push_back(id);
+        CHECK(ids_of(queue) == expected);
+    }
+    Queue queue(storage);
+    CHECK(queue.open() && queue.settle({sequence_of(queue, 1)}));
+    CHECK((ids_of(queue) == Ids{"a", "c", "d", "e"}));
+}
+
+// More than one record can name.
+static void any_number_of_readings_can_be_settled_at_once() {
+    MemoryStorage storage;
+    QueueLimits limits;
+    limits.readings_max = 20000;
+    limits.bytes_max = SIZE_MAX;
+    std::vector<uint32_t> sequences;
+    for (uint32_t sequence = 1; sequence <= 17000; ++sequence) {
+        storage.files["/queue.log"] += record_of(sequence, "x");
+        sequences.push_back(sequence);
+    }
+    storage.files["/queue.log"] += record_of(17001, "y");
+    // Without a rewriting the records are all there is.
+    storage.is_replace_refused = true;
+    Queue queue(storage, limits);
+    CHECK(queue.open() && queue.length() == 17001);
+    CHECK(queue.settle(sequences) && queue.length() == 1);
+    Queue again(storage, limits);
+    CHECK(again.open() && (ids_of(again) == Ids{"y"}));
 }
 
 // A long random life, cut off at random: whatever was acknowledged by the queue holds after the restart.
@@ -309,6 +264,9 @@ static void an_answer_is_believed_only_when_it_is_whole() {
     }
     std::string deep = "{\"acknowledged_batch_ids\":[],\"duplicate_batch_ids\":[],\"x\":" + std::string(100000, '[');
     for (const std::string &bad : {std::string("<html>"), std::string("{}"), std::string("[]"), text + "x", deep,
+                                   std::string("{\"acknowledged_batch_ids\":[\"\\u0x41\"],\"duplicate_batch_ids\":[]}"),
+                                   std::string("{\"acknowledged_batch_ids\":{},\"duplicate_batch_ids\":[]}"),
+                                   std::string("{\"acknowledged_batch_ids\":[],\"duplicate_batch_ids\":null}"),
                                    std::string("{\"acknowledged_batch_ids\":[1],\"duplicate_batch_ids\":[]}")}) {
         CHECK(!parse_answer(bad, answer));
     }
@@ -330,16 +288,21 @@ static void either_list_and_a_rejection_settle_and_silence_does_not() {
         CHECK(push(queue, id));
     }
     Ids dead;
-    auto dead_letter = [&](const QueuedReading &reading, const std::string &code) { dead.push_back(reading.batch_id + code); };
+    auto dead_letter = [&](const QueuedReading &reading, const std::string &code) {
+        dead.push_back(reading.batch_id + code);
+        return true;
+    };
     Response given;
     Response got;
     auto post = [&](const std::string &) { return given; };
-    for (int status : {0, -11, 408, 429, 500, 503}) {
+    for (int status : {0, -11, 408, 425, 429, 500, 502, 503, 504, 599}) {
         given.status = status;
         CHECK(deliver(queue, 10, SIZE_MAX, post, dead_letter, got) == Outcome::Again);
     }
-    given.status = 401;
-    CHECK(deliver(queue, 10, SIZE_MAX, post, dead_letter, got) == Outcome::Refused);
+    for (int status : {301, 400, 401, 403, 404, 413}) {
+        given.status = status;
+        CHECK(deliver(queue, 10, SIZE_MAX, post, dead_letter, got) == Outcome::Refused);
+    }
     given.status = 200;
     given.body = "{\"acknowledged_batch_ids\":[\"a\"";
     CHECK(deliver(queue, 10, SIZE_MAX, post, dead_letter, got) == Outcome::Again);
@@ -372,18 +335,59 @@ static void waits_grow_to_a_limit_and_begin_anew_after_a_success() {
     CHECK(policy.failed_ms(chance(), UINT32_MAX) <= 303000);
 }
 
+// Minutes, weeks and 49 days later, and over the overflow of the clock.
+static void a_wait_that_is_long_over_is_over() {
+    CHECK(Wait().is_over(0) && Wait().is_over(UINT32_MAX));
+    for (uint32_t begun_ms : {0u, 1000u, 0x7FFFFFFFu, 0x80000000u, UINT32_MAX - 10}) {
+        Wait wait;
+        wait.begin(begun_ms, 300000);
+        CHECK(!wait.is_over(begun_ms) && !wait.is_over(begun_ms + 299999));
+        for (uint32_t later_ms : {300000u, 0x7FFFFFFFu, 0x80000000u + 300000, 0xC0000000u, UINT32_MAX}) {
+            CHECK(wait.is_over(begun_ms + later_ms));
+        }
+    }
+}
+
+static void a_window_that_flash_does_not_take_is_offered_once_a_minute() {
+    WindowTimer timer(300000);
+    Window window{0, 0};
+    CHECK(timer.poll(5000, 0, window) == WindowEvent::None);
+    int64_t set_ms = CLOCK_SET_AFTER_MS + 1;
+    uint32_t uptime_ms = UINT32_MAX - 400000;
+    CHECK(timer.poll(set_ms, uptime_ms, window) == WindowEvent::Begun);
+    int attempts = 0;
+    for (uint32_t passed_ms = 0; passed_ms < 600000; passed_ms += 10) {
+        if (timer.poll(set_ms + passed_ms, uptime_ms + passed_ms, window) == WindowEvent::Ended) {
+            CHECK(window.start_ms == set_ms && window.end_ms == set_ms + passed_ms);
+            timer.failed(uptime_ms + passed_ms);
+            attempts += 1;
+        }
+    }
+    CHECK(attempts == 5);
+    CHECK(timer.poll(set_ms + 600000, uptime_ms + 600000, window) == WindowEvent::Ended);
+    timer.kept(window);
+    CHECK(timer.poll(set_ms + 600010, uptime_ms + 600010, window) == WindowEvent::None);
+    CHECK(timer.poll(set_ms + 900000, uptime_ms + 900000, window) == WindowEvent::Ended);
+    CHECK(window.start_ms == set_ms + 600000);
+    CHECK(timer.poll(set_ms, uptime_ms + 900000, window) == WindowEvent::Begun);
+}
+
 int main() {
     checksum_is_the_common_one();
     readings_come_out_in_order_and_stay_over_a_restart();
     a_log_cut_at_any_byte_keeps_every_whole_record();
     a_damaged_byte_costs_one_record();
     a_damaged_settlement_takes_no_other_reading_along();
+    sequences_that_go_around_stay_apart();
+    any_number_of_readings_can_be_settled_at_once();
     a_power_cut_anywhere_loses_nothing_that_was_kept();
     a_full_queue_drops_the_oldest_and_counts_them();
     what_is_wrong_is_not_sent_and_the_rest_is();
     an_answer_is_believed_only_when_it_is_whole();
     either_list_and_a_rejection_settle_and_silence_does_not();
     waits_grow_to_a_limit_and_begin_anew_after_a_success();
+    a_wait_that_is_long_over_is_over();
+    a_window_that_flash_does_not_take_is_offered_once_a_minute();
     puts("all claims hold");
     return 0;
 }

@@ -1,35 +1,13 @@
-// Storage in the flash of the device. LittleFS makes an append durable when the file is closed, and renames atomically.
+// Storage in the flash of the device. LittleFS makes an append durable when the file is synced, and renames atomically.
 #pragma once
 
-#include <LittleFS.h>
+#include "file_storage.h"
 
-#include "storage.h"
+// Where LittleFS is mounted, and the partition that it is in: both are Arduino's defaults.
+static const char *const LITTLEFS_PATH = "/littlefs";
+static const char *const LITTLEFS_PARTITION = "spiffs";
 
-class LittleFsStorage : public homeport::Storage {
+class LittleFsStorage : public homeport::FileStorage {
 public:
-    size_t size(const char *name) override {
-        if (!LittleFS.exists(name)) {
-            return 0;
-        }
-        File file = LittleFS.open(name, FILE_READ);
-        return file ? file.size() : 0;
-    }
-
-    bool read(const char *name, size_t offset, uint8_t *into, size_t length) override {
-        File file = LittleFS.open(name, FILE_READ);
-        return file && file.seek(offset) && file.read(into, length) == length;
-    }
-
-    bool append(const char *name, const uint8_t *bytes, size_t length) override {
-        size_t before = size(name);
-        File file = LittleFS.open(name, FILE_APPEND);
-        bool is_written = file && file.write(bytes, length) == length;
-        file.close();
-        // Closing says nothing about a full or failing flash; the length does.
-        return is_written && size(name) == before + length;
-    }
-
-    bool replace(const char *from, const char *to) override { return LittleFS.rename(from, to); }
-
-    bool remove(const char *name) override { return !LittleFS.exists(name) || LittleFS.remove(name); }
+    LittleFsStorage() : FileStorage(LITTLEFS_PATH) {}
 };

@@ -2,7 +2,6 @@
 
 #include <Arduino.h>
 #include <HTTPClient.h>
-#include <LittleFS.h>
 #include <WiFi.h>
 #include <WiFiClientSecure.h>
 #include <esp_mac.h>
@@ -10,35 +9,39 @@
 #include <sys/time.h>
 
 #include "config.h"
+#include "dead_letters.h"
 #include "delivery.h"
 #include "json.h"
 #include "littlefs_storage.h"
+#include "littlefs_volume.h"
 #include "queue.h"
 #include "retry.h"
+#include "wait.h"
+#include "window_timer.h"
 
 using namespace homeport;
 
 static const char *const FIRMWARE_VERSION = "1.0.0";
-static const char *const DEAD_LETTERS = "/rejected.log";
-static const char *const OLD_DEAD_LETTERS = "/rejected.old";
-static const size_t DEAD_LETTERS_BYTES_MAX = 32 * 1024;
 static const int MOISTURE_PIN = 34;
 static const uint32_t SAMPLE_EVERY_MS = 5000;
 static const uint32_t WINDOW_MS = 300000;
 static const uint32_t HTTP_TIMEOUT_MS = 20000;
+static const uint32_t RESTART_AFTER_MS = 10000;
 // A request must fit into memory beside TLS.
 static const size_t REQUEST_READINGS = 20;
 static const size_t REQUEST_BYTES_MAX = 8 * 1024;
-// 2024-01-01: a clock that shows less has not been set.
-static const int64_t CLOCK_SET_AFTER_MS = 1704067200000LL;
+// So must the answer, which has less than 1 KiB for each reading.
+static const int ANSWER_BYTES_MAX = 24 * 1024;
 
 static LittleFsStorage storage;
+static LittleFsVolume volume;
 static Queue queue(storage);
+static DeadLetters dead_letters(storage);
 static RetryPolicy retry;
 static Identity identity;
 static WiFiClientSecure tls;
 static bool is_registered = false;
-static uint32_t attempt_at_ms = 0;
+static Wait attempt_wait;
 
 // The averages of one window. A value that never was a number stays out of the reading.
 struct Average {
@@ -56,17 +59,14 @@ struct Average {
 
 static Average chip_temperature;
 static Average moisture;
-static int64_t window_start_ms = 0;
-static uint32_t sample_at_ms = 0;
+static WindowTimer window_timer(WINDOW_MS);
+static Wait sample_wait;
 
 static int64_t now_ms() {
     timeval now;
     gettimeofday(&now, nullptr);
     return static_cast<int64_t>(now.tv_sec) * 1000 + now.tv_usec / 1000;
 }
-
-// Millis overflow after 49 days; the difference does not.
-static bool is_due(uint32_t at_ms) { return static_cast<int32_t>(millis() - at_ms) >= 0; }
 
 static std::string mac_address() {
     uint8_t mac[6];
@@ -106,61 +106,53 @@ static Response post(const char *path, const std::string &body) {
     response.status = http.POST(reinterpret_cast<uint8_t *>(const_cast<char *>(body.data())), body.size());
     if (response.status > 0) {
         response.retry_after_secs = http.header("Retry-After").toInt();
-        response.body = http.getString().c_str();
+        // A longer one comes from somebody else. Its body stays empty, which is not believed.
+        if (http.getSize() <= ANSWER_BYTES_MAX) {
+            response.body = http.getString().c_str();
+        }
     }
     http.end();
     return response;
 }
 
-// Kept for whoever looks after the device; the older half goes when the file is full.
-static void keep_dead_letter(const QueuedReading &reading, const std::string &code) {
-    if (storage.size(DEAD_LETTERS) > DEAD_LETTERS_BYTES_MAX) {
-        storage.replace(DEAD_LETTERS, OLD_DEAD_LETTERS);
-    }
-    std::string line = code + " " + reading.body + "\n";
-    storage.append(DEAD_LETTERS, reinterpret_cast<const uint8_t *>(line.data()), line.size());
-    Serial.printf("rejected: %s\n", line.c_str());
+static bool keep_dead_letter(const QueuedReading &reading, const std::string &code) {
+    Serial.printf("rejected: %s %s\n", code.c_str(), reading.body.c_str());
+    return dead_letters.keep(reading, code);
 }
 
 static void sample() {
-    if (!is_due(sample_at_ms)) {
+    if (!sample_wait.is_over(millis())) {
         return;
     }
-    sample_at_ms = millis() + SAMPLE_EVERY_MS;
+    sample_wait.begin(millis(), SAMPLE_EVERY_MS);
     chip_temperature.add(temperatureRead());
     moisture.add(100.0 * (4095 - analogRead(MOISTURE_PIN)) / 4095);
 }
 
-// Ends a window and puts its averages into the queue. Before the clock is set there are no windows: a reading without a time
-// would be worth nothing.
+// Ends a window and puts its averages into the queue.
 static void end_window() {
-    int64_t now = now_ms();
-    if (now < CLOCK_SET_AFTER_MS) {
-        return;
-    }
-    if (window_start_ms == 0 || now < window_start_ms) {
-        window_start_ms = now;
+    Window window;
+    WindowEvent event = window_timer.poll(now_ms(), millis(), window);
+    if (event == WindowEvent::Begun) {
         chip_temperature = moisture = Average();
+    }
+    if (event != WindowEvent::Ended) {
         return;
     }
-    if (now - window_start_ms < WINDOW_MS) {
-        return;
-    }
-    Window window{window_start_ms, now};
     std::string body = reading_json(identity, window,
                                     {{"chip_temp_c", chip_temperature.mean()}, {"soil_moisture_pct", moisture.mean()}},
                                     {{"chip", chip_temperature.count > 0}, {"soil_moisture", moisture.count > 0}});
     if (!queue.push(batch_id(identity, window), body)) {
-        // The window goes on and is tried again with the next sample.
         Serial.println("flash takes no reading");
+        window_timer.failed(millis());
         return;
     }
-    window_start_ms = now;
+    window_timer.kept(window);
     chip_temperature = moisture = Average();
 }
 
 static void deliver_oldest() {
-    if (WiFi.status() != WL_CONNECTED || now_ms() < CLOCK_SET_AFTER_MS || !is_due(attempt_at_ms)) {
+    if (WiFi.status() != WL_CONNECTED || !is_clock_set(now_ms()) || !attempt_wait.is_over(millis())) {
         return;
     }
     Response response;
@@ -175,22 +167,29 @@ static void deliver_oldest() {
     }
     if (outcome == Outcome::Empty || outcome == Outcome::Delivered) {
         retry.succeeded();
-        attempt_at_ms = millis() + (outcome == Outcome::Empty ? SAMPLE_EVERY_MS : 0);
+        attempt_wait.begin(millis(), outcome == Outcome::Empty ? SAMPLE_EVERY_MS : 0);
         return;
     }
     uint32_t wait_ms = retry.failed_ms(esp_random(), response.retry_after_secs);
     Serial.printf("no success (%d), next attempt in %u ms, %u readings wait\n", response.status, wait_ms,
                   static_cast<unsigned>(queue.length()));
-    attempt_at_ms = millis() + wait_ms;
+    attempt_wait.begin(millis(), wait_ms);
+}
+
+// Nothing is lost by it; the trouble may be gone, or somebody sees the message.
+static void restart_after(const char *trouble) {
+    Serial.printf("%s; restarting\n", trouble);
+    delay(RESTART_AFTER_MS);
+    ESP.restart();
 }
 
 void setup() {
     Serial.begin(115200);
-    // Formats only what is no file system: a queue that is there is never thrown away.
-    if (!LittleFS.begin(true) || !queue.open()) {
-        Serial.println("flash cannot be used; restarting");
-        delay(10000);
-        ESP.restart();
+    if (!mount_or_format(volume)) {
+        restart_after("flash has no file system that can be used, and is not blank: see the README");
+    }
+    if (!queue.open()) {
+        restart_after("flash cannot be read");
     }
     WiFi.mode(WIFI_STA);
     WiFi.setAutoReconnect(true);

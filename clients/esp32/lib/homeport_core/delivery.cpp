@@ -7,7 +7,8 @@ namespace homeport {
 Outcome deliver(Queue &queue, size_t count, size_t bytes_max, const Post &post, const DeadLetter &dead_letter, Response &response) {
     std::vector<QueuedReading> readings = queue.oldest(std::min(count, READINGS_PER_REQUEST_MAX), bytes_max);
     if (readings.empty()) {
-        return Outcome::Empty;
+        // Readings that wait and do not come cannot be read at the moment.
+        return queue.length() == 0 ? Outcome::Empty : Outcome::Again;
     }
     std::vector<std::string> bodies;
     for (const QueuedReading &reading : readings) {
@@ -22,19 +23,17 @@ Outcome deliver(Queue &queue, size_t count, size_t bytes_max, const Post &post, 
         return Outcome::Again;
     }
     std::vector<uint32_t> settled;
+    std::vector<uint32_t> waiting;
     for (const QueuedReading &reading : readings) {
         bool is_delivered = std::find(answer.delivered.begin(), answer.delivered.end(), reading.batch_id) != answer.delivered.end();
         auto rejected = std::find_if(answer.rejected.begin(), answer.rejected.end(),
                                      [&](const Rejected &result) { return result.batch_id == reading.batch_id; });
-        if (is_delivered) {
-            settled.push_back(reading.sequence);
-        } else if (rejected != answer.rejected.end()) {
-            dead_letter(reading, rejected->code);
-            settled.push_back(reading.sequence);
-        }
+        bool is_done = is_delivered || (rejected != answer.rejected.end() && dead_letter(reading, rejected->code));
+        (is_done ? settled : waiting).push_back(reading.sequence);
     }
     // If settling fails in flash, the readings are sent once more after a restart, and the server knows them.
     queue.settle(settled);
+    queue.postpone(waiting);
     return settled.empty() ? Outcome::Again : Outcome::Delivered;
 }
 

@@ -30,12 +30,16 @@ enum class Outcome {
 };
 
 using Post = std::function<Response(const std::string &body)>;
-// Keeps a reading that the server will never take.
-using DeadLetter = std::function<void(const QueuedReading &reading, const std::string &code)>;
+// Keeps a reading that the server will never take; false when it could not.
+using DeadLetter = std::function<bool(const QueuedReading &reading, const std::string &code)>;
 
-// Drops what is in either list of the answer and hands over what was rejected. `response` is what came back.
+// Drops what is in either list of the answer, and what was rejected once `dead_letter` has it. What the answer leaves waiting goes
+// behind the others next time, so that it does not hold them up. `response` is what came back.
 Outcome deliver(Queue &queue, size_t count, size_t bytes_max, const Post &post, const DeadLetter &dead_letter, Response &response);
 
-inline bool is_temporary(int status) { return status <= 0 || status == 408 || status == 429 || status >= 500; }
+// No answer, a timeout (408), too early (425), too many requests (429) or trouble in the server.
+inline bool is_temporary(int status) {
+    return status <= 0 || status == 408 || status == 425 || status == 429 || status >= 500;
+}
 
 } // namespace homeport

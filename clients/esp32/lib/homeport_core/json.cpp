@@ -187,11 +187,9 @@ private:
             out.push_back(MEANINGS[name - NAMES]);
         } else if (c == 'u' && text_.size() - at_ >= 4) {
             std::string digits = text_.substr(at_, 4);
-            char *end = nullptr;
-            unsigned long code = strtoul(digits.c_str(), &end, 16);
-            is_good_ = is_good_ && *end == '\0';
+            is_good_ = is_good_ && digits.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
             at_ += 4;
-            utf8(out, static_cast<uint32_t>(code));
+            utf8(out, static_cast<uint32_t>(strtoul(digits.c_str(), nullptr, 16)));
         } else {
             is_good_ = false;
         }

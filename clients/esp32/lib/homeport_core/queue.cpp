@@ -14,8 +14,14 @@ const uint8_t MAGIC = 0xA7;
 const uint8_t TYPE_READING = 1;
 const uint8_t TYPE_SETTLED = 2;
 const size_t HEADER_BYTES = 10;
-// A reading has at most 64 values and a settled record at most as many sequences as a queue has readings.
+// The sequence and the length of the id.
+const size_t READING_BYTES_MIN = 6;
+const size_t ID_BYTES_MAX = 256;
+// A reading has at most 64 values.
 const size_t PAYLOAD_BYTES_MAX = 64 * 1024;
+const size_t SETTLED_PER_RECORD_MAX = PAYLOAD_BYTES_MAX / 4;
+// A rewriting gathers so much for one write: each write costs a block of flash.
+const size_t COPY_BYTES_MIN = 4 * 1024;
 // A log that wastes less is not worth rewriting.
 const size_t WASTE_BYTES_MIN = 4 * 1024;
 
@@ -50,22 +56,29 @@ std::string make_record(uint8_t type, const std::string &payload) {
     return record;
 }
 
-// Reads the payload of the record at `offset`; false when there is no whole one.
-bool read_record(Storage &storage, const char *name, size_t size, size_t offset, uint8_t &type, std::vector<uint8_t> &payload) {
+enum class Record { Whole, Damaged, Unread };
+
+// Reads the payload of the record at `offset`, which ends at `end` at the latest.
+Record read_record(Storage &storage, size_t offset, size_t end, uint8_t &type, std::vector<uint8_t> &payload) {
     uint8_t header[HEADER_BYTES];
-    if (size - offset < HEADER_BYTES || !storage.read(name, offset, header, HEADER_BYTES) || header[0] != MAGIC) {
-        return false;
+    if (end - offset < HEADER_BYTES) {
+        return Record::Damaged;
+    }
+    if (!storage.read(LOG, offset, header, HEADER_BYTES)) {
+        return Record::Unread;
     }
     type = header[1];
     size_t length = get_u32(header + 2);
-    if ((type != TYPE_READING && type != TYPE_SETTLED) || length > PAYLOAD_BYTES_MAX || length > size - offset - HEADER_BYTES) {
-        return false;
+    if (header[0] != MAGIC || (type != TYPE_READING && type != TYPE_SETTLED) || length > PAYLOAD_BYTES_MAX ||
+        length > end - offset - HEADER_BYTES) {
+        return Record::Damaged;
     }
     payload.resize(length);
-    if (length > 0 && !storage.read(name, offset + HEADER_BYTES, payload.data(), length)) {
-        return false;
+    if (length > 0 && !storage.read(LOG, offset + HEADER_BYTES, payload.data(), length)) {
+        return Record::Unread;
     }
-    return crc32(crc32(0, header + 1, 5), payload.data(), length) == get_u32(header + 6);
+    bool is_whole = crc32(crc32(0, header + 1, 5), payload.data(), length) == get_u32(header + 6);
+    return is_whole ? Record::Whole : Record::Damaged;
 }
 
 } // namespace
@@ -73,92 +86,172 @@ bool read_record(Storage &storage, const char *name, size_t size, size_t offset,
 Queue::Queue(Storage &storage, QueueLimits limits) : storage_(storage), limits_(limits) {}
 
 bool Queue::open() {
+    is_open_ = false;
+    is_uncertain_ = false;
     entries_.clear();
     dropped_ = 0;
-    live_bytes_ = 0;
     next_sequence_ = 1;
-    // A rewriting that was cut off: the old log is still the right one.
-    if (!storage_.remove(NEW_LOG)) {
+    compact_from_waste_ = 0;
+    bool is_clean = true;
+    if (!scan(is_clean)) {
         return false;
     }
-    log_bytes_ = storage_.size(LOG);
+    is_open_ = true;
+    // A rewriting that was cut off is removed: the old log is still the right one.
+    storage_.remove(NEW_LOG);
+    // Flash may be too full for a rewriting. The readings are served from the log as it is, and make room when they go.
+    if (is_clean) {
+        compact_if_worthwhile();
+    } else {
+        compact();
+    }
+    return true;
+}
+
+// Reads the log into memory, which stays as it was when a read fails.
+bool Queue::scan(bool &is_clean) {
+    size_t log_bytes = 0;
+    if (!storage_.size(LOG, log_bytes)) {
+        return false;
+    }
+    std::deque<Entry> found;
+    uint32_t next_sequence = next_sequence_;
+    bool has_sequence = is_open_;
     size_t offset = 0;
-    bool is_clean = true;
     std::vector<uint8_t> payload;
-    while (offset < log_bytes_) {
+    while (offset < log_bytes) {
         uint8_t type = 0;
-        if (!read_record(storage_, LOG, log_bytes_, offset, type, payload)) {
+        Record record = read_record(storage_, offset, log_bytes, type, payload);
+        if (record == Record::Unread) {
+            return false;
+        }
+        if (record == Record::Damaged) {
             is_clean = false;
             offset += 1;
             continue;
         }
         size_t length = HEADER_BYTES + payload.size();
-        if (type == TYPE_READING && payload.size() >= 6) {
+        if (type == TYPE_READING && payload.size() >= READING_BYTES_MIN) {
             uint32_t sequence = get_u32(payload.data());
-            entries_.push_back(Entry{sequence, static_cast<uint32_t>(offset), static_cast<uint32_t>(length)});
-            live_bytes_ += length;
-            next_sequence_ = std::max(next_sequence_, sequence + 1);
+            found.push_back(Entry{sequence, static_cast<uint32_t>(offset), static_cast<uint32_t>(length), false});
+            // Sequences may go around: one is later than another by less than half of all.
+            if (!has_sequence || static_cast<int32_t>(sequence + 1 - next_sequence) > 0) {
+                next_sequence = sequence + 1;
+                has_sequence = true;
+            }
         } else if (type == TYPE_SETTLED) {
             std::vector<uint32_t> sequences;
             for (size_t at = 0; at + 4 <= payload.size(); at += 4) {
                 sequences.push_back(get_u32(payload.data() + at));
             }
-            forget(sequences);
+            remove_sequences(found, sequences);
         }
         offset += length;
     }
-    return is_clean ? compact_if_worthwhile() : compact();
+    entries_.swap(found);
+    next_sequence_ = next_sequence;
+    log_bytes_ = log_bytes;
+    count_live_bytes();
+    return true;
+}
+
+// Whether memory says what the log holds. When it may not, the log is read again; what memory has forgotten stays forgotten.
+bool Queue::is_ready() {
+    if (!is_open_ || !is_uncertain_) {
+        return is_open_;
+    }
+    std::vector<uint32_t> known;
+    for (const Entry &entry : entries_) {
+        known.push_back(entry.sequence);
+    }
+    bool is_clean = true;
+    if (!scan(is_clean)) {
+        return false;
+    }
+    std::sort(known.begin(), known.end());
+    auto is_forgotten = [&](const Entry &entry) { return !std::binary_search(known.begin(), known.end(), entry.sequence); };
+    entries_.erase(std::remove_if(entries_.begin(), entries_.end(), is_forgotten), entries_.end());
+    count_live_bytes();
+    is_uncertain_ = false;
+    return true;
 }
 
 bool Queue::push(const std::string &batch_id, const std::string &body) {
+    size_t length = HEADER_BYTES + READING_BYTES_MIN + batch_id.size() + body.size();
+    if (batch_id.size() > ID_BYTES_MAX || length > HEADER_BYTES + PAYLOAD_BYTES_MAX || length > limits_.bytes_max || !is_ready()) {
+        return false;
+    }
+    // Used up by a failure too: the whole record may be in the log then.
+    uint32_t sequence = next_sequence_++;
     std::string payload;
-    put_u32(payload, next_sequence_);
+    put_u32(payload, sequence);
     put_u16(payload, static_cast<uint16_t>(batch_id.size()));
     payload += batch_id;
     payload += body;
-    size_t length = HEADER_BYTES + payload.size();
-    if (batch_id.size() > 256 || payload.size() > PAYLOAD_BYTES_MAX || length > limits_.bytes_max) {
+    bool is_written = append_record(TYPE_READING, payload);
+    // Flash that is full may have room without the log's waste.
+    if (!is_written && waste() > 0 && waste() >= compact_from_waste_ && compact()) {
+        is_written = append_record(TYPE_READING, payload);
+    }
+    if (!is_written) {
         return false;
     }
-    std::vector<uint32_t> too_many;
-    size_t bytes = live_bytes_ + length;
+    entries_.push_back(Entry{sequence, static_cast<uint32_t>(log_bytes_ - length), static_cast<uint32_t>(length), false});
+    live_bytes_ += length;
+    drop_excess();
+    return true;
+}
+
+// Keeps the limits. The newest reading is in flash already, so that none goes without one in its place.
+void Queue::drop_excess() {
+    std::vector<uint32_t> excess;
+    size_t bytes = live_bytes_;
     for (size_t at = 0; at < entries_.size(); ++at) {
-        bool has_room = entries_.size() - at < limits_.readings_max && bytes <= limits_.bytes_max;
-        if (has_room) {
+        if (entries_.size() - at <= limits_.readings_max && bytes <= limits_.bytes_max) {
             break;
         }
-        too_many.push_back(entries_[at].sequence);
+        excess.push_back(entries_[at].sequence);
         bytes -= entries_[at].length;
     }
-    if (!too_many.empty()) {
-        if (!settle(too_many)) {
-            return false;
-        }
-        dropped_ += too_many.size();
-    }
-    size_t offset = log_bytes_;
-    if (!append_record(TYPE_READING, payload)) {
-        // A part of it may be in the log, or even all of it: the sequence is used up, and appending goes on behind it.
-        next_sequence_ += 1;
-        return false;
-    }
-    entries_.push_back(Entry{next_sequence_, static_cast<uint32_t>(offset), static_cast<uint32_t>(length)});
-    live_bytes_ += length;
-    next_sequence_ += 1;
-    return true;
+    settle(excess);
+    dropped_ += excess.size();
 }
 
 std::vector<QueuedReading> Queue::oldest(size_t count, size_t bytes_max) {
     std::vector<QueuedReading> readings;
-    std::vector<uint32_t> unreadable;
+    std::vector<uint32_t> damaged;
+    if (!is_ready() || !gather(false, count, bytes_max, readings, damaged) || !gather(true, count, bytes_max, readings, damaged)) {
+        return readings;
+    }
+    // Flash that went bad under a reading must not stop the others for ever.
+    if (!damaged.empty()) {
+        settle(damaged);
+        dropped_ += damaged.size();
+    }
+    return readings;
+}
+
+// Adds readings that are postponed, or that are not; false when one cannot be read.
+bool Queue::gather(bool is_postponed, size_t count, size_t bytes_max, std::vector<QueuedReading> &readings,
+                   std::vector<uint32_t> &damaged) {
     size_t bytes = 0;
+    for (const QueuedReading &reading : readings) {
+        bytes += reading.body.size();
+    }
     for (const Entry &entry : entries_) {
         if (readings.size() >= count) {
             break;
         }
+        if (entry.is_postponed != is_postponed) {
+            continue;
+        }
         QueuedReading reading;
-        if (!load(entry, reading)) {
-            unreadable.push_back(entry.sequence);
+        Loaded loaded = load(entry, reading);
+        if (loaded == Loaded::Unread) {
+            return false;
+        }
+        if (loaded == Loaded::Damaged) {
+            damaged.push_back(entry.sequence);
             continue;
         }
         bytes += reading.body.size();
@@ -167,90 +260,136 @@ std::vector<QueuedReading> Queue::oldest(size_t count, size_t bytes_max) {
         }
         readings.push_back(reading);
     }
-    // Flash that went bad under a reading must not stop the others for ever.
-    if (!unreadable.empty()) {
-        settle(unreadable);
-        dropped_ += unreadable.size();
-    }
-    return readings;
+    return true;
 }
 
 bool Queue::settle(const std::vector<uint32_t> &sequences) {
     if (sequences.empty()) {
         return true;
     }
-    std::string payload;
-    for (uint32_t sequence : sequences) {
-        put_u32(payload, sequence);
+    bool is_written = is_ready();
+    for (size_t at = 0; at < sequences.size() && is_written; at += SETTLED_PER_RECORD_MAX) {
+        std::string payload;
+        for (size_t of = at; of < std::min(sequences.size(), at + SETTLED_PER_RECORD_MAX); ++of) {
+            put_u32(payload, sequences[of]);
+        }
+        is_written = append_record(TYPE_SETTLED, payload);
     }
-    bool is_written = append_record(TYPE_SETTLED, payload);
-    forget(sequences);
-    return is_written && compact_if_worthwhile();
+    remove_sequences(entries_, sequences);
+    count_live_bytes();
+    if (!is_written) {
+        // Full flash takes no record, but it may take a log without these readings, and the last one takes the log along.
+        return compact();
+    }
+    compact_if_worthwhile();
+    return true;
+}
+
+void Queue::postpone(const std::vector<uint32_t> &sequences) {
+    for (Entry &entry : entries_) {
+        bool is_named = std::find(sequences.begin(), sequences.end(), entry.sequence) != sequences.end();
+        entry.is_postponed = entry.is_postponed || is_named;
+    }
 }
 
 bool Queue::append_record(uint8_t type, const std::string &payload) {
     std::string record = make_record(type, payload);
-    bool is_written = storage_.append(LOG, reinterpret_cast<const uint8_t *>(record.data()), record.size());
-    // Asked for, not added up: a write that failed may have left a part of itself.
-    log_bytes_ = storage_.size(LOG);
-    return is_written;
+    if (storage_.append(LOG, reinterpret_cast<const uint8_t *>(record.data()), record.size())) {
+        log_bytes_ += record.size();
+        return true;
+    }
+    // Any part of it may be in the log.
+    is_uncertain_ = !storage_.size(LOG, log_bytes_);
+    return false;
 }
 
-bool Queue::compact_if_worthwhile() {
-    size_t waste = log_bytes_ - std::min(log_bytes_, live_bytes_);
-    return waste < std::max(WASTE_BYTES_MIN, live_bytes_ / 2) || compact();
+size_t Queue::waste() const { return log_bytes_ - std::min(log_bytes_, live_bytes_); }
+
+void Queue::compact_if_worthwhile() {
+    if (waste() >= std::max({WASTE_BYTES_MIN, live_bytes_ / 2, compact_from_waste_})) {
+        compact();
+    }
 }
 
-// Writes what is live to a new log, which then takes the place of the old one.
+// Writes what is live to a new log, which then takes the place of the old one. When that fails, the old one stays.
 bool Queue::compact() {
-    if (!storage_.remove(NEW_LOG)) {
+    if (!is_ready() || !storage_.remove(NEW_LOG)) {
         return false;
     }
     std::deque<Entry> moved;
-    size_t offset = 0;
+    size_t bytes = 0;
+    bool is_copied = copy_live(moved, bytes);
+    if (is_copied && (moved.empty() ? storage_.remove(LOG) : storage_.replace(NEW_LOG, LOG))) {
+        entries_.swap(moved);
+        log_bytes_ = bytes;
+        compact_from_waste_ = 0;
+        return true;
+    }
+    // Every attempt wears flash: the next one waits for more to gain.
+    compact_from_waste_ = waste() + WASTE_BYTES_MIN;
+    // Either log may have the name when it could not be changed.
+    is_uncertain_ = is_uncertain_ || is_copied;
+    // Half a log must not take the room that readings need.
+    storage_.remove(NEW_LOG);
+    return false;
+}
+
+// Copies the live records to the new log: where they are there, and how long it is.
+bool Queue::copy_live(std::deque<Entry> &moved, size_t &bytes) {
+    std::vector<uint8_t> chunk;
+    auto write = [&] {
+        bool is_written = chunk.empty() || storage_.append(NEW_LOG, chunk.data(), chunk.size());
+        chunk.clear();
+        return is_written;
+    };
     for (const Entry &entry : entries_) {
-        std::vector<uint8_t> record(entry.length);
-        if (!storage_.read(LOG, entry.offset, record.data(), record.size()) ||
-            !storage_.append(NEW_LOG, record.data(), record.size())) {
+        size_t at = chunk.size();
+        chunk.resize(at + entry.length);
+        if (!storage_.read(LOG, entry.offset, chunk.data() + at, entry.length)) {
             return false;
         }
-        moved.push_back(Entry{entry.sequence, static_cast<uint32_t>(offset), entry.length});
-        offset += entry.length;
-    }
-    if (!(entries_.empty() ? storage_.remove(LOG) : storage_.replace(NEW_LOG, LOG))) {
-        return false;
-    }
-    entries_.swap(moved);
-    log_bytes_ = offset;
-    return true;
-}
-
-void Queue::forget(const std::vector<uint32_t> &sequences) {
-    auto is_settled = [&](const Entry &entry) {
-        bool is = std::find(sequences.begin(), sequences.end(), entry.sequence) != sequences.end();
-        if (is) {
-            live_bytes_ -= entry.length;
+        moved.push_back(entry);
+        moved.back().offset = static_cast<uint32_t>(bytes);
+        bytes += entry.length;
+        if (chunk.size() >= COPY_BYTES_MIN && !write()) {
+            return false;
         }
-        return is;
-    };
-    entries_.erase(std::remove_if(entries_.begin(), entries_.end(), is_settled), entries_.end());
+    }
+    return write();
 }
 
-bool Queue::load(const Entry &entry, QueuedReading &reading) {
+void Queue::remove_sequences(std::deque<Entry> &entries, const std::vector<uint32_t> &sequences) {
+    auto is_named = [&](const Entry &entry) {
+        return std::find(sequences.begin(), sequences.end(), entry.sequence) != sequences.end();
+    };
+    entries.erase(std::remove_if(entries.begin(), entries.end(), is_named), entries.end());
+}
+
+void Queue::count_live_bytes() {
+    live_bytes_ = 0;
+    for (const Entry &entry : entries_) {
+        live_bytes_ += entry.length;
+    }
+}
+
+Queue::Loaded Queue::load(const Entry &entry, QueuedReading &reading) {
     uint8_t type = 0;
     std::vector<uint8_t> payload;
-    if (!read_record(storage_, LOG, log_bytes_, entry.offset, type, payload) || payload.size() < 6) {
-        return false;
+    Record record = read_record(storage_, entry.offset, entry.offset + entry.length, type, payload);
+    if (record == Record::Unread) {
+        return Loaded::Unread;
     }
-    size_t id_length = get_u16(payload.data() + 4);
-    if (id_length > payload.size() - 6) {
-        return false;
+    bool is_entry = record == Record::Whole && type == TYPE_READING && payload.size() == entry.length - HEADER_BYTES &&
+                    get_u32(payload.data()) == entry.sequence;
+    size_t id_length = is_entry ? get_u16(payload.data() + 4) : 0;
+    if (!is_entry || id_length > payload.size() - READING_BYTES_MIN) {
+        return Loaded::Damaged;
     }
-    const char *text = reinterpret_cast<const char *>(payload.data()) + 6;
+    const char *text = reinterpret_cast<const char *>(payload.data()) + READING_BYTES_MIN;
     reading.sequence = entry.sequence;
     reading.batch_id.assign(text, id_length);
-    reading.body.assign(text + id_length, payload.size() - 6 - id_length);
-    return true;
+    reading.body.assign(text + id_length, payload.size() - READING_BYTES_MIN - id_length);
+    return Loaded::Whole;
 }
 
 } // namespace homeport
