@@ -48,8 +48,26 @@ fn settings_become_defaults_of_the_variables() {
 #[test]
 fn a_key_without_an_arn_is_refused() {
     for form in ["terraform", "cloudformation"] {
-        let message = complaint(&["tables", form, "--store-kms-key-id", "alias/mine"]);
+        let message = complaint(&["tables", form, "--store-kms-key-id", "1234abcd-12ab"]);
         assert!(message.contains("must be an ARN"), "{message}");
+    }
+}
+
+#[test]
+fn an_alias_of_a_key_is_refused_whatever_is_done() {
+    for alias in [
+        "alias/mine",
+        "arn:aws:kms:eu-central-1:111122223333:alias/mine",
+    ] {
+        for command in [
+            &["tables", "terraform"][..],
+            &["tables", "cloudformation"],
+            &["tables", "create", "--store", "dynamodb"],
+            &["serve", "--store", "dynamodb"],
+        ] {
+            let message = complaint(&[command, &["--store-kms-key-id", alias]].concat());
+            assert!(message.contains("not an alias"), "{message}");
+        }
     }
 }
 

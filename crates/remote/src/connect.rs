@@ -23,9 +23,14 @@ const ATTEMPTS_MAX: u32 = 5;
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long one attempt may take. The largest transaction is answered well within it.
-const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long a request may take with all its attempts and the pauses between them.
-const OPERATION_TIMEOUT: Duration = Duration::from_secs(45);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a request may take with all its attempts and the pauses between them. The server gives a
+/// whole request 30 seconds: the store is given up before that, so that who asked hears why.
+const OPERATION_TIMEOUT: Duration = Duration::from_secs(20);
+/// The same for the move of tables: nobody waits for its answers, and its batches may have a slow line to
+/// go over.
+const MOVE_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
+const MOVE_OPERATION_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A store whose tables are in Amazon DynamoDB.
 #[derive(Debug)]
@@ -50,6 +55,14 @@ pub enum ConnectError {
     Endpoint(String),
     #[error("no credentials were found: {0}")]
     Credentials(String),
+}
+
+/// What requests of the move of tables have instead.
+pub(crate) fn for_move() -> aws_sdk_dynamodb::config::Builder {
+    let timeouts = TimeoutConfig::builder()
+        .operation_attempt_timeout(MOVE_ATTEMPT_TIMEOUT)
+        .operation_timeout(MOVE_OPERATION_TIMEOUT);
+    aws_sdk_dynamodb::Config::builder().timeout_config(timeouts.build())
 }
 
 impl Remote {

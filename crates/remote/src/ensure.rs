@@ -29,6 +29,12 @@ const READY_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 const LOOK_PAUSE_MAX: Duration = Duration::from_secs(5);
 /// The first pause between two looks at a table.
 const LOOK_PAUSE_FIRST: Duration = Duration::from_millis(20);
+/// How long a table that was created may stay unseen before it is taken for gone.
+const UNSEEN_MAX: Duration = Duration::from_secs(20);
+/// How often a table is created that others are deleting.
+const CREATIONS_MAX: usize = 5;
+/// How DynamoDB words that a table has the key already that it is to have.
+const HAS_KEY_ALREADY: &str = "already encrypted with given KMSMasterKeyId";
 /// How often a setting is tried that a new table does not take yet.
 const SETTING_TRIES_MAX: u32 = 12;
 
@@ -56,11 +62,7 @@ impl Remote {
         options: &TableOptions,
     ) -> Result<(), StoreError> {
         let table = &wanted.name;
-        if self.described(table).await?.is_none() {
-            tracing::info!(table, "creating a table");
-            self.create(wanted).await?;
-        }
-        let described = self.ready(table).await?;
+        let described = self.there(wanted).await?;
         let mut found = schema_of(&described)?;
         check_keys(wanted, &found)?;
         for index in &wanted.indexes {
@@ -87,16 +89,41 @@ impl Remote {
         Ok(())
     }
 
+    /// Creates a table that is not there, and waits until it can be used. One that is being deleted is
+    /// created when it is gone.
+    async fn there(&self, wanted: &TableSchema) -> Result<types::TableDescription, StoreError> {
+        let table = &wanted.name;
+        for _ in 0..CREATIONS_MAX {
+            if self.described(table).await?.is_none() {
+                tracing::info!(table, "creating a table");
+                self.create(wanted).await?;
+            }
+            if let Some(described) = self.settled(table).await? {
+                return Ok(described);
+            }
+        }
+        Err(StoreError::Unavailable(format!(
+            "table {table:?} was deleted each time that it was created"
+        )))
+    }
+
     /// Waits until a table and all its indexes can be used.
     pub(crate) async fn ready(&self, table: &str) -> Result<types::TableDescription, StoreError> {
-        let deadline = Instant::now() + READY_TIMEOUT;
+        let settled = self.settled(table).await?;
+        settled.ok_or_else(|| StoreError::TableMissing(table.to_owned()))
+    }
+
+    /// The same; nothing when the table is gone.
+    async fn settled(&self, table: &str) -> Result<Option<types::TableDescription>, StoreError> {
+        let begun = Instant::now();
+        let deadline = begun + READY_TIMEOUT;
         let mut pause = LOOK_PAUSE_FIRST;
+        let mut was_deleting = false;
         loop {
-            // A table that was just created may not be seen at once.
-            if let Some(described) = self.described(table).await? {
-                match status(&described) {
+            match self.described(table).await? {
+                Some(described) => match status(&described) {
                     TableStatus::Active if indexes_filling(&described).is_empty() => {
-                        return Ok(described);
+                        return Ok(Some(described));
                     }
                     TableStatus::Unusable => {
                         return Err(StoreError::Unavailable(format!(
@@ -104,8 +131,12 @@ impl Remote {
                             described.table_status
                         )));
                     }
+                    TableStatus::Deleting => was_deleting = true,
                     _ => {}
-                }
+                },
+                None if was_deleting || begun.elapsed() > UNSEEN_MAX => return Ok(None),
+                // A table that was just created may not be seen at once.
+                None => {}
             }
             if Instant::now() > deadline {
                 return Err(StoreError::Unavailable(format!(
@@ -214,8 +245,11 @@ impl Remote {
             if !found.is_some_and(|arn| names_key(arn, key)) {
                 let request = self.client.update_table().table_name(table);
                 let request = request.set_sse_specification(self.encryption());
-                self.change(table, || request.clone().send()).await?;
-                self.ready(table).await?;
+                match self.change(table, || request.clone().send()).await {
+                    Ok(_) => drop(self.ready(table).await?),
+                    Err(StoreError::Invalid(reason)) if reason.contains(HAS_KEY_ALREADY) => {}
+                    Err(error) => return Err(error),
+                }
             }
         }
         if options.deletion_protection && described.deletion_protection_enabled != Some(true) {
@@ -281,8 +315,8 @@ fn is_busy(failure: &Failure) -> bool {
     }
 }
 
-/// Whether an ARN is that of a key which was given by its ARN or its id. An alias cannot be told
-/// from its key, so it counts as another: setting it again does no harm.
+/// Whether an ARN is that of a key which was given by its ARN or its id. An alias is never taken for its
+/// key.
 fn names_key(arn: &str, key: &str) -> bool {
     arn == key || arn.rsplit('/').next() == Some(key)
 }

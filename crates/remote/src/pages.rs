@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
 use aws_sdk_dynamodb::types::Select;
 use homeport_item::Item;
 use homeport_item::expression::Projection;
-use homeport_item::schema::TableSchema;
+use homeport_item::schema::{KeySchema, TableSchema};
 use homeport_store::{BATCH_GET_MAX, BatchGet, Page, Query, Scan, StoreError, TableKeys};
 
 use crate::connect::Remote;
@@ -21,6 +21,10 @@ use crate::value::{Attributes, attributes, item};
 /// How often DynamoDB is asked for one page of ours at most, because what it gave had expired. After
 /// that the page is handed out as it is, with where to go on.
 const READS_PER_PAGE_MAX: usize = 64;
+/// Where items had expired there are likely more: the next read is for this many times as many.
+const LOOK_GROWTH: usize = 4;
+/// Items that a read is for at most, where fewer would do if none of them had expired.
+const LOOK_MAX: usize = 256;
 
 /// A query or a scan that is ready but for its limit and its start.
 enum Request {
@@ -36,6 +40,14 @@ struct Raw {
     next: Option<Attributes>,
 }
 
+/// What became of one of DynamoDB's pages.
+#[derive(Default)]
+struct Added {
+    expired: usize,
+    /// The last item that there was room for, where there were more.
+    cut_after: Option<Item>,
+}
+
 /// What a page is read for.
 struct Reading<'a> {
     schema: &'a TableSchema,
@@ -46,6 +58,8 @@ struct Reading<'a> {
     is_narrow: bool,
     shape: Shape,
     count_only: bool,
+    /// What does not pass is looked at and not seen, so that a page cannot be cut after so many looks.
+    is_filtered: bool,
     limit: Option<usize>,
     start: Option<Item>,
 }
@@ -56,6 +70,7 @@ impl Remote {
         let index = query.index.as_deref();
         let projection = query.projection.as_ref();
         let reading = Reading {
+            is_filtered: query.filter.is_some(),
             limit: query.limit,
             start: query.start,
             ..self.reading(&schema, index, projection, query.count_only)?
@@ -84,6 +99,7 @@ impl Remote {
         let index = scan.index.as_deref();
         let projection = scan.projection.as_ref();
         let reading = Reading {
+            is_filtered: scan.filter.is_some(),
             limit: scan.limit,
             start: scan.start,
             ..self.reading(&schema, index, projection, scan.count_only)?
@@ -126,17 +142,22 @@ impl Remote {
         // A count needs no attributes, but for the expiry of what is counted.
         let nothing = Projection::default();
         let asked = if count_only { Some(&nothing) } else { asked };
-        let shape = match is_narrow {
-            true => {
+        let shape = match expiry {
+            // The keys say where to go on after a page that is cut, and which item an entry is of.
+            Some(expiry) => {
                 shape(asked, None)?;
-                let keys: Vec<_> = schema
-                    .key
-                    .attributes()
+                let of_index = index.and_then(|name| schema.index(name));
+                let keys = std::iter::once(&schema.key).chain(of_index.map(|index| &index.key));
+                let mut needs: Vec<_> = keys
+                    .flat_map(KeySchema::attributes)
                     .map(|key| key.name.as_str())
                     .collect();
-                Shape::new(asked, &keys)
+                if !is_narrow {
+                    needs.push(expiry.attribute);
+                }
+                Shape::new(asked, &needs)
             }
-            false => shape(asked, expiry)?,
+            None => shape(asked, None)?,
         };
         Ok(Reading {
             schema,
@@ -145,6 +166,7 @@ impl Remote {
             is_narrow,
             shape,
             count_only,
+            is_filtered: false,
             limit: None,
             start: None,
         })
@@ -154,9 +176,11 @@ impl Remote {
     async fn page(&self, request: &Request, reading: Reading<'_>) -> Result<Page, StoreError> {
         let mut page = Page::default();
         let mut start = reading.start.clone().map(attributes);
+        let mut look_least = 0;
         for _ in 0..READS_PER_PAGE_MAX {
             let room = reading.limit.map(|limit| limit - page.scanned.min(limit));
-            let raw = request.send(room, start.take()).await.map_err(|failure| {
+            let look = room.map(|room| room.max(look_least));
+            let raw = request.send(look, start.take()).await.map_err(|failure| {
                 if matches!(failure, Failure::NotFound) {
                     self.forget(&reading.schema.name);
                 }
@@ -164,24 +188,35 @@ impl Remote {
             })?;
             let looked_at = raw.scanned;
             start.clone_from(&raw.next);
-            let expired = self.add(&mut page, raw, &reading).await?;
-            // A page that ends before its limit ends for its size.
-            let ended_at_limit = room.is_some_and(|room| looked_at >= room);
-            if start.is_none() || expired == 0 || !ended_at_limit {
+            let added = self.add(&mut page, raw, &reading).await?;
+            if let Some(last) = added.cut_after {
+                start = Some(attributes(last));
                 break;
+            }
+            let is_full = reading.limit.is_some_and(|limit| page.scanned >= limit);
+            // A page that ends before its limit ends for its size.
+            let ended_at_limit = look.is_some_and(|look| looked_at >= look);
+            // Not if it was asked for more than there is room for and nothing of it is visible.
+            let has_nothing = page.scanned == 0 && look > room;
+            if start.is_none() || added.expired == 0 || is_full || !(ended_at_limit || has_nothing)
+            {
+                break;
+            }
+            if !reading.is_filtered {
+                look_least = added.expired.saturating_mul(LOOK_GROWTH).min(LOOK_MAX);
             }
         }
         page.next = start.map(item).transpose()?;
         Ok(page)
     }
 
-    /// Adds what is visible of one of DynamoDB's pages; how many items had expired.
+    /// Adds what is visible of one of DynamoDB's pages, as far as there is room for it.
     async fn add(
         &self,
         page: &mut Page,
         raw: Raw,
         reading: &Reading<'_>,
-    ) -> Result<usize, StoreError> {
+    ) -> Result<Added, StoreError> {
         let Some(expiry) = reading.expiry else {
             page.scanned += raw.scanned;
             page.count += raw.count;
@@ -190,11 +225,11 @@ impl Remote {
                 page.scanned_bytes += found.size();
                 page.items.push(found);
             }
-            return Ok(0);
+            return Ok(Added::default());
         };
         let found: Vec<_> = raw.items.into_iter().map(item).collect::<Result<_, _>>()?;
         let all = found.len();
-        let visible: Vec<_> = if reading.is_narrow {
+        let mut visible: Vec<_> = if reading.is_narrow {
             self.alive_in_table(found, reading.schema, expiry).await?
         } else {
             found
@@ -202,8 +237,20 @@ impl Remote {
                 .filter_map(|item| expiry.visible(item))
                 .collect()
         };
-        let expired = all - visible.len();
-        page.scanned += raw.scanned - expired.min(raw.scanned);
+        let mut added = Added {
+            expired: all - visible.len(),
+            cut_after: None,
+        };
+        let mut scanned = raw.scanned - added.expired.min(raw.scanned);
+        let room = reading.limit.map(|limit| limit - page.scanned.min(limit));
+        if let Some(room) = room
+            && visible.len() > room
+        {
+            visible.truncate(room);
+            scanned = room;
+            added.cut_after = visible.last().map(|last| reading.position_of(last));
+        }
+        page.scanned += scanned;
         page.count += visible.len();
         for item in visible {
             page.scanned_bytes += item.size();
@@ -211,7 +258,7 @@ impl Remote {
                 page.items.push(reading.shape.restore(item));
             }
         }
-        Ok(expired)
+        Ok(added)
     }
 
     /// Those index entries whose items have not expired, by the items themselves.
@@ -247,6 +294,18 @@ impl Remote {
 }
 
 impl Reading<'_> {
+    /// Where to go on after an item: its keys, those of the index too.
+    fn position_of(&self, item: &Item) -> Item {
+        let mut position = key_of(self.schema, item);
+        let index = self.index.and_then(|name| self.schema.index(name));
+        for key in index.iter().flat_map(|index| index.key.attributes()) {
+            if let Some(value) = item.get(&key.name) {
+                position.insert(key.name.clone(), value.clone());
+            }
+        }
+        position
+    }
+
     /// What to ask DynamoDB for.
     fn projection(&self) -> Option<&Projection> {
         let projection = self.shape.projection.as_ref();

@@ -28,8 +28,8 @@ pub struct Settings {
 pub struct TableOptions {
     /// Keep 35 days of history to restore from (point-in-time recovery).
     pub point_in_time_recovery: bool,
-    /// Encrypt with this key of the Key Management Service: an id, an ARN or an alias. Without it,
-    /// DynamoDB encrypts with a key of its own, at no charge.
+    /// Encrypt with this key of the Key Management Service: its id or its ARN, not an alias. Without
+    /// it, DynamoDB encrypts with a key of its own, at no charge.
     pub kms_key_id: Option<String>,
     /// A stream for every table whose schema asks for none.
     pub stream: Option<StreamView>,

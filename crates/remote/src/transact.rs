@@ -292,7 +292,11 @@ fn reason_with_old(
         "TransactionConflict" => CancelReason::Conflict,
         "ThrottlingError" | "ProvisionedThroughputExceeded" => CancelReason::Throttled,
         "ValidationError" => CancelReason::Invalid(message),
-        code => CancelReason::Invalid(format!("{code}: {message}")),
+        code @ "ItemCollectionSizeLimitExceeded" => {
+            CancelReason::Invalid(format!("{code}: {message}"))
+        }
+        // Nothing says that the request is wrong, so that it must not be dropped for it.
+        code => return Err(StoreError::Unavailable(format!("{code}: {message}"))),
     };
     Ok((reason, None))
 }
@@ -351,6 +355,14 @@ mod tests {
         assert_eq!(
             of("ItemCollectionSizeLimitExceeded"),
             CancelReason::Invalid("ItemCollectionSizeLimitExceeded: why".to_owned())
+        );
+        let unknown = CancellationReason::builder()
+            .code("SomethingNew")
+            .message("why")
+            .build();
+        assert_eq!(
+            reason(unknown, None),
+            Err(StoreError::Unavailable("SomethingNew: why".to_owned()))
         );
     }
 }

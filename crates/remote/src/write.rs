@@ -1,7 +1,7 @@
 //! Writes of one item.
 
 use aws_sdk_dynamodb::Config;
-use aws_sdk_dynamodb::config::retry::RetryConfig;
+use aws_sdk_dynamodb::config::{self, retry::RetryConfig};
 use aws_sdk_dynamodb::types::{ReturnValue, ReturnValuesOnConditionCheckFailure};
 use homeport_item::Item;
 use homeport_item::expression::{self, Condition, Projection, UpdateOperand};
@@ -100,7 +100,8 @@ impl Remote {
             let anew = made_anew(&update.key, &update.update).map_err(StoreError::Invalid)?;
             let answer = answer_anew(&update, &anew);
             let put = Put::new(&update.table, anew);
-            match self.replace_expired(put, expiry).await {
+            let is_counted = counts_twice(&update.update);
+            match self.replace_expired(put, expiry, is_counted).await {
                 Ok(()) => return Ok(answer),
                 Err(Failure::ConditionFailed(_)) => {}
                 Err(failure) => {
@@ -137,33 +138,36 @@ impl Remote {
         if !counts_twice(&update.update) {
             return Ok(request.send().await?.attributes);
         }
-        // IMPORTANT: an attempt without an answer may have been carried out. Sent again it would
-        // count twice, so the SDK must not; only what was refused for its rate is sent again.
-        let mut backoff = Backoff::new(THROTTLED_TRIES_MAX);
-        loop {
-            let once = Config::builder().retry_config(RetryConfig::disabled());
-            let sent = request.clone().customize().config_override(once).send();
-            match sent.await.map_err(Failure::from) {
-                Ok(answer) => return Ok(answer.attributes),
-                Err(failure) if failure.is_throttling() && backoff.wait().await => {}
-                Err(failure) => return Err(failure),
-            }
-        }
+        let answer = send_once(|once| request.clone().customize().config_override(once).send());
+        Ok(answer.await?.attributes)
     }
 
-    async fn replace_expired(&self, put: Put, expiry: Expiry<'_>) -> Result<(), Failure> {
+    /// Puts what an update makes anew in the place of an expired item.
+    ///
+    /// IMPORTANT: sent again after it was carried out, it fails on what it has put there itself, and the
+    /// update begins again on that. One that counts twice must therefore be sent once.
+    async fn replace_expired(
+        &self,
+        put: Put,
+        expiry: Expiry<'_>,
+        is_counted: bool,
+    ) -> Result<(), Failure> {
         let mut expressions = Expressions::default();
         let condition = expressions.condition(Some(&expiry.expired()));
         let (names, values) = expressions.placeholders();
-        self.client
+        let request = self
+            .client
             .put_item()
             .table_name(put.table)
             .set_item(Some(attributes(put.item)))
             .set_condition_expression(condition)
             .set_expression_attribute_names(names)
-            .set_expression_attribute_values(values)
-            .send()
-            .await?;
+            .set_expression_attribute_values(values);
+        if is_counted {
+            send_once(|once| request.clone().customize().config_override(once).send()).await?;
+        } else {
+            request.send().await?;
+        }
         Ok(())
     }
 
@@ -176,6 +180,26 @@ impl Remote {
                 Err(error) => error,
             },
             failure => self.refused(failure, table).into(),
+        }
+    }
+}
+
+/// Sends a request without the SDK's repeats.
+///
+/// IMPORTANT: an attempt without an answer may have been carried out. Sent again it would count twice, so
+/// the SDK must not; only what was refused for its rate is sent again.
+async fn send_once<T, E, F>(send: impl Fn(config::Builder) -> F) -> Result<T, Failure>
+where
+    F: Future<Output = Result<T, E>>,
+    Failure: From<E>,
+{
+    let mut backoff = Backoff::new(THROTTLED_TRIES_MAX);
+    loop {
+        let once = Config::builder().retry_config(RetryConfig::disabled());
+        match send(once).await.map_err(Failure::from) {
+            Ok(answer) => return Ok(answer),
+            Err(failure) if failure.is_throttling() && backoff.wait().await => {}
+            Err(failure) => return Err(failure),
         }
     }
 }

@@ -3,15 +3,17 @@
 mod script;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use homeport_item::Item;
 use homeport_item::expression::Update as Changes;
 use homeport_remote::{AccessKey, Remote, Settings};
 use homeport_store::{
-    BatchGet, BatchWrite, CancelReason, Get, Put, Query, Store, StoreError, SystemClock, TableKeys,
-    TransactError, Transaction, Update, WriteError, WriteRequest,
+    BatchGet, BatchWrite, CancelReason, Clock as _, Get, Put, Query, Store, StoreError,
+    SystemClock, TableKeys, TransactError, Transaction, Update, WriteError, WriteRequest,
 };
 use script::{Answer, Script, error, success};
+use tokio::time::Instant;
 
 const TABLE: &str = "things";
 
@@ -80,6 +82,15 @@ fn cancelled(codes: &[&str]) -> Answer {
     let body = format!(
         r#"{{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","Message":"cancelled","CancellationReasons":[{}]}}"#,
         reasons.join(",")
+    );
+    Some((400, body))
+}
+
+/// A failed condition on an item that has expired and is still there.
+fn condition_failed_on_expired() -> Answer {
+    let expired = SystemClock.now_secs() - 100;
+    let body = format!(
+        r#"{{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"failed","Item":{{"pk":{{"S":"a"}},"n":{{"N":"7"}},"expires":{{"N":"{expired}"}}}}}}"#
     );
     Some((400, body))
 }
@@ -197,6 +208,18 @@ async fn a_failed_condition_is_not_tried_again() {
 }
 
 #[tokio::test]
+async fn a_reason_that_nobody_knows_is_no_fault_of_the_request() {
+    let (remote, script) = scripted([cancelled(&["None", "SomethingNew"])]).await;
+    let both = Transaction::new(vec![put("a").into(), put("b").into()]);
+    let outcome = remote.transact(both).await;
+    let Err(TransactError::Store(StoreError::Unavailable(reason))) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert!(reason.starts_with("SomethingNew"), "{reason}");
+    assert_eq!(script.asked().len(), 1);
+}
+
+#[tokio::test]
 async fn a_put_without_an_answer_is_sent_again() {
     let (remote, script) = scripted([error(500, "InternalServerError"), success("{}")]).await;
     assert_eq!(remote.put(put("a")).await, Ok(None));
@@ -222,6 +245,63 @@ async fn an_addition_that_was_refused_for_its_rate_is_sent_again() {
     let update = Update::new(TABLE, thing("a"), Changes::new().add("n", 1));
     assert_eq!(remote.update(update).await, Ok(None));
     assert_eq!(script.asked().len(), 3);
+}
+
+#[tokio::test]
+async fn an_addition_to_an_expired_item_counts_once_though_its_answer_is_lost() {
+    let busy = || error(400, "ProvisionedThroughputExceededException");
+    let script = Script::start_expiring([
+        condition_failed_on_expired(),
+        busy(),
+        // Carried out, and nobody hears of it.
+        None,
+        condition_failed_on_expired(),
+        success("{}"),
+    ])
+    .await;
+    let remote = connect(&script.url).await;
+    let update = Update::new(TABLE, thing("a"), Changes::new().add("n", 1));
+    let outcome = remote.update(update).await;
+    assert!(
+        matches!(outcome, Err(WriteError::Store(StoreError::Unavailable(_)))),
+        "{outcome:?}"
+    );
+    let operations: Vec<_> = script.asked().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(operations, ["UpdateItem", "PutItem", "PutItem"]);
+}
+
+#[tokio::test]
+async fn a_change_of_an_expired_item_without_an_answer_is_sent_again() {
+    let script = Script::start_expiring([condition_failed_on_expired(), None, success("{}")]).await;
+    let remote = connect(&script.url).await;
+    let update = Update::new(TABLE, thing("a"), Changes::new().set("n", 1));
+    assert_eq!(remote.update(update).await, Ok(None));
+    assert_eq!(script.asked().len(), 3);
+}
+
+/// What a request of a device is given by the server.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_does_not_answer_is_given_up_before_the_request_is() {
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await;
+    let listener = listener.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let silence = tokio::spawn(async move {
+        let mut held = Vec::new();
+        while let Ok(connection) = listener.accept().await {
+            held.push(connection);
+        }
+    });
+    let remote = connect(&format!("http://{address}")).await;
+    let begun = Instant::now();
+    let outcome = remote.get(Get::new(TABLE, thing("a"))).await;
+    assert!(
+        matches!(outcome, Err(StoreError::Unavailable(_))),
+        "{outcome:?}"
+    );
+    assert!(begun.elapsed() < REQUEST_TIMEOUT, "{:?}", begun.elapsed());
+    silence.abort();
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ concern! {
         region: Option<String> = None, flag "store-region" REGION;
         /// Amazon DynamoDB: whether tables are made with point-in-time recovery
         point_in_time_recovery: bool = Some("true"), flag "store-point-in-time-recovery" BOOLEAN;
-        /// Amazon DynamoDB: the KMS key that tables are encrypted with; unless given, a key that AWS owns
+        /// Amazon DynamoDB: the id or the ARN (no alias) of the KMS key that tables are encrypted with; unless given, a key that AWS owns
         kms_key_id: Option<String> = None, flag "store-kms-key-id" KEY;
         /// Amazon DynamoDB: whether tables are made so that they cannot be deleted until this is switched off
         deletion_protection: bool = Some("false"), flag "store-deletion-protection" BOOLEAN;
@@ -448,6 +448,7 @@ impl Settings {
         }
         self.check_bridge()?;
         self.check_encryption()?;
+        self.check_table_key()?;
         let mut receivers = self.rules.sns_topics.0.iter();
         if receivers.any(|(_, url)| url.parse::<Url>().is_err()) {
             return Err(ConfigError::Together(
@@ -499,6 +500,17 @@ impl Settings {
         if given > 0 && self.store.kind == StoreKind::Dynamodb {
             return Err(ConfigError::Together(
                 "encryption is for store.kind embedded: Amazon DynamoDB encrypts by itself, with store.kms_key_id if that is given",
+            ));
+        }
+        Ok(())
+    }
+
+    /// An alias cannot be compared with what a table says of its key, and rights are not granted by one.
+    fn check_table_key(&self) -> Result<(), ConfigError> {
+        let key = self.store.kms_key_id.as_deref().unwrap_or_default();
+        if key.starts_with("alias/") || key.contains(":alias/") {
+            return Err(ConfigError::Together(
+                "store.kms_key_id must be the id or the ARN of a key, not an alias",
             ));
         }
         Ok(())

@@ -60,6 +60,20 @@ struct Plan {
     seed: u64,
     /// How long to go on trying after the last message, or before the first answer.
     patience: Duration,
+    /// Time between two messages of a device, as the device sees it.
+    interval: Duration,
+    /// The server keeps messages for as long as this, and for the time that a run takes.
+    kept_for: Duration,
+}
+
+impl Plan {
+    /// Whether a message is too young to have expired while the run lasts.
+    fn is_kept(&self, window: u32) -> bool {
+        let age = self
+            .interval
+            .saturating_mul(self.windows.saturating_sub(window));
+        age <= self.kept_for
+    }
 }
 
 pub(crate) async fn simulate(settings: SimulateSettings) -> anyhow::Result<ExitCode> {

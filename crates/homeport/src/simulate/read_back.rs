@@ -37,7 +37,10 @@ pub(super) async fn all(run: &Arc<Run>, ledgers: Vec<Ledger>) -> anyhow::Result<
             }
         });
     }
-    let mut total = Verdict::default();
+    let mut total = Verdict {
+        took_nothing: run.tally.took_nothing(),
+        ..Verdict::default()
+    };
     while let Some(read) = readers.join_next().await {
         total.add(read.context("a reader's task ended early")??);
     }
@@ -64,7 +67,8 @@ async fn device(run: &Run, ledger: &Ledger, deadline: Instant) -> anyhow::Result
     let there = look.seen.iter().map(|count| u64::from(*count)).sum();
     run.tally.read_back.add(there + look.again);
     let uncounted = u64::from(!adds_up(run, ledger, there).await?);
-    let mut verdict = compare(ledger, &look.seen, run.fleet.keeps_repeats());
+    let is_kept = |window| run.plan.is_kept(window);
+    let mut verdict = compare(ledger, &look.seen, run.fleet.keeps_repeats(), is_kept);
     verdict.altered = look.altered;
     verdict.stored_again += look.again;
     verdict.undelivered = look.underway;
@@ -111,11 +115,16 @@ async fn look(run: &Run, ledger: &Ledger) -> anyhow::Result<Look> {
 }
 
 /// What it means that the messages were seen so often. Where repeats are kept, a message may be
-/// there as often as it was sent.
-fn compare(ledger: &Ledger, seen: &[u32], keeps_repeats: bool) -> Verdict {
+/// there as often as it was sent. `is_kept` says which messages are too young to have expired.
+fn compare(
+    ledger: &Ledger,
+    seen: &[u32],
+    keeps_repeats: bool,
+    is_kept: impl Fn(u32) -> bool,
+) -> Verdict {
     let mut verdict = Verdict::default();
     let known = ledger.standings.iter().zip(&ledger.sent);
-    for ((standing, sent), count) in known.zip(seen) {
+    for (window, ((standing, sent), count)) in (0..).zip(known.zip(seen)) {
         match (standing, count) {
             (Standing::Confirmed, 0) => verdict.missing += 1,
             (_, 2..) if keeps_repeats && count <= sent => {
@@ -125,8 +134,14 @@ fn compare(ledger: &Ledger, seen: &[u32], keeps_repeats: bool) -> Verdict {
             (Standing::Open, 1) => verdict.unconfirmed += 1,
             _ => {}
         }
-        if *standing == Standing::Open {
-            verdict.unanswered += 1;
+        match standing {
+            Standing::Open => verdict.unanswered += 1,
+            Standing::Rejected => {
+                verdict.rejected += 1;
+                verdict.kept_anyway += u64::from(*count > 0);
+            }
+            Standing::Expired if is_kept(window) => verdict.gone_early += 1,
+            Standing::Confirmed | Standing::Expired | Standing::Overwritten => {}
         }
     }
     verdict
@@ -181,7 +196,8 @@ mod tests {
 
     #[test]
     fn where_repeats_are_kept_a_message_is_there_as_often_as_it_was_sent() {
-        let compare = |sent, seen| compare(&ledger(Standing::Confirmed, sent), &[seen], true);
+        let compare =
+            |sent, seen| compare(&ledger(Standing::Confirmed, sent), &[seen], true, |_| true);
         assert_eq!(compare(3, 1), Verdict::default());
         assert_eq!((compare(3, 3).stored_again, compare(3, 3).repeated), (2, 0));
         assert_eq!((compare(2, 3).stored_again, compare(2, 3).repeated), (0, 1));
@@ -236,14 +252,38 @@ mod tests {
                 },
             ),
             (Expired, 0, Verdict::default()),
-            (Rejected, 0, Verdict::default()),
+            (
+                Rejected,
+                0,
+                Verdict {
+                    rejected: 1,
+                    ..Verdict::default()
+                },
+            ),
+            (
+                Rejected,
+                1,
+                Verdict {
+                    rejected: 1,
+                    kept_anyway: 1,
+                    ..Verdict::default()
+                },
+            ),
             (Overwritten, 1, Verdict::default()),
         ] {
             assert_eq!(
-                compare(&ledger(standing, count), &[count], false),
+                compare(&ledger(standing, count), &[count], false, |_| false),
                 expected,
                 "{standing:?} {count}"
             );
         }
+    }
+
+    #[test]
+    fn what_the_server_keeps_cannot_have_expired() {
+        let verdict = compare(&ledger(Standing::Expired, 1), &[0], false, |window| {
+            window == 0
+        });
+        assert_eq!((verdict.gone_early, verdict.is_good()), (1, false));
     }
 }

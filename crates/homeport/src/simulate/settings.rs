@@ -13,6 +13,8 @@ const SPAN_DAYS_MAX: u64 = 60;
 const MESSAGES_PER_DEVICE_DEFAULT: u32 = 60;
 const MESSAGES_PER_DEVICE_MAX: u32 = 10_000_000;
 const SECS_PER_DAY: u64 = 24 * 60 * 60;
+/// What is as close as this to expiring may do so while the run lasts.
+const EXPIRY_MARGIN_DAYS: u32 = 1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FleetKind {
@@ -138,6 +140,11 @@ pub(crate) struct SimulateSettings {
     #[arg(long, default_value = "127.0.0.1:1883", value_name = "HOST:PORT")]
     pub(super) mqtt: String,
 
+    /// For how many days the server keeps readings: none that is younger may have expired
+    #[arg(long, default_value_t = 90, value_name = "DAYS",
+          value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    retention_days: u32,
+
     /// How long to go on trying when the server does not answer
     #[arg(long, default_value = "2m", value_name = "TIME", value_parser = time)]
     patience: Duration,
@@ -171,6 +178,7 @@ impl SimulateSettings {
             "the readings would span more than {SPAN_DAYS_MAX} days, and the oldest might expire \
              before they are read back: send fewer, or shorten the interval"
         );
+        let kept_days = self.retention_days.saturating_sub(EXPIRY_MARGIN_DAYS);
         Ok(Plan {
             devices: self.sensors,
             windows,
@@ -179,6 +187,8 @@ impl SimulateSettings {
             disconnects: self.disconnects,
             seed: self.seed,
             patience: self.patience,
+            interval: self.interval,
+            kept_for: Duration::from_secs(u64::from(kept_days) * SECS_PER_DAY),
         })
     }
 
@@ -238,6 +248,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_about_to_expire_is_not_kept_and_the_rest_is() {
+        let plan = parse(&["--readings-per-sensor", "72", "--interval", "1h"]);
+        let plan = plan.expect("a plan");
+        assert!((0..72).all(|window| plan.is_kept(window)));
+        let more = ["--retention-days", "2"];
+        let plan = parse(
+            &[
+                &["--readings-per-sensor", "72", "--interval", "1h"][..],
+                &more,
+            ]
+            .concat(),
+        );
+        let plan = plan.expect("a plan");
+        assert!(plan.is_kept(71) && plan.is_kept(48) && !plan.is_kept(47));
+    }
+
+    #[test]
     fn what_cannot_be_is_refused() {
         for arguments in [
             &["--duration", "10m", "--readings-per-sensor", "1"][..],
@@ -250,6 +277,7 @@ mod tests {
             &["--sensors", "0"],
             &["--disconnects", "1"],
             &["--speed-up", "NaN"],
+            &["--retention-days", "0"],
         ] {
             assert!(parse(arguments).is_err(), "{arguments:?}");
         }

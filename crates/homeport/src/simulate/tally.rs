@@ -57,6 +57,14 @@ pub(super) struct Verdict {
     pub(super) unanswered: u64,
     /// Not answered and there all the same, which is allowed.
     pub(super) unconfirmed: u64,
+    /// Turned away, though every message that a device makes is a good one.
+    pub(super) rejected: u64,
+    /// Turned away and there all the same.
+    pub(super) kept_anyway: u64,
+    /// Said to have expired, though it is younger than what the server keeps.
+    pub(super) gone_early: u64,
+    /// Messages were made, and the server has taken none of them.
+    pub(super) took_nothing: bool,
 }
 
 impl Verdict {
@@ -68,7 +76,12 @@ impl Verdict {
             unanswered,
             uncounted,
             undelivered,
-            ..
+            rejected,
+            kept_anyway,
+            gone_early,
+            took_nothing,
+            stored_again: _,
+            unconfirmed: _,
         } = self;
         let bad = [
             missing,
@@ -77,8 +90,11 @@ impl Verdict {
             unanswered,
             uncounted,
             undelivered,
+            rejected,
+            kept_anyway,
+            gone_early,
         ];
-        bad.iter().all(|count| **count == 0)
+        bad.iter().all(|count| **count == 0) && !took_nothing
     }
 
     pub(super) fn add(&mut self, other: Self) {
@@ -90,6 +106,10 @@ impl Verdict {
         self.altered += other.altered;
         self.unanswered += other.unanswered;
         self.unconfirmed += other.unconfirmed;
+        self.rejected += other.rejected;
+        self.kept_anyway += other.kept_anyway;
+        self.gone_early += other.gone_early;
+        self.took_nothing |= other.took_nothing;
     }
 }
 
@@ -101,6 +121,11 @@ impl Tally {
             + self.expired.get()
             + self.rejected.get()
             + self.overwritten.get()
+    }
+
+    /// Whether messages were made and the server has acknowledged none of them.
+    pub(super) fn took_nothing(&self) -> bool {
+        self.made.get() > 0 && self.acknowledged.get() + self.duplicates.get() == 0
     }
 
     pub(super) fn summary<'a>(&'a self, plan: &'a Plan, verdict: &'a Verdict) -> Summary<'a> {
@@ -145,6 +170,8 @@ impl fmt::Display for Summary<'_> {
             ("altered", verdict.altered),
             ("undelivered", verdict.undelivered),
             ("uncounted", verdict.uncounted),
+            ("gone early", verdict.gone_early),
+            ("kept anyway", verdict.kept_anyway),
         ];
         for (name, count) in lines {
             writeln!(formatter, "{name:<13}{count:>12}")?;
@@ -152,6 +179,13 @@ impl fmt::Display for Summary<'_> {
         formatter.write_str(match () {
             () if verdict.missing + verdict.repeated + verdict.altered > 0 => {
                 "FAILED: something that was acknowledged is not there exactly once as it was sent"
+            }
+            () if verdict.kept_anyway > 0 => "FAILED: something that was rejected is there all the same",
+            () if verdict.rejected > 0 => {
+                "FAILED: everything that was acknowledged is there exactly once, but good messages were rejected"
+            }
+            () if verdict.gone_early > 0 => {
+                "FAILED: something is said to have expired that is younger than what the server keeps (--retention-days)"
             }
             () if verdict.unanswered > 0 => {
                 "FAILED: everything that was acknowledged is there exactly once, but not everything was answered"
@@ -162,6 +196,7 @@ impl fmt::Display for Summary<'_> {
             () if verdict.uncounted > 0 => {
                 "FAILED: everything that was acknowledged is there exactly once, but the server's account of a device does not add up"
             }
+            () if verdict.took_nothing => "FAILED: nothing was acknowledged, so that nothing is proved",
             () if verdict.stored_again > 0 => {
                 "everything that was acknowledged is there; what was sent again after a lost answer is there again"
             }

@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use crate::config::StoreSettings;
 
-use super::rights::{self, Grant, Part};
-use super::shape;
+use super::policies::{self, Policy, Statement};
+use super::{rights, shape};
 
 const HAS_KEY: &str = "HasKmsKey";
 const KEY_PARAMETER: &str = "KmsKeyArn";
@@ -21,8 +21,12 @@ pub(super) fn render(systems: &[System], settings: &StoreSettings) -> String {
     let mut resources: Map<String, Value> = tables()
         .map(|table| (logical_id(&table.schema), resource(&table.schema, settings)))
         .collect();
-    let all: Vec<_> = tables().map(|table| arn(&table.schema)).collect();
-    resources.insert("HomeportPolicy".to_owned(), policy(systems, all));
+    let policies = policies::policies(systems);
+    let policy_ids: Vec<_> = (1..=policies.len())
+        .map(|number| format!("HomeportPolicy{number}"))
+        .collect();
+    resources.extend(policy_ids.iter().cloned().zip(policies.iter().map(policy)));
+    let policy_arns: Vec<_> = policy_ids.iter().map(|id| json!({ "Ref": id })).collect();
     let template = json!({
         "AWSTemplateFormatVersion": "2010-09-09",
         "Description": "Homeport's tables and the rights that it needs on them.",
@@ -40,9 +44,9 @@ pub(super) fn render(systems: &[System], settings: &StoreSettings) -> String {
         },
         "Resources": resources,
         "Outputs": {
-            "PolicyArn": {
-                "Description": "To be attached to the role that Homeport runs as.",
-                "Value": { "Ref": "HomeportPolicy" },
+            "PolicyArns": {
+                "Description": "To be attached, all of them, to the role that Homeport runs as; with commas between them.",
+                "Value": { "Fn::Join": [",", policy_arns] },
             },
         },
     });
@@ -73,10 +77,6 @@ fn boolean(default: bool, description: &str) -> Value {
 
 fn logical_id(table: &TableSchema) -> String {
     format!("{}Table", shape::camel(&table.name))
-}
-
-fn arn(table: &TableSchema) -> Value {
-    json!({ "Fn::GetAtt": [logical_id(table), "Arn"] })
 }
 
 fn resource(table: &TableSchema, settings: &StoreSettings) -> Value {
@@ -129,8 +129,9 @@ fn resource(table: &TableSchema, settings: &StoreSettings) -> Value {
     }
     json!({
         "Type": "AWS::DynamoDB::Table",
-        // A stack that is removed by mistake must not take the data with it.
-        "DeletionPolicy": "Retain",
+        // A stack that is removed by mistake must not take the data with it. One that could not be
+        // made has no data, and its tables would be in the way of the next try.
+        "DeletionPolicy": "RetainExceptOnCreate",
         "UpdateReplacePolicy": "Retain",
         "Properties": properties,
     })
@@ -156,25 +157,20 @@ fn index(index: &IndexSchema) -> Value {
     })
 }
 
-fn policy(systems: &[System], all: Vec<Value>) -> Value {
-    let mut statements: Vec<Value> = rights::grants(systems).iter().map(statement).collect();
-    statements.push(json!({
-        "Sid": "LookAtTables",
-        "Effect": "Allow",
-        "Action": rights::LOOK,
-        "Resource": all,
-    }));
-    statements.push(json!({ "Fn::If": [
-        HAS_KEY,
-        {
-            "Sid": "UseKey",
-            "Effect": "Allow",
-            "Action": rights::USE_KEY,
-            "Resource": { "Ref": KEY_PARAMETER },
-            "Condition": { "StringLike": { "kms:ViaService": "dynamodb.*.amazonaws.com" } },
-        },
-        { "Ref": "AWS::NoValue" },
-    ] }));
+fn policy(policy: &Policy<'_>) -> Value {
+    let mut statements: Vec<Value> = policy.statements.iter().map(statement).collect();
+    if policy.has_key {
+        statements.push(json!({ "Fn::If": [
+            HAS_KEY,
+            {
+                "Effect": "Allow",
+                "Action": rights::USE_KEY,
+                "Resource": { "Ref": KEY_PARAMETER },
+                "Condition": { "StringLike": { "kms:ViaService": rights::VIA_SERVICE } },
+            },
+            { "Ref": "AWS::NoValue" },
+        ] }));
+    }
     json!({
         "Type": "AWS::IAM::ManagedPolicy",
         "Properties": {
@@ -184,25 +180,18 @@ fn policy(systems: &[System], all: Vec<Value>) -> Value {
     })
 }
 
-fn statement(grant: &Grant<'_>) -> Value {
-    let table = &grant.table.schema;
-    let name = shape::camel(&table.name);
-    let id = logical_id(table);
-    let below = |path: String| json!({ "Fn::Sub": format!("${{{id}.Arn}}/{path}") });
-    let (sid, resources) = match &grant.on {
-        Part::Table => (name, vec![arn(table)]),
-        Part::Indexes(indexes) => {
-            let indexes = indexes.iter();
-            let resources = indexes.map(|index| below(format!("index/{index}")));
-            (format!("{name}Indexes"), resources.collect())
+fn statement(statement: &Statement<'_>) -> Value {
+    let resources = statement.resources.iter().map(|resource| {
+        let id = logical_id(resource.table);
+        match &resource.below {
+            Some(below) => json!({ "Fn::Sub": format!("${{{id}.Arn}}/{below}") }),
+            None => json!({ "Fn::GetAtt": [id, "Arn"] }),
         }
-        Part::Streams => (format!("{name}Streams"), vec![below("stream/*".to_owned())]),
-    };
+    });
     json!({
-        "Sid": sid,
         "Effect": "Allow",
-        "Action": grant.actions,
-        "Resource": resources,
+        "Action": statement.actions,
+        "Resource": resources.collect::<Vec<_>>(),
     })
 }
 

@@ -3,6 +3,9 @@
 
 mod cloudformation;
 mod describe;
+mod policies;
+#[cfg(test)]
+mod resolved;
 mod rights;
 mod shape;
 mod terraform;
@@ -35,7 +38,8 @@ pub(crate) fn cloudformation(settings: &Settings) -> anyhow::Result<String> {
     Ok(cloudformation::render(&systems, &settings.store))
 }
 
-/// Rights on a key are granted by its ARN; tables themselves would take an id or an alias as well.
+/// Rights on a key are granted by its ARN; tables themselves would take an id as well. An alias is refused
+/// where settings are read.
 fn check_key(settings: &StoreSettings) -> anyhow::Result<()> {
     match &settings.kms_key_id {
         Some(key) if !key.starts_with("arn:") => {

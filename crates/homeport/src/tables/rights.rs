@@ -29,7 +29,7 @@ const FOLLOW: [&str; 3] = [
 const SWITCH_STREAM_ON: &str = "dynamodb:UpdateTable";
 
 /// What a server does with every table when it starts, to see that all is as it should be.
-pub(super) const LOOK: [&str; 4] = [
+const LOOK: [&str; 4] = [
     "dynamodb:DescribeContinuousBackups",
     "dynamodb:DescribeTable",
     "dynamodb:DescribeTimeToLive",
@@ -46,7 +46,10 @@ pub(super) const USE_KEY: [&str; 6] = [
     "kms:ReEncrypt*",
 ];
 
-/// The rights on data, table by table.
+/// The service through which alone the key may be used, in whichever region.
+pub(super) const VIA_SERVICE: &str = "dynamodb.*.amazonaws.com";
+
+/// The rights on tables, table by table.
 pub(super) fn grants(systems: &[System]) -> Vec<Grant<'_>> {
     let mut grants = Vec::new();
     for table in systems.iter().flat_map(|system| &system.tables) {
@@ -58,6 +61,11 @@ pub(super) fn grants(systems: &[System]) -> Vec<Grant<'_>> {
             table,
             on: Part::Table,
             actions: on_table,
+        });
+        grants.push(Grant {
+            table,
+            on: Part::Table,
+            actions: LOOK.to_vec(),
         });
         let indexes: Vec<_> = table
             .schema

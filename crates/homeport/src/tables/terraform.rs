@@ -7,8 +7,8 @@ use homeport_systems::schema::{System, UsedTable};
 
 use crate::config::StoreSettings;
 
-use super::rights::{self, Grant, Part};
-use super::shape;
+use super::policies::{self, Policy, Statement};
+use super::{rights, shape};
 
 pub(super) fn render(systems: &[System], settings: &StoreSettings) -> String {
     let mut text = head(settings);
@@ -17,41 +17,25 @@ pub(super) fn render(systems: &[System], settings: &StoreSettings) -> String {
         text.push('\n');
         resource(&mut text, table);
     }
-    text.push_str("\ndata \"aws_iam_policy_document\" \"homeport\" {\n");
-    for grant in rights::grants(systems) {
-        statement(&mut text, &grant);
+    let policies = policies::policies(systems);
+    for (at, policy) in policies.iter().enumerate() {
+        describe_policy(&mut text, &policy_name(at), policy);
     }
-    let all: Vec<_> = tables()
-        .map(|table| format!("{}.arn", reference(&table.schema)))
+    text.push_str("\noutput \"policy_arns\" {\n");
+    text.push_str(
+        "  description = \"To be attached, all of them, to the role that Homeport runs as.\"\n",
+    );
+    let arns: Vec<_> = (0..policies.len())
+        .map(|at| format!("aws_iam_policy.{}.arn", policy_name(at)))
         .collect();
-    text.push_str("  statement {\n    sid = \"LookAtTables\"\n");
-    list(&mut text, "    ", "actions", &rights::LOOK.map(quoted));
-    list(&mut text, "    ", "resources", &all);
-    text.push_str("  }\n\n");
-    text.push_str("  dynamic \"statement\" {\n");
-    text.push_str("    for_each = var.kms_key_arn == null ? [] : [var.kms_key_arn]\n");
-    text.push_str("    content {\n      sid = \"UseKey\"\n");
-    list(&mut text, "      ", "actions", &rights::USE_KEY.map(quoted));
-    text.push_str("      resources = [statement.value]\n      condition {\n");
-    text.push_str("        test     = \"StringLike\"\n        variable = \"kms:ViaService\"\n");
-    text.push_str("        values   = [\"dynamodb.*.amazonaws.com\"]\n      }\n    }\n  }\n}\n");
-    text.push_str(TAIL);
+    list(&mut text, "  ", "value", &arns);
+    text.push_str("}\n");
     text
 }
 
-const TAIL: &str = r#"
-resource "aws_iam_policy" "homeport" {
-  name_prefix = "homeport-"
-  description = "What Homeport does with its tables."
-  policy      = data.aws_iam_policy_document.homeport.json
-  tags        = var.tags
+fn policy_name(at: usize) -> String {
+    format!("homeport_{}", at + 1)
 }
-
-output "policy_arn" {
-  description = "To be attached to the role that Homeport runs as."
-  value       = aws_iam_policy.homeport.arn
-}
-"#;
 
 fn head(settings: &StoreSettings) -> String {
     let key = settings
@@ -87,7 +71,7 @@ fn head(settings: &StoreSettings) -> String {
             "tags",
             "map(string)",
             tags,
-            "Tags of the tables and of the policy.",
+            "Tags of the tables and of the policies.",
         ),
     ];
     let mut text = String::from(
@@ -198,27 +182,63 @@ fn describe_index(text: &mut String, index: &IndexSchema) {
     block(text, kind, &settings);
 }
 
-fn statement(text: &mut String, grant: &Grant<'_>) {
-    let table = &grant.table.schema;
-    let name = shape::camel(&table.name);
-    let reference = reference(table);
-    let (sid, resources) = match &grant.on {
-        Part::Table => (name, vec![format!("{reference}.arn")]),
-        Part::Indexes(indexes) => {
-            let of_index = |index: &&str| format!("\"${{{reference}.arn}}/index/{index}\"");
-            let resources = indexes.iter().map(of_index).collect();
-            (format!("{name}Indexes"), resources)
+fn describe_policy(text: &mut String, name: &str, policy: &Policy<'_>) {
+    let _ = writeln!(text, "\ndata \"aws_iam_policy_document\" \"{name}\" {{");
+    for (at, statement) in policy.statements.iter().enumerate() {
+        if at > 0 {
+            text.push('\n');
         }
-        Part::Streams => {
-            let streams = format!("\"${{{reference}.arn}}/stream/*\"");
-            (format!("{name}Streams"), vec![streams])
+        describe_statement(text, statement);
+    }
+    if policy.has_key {
+        text.push('\n');
+        key_statement(text);
+    }
+    text.push_str("}\n");
+    let _ = writeln!(text, "\nresource \"aws_iam_policy\" \"{name}\" {{");
+    assign(
+        text,
+        "  ",
+        &[
+            ("name_prefix", quoted("homeport-")),
+            ("description", quoted("What Homeport does with its tables.")),
+            (
+                "policy",
+                format!("data.aws_iam_policy_document.{name}.json"),
+            ),
+            ("tags", "var.tags".to_owned()),
+        ],
+    );
+    text.push_str("}\n");
+}
+
+fn describe_statement(text: &mut String, statement: &Statement<'_>) {
+    let actions = statement.actions.iter();
+    let actions: Vec<_> = actions.map(|action| quoted(action)).collect();
+    let resources = statement.resources.iter().map(|resource| {
+        let arn = format!("{}.arn", reference(resource.table));
+        match &resource.below {
+            Some(below) => format!("\"${{{arn}}}/{below}\""),
+            None => arn,
         }
-    };
-    let _ = writeln!(text, "  statement {{\n    sid = {}", quoted(&sid));
-    let actions: Vec<_> = grant.actions.iter().map(|action| quoted(action)).collect();
+    });
+    let resources: Vec<_> = resources.collect();
+    text.push_str("  statement {\n");
     list(text, "    ", "actions", &actions);
     list(text, "    ", "resources", &resources);
-    text.push_str("  }\n\n");
+    text.push_str("  }\n");
+}
+
+/// The rights on the key, where there is one.
+fn key_statement(text: &mut String) {
+    text.push_str("  dynamic \"statement\" {\n");
+    text.push_str("    for_each = var.kms_key_arn == null ? [] : [var.kms_key_arn]\n");
+    text.push_str("    content {\n");
+    list(text, "      ", "actions", &rights::USE_KEY.map(quoted));
+    text.push_str("      resources = [statement.value]\n      condition {\n");
+    text.push_str("        test     = \"StringLike\"\n        variable = \"kms:ViaService\"\n");
+    let _ = writeln!(text, "        values   = [{}]", quoted(rights::VIA_SERVICE));
+    text.push_str("      }\n    }\n  }\n");
 }
 
 fn block(text: &mut String, name: &str, settings: &[(&str, String)]) {

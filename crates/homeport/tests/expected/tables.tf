@@ -30,7 +30,7 @@ variable "deletion_protection" {
 variable "tags" {
   type        = map(string)
   default     = {}
-  description = "Tags of the tables and of the policy."
+  description = "Tags of the tables and of the policies."
 }
 
 resource "aws_dynamodb_table" "devices" {
@@ -903,9 +903,8 @@ resource "aws_dynamodb_table" "api_keys" {
   }
 }
 
-data "aws_iam_policy_document" "homeport" {
+data "aws_iam_policy_document" "homeport_1" {
   statement {
-    sid = "Devices"
     actions = [
       "dynamodb:GetItem",
       "dynamodb:PutItem",
@@ -918,482 +917,6 @@ data "aws_iam_policy_document" "homeport" {
   }
 
   statement {
-    sid = "DevicesIndexes"
-    actions = [
-      "dynamodb:Query",
-    ]
-    resources = [
-      "${aws_dynamodb_table.devices.arn}/index/gsi1",
-    ]
-  }
-
-  statement {
-    sid = "DevicesStreams"
-    actions = [
-      "dynamodb:DescribeStream",
-      "dynamodb:GetRecords",
-      "dynamodb:GetShardIterator",
-    ]
-    resources = [
-      "${aws_dynamodb_table.devices.arn}/stream/*",
-    ]
-  }
-
-  statement {
-    sid = "DeviceReadings"
-    actions = [
-      "dynamodb:PutItem",
-      "dynamodb:Query",
-      "dynamodb:UpdateTable",
-    ]
-    resources = [
-      aws_dynamodb_table.device_readings.arn,
-    ]
-  }
-
-  statement {
-    sid = "DeviceReadingsStreams"
-    actions = [
-      "dynamodb:DescribeStream",
-      "dynamodb:GetRecords",
-      "dynamodb:GetShardIterator",
-    ]
-    resources = [
-      "${aws_dynamodb_table.device_readings.arn}/stream/*",
-    ]
-  }
-
-  statement {
-    sid = "ProcessedBatches"
-    actions = [
-      "dynamodb:PutItem",
-    ]
-    resources = [
-      aws_dynamodb_table.processed_batches.arn,
-    ]
-  }
-
-  statement {
-    sid = "EvseEvents"
-    actions = [
-      "dynamodb:PutItem",
-      "dynamodb:Query",
-    ]
-    resources = [
-      aws_dynamodb_table.evse_events.arn,
-    ]
-  }
-
-  statement {
-    sid = "EvseEventsIndexes"
-    actions = [
-      "dynamodb:Query",
-    ]
-    resources = [
-      "${aws_dynamodb_table.evse_events.arn}/index/event-type-index",
-    ]
-  }
-
-  statement {
-    sid = "EvseEventsStreams"
-    actions = [
-      "dynamodb:DescribeStream",
-      "dynamodb:GetRecords",
-      "dynamodb:GetShardIterator",
-    ]
-    resources = [
-      "${aws_dynamodb_table.evse_events.arn}/stream/*",
-    ]
-  }
-
-  statement {
-    sid = "EvseDeviceState"
-    actions = [
-      "dynamodb:BatchGetItem",
-      "dynamodb:GetItem",
-      "dynamodb:Scan",
-      "dynamodb:UpdateItem",
-      "dynamodb:UpdateTable",
-    ]
-    resources = [
-      aws_dynamodb_table.evse_device_state.arn,
-    ]
-  }
-
-  statement {
-    sid = "EvseDeviceStateStreams"
-    actions = [
-      "dynamodb:DescribeStream",
-      "dynamodb:GetRecords",
-      "dynamodb:GetShardIterator",
-    ]
-    resources = [
-      "${aws_dynamodb_table.evse_device_state.arn}/stream/*",
-    ]
-  }
-
-  statement {
-    sid = "EvseDevices"
-    actions = [
-      "dynamodb:BatchGetItem",
-      "dynamodb:ConditionCheckItem",
-      "dynamodb:GetItem",
-      "dynamodb:Scan",
-      "dynamodb:UpdateItem",
-    ]
-    resources = [
-      aws_dynamodb_table.evse_devices.arn,
-    ]
-  }
-
-  statement {
-    sid = "EvseDailyStats"
-    actions = [
-      "dynamodb:PutItem",
-      "dynamodb:Query",
-    ]
-    resources = [
-      aws_dynamodb_table.evse_daily_stats.arn,
-    ]
-  }
-
-  statement {
-    sid = "PhotoeditorDevDeviceTokens"
-    actions = [
-      "dynamodb:BatchGetItem",
-      "dynamodb:DeleteItem",
-      "dynamodb:GetItem",
-      "dynamodb:PutItem",
-      "dynamodb:Query",
-      "dynamodb:Scan",
-      "dynamodb:UpdateItem",
-      "dynamodb:UpdateTable",
-    ]
-    resources = [
-      aws_dynamodb_table.photoeditor_dev_device_tokens.arn,
-    ]
-  }
-
-  statement {
-    sid = "PhotoeditorDevDeviceTokensStreams"
-    actions = [
-      "dynamodb:DescribeStream",
-      "dynamodb:GetRecords",
-      "dynamodb:GetShardIterator",
-    ]
-    resources = [
-      "${aws_dynamodb_table.photoeditor_dev_device_tokens.arn}/stream/*",
-    ]
-  }
-
-  statement {
-    sid = "HomeportNotifications"
-    actions = [
-      "dynamodb:GetItem",
-      "dynamodb:PutItem",
-      "dynamodb:Query",
-      "dynamodb:UpdateItem",
-      "dynamodb:UpdateTable",
-    ]
-    resources = [
-      aws_dynamodb_table.homeport_notifications.arn,
-    ]
-  }
-
-  statement {
-    sid = "HomeportNotificationsIndexes"
-    actions = [
-      "dynamodb:Query",
-    ]
-    resources = [
-      "${aws_dynamodb_table.homeport_notifications.arn}/index/work",
-    ]
-  }
-
-  statement {
-    sid = "HomeportNotificationsStreams"
-    actions = [
-      "dynamodb:DescribeStream",
-      "dynamodb:GetRecords",
-      "dynamodb:GetShardIterator",
-    ]
-    resources = [
-      "${aws_dynamodb_table.homeport_notifications.arn}/stream/*",
-    ]
-  }
-
-  statement {
-    sid = "AwshRecordstoreDev"
-    actions = [
-      "dynamodb:BatchGetItem",
-      "dynamodb:BatchWriteItem",
-      "dynamodb:ConditionCheckItem",
-      "dynamodb:DeleteItem",
-      "dynamodb:GetItem",
-      "dynamodb:PutItem",
-      "dynamodb:Query",
-      "dynamodb:UpdateItem",
-      "dynamodb:UpdateTable",
-    ]
-    resources = [
-      aws_dynamodb_table.awsh_recordstore_dev.arn,
-    ]
-  }
-
-  statement {
-    sid = "AwshRecordstoreDevStreams"
-    actions = [
-      "dynamodb:DescribeStream",
-      "dynamodb:GetRecords",
-      "dynamodb:GetShardIterator",
-    ]
-    resources = [
-      "${aws_dynamodb_table.awsh_recordstore_dev.arn}/stream/*",
-    ]
-  }
-
-  statement {
-    sid = "HomeportAlertDefinitions"
-    actions = [
-      "dynamodb:ConditionCheckItem",
-      "dynamodb:DeleteItem",
-      "dynamodb:GetItem",
-      "dynamodb:PutItem",
-      "dynamodb:Query",
-      "dynamodb:UpdateItem",
-    ]
-    resources = [
-      aws_dynamodb_table.homeport_alert_definitions.arn,
-    ]
-  }
-
-  statement {
-    sid = "HomeportAlertWatches"
-    actions = [
-      "dynamodb:BatchGetItem",
-      "dynamodb:DeleteItem",
-      "dynamodb:GetItem",
-      "dynamodb:PutItem",
-      "dynamodb:Query",
-    ]
-    resources = [
-      aws_dynamodb_table.homeport_alert_watches.arn,
-    ]
-  }
-
-  statement {
-    sid = "HomeportAlertWatchesIndexes"
-    actions = [
-      "dynamodb:Query",
-    ]
-    resources = [
-      "${aws_dynamodb_table.homeport_alert_watches.arn}/index/silence",
-    ]
-  }
-
-  statement {
-    sid = "HomeportAlerts"
-    actions = [
-      "dynamodb:GetItem",
-      "dynamodb:PutItem",
-      "dynamodb:UpdateItem",
-      "dynamodb:UpdateTable",
-    ]
-    resources = [
-      aws_dynamodb_table.homeport_alerts.arn,
-    ]
-  }
-
-  statement {
-    sid = "HomeportAlertsIndexes"
-    actions = [
-      "dynamodb:Query",
-    ]
-    resources = [
-      "${aws_dynamodb_table.homeport_alerts.arn}/index/all",
-      "${aws_dynamodb_table.homeport_alerts.arn}/index/open",
-    ]
-  }
-
-  statement {
-    sid = "HomeportAlertsStreams"
-    actions = [
-      "dynamodb:DescribeStream",
-      "dynamodb:GetRecords",
-      "dynamodb:GetShardIterator",
-    ]
-    resources = [
-      "${aws_dynamodb_table.homeport_alerts.arn}/stream/*",
-    ]
-  }
-
-  statement {
-    sid = "HomeportAlertOutbox"
-    actions = [
-      "dynamodb:GetItem",
-      "dynamodb:PutItem",
-      "dynamodb:Query",
-      "dynamodb:UpdateItem",
-    ]
-    resources = [
-      aws_dynamodb_table.homeport_alert_outbox.arn,
-    ]
-  }
-
-  statement {
-    sid = "HomeportAlertOutboxIndexes"
-    actions = [
-      "dynamodb:Query",
-    ]
-    resources = [
-      "${aws_dynamodb_table.homeport_alert_outbox.arn}/index/work",
-    ]
-  }
-
-  statement {
-    sid = "VanTelemetry"
-    actions = [
-      "dynamodb:GetItem",
-      "dynamodb:PutItem",
-      "dynamodb:Query",
-      "dynamodb:Scan",
-      "dynamodb:UpdateTable",
-    ]
-    resources = [
-      aws_dynamodb_table.van_telemetry.arn,
-    ]
-  }
-
-  statement {
-    sid = "VanTelemetryIndexes"
-    actions = [
-      "dynamodb:Query",
-    ]
-    resources = [
-      "${aws_dynamodb_table.van_telemetry.arn}/index/MessageTypeIndex",
-    ]
-  }
-
-  statement {
-    sid = "VanTelemetryStreams"
-    actions = [
-      "dynamodb:DescribeStream",
-      "dynamodb:GetRecords",
-      "dynamodb:GetShardIterator",
-    ]
-    resources = [
-      "${aws_dynamodb_table.van_telemetry.arn}/stream/*",
-    ]
-  }
-
-  statement {
-    sid = "HomeportRules"
-    actions = [
-      "dynamodb:DeleteItem",
-      "dynamodb:GetItem",
-      "dynamodb:PutItem",
-      "dynamodb:Query",
-      "dynamodb:UpdateItem",
-    ]
-    resources = [
-      aws_dynamodb_table.homeport_rules.arn,
-    ]
-  }
-
-  statement {
-    sid = "HomeportRuleRequests"
-    actions = [
-      "dynamodb:DeleteItem",
-      "dynamodb:PutItem",
-      "dynamodb:UpdateItem",
-    ]
-    resources = [
-      aws_dynamodb_table.homeport_rule_requests.arn,
-    ]
-  }
-
-  statement {
-    sid = "HomeportRuleRequestsIndexes"
-    actions = [
-      "dynamodb:Query",
-    ]
-    resources = [
-      "${aws_dynamodb_table.homeport_rule_requests.arn}/index/work",
-    ]
-  }
-
-  statement {
-    sid = "HomeportMqttSessions"
-    actions = [
-      "dynamodb:DeleteItem",
-      "dynamodb:PutItem",
-      "dynamodb:Scan",
-      "dynamodb:UpdateItem",
-    ]
-    resources = [
-      aws_dynamodb_table.homeport_mqtt_sessions.arn,
-    ]
-  }
-
-  statement {
-    sid = "HomeportMqttQueue"
-    actions = [
-      "dynamodb:BatchWriteItem",
-      "dynamodb:Query",
-    ]
-    resources = [
-      aws_dynamodb_table.homeport_mqtt_queue.arn,
-    ]
-  }
-
-  statement {
-    sid = "HomeportMqttRetained"
-    actions = [
-      "dynamodb:BatchGetItem",
-      "dynamodb:PutItem",
-      "dynamodb:Scan",
-    ]
-    resources = [
-      aws_dynamodb_table.homeport_mqtt_retained.arn,
-    ]
-  }
-
-  statement {
-    sid = "HomeportReactions"
-    actions = [
-      "dynamodb:GetItem",
-      "dynamodb:PutItem",
-    ]
-    resources = [
-      aws_dynamodb_table.homeport_reactions.arn,
-    ]
-  }
-
-  statement {
-    sid = "ApiKeys"
-    actions = [
-      "dynamodb:GetItem",
-      "dynamodb:PutItem",
-      "dynamodb:UpdateItem",
-    ]
-    resources = [
-      aws_dynamodb_table.api_keys.arn,
-    ]
-  }
-
-  statement {
-    sid = "ApiKeysIndexes"
-    actions = [
-      "dynamodb:Query",
-    ]
-    resources = [
-      "${aws_dynamodb_table.api_keys.arn}/index/api_key_hash_index",
-      "${aws_dynamodb_table.api_keys.arn}/index/gsi1",
-    ]
-  }
-
-  statement {
-    sid = "LookAtTables"
     actions = [
       "dynamodb:DescribeContinuousBackups",
       "dynamodb:DescribeTable",
@@ -1411,25 +934,143 @@ data "aws_iam_policy_document" "homeport" {
       aws_dynamodb_table.photoeditor_dev_device_tokens.arn,
       aws_dynamodb_table.homeport_notifications.arn,
       aws_dynamodb_table.awsh_recordstore_dev.arn,
-      aws_dynamodb_table.homeport_alert_definitions.arn,
-      aws_dynamodb_table.homeport_alert_watches.arn,
-      aws_dynamodb_table.homeport_alerts.arn,
-      aws_dynamodb_table.homeport_alert_outbox.arn,
-      aws_dynamodb_table.van_telemetry.arn,
-      aws_dynamodb_table.homeport_rules.arn,
-      aws_dynamodb_table.homeport_rule_requests.arn,
-      aws_dynamodb_table.homeport_mqtt_sessions.arn,
-      aws_dynamodb_table.homeport_mqtt_queue.arn,
-      aws_dynamodb_table.homeport_mqtt_retained.arn,
-      aws_dynamodb_table.homeport_reactions.arn,
-      aws_dynamodb_table.api_keys.arn,
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:Query",
+    ]
+    resources = [
+      "${aws_dynamodb_table.devices.arn}/index/gsi1",
+      "${aws_dynamodb_table.evse_events.arn}/index/event-type-index",
+      "${aws_dynamodb_table.homeport_notifications.arn}/index/work",
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:DescribeStream",
+      "dynamodb:GetRecords",
+      "dynamodb:GetShardIterator",
+    ]
+    resources = [
+      "${aws_dynamodb_table.devices.arn}/stream/*",
+      "${aws_dynamodb_table.device_readings.arn}/stream/*",
+      "${aws_dynamodb_table.evse_events.arn}/stream/*",
+      "${aws_dynamodb_table.evse_device_state.arn}/stream/*",
+      "${aws_dynamodb_table.photoeditor_dev_device_tokens.arn}/stream/*",
+      "${aws_dynamodb_table.homeport_notifications.arn}/stream/*",
+      "${aws_dynamodb_table.awsh_recordstore_dev.arn}/stream/*",
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+      "dynamodb:UpdateTable",
+    ]
+    resources = [
+      aws_dynamodb_table.device_readings.arn,
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:PutItem",
+    ]
+    resources = [
+      aws_dynamodb_table.processed_batches.arn,
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+    ]
+    resources = [
+      aws_dynamodb_table.evse_events.arn,
+      aws_dynamodb_table.evse_daily_stats.arn,
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:BatchGetItem",
+      "dynamodb:GetItem",
+      "dynamodb:Scan",
+      "dynamodb:UpdateItem",
+      "dynamodb:UpdateTable",
+    ]
+    resources = [
+      aws_dynamodb_table.evse_device_state.arn,
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:BatchGetItem",
+      "dynamodb:ConditionCheckItem",
+      "dynamodb:GetItem",
+      "dynamodb:Scan",
+      "dynamodb:UpdateItem",
+    ]
+    resources = [
+      aws_dynamodb_table.evse_devices.arn,
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:BatchGetItem",
+      "dynamodb:DeleteItem",
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+      "dynamodb:Scan",
+      "dynamodb:UpdateItem",
+      "dynamodb:UpdateTable",
+    ]
+    resources = [
+      aws_dynamodb_table.photoeditor_dev_device_tokens.arn,
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+      "dynamodb:UpdateItem",
+      "dynamodb:UpdateTable",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_notifications.arn,
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:BatchGetItem",
+      "dynamodb:BatchWriteItem",
+      "dynamodb:ConditionCheckItem",
+      "dynamodb:DeleteItem",
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+      "dynamodb:UpdateItem",
+      "dynamodb:UpdateTable",
+    ]
+    resources = [
+      aws_dynamodb_table.awsh_recordstore_dev.arn,
     ]
   }
 
   dynamic "statement" {
     for_each = var.kms_key_arn == null ? [] : [var.kms_key_arn]
     content {
-      sid = "UseKey"
       actions = [
         "kms:CreateGrant",
         "kms:Decrypt",
@@ -1448,14 +1089,219 @@ data "aws_iam_policy_document" "homeport" {
   }
 }
 
-resource "aws_iam_policy" "homeport" {
+resource "aws_iam_policy" "homeport_1" {
   name_prefix = "homeport-"
   description = "What Homeport does with its tables."
-  policy      = data.aws_iam_policy_document.homeport.json
+  policy      = data.aws_iam_policy_document.homeport_1.json
   tags        = var.tags
 }
 
-output "policy_arn" {
-  description = "To be attached to the role that Homeport runs as."
-  value       = aws_iam_policy.homeport.arn
+data "aws_iam_policy_document" "homeport_2" {
+  statement {
+    actions = [
+      "dynamodb:ConditionCheckItem",
+      "dynamodb:DeleteItem",
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+      "dynamodb:UpdateItem",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_alert_definitions.arn,
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:DescribeContinuousBackups",
+      "dynamodb:DescribeTable",
+      "dynamodb:DescribeTimeToLive",
+      "dynamodb:ListTagsOfResource",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_alert_definitions.arn,
+      aws_dynamodb_table.homeport_alert_watches.arn,
+      aws_dynamodb_table.homeport_alerts.arn,
+      aws_dynamodb_table.homeport_alert_outbox.arn,
+      aws_dynamodb_table.van_telemetry.arn,
+      aws_dynamodb_table.homeport_rules.arn,
+      aws_dynamodb_table.homeport_rule_requests.arn,
+      aws_dynamodb_table.homeport_mqtt_sessions.arn,
+      aws_dynamodb_table.homeport_mqtt_queue.arn,
+      aws_dynamodb_table.homeport_mqtt_retained.arn,
+      aws_dynamodb_table.homeport_reactions.arn,
+      aws_dynamodb_table.api_keys.arn,
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:BatchGetItem",
+      "dynamodb:DeleteItem",
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_alert_watches.arn,
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:Query",
+    ]
+    resources = [
+      "${aws_dynamodb_table.homeport_alert_watches.arn}/index/silence",
+      "${aws_dynamodb_table.homeport_alerts.arn}/index/all",
+      "${aws_dynamodb_table.homeport_alerts.arn}/index/open",
+      "${aws_dynamodb_table.homeport_alert_outbox.arn}/index/work",
+      "${aws_dynamodb_table.van_telemetry.arn}/index/MessageTypeIndex",
+      "${aws_dynamodb_table.homeport_rule_requests.arn}/index/work",
+      "${aws_dynamodb_table.api_keys.arn}/index/api_key_hash_index",
+      "${aws_dynamodb_table.api_keys.arn}/index/gsi1",
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+      "dynamodb:UpdateItem",
+      "dynamodb:UpdateTable",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_alerts.arn,
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:DescribeStream",
+      "dynamodb:GetRecords",
+      "dynamodb:GetShardIterator",
+    ]
+    resources = [
+      "${aws_dynamodb_table.homeport_alerts.arn}/stream/*",
+      "${aws_dynamodb_table.van_telemetry.arn}/stream/*",
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+      "dynamodb:UpdateItem",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_alert_outbox.arn,
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+      "dynamodb:Scan",
+      "dynamodb:UpdateTable",
+    ]
+    resources = [
+      aws_dynamodb_table.van_telemetry.arn,
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:DeleteItem",
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+      "dynamodb:UpdateItem",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_rules.arn,
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:DeleteItem",
+      "dynamodb:PutItem",
+      "dynamodb:UpdateItem",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_rule_requests.arn,
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:DeleteItem",
+      "dynamodb:PutItem",
+      "dynamodb:Scan",
+      "dynamodb:UpdateItem",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_mqtt_sessions.arn,
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:BatchWriteItem",
+      "dynamodb:Query",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_mqtt_queue.arn,
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:BatchGetItem",
+      "dynamodb:PutItem",
+      "dynamodb:Scan",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_mqtt_retained.arn,
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_reactions.arn,
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+      "dynamodb:UpdateItem",
+    ]
+    resources = [
+      aws_dynamodb_table.api_keys.arn,
+    ]
+  }
+}
+
+resource "aws_iam_policy" "homeport_2" {
+  name_prefix = "homeport-"
+  description = "What Homeport does with its tables."
+  policy      = data.aws_iam_policy_document.homeport_2.json
+  tags        = var.tags
+}
+
+output "policy_arns" {
+  description = "To be attached, all of them, to the role that Homeport runs as."
+  value = [
+    aws_iam_policy.homeport_1.arn,
+    aws_iam_policy.homeport_2.arn,
+  ]
 }

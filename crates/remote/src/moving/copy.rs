@@ -8,7 +8,7 @@ use homeport_store::{ChangeFeed as _, StoreError};
 use super::state::Stage;
 use super::{Move, MoveError, MoveEvent, Side, at};
 use crate::backoff::Backoff;
-use crate::connect::Remote;
+use crate::connect::{Remote, for_move};
 use crate::failure::Failure;
 use crate::read::incomplete;
 use crate::value::{Attributes, attributes, item};
@@ -140,7 +140,8 @@ impl Remote {
         }
         let mut backoff = Backoff::new(RESENDS_MAX);
         loop {
-            match request.clone().send().await.map_err(Failure::from) {
+            let sent = request.clone().customize().config_override(for_move());
+            match sent.send().await.map_err(Failure::from) {
                 Ok(answer) => {
                     return Ok(RawPage {
                         items: answer.items.unwrap_or_default(),
@@ -181,7 +182,9 @@ impl Remote {
             let request = self
                 .client
                 .batch_write_item()
-                .request_items(table, rest.clone());
+                .request_items(table, rest.clone())
+                .customize()
+                .config_override(for_move());
             let unprocessed = match request.send().await.map_err(Failure::from) {
                 Ok(answer) => answer.unprocessed_items.unwrap_or_default(),
                 Err(failure) if failure.is_throttling() => [(table.to_owned(), rest)].into(),

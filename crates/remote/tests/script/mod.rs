@@ -1,6 +1,9 @@
 //! A server that answers as it is told and remembers what it was asked: for what no implementation of
 //! DynamoDB does on demand, such as throttling.
 
+// Each file of tests is a program of its own and uses its part of this.
+#![allow(dead_code)]
+
 pub(crate) mod server;
 
 use std::collections::VecDeque;
@@ -17,6 +20,7 @@ pub(crate) struct Script {
 
 struct State {
     answers: VecDeque<Answer>,
+    has_time_to_live: bool,
     asked: Vec<(String, String)>,
 }
 
@@ -24,8 +28,18 @@ impl Script {
     /// Serves `answers` in order. Questions about tables are answered besides: each is there, with
     /// the partition key `pk` and no time to live.
     pub(crate) async fn start(answers: impl IntoIterator<Item = Answer>) -> Self {
+        Self::serve(answers, false).await
+    }
+
+    /// The same where each table has its time to live in `expires`.
+    pub(crate) async fn start_expiring(answers: impl IntoIterator<Item = Answer>) -> Self {
+        Self::serve(answers, true).await
+    }
+
+    async fn serve(answers: impl IntoIterator<Item = Answer>, has_time_to_live: bool) -> Self {
         let state = Arc::new(Mutex::new(State {
             answers: answers.into_iter().collect(),
+            has_time_to_live,
             asked: Vec::new(),
         }));
         let shared = Arc::clone(&state);
@@ -56,9 +70,11 @@ fn answer(state: &Mutex<State>, operation: String, body: String) -> Answer {
         "DescribeTable" => success(
             r#"{"Table":{"TableName":"things","TableStatus":"ACTIVE","KeySchema":[{"AttributeName":"pk","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"}]}}"#,
         ),
-        "DescribeTimeToLive" => {
-            success(r#"{"TimeToLiveDescription":{"TimeToLiveStatus":"DISABLED"}}"#)
-        }
+        "DescribeTimeToLive" => success(if state.lock().expect("no panic").has_time_to_live {
+            r#"{"TimeToLiveDescription":{"TimeToLiveStatus":"ENABLED","AttributeName":"expires"}}"#
+        } else {
+            r#"{"TimeToLiveDescription":{"TimeToLiveStatus":"DISABLED"}}"#
+        }),
         _ => {
             let mut state = state.lock().expect("no panic");
             state.asked.push((operation, body));

@@ -241,6 +241,8 @@ mod tests {
             disconnects: 0.0,
             seed: 1,
             patience: Duration::from_secs(1),
+            interval: Duration::from_secs(1),
+            kept_for: Duration::ZERO,
         };
         Meters::new(&plan, 300_000, 1_800_000_000_000, vec!["/j".to_owned()])
     }

@@ -336,6 +336,8 @@ mod tests {
             disconnects: 0.0,
             seed: 1,
             patience: Duration::from_secs(1),
+            interval: Duration::from_secs(1),
+            kept_for: Duration::ZERO,
         };
         let expo = ExpoStandIn::new(Arc::new(SystemClock), None);
         let secret = "a secret that only this test knows";

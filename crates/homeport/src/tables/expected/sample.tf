@@ -30,7 +30,7 @@ variable "deletion_protection" {
 variable "tags" {
   type        = map(string)
   default     = { "team" = "iot", "note" = "$${a} \"b\"" }
-  description = "Tags of the tables and of the policy."
+  description = "Tags of the tables and of the policies."
 }
 
 resource "aws_dynamodb_table" "all_things" {
@@ -121,9 +121,8 @@ resource "aws_dynamodb_table" "blobs" {
   }
 }
 
-data "aws_iam_policy_document" "homeport" {
+data "aws_iam_policy_document" "homeport_1" {
   statement {
-    sid = "AllThings"
     actions = [
       "dynamodb:BatchWriteItem",
       "dynamodb:ConditionCheckItem",
@@ -135,41 +134,6 @@ data "aws_iam_policy_document" "homeport" {
   }
 
   statement {
-    sid = "AllThingsIndexes"
-    actions = [
-      "dynamodb:Query",
-      "dynamodb:Scan",
-    ]
-    resources = [
-      "${aws_dynamodb_table.all_things.arn}/index/by-state",
-      "${aws_dynamodb_table.all_things.arn}/index/by-size",
-    ]
-  }
-
-  statement {
-    sid = "AllThingsStreams"
-    actions = [
-      "dynamodb:DescribeStream",
-      "dynamodb:GetRecords",
-      "dynamodb:GetShardIterator",
-    ]
-    resources = [
-      "${aws_dynamodb_table.all_things.arn}/stream/*",
-    ]
-  }
-
-  statement {
-    sid = "Blobs"
-    actions = [
-      "dynamodb:DeleteItem",
-    ]
-    resources = [
-      aws_dynamodb_table.blobs.arn,
-    ]
-  }
-
-  statement {
-    sid = "LookAtTables"
     actions = [
       "dynamodb:DescribeContinuousBackups",
       "dynamodb:DescribeTable",
@@ -182,10 +146,40 @@ data "aws_iam_policy_document" "homeport" {
     ]
   }
 
+  statement {
+    actions = [
+      "dynamodb:Query",
+      "dynamodb:Scan",
+    ]
+    resources = [
+      "${aws_dynamodb_table.all_things.arn}/index/by-state",
+      "${aws_dynamodb_table.all_things.arn}/index/by-size",
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:DescribeStream",
+      "dynamodb:GetRecords",
+      "dynamodb:GetShardIterator",
+    ]
+    resources = [
+      "${aws_dynamodb_table.all_things.arn}/stream/*",
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:DeleteItem",
+    ]
+    resources = [
+      aws_dynamodb_table.blobs.arn,
+    ]
+  }
+
   dynamic "statement" {
     for_each = var.kms_key_arn == null ? [] : [var.kms_key_arn]
     content {
-      sid = "UseKey"
       actions = [
         "kms:CreateGrant",
         "kms:Decrypt",
@@ -204,14 +198,16 @@ data "aws_iam_policy_document" "homeport" {
   }
 }
 
-resource "aws_iam_policy" "homeport" {
+resource "aws_iam_policy" "homeport_1" {
   name_prefix = "homeport-"
   description = "What Homeport does with its tables."
-  policy      = data.aws_iam_policy_document.homeport.json
+  policy      = data.aws_iam_policy_document.homeport_1.json
   tags        = var.tags
 }
 
-output "policy_arn" {
-  description = "To be attached to the role that Homeport runs as."
-  value       = aws_iam_policy.homeport.arn
+output "policy_arns" {
+  description = "To be attached, all of them, to the role that Homeport runs as."
+  value = [
+    aws_iam_policy.homeport_1.arn,
+  ]
 }
