@@ -906,6 +906,7 @@ resource "aws_dynamodb_table" "api_keys" {
 data "aws_iam_policy_document" "homeport_1" {
   statement {
     actions = [
+      "dynamodb:BatchGetItem",
       "dynamodb:GetItem",
       "dynamodb:PutItem",
       "dynamodb:UpdateItem",
