@@ -1,6 +1,7 @@
 //! Tables and items in states that no implementation of DynamoDB shows on demand: a table that is being
 //! deleted, a key that is there already, items that have expired and are not removed for days.
 
+#[allow(dead_code)]
 mod script;
 
 use std::sync::Arc;

@@ -1,9 +1,6 @@
 //! A server that answers as it is told and remembers what it was asked: for what no implementation of
 //! DynamoDB does on demand, such as throttling.
 
-// Each file of tests is a program of its own and uses its part of this.
-#![allow(dead_code)]
-
 pub(crate) mod server;
 
 use std::collections::VecDeque;
