@@ -15,25 +15,27 @@ const PROGRAMS: [(&str, &str); 4] = [
 
 /// Installs what is missing as root on Debian; says what to install elsewhere.
 pub(crate) fn ensure() -> anyhow::Result<()> {
-    for (program, package) in PROGRAMS {
-        if is_there(program) {
-            continue;
-        }
-        if !is_root() || !is_there("apt-get") {
-            anyhow::bail!(
-                "{program} is missing: install Debian's package {package}, or what your system calls it"
-            );
-        }
-        println!("{program} is missing: installing {package}");
-        process::run(Command::new("apt-get").args(["update", "--quiet"]))?;
-        process::run(
-            Command::new("apt-get")
-                .env("DEBIAN_FRONTEND", "noninteractive")
-                .args(["install", "--yes", "--quiet", "--no-install-recommends"])
-                .arg(package),
-        )?;
+    let is_missing = |(program, _): &(&str, &str)| !is_there(program);
+    let missing = PROGRAMS.into_iter().filter(is_missing);
+    let (programs, mut packages): (Vec<_>, Vec<_>) = missing.unzip();
+    if programs.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    packages.dedup();
+    let (programs, names) = (programs.join(", "), packages.join(" "));
+    if !is_root() || !is_there("apt-get") {
+        anyhow::bail!(
+            "{programs} are missing: install Debian's packages {names}, or what your system calls them"
+        );
+    }
+    println!("{programs} are missing: installing {names}");
+    process::run(Command::new("apt-get").args(["update", "--quiet"]))?;
+    process::run(
+        Command::new("apt-get")
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .args(["install", "--yes", "--quiet", "--no-install-recommends"])
+            .args(packages),
+    )
 }
 
 /// Whether a program is among those that can be run by their name.
