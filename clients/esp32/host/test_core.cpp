@@ -315,6 +315,28 @@ static void either_list_and_a_rejection_settle_and_silence_does_not() {
     CHECK(deliver(queue, 10, SIZE_MAX, post, dead_letter, got) == Outcome::Again);
 }
 
+static void a_rejection_that_is_not_about_the_reading_leaves_it_in_the_queue() {
+    MemoryStorage storage;
+    Queue queue(storage);
+    CHECK(queue.open() && queue.push("a", "{}") && queue.push("b", "{}"));
+    Ids dead;
+    auto dead_letter = [&](const QueuedReading &reading, const std::string &) {
+        dead.push_back(reading.batch_id);
+        return true;
+    };
+    Response got;
+    auto post = [](const std::string &) {
+        Response given;
+        given.status = 200;
+        given.body = "{\"acknowledged_batch_ids\":[],\"duplicate_batch_ids\":[],\"results\":["
+                     "{\"batch_id\":\"a\",\"status\":\"rejected\",\"code\":\"OUT_OF_SCOPE\"},"
+                     "{\"batch_id\":\"b\",\"status\":\"rejected\",\"code\":\"UNKNOWN\"}]}";
+        return given;
+    };
+    CHECK(deliver(queue, 10, SIZE_MAX, post, dead_letter, got) == Outcome::Again);
+    CHECK(queue.length() == 2 && dead.empty());
+}
+
 static void waits_grow_to_a_limit_and_begin_anew_after_a_success() {
     std::mt19937 numbers(1);
     auto chance = [&] { return static_cast<uint32_t>(numbers()); };
@@ -385,6 +407,7 @@ int main() {
     what_is_wrong_is_not_sent_and_the_rest_is();
     an_answer_is_believed_only_when_it_is_whole();
     either_list_and_a_rejection_settle_and_silence_does_not();
+    a_rejection_that_is_not_about_the_reading_leaves_it_in_the_queue();
     waits_grow_to_a_limit_and_begin_anew_after_a_success();
     a_wait_that_is_long_over_is_over();
     a_window_that_flash_does_not_take_is_offered_once_a_minute();

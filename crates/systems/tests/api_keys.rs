@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use homeport_item::{Item, Value};
-use homeport_store::{Get, Put};
+use homeport_store::{Delete, Get, Put};
 use homeport_systems::api_keys::{ApiKeyError, ApiKeys, KeyId, NewApiKey, Pepper, schema};
 use sha2::{Digest as _, Sha256};
 use support::Fixture;
@@ -78,6 +78,20 @@ async fn only_the_raw_key_itself_opens() {
     for wrong in ["", "x", &"0".repeat(64), &raw.reveal()[1..]] {
         assert_eq!(keys.verify(wrong).await, Ok(None), "{wrong}");
     }
+}
+
+#[tokio::test]
+async fn a_new_key_is_known_where_it_was_made_before_any_index_has_it() {
+    let (keys, fixture) = keys().await;
+    let (key, raw) = keys.create(NewApiKey::default()).await.expect("a key");
+    assert_eq!(keys.cached(), 1);
+    // As an index that lags.
+    let row = Item::new().with("key_id", key.key_id.to_string());
+    let delete = Delete::new("api_keys", row);
+    fixture.store.delete(delete).await.expect("deleted");
+    assert!(keys.verify(raw.reveal()).await.expect("verifies").is_some());
+    let elsewhere = another(&fixture);
+    assert_eq!(elsewhere.verify(raw.reveal()).await, Ok(None));
 }
 
 #[tokio::test]

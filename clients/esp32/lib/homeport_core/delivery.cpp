@@ -4,6 +4,9 @@
 
 namespace homeport {
 
+// A key that is not for this device may be replaced, and a reading whose fate the server does not know may be stored.
+static bool is_about_the_reading(const std::string &code) { return code != "OUT_OF_SCOPE" && code != "UNKNOWN"; }
+
 Outcome deliver(Queue &queue, size_t count, size_t bytes_max, const Post &post, const DeadLetter &dead_letter, Response &response) {
     std::vector<QueuedReading> readings = queue.oldest(std::min(count, READINGS_PER_REQUEST_MAX), bytes_max);
     if (readings.empty()) {
@@ -28,7 +31,8 @@ Outcome deliver(Queue &queue, size_t count, size_t bytes_max, const Post &post, 
         bool is_delivered = std::find(answer.delivered.begin(), answer.delivered.end(), reading.batch_id) != answer.delivered.end();
         auto rejected = std::find_if(answer.rejected.begin(), answer.rejected.end(),
                                      [&](const Rejected &result) { return result.batch_id == reading.batch_id; });
-        bool is_done = is_delivered || (rejected != answer.rejected.end() && dead_letter(reading, rejected->code));
+        bool is_rejected = rejected != answer.rejected.end() && is_about_the_reading(rejected->code);
+        bool is_done = is_delivered || (is_rejected && dead_letter(reading, rejected->code));
         (is_done ? settled : waiting).push_back(reading.sequence);
     }
     // If settling fails in flash, the readings are sent once more after a restart, and the server knows them.

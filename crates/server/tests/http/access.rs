@@ -145,17 +145,11 @@ async fn a_failure_of_the_store_is_never_taken_for_a_wrong_key_or_a_missing_devi
     let device = format!("{DEVICES}/AA:BB:CC:DD:EE:FF");
     let known = server.as_device(&verified, "GET", DEVICES, Value::Null);
     assert_eq!(known.await.status, 200);
-    let fresh = server.key().await;
     for table in ["api_keys", "devices", "device_readings"] {
         server.engine.delete_table(table).await.expect("deleted");
     }
-    for (key, path) in [
-        (&fresh, DEVICES),
-        (&verified, DEVICES),
-        (&verified, device.as_str()),
-        (&verified, &format!("{device}/latest")),
-    ] {
-        let answer = server.as_device(key, "GET", path, Value::Null).await;
+    for path in [DEVICES, device.as_str(), &format!("{device}/latest")] {
+        let answer = server.as_device(&verified, "GET", path, Value::Null).await;
         assert_eq!(answer.problem(), (503, "STORE_UNAVAILABLE"), "{path}");
         assert_eq!(answer.header("retry-after"), Some("1"));
     }
@@ -167,6 +161,10 @@ async fn a_failure_of_the_store_is_never_taken_for_a_wrong_key_or_a_missing_devi
         .as_device(&verified, "POST", "/v1/sensors/data", reading)
         .await;
     assert_eq!(answer.problem(), (503, "STORE_UNAVAILABLE"));
+    // Now the key has to be verified again.
+    server.clock.advance_ms(60_000);
+    let answer = server.as_device(&verified, "GET", "/v1/sensors/devices", Value::Null);
+    assert_eq!(answer.await.problem(), (503, "STORE_UNAVAILABLE"));
 }
 
 #[tokio::test]

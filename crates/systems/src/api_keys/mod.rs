@@ -197,10 +197,15 @@ impl ApiKeys {
             system: new.system.unwrap_or_else(|| FIRST_SYSTEM.to_owned()),
             scopes: new.scopes,
         };
-        let put = Put::new(schema::API_KEYS, key.to_item(&self.pepper.hash(&raw)))
+        let hash = self.pepper.hash(&raw);
+        let put = Put::new(schema::API_KEYS, key.to_item(&hash))
             .when(Condition::not_exists(schema::KEY_ID));
         match self.store.put(put).await {
-            Ok(_) => Ok((key, raw)),
+            Ok(_) => {
+                // It is good at once here, also where the index that it would be found by lags.
+                self.cache.put(hash, key.clone(), self.now());
+                Ok((key, raw))
+            }
             // Two random ids were the same, or the answer to a retry was lost: asking again helps.
             Err(WriteError::ConditionFailed { .. }) => Err(StoreError::Throttled.into()),
             Err(WriteError::Store(error)) => Err(error.into()),
