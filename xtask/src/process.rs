@@ -11,7 +11,18 @@ pub(crate) fn cargo(root: &Path) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(program);
     command.current_dir(root);
+    // What cargo says of xtask itself. Build scripts that look at it, as ring's does, would run again each time that a build is
+    // started from here and then by hand, and everything that needs them would be built anew.
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(is_of_our_package) {
+            command.env_remove(name);
+        }
+    }
     command
+}
+
+fn is_of_our_package(variable: &str) -> bool {
+    variable.starts_with("CARGO_PKG_") || variable.starts_with("CARGO_MANIFEST_")
 }
 
 /// Shows the command, runs it with our own output, and fails when it fails.

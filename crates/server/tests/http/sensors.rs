@@ -1,7 +1,8 @@
 //! `/v1/sensors` over HTTP.
 
 use crate::support::{NOW_MS, Server};
-use homeport_item::Item;
+use homeport_item::schema::{IndexSchema, KeyAttribute};
+use homeport_item::{Item, KeyKind};
 use homeport_store::{Get, Store};
 use serde_json::{Value, json};
 
@@ -134,6 +135,23 @@ async fn a_request_of_a_hundred_readings_may_mix_everything() {
         .expect("a list");
     assert_eq!(acknowledged.len(), 94);
     assert_eq!(answer.body["duplicate_batch_ids"], json!(["before"]));
+}
+
+#[tokio::test]
+async fn readings_that_the_table_does_not_take_are_not_rejected() {
+    let server = Server::start().await;
+    let key = server.key().await;
+    // Of another kind than what readings have there.
+    let by_time = KeyAttribute::new("timestamp_ms", KeyKind::S);
+    let index = IndexSchema::global("by-time", by_time, None);
+    let added = server.engine.add_index("device_readings", index).await;
+    added.expect("an index");
+    let body = json!({"readings": [reading("one", 1)]});
+    let answer = server
+        .as_device(&key, "POST", "/v1/sensors/data", body)
+        .await;
+    assert_eq!(answer.problem(), (503, "STORE_UNAVAILABLE"));
+    assert_eq!(answer.header("retry-after"), Some("1"));
 }
 
 #[tokio::test]

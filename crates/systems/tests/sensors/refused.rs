@@ -4,8 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use homeport_item::KeyKind;
-use homeport_item::schema::{IndexSchema, KeyAttribute, TableSchema};
+use homeport_item::schema::TableSchema;
 use homeport_store::{
     BatchGet, BatchGetAnswer, BatchWrite, BatchWriteAnswer, CancelReason, Delete, Page, Put, Query,
     StoreError, TransactError, Transaction, Update, WriteError,
@@ -132,22 +131,10 @@ async fn what_is_cancelled_again_and_again_is_a_failure_of_the_store() {
 
 #[tokio::test]
 async fn a_table_that_takes_no_readings_is_a_failure_of_the_store() {
-    let foreign = IndexSchema::global(
-        "by_time",
-        KeyAttribute::new("timestamp_ms", KeyKind::S),
-        None,
-    );
-    let tables = schema::tables().into_iter().map(|table| {
-        if table.name == "device_readings" {
-            table.with_index(foreign.clone())
-        } else {
-            table
-        }
-    });
-    let fixture = support::fixture(&tables.collect::<Vec<_>>()).await;
-    let clock = Arc::clone(&fixture.clock) as _;
-    let sensors = Sensors::new(Arc::clone(&fixture.store), clock, Settings::default());
-    let outcomes = sensors.ingest(vec![reading(1, 0)]).await;
+    let (_, fixture) = sensors().await;
+    let reason = CancelReason::Invalid("an index wants a text".to_owned());
+    let busy = Busy::sensors(&fixture, 1, reason);
+    let outcomes = busy.ingest(vec![reading(1, 0)]).await;
     assert!(
         matches!(
             outcomes,
