@@ -27,7 +27,7 @@ use crate::shared::{Shared, stopped};
 use crate::sorting;
 use crate::sweep::{self, Due, Swept};
 use crate::table::{TableDescription, TableExtent, TableView};
-use crate::vault::{self, Database, Keyspace};
+use crate::vault::{self, Database, Keyspace, UserValue};
 use crate::writer::CommitRecord;
 use crate::{backup, check, extent, jobs, journal, layout, table_backups, tables};
 
@@ -329,11 +329,8 @@ impl Engine {
         }
         if page.changes.len() < limit {
             // Nothing of this table is left before the next change of any.
-            let record = snapshot
-                .get(&shared.keyspaces.meta, layout::COMMIT_KEY)
-                .map_err(unavailable)?
-                .and_then(|bytes| CommitRecord::decode(&bytes));
-            page.next = page.next.max(record.map_or(0, |record| record.next_change));
+            let record = snapshot.get(&shared.keyspaces.meta, layout::COMMIT_KEY);
+            page.next = page.next.max(next_change_in(record)?);
         }
         Ok(page)
     }
@@ -349,6 +346,11 @@ impl Engine {
     #[must_use]
     pub fn next_change(&self) -> u64 {
         *self.shared().last_change.borrow()
+    }
+
+    /// The same by what can be read.
+    pub(crate) fn readable_end(&self) -> Result<u64, StoreError> {
+        next_change_in(self.shared().keyspaces.meta.get(layout::COMMIT_KEY))
     }
 
     /// Waits until the log has grown past `from`, a sequence number that [`Engine::changes`]
@@ -483,6 +485,13 @@ fn flush(shared: &Shared, keyspace: &Keyspace) -> Result<(), StoreError> {
         std::thread::sleep(FLUSH_POLL);
     }
     Ok(())
+}
+
+/// The sequence number that the next change gets, by a commit record.
+fn next_change_in(record: Result<Option<UserValue>, vault::Error>) -> Result<u64, StoreError> {
+    let record = record.map_err(unavailable)?;
+    let record = record.and_then(|bytes| CommitRecord::decode(&bytes));
+    Ok(record.map_or(0, |record| record.next_change))
 }
 
 pub(crate) fn sequence_of(key: &[u8]) -> Result<u64, StoreError> {

@@ -26,7 +26,11 @@ impl ChangeFeed for Engine {
         let from: u64 = from.as_str().parse().map_err(|_| {
             StoreError::Invalid(format!("{:?} is no position in this log", from.as_str()))
         })?;
-        let end = self.next_change();
+        let mut end = self.next_change();
+        if from > end {
+            // A group can be read a moment before it is told of.
+            end = self.readable_end()?;
+        }
         if from > end {
             // The log of another store, or of this one before it was made anew from a backup.
             return Ok(ChangePage {
@@ -67,4 +71,40 @@ impl Engine {
 
 fn position(sequence: u64) -> Position {
     Position::new(sequence.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use homeport_item::schema::{StreamView, TableSchema};
+    use homeport_item::{Item, KeyKind};
+    use homeport_store::{Put, Store as _};
+
+    use super::*;
+    use crate::options::Options;
+
+    #[tokio::test]
+    async fn a_reader_who_is_quicker_than_the_news_of_a_write_finds_no_gap() {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = Engine::open(directory.path(), Options::default()).unwrap();
+        for name in ["busy", "quiet"] {
+            let mut table = TableSchema::new(name, "id", KeyKind::S);
+            table.stream = Some(StreamView::NewImage);
+            engine.create_table(table).await.unwrap();
+        }
+        let before = engine.next_change();
+        let put = Put::new("busy", Item::new().with("id", "a"));
+        engine.put(put).await.unwrap();
+        // As between the moment when a group can be read and that when it is told of.
+        engine.shared().last_change.send_replace(before);
+        let from = position(before);
+        let read = async |from| {
+            let page = ChangeFeed::changes(&engine, "quiet", from, 10, Duration::ZERO).await;
+            page.unwrap()
+        };
+        let first = read(&from).await;
+        assert_eq!(first.next, position(before + 1));
+        assert!(!read(&first.next).await.has_gap);
+        // Of another log.
+        assert!(read(&position(before + 2)).await.has_gap);
+    }
 }
