@@ -125,6 +125,7 @@ def fill(server):
         ]
     ]
     server.call("POST", "/v1/chargers/events", {"events": events}, key=charger_key)
+    server.charger_key = charger_key
 
     server.as_operator(
         "POST",

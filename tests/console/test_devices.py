@@ -4,7 +4,7 @@ import json
 import re
 import time
 
-from conftest import CHARGER, SENSOR, SENSOR_NAME, THING, publish, reading, send_readings, wait_until
+from conftest import CHARGER, FIVE_MINUTES_MS, SENSOR, SENSOR_NAME, THING, publish, reading, send_readings, wait_until
 from playwright.sync_api import expect
 
 MANY = 10_000
@@ -132,8 +132,21 @@ def test_a_charger_has_scheduler_and_updates_in_one_timeline(console, fleet):
 
 
 def test_a_charger_has_its_days(console, fleet):
-    device = fleet.as_operator("GET", f"/v1/chargers/{CHARGER}")["device_id"]
-    wait_until("a day is counted", lambda: fleet.as_operator("GET", f"/v1/chargers/{device}/daily")["days"])
+    # 19:00 UTC is midday in Mountain Time, summer and winter: both events are on one day, at whatever hour the test runs.
+    noon = int(time.time() - 2 * 86_400) // 86_400 * 86_400_000 + 19 * 3_600_000
+    charger = "0c5d1f0e-7f6b-4a5e-9d55-6f1c0f2a8b11"
+    telemetry = {"wireless_device_id": charger, "event_type": "telemetry"}
+    events = [
+        {**telemetry, "occurred_at": at, "data": {"j1772_state": "C", "current_ma": current_ma}}
+        for at, current_ma in [(noon, 16_000), (noon + FIVE_MINUTES_MS, 15_900)]
+    ]
+    fleet.call("POST", "/v1/chargers/events", {"events": events}, key=fleet.charger_key)
+    device = fleet.as_operator("GET", f"/v1/chargers/{charger}")["device_id"]
+
+    def counted():
+        return [day["event_count"] for day in fleet.as_operator("GET", f"/v1/chargers/{device}/daily")["days"]] == [2]
+
+    wait_until("the day has both events", counted)
     console.open(f"devices/chargers/{device}")
     row = console.page.get_by_role("region", name="Days").get_by_role("row").nth(1)
     expect(row).to_contain_text("16 A")
