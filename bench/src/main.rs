@@ -15,6 +15,7 @@ mod mqtt;
 mod process;
 mod raw_side;
 mod rows;
+mod soak;
 mod sqlite_side;
 mod stream;
 mod table;
@@ -49,6 +50,9 @@ struct CommandLine {
     /// Where the data goes; a new folder in the system's temporary one by default
     #[arg(long)]
     directory: Option<PathBuf>,
+    /// Ingest readings over HTTP for so many minutes instead, and fail on stalls, growing memory or journals
+    #[arg(long, value_name = "MINUTES")]
+    soak: Option<u32>,
     /// What this process is; for the benchmark's own use
     #[arg(long, value_enum, default_value_t = Role::Table)]
     role: Role,
@@ -100,6 +104,9 @@ fn main() -> anyhow::Result<()> {
         }
     };
     let divisor = if arguments.quick { 10 } else { 1 };
+    if let Some(minutes) = arguments.soak {
+        return soak::run(&runtime, &directory, minutes);
+    }
     match arguments.role {
         Role::Ingest => runtime.block_on(child::ingest_until_killed(&directory)),
         Role::Crash => {

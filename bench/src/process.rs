@@ -40,11 +40,19 @@ pub(crate) struct DiskUse {
     pub(crate) others: u64,
 }
 
+/// The sizes of all files below a directory. Files that a running server deletes meanwhile do not count.
 pub(crate) fn disk_use(directory: &Path) -> std::io::Result<DiskUse> {
     let mut used = DiskUse::default();
-    for entry in std::fs::read_dir(directory)? {
+    let entries = match std::fs::read_dir(directory) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(used),
+        entries => entries?,
+    };
+    for entry in entries {
         let entry = entry?;
-        let metadata = entry.metadata()?;
+        let metadata = match entry.metadata() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            metadata => metadata?,
+        };
         if metadata.is_dir() {
             let inner = disk_use(&entry.path())?;
             used.journals += inner.journals;

@@ -3,6 +3,7 @@
 import json
 import queue
 import shutil
+import socket
 import ssl
 import subprocess
 
@@ -142,16 +143,20 @@ def test_websockets_carry_mqtt(server, key):
         client.leave()
 
 
-def test_tls_carries_mqtt_and_asks_for_certificates(tmp_path):
-    authority, strangers = trustme.CA(), trustme.CA()
+def start_with_tls(tmp_path, authority, *more):
     certificate = authority.issue_cert("127.0.0.1", "localhost")
     files = {name: tmp_path / f"{name}.pem" for name in ("cert", "key", "ca")}
     certificate.cert_chain_pems[0].write_to_path(files["cert"])
     certificate.private_key_pem.write_to_path(files["key"])
     authority.cert_pem.write_to_path(files["ca"])
     options = ["--mqtt-tls-listen", "127.0.0.1:0", "--mqtt-tls-cert", files["cert"], "--mqtt-tls-key", files["key"]]
-    options += ["--mqtt-tls-client-ca", files["ca"]]
-    server = Server(tmp_path / "data", options=[str(option) for option in options])
+    options += ["--mqtt-tls-client-ca", files["ca"], *more]
+    return Server(tmp_path / "data", options=[str(option) for option in options])
+
+
+def test_tls_carries_mqtt_and_asks_for_certificates(tmp_path):
+    authority, strangers = trustme.CA(), trustme.CA()
+    server = start_with_tls(tmp_path, authority)
     key = make_key(server)
 
     def context(issuer):
@@ -170,6 +175,16 @@ def test_tls_carries_mqtt_and_asks_for_certificates(tmp_path):
         # With TLS 1.3 a client learns only when it reads that its certificate is not good.
         with pytest.raises((ssl.SSLError, ConnectionError)):
             Client(server.mqtt_tls_port, key, "refused", tls=context(issuer))
+    server.stop()
+
+
+def test_unfinished_tls_handshakes_are_closed(tmp_path):
+    server = start_with_tls(tmp_path, trustme.CA(), "--mqtt-connect-timeout-secs", "1")
+    # Nothing, and the beginning of a client's first message.
+    for begun in (b"", b"\x16\x03\x01\x02\x00\x01"):
+        with socket.create_connection(("127.0.0.1", server.mqtt_tls_port), timeout=WAIT_SECS_MAX) as connection:
+            connection.sendall(begun)
+            assert connection.recv(1) == b""
     server.stop()
 
 

@@ -23,7 +23,15 @@ pub(crate) fn run_console(root: &Path) -> anyhow::Result<()> {
 fn run_pytest(root: &Path, tests: &str) -> anyhow::Result<()> {
     let build = target::directory(root)?;
     let python = ensure_python(root)?;
-    process::run(process::cargo(root).args(["build", "--locked", "--package", "homeport"]))?;
+    // The build of the Rust tests, which includes the server: a build of the server alone would compile most
+    // dependencies a second time, with fewer features.
+    process::run(process::cargo(root).args([
+        "test",
+        "--no-run",
+        "--workspace",
+        "--locked",
+        "--quiet",
+    ]))?;
     let server = build
         .join("debug")
         .join(format!("homeport{}", std::env::consts::EXE_SUFFIX));

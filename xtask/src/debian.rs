@@ -6,18 +6,24 @@ use std::process::{Command, Stdio};
 use crate::process;
 
 /// Programs that tests run, each with the package that has it.
-const PROGRAMS: [(&str, &str); 4] = [
+pub(crate) const PROGRAMS: &[(&str, &str)] = &[
     ("chromium", "chromium"),
+    ("faketime", "faketime"),
     ("mosquitto", "mosquitto"),
     ("mosquitto_pub", "mosquitto-clients"),
     ("mosquitto_sub", "mosquitto-clients"),
+    ("xfs_io", "xfsprogs"),
 ];
 
+/// Programs that the torture test runs.
+pub(crate) const TORTURE_PROGRAMS: &[(&str, &str)] =
+    &[("faketime", "faketime"), ("xfs_io", "xfsprogs")];
+
 /// Installs what is missing as root on Debian; says what to install elsewhere.
-pub(crate) fn ensure() -> anyhow::Result<()> {
-    let is_missing = |(program, _): &(&str, &str)| !is_there(program);
-    let missing = PROGRAMS.into_iter().filter(is_missing);
-    let (programs, mut packages): (Vec<_>, Vec<_>) = missing.unzip();
+pub(crate) fn ensure(programs: &[(&str, &str)]) -> anyhow::Result<()> {
+    let missing = programs.iter().copied();
+    let missing = missing.filter(|(program, _)| !is_there(program));
+    let (programs, mut packages): (Vec<&str>, Vec<&str>) = missing.unzip();
     if programs.is_empty() {
         return Ok(());
     }

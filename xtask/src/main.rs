@@ -5,6 +5,7 @@
 
 mod clients;
 mod debian;
+mod fuzz;
 mod peers;
 mod process;
 mod steps;
@@ -12,6 +13,7 @@ mod target;
 mod test;
 mod tidy;
 mod tools;
+mod torture;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -44,6 +46,16 @@ enum Command {
         #[arg(long)]
         seed: Option<u64>,
     },
+    /// Run writers against a server while faults are injected, and check that nothing is lost
+    Torture(torture::Torture),
+    /// Feed arbitrary input to parsers, each fuzz target for a given time
+    Fuzz(fuzz::Fuzz),
+    /// Ingest at full rate beside idle tables, and fail on stalls, growing memory or journals
+    Soak {
+        /// How long to ingest
+        #[arg(long, default_value_t = 30)]
+        minutes: u32,
+    },
     /// Build the benchmark and the server with optimisations and run it
     Bench {
         /// Handed to the benchmark
@@ -69,13 +81,40 @@ fn run() -> anyhow::Result<()> {
         Command::Test { nextest_args } => test::run(&root, &nextest_args),
         Command::Tidy => tidy::run(&root),
         Command::Bench { bench_args } => bench(&root, &bench_args),
+        Command::Soak { minutes } => soak(&root, minutes),
+        Command::Fuzz(fuzz) => fuzz.run(&root),
+        Command::Torture(torture) => torture.run(&root),
         Command::Hostile { minutes, seed } => hostile(&root, minutes, seed),
     }
 }
 
-/// The benchmark and the server that it starts are built together, so that it measures this very tree.
 fn bench(root: &Path, bench_args: &[String]) -> anyhow::Result<()> {
     let dynoxide = peers::ensure_dynoxide(root)?;
+    let mut program = build_bench(root)?;
+    program.env(peers::DYNOXIDE_VARIABLE, dynoxide);
+    process::run(program.args(bench_args))
+}
+
+/// The data goes to the build directory: a run that was cut off leaves gigabytes, which the next one removes.
+fn soak(root: &Path, minutes: u32) -> anyhow::Result<()> {
+    let mut program = build_bench(root)?;
+    let directory = target::directory(root)?.join("soak");
+    let remove = || match std::fs::remove_dir_all(&directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    };
+    remove()?;
+    let outcome = process::run(
+        program
+            .args(["--soak", &minutes.to_string(), "--directory"])
+            .arg(&directory),
+    );
+    remove()?;
+    outcome
+}
+
+/// The benchmark and the server that it starts are built together, so that it measures this very tree.
+fn build_bench(root: &Path) -> anyhow::Result<std::process::Command> {
     process::run(process::cargo(root).args([
         "build",
         "--release",
@@ -88,12 +127,9 @@ fn bench(root: &Path, bench_args: &[String]) -> anyhow::Result<()> {
     let program = target::directory(root)?
         .join("release")
         .join(format!("homeport-bench{}", std::env::consts::EXE_SUFFIX));
-    process::run(
-        std::process::Command::new(program)
-            .current_dir(root)
-            .env(peers::DYNOXIDE_VARIABLE, dynoxide)
-            .args(bench_args),
-    )
+    let mut command = std::process::Command::new(program);
+    command.current_dir(root);
+    Ok(command)
 }
 
 /// The test of the same name, for as long as wanted and with optimisations.

@@ -58,7 +58,7 @@ impl Moto {
     pub(crate) fn start(root: &Path) -> anyhow::Result<Moto> {
         let mut process = Command::new(clients::ensure_python(root)?)
             .current_dir(root)
-            .args(["-m", "moto.server", "--host", "127.0.0.1", "--port", "0"])
+            .arg("tests/clients/serve_moto.py")
             // Tests name regions that Amazon does not have.
             .env("MOTO_ALLOW_NONEXISTENT_REGION", "true")
             .env("PYTHONDONTWRITEBYTECODE", "1")

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use crate::steps::Steps;
 use crate::{clients, debian, peers, process, tidy, tools};
 
+/// Entry points of the fuzz targets, which nothing else builds.
+const FUZZING_FEATURES: &str = "homeport-engine/fuzzing,homeport-server/fuzzing";
+
 /// Tells the tests of the systems which store to use, other than the engine.
 const STORE_VARIABLE: &str = "HOMEPORT_TEST_STORE";
 /// Each with its tests: how long changes are kept is the engine's affair, and moto takes many minutes for what the others do in
@@ -33,7 +36,7 @@ pub(crate) fn run(root: &Path, nextest_args: &[String]) -> anyhow::Result<()> {
         tools::ensure_components(root)?;
         tools::NEXTEST.ensure(root)?;
         tools::DENY.ensure(root)?;
-        debian::ensure()
+        debian::ensure(debian::PROGRAMS)
     });
     // cargo-deny and tidy look at the dependencies of every platform; a build alone downloads only this one's.
     steps.step("fetch", || cargo(&["fetch", "--locked"]));
@@ -46,6 +49,8 @@ pub(crate) fn run(root: &Path, nextest_args: &[String]) -> anyhow::Result<()> {
             "--workspace",
             "--all-targets",
             "--locked",
+            "--features",
+            FUZZING_FEATURES,
             "--",
             "-D",
             "warnings",

@@ -4,6 +4,7 @@
 //! disk and starts cargo.
 
 mod arrows;
+mod pins;
 mod sources;
 
 use std::path::Path;
@@ -41,6 +42,9 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     ]))?;
     let packages = arrows::parse_tree(&tree, root)?;
     findings.extend(arrows::check(&packages));
+
+    let manifest = std::fs::read_to_string(root.join("Cargo.toml"))?;
+    findings.extend(pins::check(&manifest));
 
     for finding in &findings {
         eprintln!("{finding}");

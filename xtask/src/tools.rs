@@ -24,6 +24,12 @@ pub(crate) const DENY: CargoTool = CargoTool {
     version: "0.20.2",
 };
 
+pub(crate) const FUZZ: CargoTool = CargoTool {
+    subcommand: "fuzz",
+    package: "cargo-fuzz",
+    version: "0.13.2",
+};
+
 /// Parts of the toolchain that a minimal installation leaves out: the cargo sub-command and rustup's name for it.
 const COMPONENTS: [(&str, &str); 2] = [("fmt", "rustfmt"), ("clippy", "clippy")];
 

@@ -75,7 +75,6 @@ pub(crate) fn run(
     let sealed = served(server::start_sealed_homeport(&sealed)?)?;
     let engine = Engine::open(directory.join("engine-http"), Options::default())?;
     runtime.block_on(engine.ensure_tables(&schema::tables()))?;
-    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
     let sides = Sides {
         plain,
         sealed,
@@ -83,8 +82,7 @@ pub(crate) fn run(
         parsed: Arc::default(),
         engine,
         handed: AtomicU64::new(0),
-        // Long enough ago that no reading is of the future, and not so long that it has expired.
-        start_ms: u64::try_from(now_ms)? - 30 * DAY_MS,
+        start_ms: start_ms()?,
     };
     let mut rows = Vec::new();
     let mut devices = 0;
@@ -136,29 +134,11 @@ impl Sides {
         row: &IngestRow,
         times: Times,
     ) -> anyhow::Result<Driven> {
-        let callers = (0..row.connections as u32)
-            .map(|caller| {
-                let first = caller * DEVICES_PER_CONNECTION;
-                let templates = (first..first + DEVICES_PER_CONNECTION)
-                    .map(|device| requests::template(key, device, self.start_ms, row.readings));
-                Caller {
-                    templates: templates.collect(),
-                    numbers: Numbers::Next {
-                        counter: Arc::clone(counter),
-                        step: row.readings,
-                    },
-                }
-            })
-            .collect();
+        let callers = callers(key, counter, self.start_ms, row.readings, row.connections);
         let plan = Plan {
             duration: times.round,
             weight: usize::try_from(row.readings)?,
-            is_good: |body| {
-                contains(body, "stored")
-                    && !["duplicate\"", "expired\"", "rejected\""]
-                        .iter()
-                        .any(|bad| contains(body, bad))
-            },
+            is_good: are_all_stored,
         };
         drive(address, callers, plan).with_context(|| row.name())
     }
@@ -230,6 +210,43 @@ impl Sides {
     }
 }
 
+/// Connections that send readings, each for devices of its own; the counter gives each reading a number.
+pub(crate) fn callers(
+    key: &str,
+    counter: &Arc<AtomicU64>,
+    start_ms: u64,
+    readings: u64,
+    connections: usize,
+) -> Vec<Caller> {
+    let caller = |caller: u32| {
+        let first = caller * DEVICES_PER_CONNECTION;
+        let templates = (first..first + DEVICES_PER_CONNECTION)
+            .map(|device| requests::template(key, device, start_ms, readings));
+        Caller {
+            templates: templates.collect(),
+            numbers: Numbers::Next {
+                counter: Arc::clone(counter),
+                step: readings,
+            },
+        }
+    };
+    (0..connections as u32).map(caller).collect()
+}
+
+/// Whether an answer says that every reading was stored.
+pub(crate) fn are_all_stored(body: &[u8]) -> bool {
+    contains(body, "stored")
+        && !["duplicate\"", "expired\"", "rejected\""]
+            .iter()
+            .any(|bad| contains(body, bad))
+}
+
+/// A time long enough ago that no reading is of the future, and not so long that it has expired.
+pub(crate) fn start_ms() -> anyhow::Result<u64> {
+    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
+    Ok(u64::try_from(now_ms)? - 30 * DAY_MS)
+}
+
 /// A reading as Homeport has stored it.
 async fn stored(connection: &mut Connection, sent: Sent) -> anyhow::Result<Option<Item>> {
     let body = serde_json::json!({
@@ -250,7 +267,7 @@ async fn stored(connection: &mut Connection, sent: Sent) -> anyhow::Result<Optio
 }
 
 /// Makes an API key as an operator does.
-async fn make_key(address: SocketAddr) -> anyhow::Result<String> {
+pub(crate) async fn make_key(address: SocketAddr) -> anyhow::Result<String> {
     let headers = format!(
         "Content-Type: application/json\r\nAuthorization: Bearer {}\r\n",
         server::ADMIN_TOKEN

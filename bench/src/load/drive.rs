@@ -51,12 +51,50 @@ pub(crate) struct Driven {
     pub(crate) client_cpu_percent: f64,
 }
 
+/// Keeps the longest time between two answers, over all connections.
+struct Silence {
+    started: Instant,
+    last_answer_us: AtomicU64,
+    longest_us: AtomicU64,
+}
+
+impl Silence {
+    fn new(started: Instant) -> Self {
+        Self {
+            started,
+            last_answer_us: AtomicU64::new(0),
+            longest_us: AtomicU64::new(0),
+        }
+    }
+
+    /// An answer has come.
+    fn end(&self) {
+        let now_us = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let last_us = self.last_answer_us.swap(now_us, Ordering::Relaxed);
+        let silent_us = now_us.saturating_sub(last_us);
+        self.longest_us.fetch_max(silent_us, Ordering::Relaxed);
+    }
+
+    fn longest(&self) -> Duration {
+        Duration::from_micros(self.longest_us.load(Ordering::Relaxed))
+    }
+}
+
 /// Runs all callers side by side. Every answer must have the status 200.
 pub(crate) fn drive(
     address: SocketAddr,
     callers: Vec<Caller>,
     plan: Plan,
 ) -> anyhow::Result<Driven> {
+    drive_watched(address, callers, plan).map(|(driven, _)| driven)
+}
+
+/// Like [`drive`], also with the longest time without an answer on any connection.
+pub(crate) fn drive_watched(
+    address: SocketAddr,
+    callers: Vec<Caller>,
+    plan: Plan,
+) -> anyhow::Result<(Driven, Duration)> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -67,9 +105,12 @@ pub(crate) fn drive(
         }
         let cpu_before = process::cpu_time(process::SELF);
         let started = Instant::now();
+        let silence = Arc::new(Silence::new(started));
         let tasks: Vec<_> = connections
             .into_iter()
-            .map(|(connection, caller)| tokio::spawn(call(connection, caller, plan, started)))
+            .map(|(connection, caller)| {
+                tokio::spawn(call(connection, caller, plan, Arc::clone(&silence)))
+            })
             .collect();
         let mut latencies = Vec::new();
         for task in tasks {
@@ -77,13 +118,14 @@ pub(crate) fn drive(
         }
         let secs = started.elapsed().as_secs_f64();
         let cpu = process::cpu_time(process::SELF) - cpu_before;
-        Ok(Driven {
+        let driven = Driven {
             round: Round {
                 rate: (latencies.len() * plan.weight) as f64 / secs,
                 latencies,
             },
             client_cpu_percent: cpu.as_secs_f64() / secs * 100.0,
-        })
+        };
+        Ok((driven, silence.longest()))
     })
 }
 
@@ -91,17 +133,18 @@ async fn call(
     mut connection: Connection,
     mut caller: Caller,
     plan: Plan,
-    started: Instant,
+    silence: Arc<Silence>,
 ) -> anyhow::Result<Vec<Duration>> {
     let mut latencies = Vec::new();
     let count = caller.templates.len();
-    while started.elapsed() < plan.duration {
+    while silence.started.elapsed() < plan.duration {
         let at = latencies.len();
         let number = caller.numbers.next();
         let request = caller.templates[at % count].fill(number);
         let sent = Instant::now();
         let answer = connection.exchange(request).await?;
         latencies.push(sent.elapsed());
+        silence.end();
         if answer.status != 200 || at % LOOK_EVERY == 0 && !(plan.is_good)(answer.body) {
             let shown = &answer.body[..answer.body.len().min(ERROR_SHOWN_BYTES)];
             bail!(

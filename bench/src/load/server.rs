@@ -64,7 +64,7 @@ impl ServerProcess {
         }
     }
 
-    fn id(&self) -> String {
+    pub(crate) fn id(&self) -> String {
         self.child.id().to_string()
     }
 }

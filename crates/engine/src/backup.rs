@@ -27,6 +27,8 @@ use homeport_store::StoreError;
 use md5::{Digest as _, Md5};
 use serde::{Deserialize, Serialize};
 
+use crate::commit_clock::Times;
+use crate::copying::TableCopy;
 use crate::engine::Engine;
 use crate::error::{OpenError, TableError};
 use crate::options::Options;
@@ -34,9 +36,8 @@ use crate::record::Record;
 use crate::seal::error::SealError;
 use crate::seal::file::{self, FileKeys, FileWriter};
 use crate::seal::master::MasterKey;
-use crate::shared::{Shared, stopped};
+use crate::shared::{Shared, run_exclusive, stopped};
 use crate::table::Table;
-use crate::vault::{self, Snapshot, UserKey, UserValue};
 
 const FORMAT_VERSION: u32 = 1;
 const CONTENTS_FILE: &str = "homeport-backup.json";
@@ -115,12 +116,14 @@ pub(crate) fn backup(shared: &Shared, path: &Path) -> Result<BackupSummary, Back
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(".unfinished");
     let unfinished = PathBuf::from(unfinished);
-    // The catalogue first: what it holds is then in the snapshot.
-    let catalogue = shared.catalogue.now();
-    let snapshot = shared.database.snapshot();
-    let tables: Vec<_> = catalogue.tables().cloned().collect();
-    let taken_at_ms = shared.options.clock.now_ms();
-    let written = write_tables(shared, &unfinished, &snapshot, &tables, taken_at_ms);
+    shared.room.check()?;
+    let (copy, tables, times) = run_exclusive(shared, |committer| {
+        let shared = &committer.shared;
+        let catalogue = shared.catalogue.now();
+        let tables: Vec<_> = catalogue.tables().cloned().collect();
+        Ok((TableCopy::begin(committer, &tables), tables, shared.times()))
+    })?;
+    let written = write_tables(shared, &unfinished, &copy, &tables, times);
     if written.is_err() {
         let _ = std::fs::remove_file(&unfinished);
         return written;
@@ -141,14 +144,16 @@ pub(crate) fn rename_durably(unfinished: &Path, path: &Path) -> Result<(), Backu
         .map_err(io(parent))
 }
 
-/// Writes tables as they are in `snapshot` to a file at `path`, which is whole and on disk when this returns.
+/// Writes tables as they are in `copy`, which began at `times`, to a file at `path`, which is whole and on disk when this
+/// returns.
 pub(crate) fn write_tables(
     shared: &Shared,
     path: &Path,
-    snapshot: &Snapshot,
+    copy: &TableCopy,
     tables: &[Arc<Table>],
-    taken_at_ms: i64,
+    times: Times,
 ) -> Result<BackupSummary, BackupError> {
+    let taken_at_ms = times.commit_ms;
     let file = file::create(path, shared.database.sealer())?;
     let mut archive = Archive {
         builder: tar::Builder::new(file),
@@ -162,9 +167,7 @@ pub(crate) fn write_tables(
     };
     let mut summary = BackupSummary::default();
     for table in tables {
-        let items = snapshot.iter(&table.items).map(|guard| guard.into_inner());
-        let (files, item_bytes) =
-            write_table(shared, &mut archive, table, contents.taken_at_ms, items)?;
+        let (files, item_bytes) = write_table(shared, &mut archive, table, times, copy)?;
         summary.item_bytes += item_bytes;
         summary.tables += 1;
         summary.items += files.iter().map(|file| file.item_count).sum::<u64>();
@@ -183,18 +186,19 @@ fn write_table(
     shared: &Shared,
     archive: &mut Archive,
     table: &Table,
-    taken_at_ms: i64,
-    items: impl Iterator<Item = Result<(UserKey, UserValue), vault::Error>>,
+    times: Times,
+    copy: &TableCopy,
 ) -> Result<(Vec<DataFile>, u64), BackupError> {
+    let taken_at_ms = times.commit_ms;
     let mut item_bytes = 0;
     let folder = format!("{}/AWSDynamoDB/{taken_at_ms:014}", table.name());
     let mut files = Vec::new();
     let mut data = DataWriter::default();
-    for pair in items {
-        let (key, value) = pair.map_err(crate::error::unavailable)?;
+    copy.read(table, |key, value| {
         let item = Record::new(&table.key, &key, &value)
             .and_then(|record| {
-                let expired = table.is_expired(&record, taken_at_ms.div_euclid(1000))?;
+                // Only what the sweeper would remove: a clock that is ahead must not cost items here either.
+                let expired = table.is_expired(&record, times.removal_secs())?;
                 Ok((expired, record.to_item()?))
             })
             .map_err(crate::error::unavailable)?;
@@ -210,7 +214,8 @@ fn write_table(
             }
             files.push(archive.add_data(&folder, files.len(), std::mem::take(&mut data))?);
         }
-    }
+        Ok::<_, BackupError>(())
+    })?;
     if data.items > 0 {
         files.push(archive.add_data(&folder, files.len(), data)?);
     }

@@ -16,8 +16,10 @@ use crate::transfers::{TRANSFER_PREFIX, Transfer};
 use crate::vault::{self, Database};
 use crate::writer::FIRST_CHANGE;
 
-const TABLE_PREFIX: &[u8] = b"table/";
+pub(crate) const TABLE_PREFIX: &[u8] = b"table/";
 const NEXT_ID_KEY: &[u8] = b"next-table-id";
+/// Keyspaces that the engine knows it uses no more, or not yet: the next start deletes them.
+pub(crate) const UNUSED_PREFIX: &[u8] = b"unused/";
 
 /// All tables at one moment; replaced as a whole when one changes.
 #[derive(Debug, Clone, Default)]
@@ -74,6 +76,16 @@ impl Catalogue {
             let mut record: TableRecord = serde_json::from_slice(&value)
                 .map_err(|error| OpenError::DamagedCatalogue(error.to_string()))?;
             streams::adopt(&mut catalogue, &mut record, FIRST_CHANGE);
+            // Opening would make it, and a table without its items would be served.
+            if let Some(missing) = record
+                .keyspace_names()
+                .find(|name| !database.has_keyspace(name))
+            {
+                return Err(OpenError::DamagedCatalogue(format!(
+                    "table {} is in keyspace {missing}, which is missing",
+                    record.schema.name
+                )));
+            }
             let table = open_table(database, record, None).map_err(storage)?;
             catalogue.insert(Arc::new(table));
         }
@@ -107,10 +119,8 @@ impl Catalogue {
 
     /// Whether a keyspace holds items or entries of a table in the catalogue.
     pub(crate) fn uses_keyspace(&self, name: &str) -> bool {
-        self.tables().any(|table| {
-            let mut indexes = table.record.index_keyspace_names();
-            table.record.keyspace_name() == name || indexes.any(|index| index == name)
-        })
+        self.tables()
+            .any(|table| table.record.keyspace_names().any(|used| used == name))
     }
 }
 
@@ -156,6 +166,11 @@ pub(crate) fn table_entry(record: &TableRecord) -> (Vec<u8>, Vec<u8>) {
 
 pub(crate) fn table_key(name: &str) -> Vec<u8> {
     [TABLE_PREFIX, name.as_bytes()].concat()
+}
+
+/// The key that says that a keyspace is used by no table.
+pub(crate) fn unused_key(keyspace: &str) -> Vec<u8> {
+    [UNUSED_PREFIX, keyspace.as_bytes()].concat()
 }
 
 pub(crate) fn next_id_entry(next_id: TableId) -> (Vec<u8>, Vec<u8>) {

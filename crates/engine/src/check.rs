@@ -3,20 +3,34 @@
 //!
 //! Pages list items in the order of their writes, and items are in the order of their keys: that all
 //! are listed is looked up in a filter over the pages, which overlooks about one missing in a thousand.
+//!
+//! Everything is read in pieces, each from a snapshot of its own: an open snapshot keeps memory. Each entry is compared
+//! with others in its piece's snapshot, in which they agree whatever is written meanwhile ([`Writes`]).
+
+use std::path::Path;
+use std::sync::Arc;
 
 use homeport_item::Item;
 use homeport_store::StoreError;
 
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, SharedCatalogue};
 use crate::changes;
-use crate::error::unavailable;
+use crate::copying::{PIECE_ENTRIES_MAX, TableCopy};
+use crate::directory;
+use crate::error::{OpenError, unavailable};
 use crate::expiry;
 use crate::filter::Filter;
+use crate::integrity::set_aside;
+use crate::integrity::verify::{self, Extent};
+use crate::integrity::view::{self, View};
+use crate::keyspaces::Keyspaces;
 use crate::layout;
+use crate::options::Options;
 use crate::record::{self, Record};
-use crate::shared::Shared;
+use crate::seal::file::FileKeys;
 use crate::table::{ExpiryJob, Index, IndexState, Table};
-use crate::vault::{self, Snapshot, UserKey, UserValue};
+use crate::table_backups;
+use crate::vault::{self, Database, Keyspace, Snapshot, UserKey, UserValue};
 
 /// Problems that a report describes one by one; more are only counted.
 const DESCRIBED_MAX: usize = 100;
@@ -30,6 +44,12 @@ pub struct CheckReport {
     /// How often an item is listed where it expires.
     pub expiry_entries: u64,
     pub changes: u64,
+    /// Table files that were read as a whole.
+    pub table_files: u64,
+    /// Backups of tables that were read as a whole.
+    pub backups: u64,
+    /// Keyspaces that no table uses and that were set aside; nothing reads them.
+    pub set_aside: Vec<String>,
     /// How many problems there are.
     pub problems: u64,
     /// The first problems in words.
@@ -42,6 +62,18 @@ impl CheckReport {
         if self.descriptions.len() < DESCRIBED_MAX {
             self.descriptions.push(description);
         }
+    }
+
+    /// Adds what was found in a table.
+    fn add(&mut self, of_table: Self) {
+        self.tables += of_table.tables;
+        self.items += of_table.items;
+        self.index_entries += of_table.index_entries;
+        let undescribed = of_table.problems - of_table.descriptions.len() as u64;
+        for description in of_table.descriptions {
+            self.problem(description);
+        }
+        self.problems += undescribed;
     }
 
     /// What could be read, if it could. A sealed value that does not open is a problem, described by
@@ -62,56 +94,145 @@ impl CheckReport {
     }
 }
 
-/// Checks everything as it is at one moment; writes may go on meanwhile.
-pub(crate) fn check(shared: &Shared) -> Result<CheckReport, StoreError> {
-    let mut report = CheckReport::default();
-    // The catalogue first: what it holds is then in the snapshot.
-    let catalogue = shared.catalogue.now();
-    let snapshot = shared.database.snapshot();
-    let listed = check_pages(shared, &snapshot, &catalogue, &mut report)?;
-    for table in catalogue.tables() {
-        report.tables += 1;
-        check_items(shared, &snapshot, table, &listed, &mut report)?;
-        for index in &table.indexes {
-            if index.state == IndexState::Active {
-                check_index(&snapshot, table, index, &mut report)?;
-            }
+/// Verifies a data directory that nobody has open, and changes nothing in it: every file as a whole, and
+/// that items, index entries and expiry entries agree.
+///
+/// # Errors
+/// When another process has it open, when it is sealed under another key, or when it is so damaged that it
+/// would not be opened.
+pub fn check_directory(path: &Path, options: &Options) -> Result<CheckReport, OpenError> {
+    let _lock = directory::lock_existing(path)?;
+    let inspected = directory::inspect(path, options)?;
+    let is_outdated = !inspected.format.is_current;
+    let verified = verify::verify(path, is_outdated, inspected.store, Extent::None)?;
+    let mut damaged_files = CheckReport::default();
+    for table in &verified.tables {
+        damaged_files.table_files += 1;
+        if let Err(damage) = table.verify() {
+            damaged_files.problem(damage.to_string());
         }
     }
-    for guard in snapshot.iter(&shared.keyspaces.expiry) {
-        let key = guard.key().map_err(unavailable)?;
+    let checked = view::open(path, &verified, options, inspected.sealer).and_then(|view| {
+        let mut report = check(&view.catalogue, &view.database, &view.keyspaces, None)
+            .map_err(|error| OpenError::Storage(error.to_string()))?;
+        check_backups(path, &view, &mut report);
+        Ok(report)
+    });
+    let mut report = match checked {
+        // What was found explains why the rest cannot be read.
+        Err(error) if damaged_files.problems > 0 => {
+            let mut report = CheckReport::default();
+            report.problem(error.to_string());
+            report
+        }
+        checked => checked?,
+    };
+    report.table_files = damaged_files.table_files;
+    for description in damaged_files.descriptions {
+        report.problem(description);
+    }
+    report.set_aside = set_aside::list(path)?;
+    report.set_aside.extend(
+        verified
+            .unnamed
+            .iter()
+            .map(|folder| folder.display().to_string()),
+    );
+    Ok(report)
+}
+
+/// Reads the backups of tables as restoring them would.
+fn check_backups(path: &Path, view: &View, report: &mut CheckReport) {
+    let keys = FileKeys::Store(view.database.sealer());
+    for backup in view.catalogue.backups.values() {
+        report.backups += 1;
+        if let Err(error) = table_backups::verify(path, backup, keys) {
+            report.problem(format!(
+                "the backup {} of table {}: {error}",
+                backup.id, backup.schema.name
+            ));
+        }
+    }
+}
+
+/// What tells a problem from what is written during the check of an open store.
+pub(crate) struct Writes<'a> {
+    /// Began before the pages were read.
+    pub(crate) copy: &'a TableCopy,
+    pub(crate) catalogue: &'a SharedCatalogue,
+}
+
+impl Writes<'_> {
+    /// Whether the table was altered or deleted since the check began: then its items and entries need not agree with
+    /// what it was.
+    fn was_altered(&self, table: &Arc<Table>) -> bool {
+        let now = self.catalogue.now();
+        now.by_id(table.id())
+            .is_none_or(|now| !Arc::ptr_eq(now, table))
+    }
+}
+
+/// Checks everything. With `writes`, others may write meanwhile; tables that they alter are left out.
+pub(crate) fn check(
+    catalogue: &Catalogue,
+    database: &Database,
+    keyspaces: &Keyspaces,
+    writes: Option<&Writes<'_>>,
+) -> Result<CheckReport, StoreError> {
+    let mut report = CheckReport::default();
+    let listed = check_pages(keyspaces, database, catalogue, &mut report)?;
+    let was_altered = |table: &Arc<Table>| writes.is_some_and(|writes| writes.was_altered(table));
+    for table in catalogue.tables() {
+        let mut of_table = CheckReport {
+            tables: 1,
+            ..CheckReport::default()
+        };
+        let copy = writes.map(|writes| writes.copy);
+        check_items(keyspaces, database, table, &listed, copy, &mut of_table)?;
+        for index in &table.indexes {
+            if index.state == IndexState::Active {
+                check_index(database, table, index, &mut of_table)?;
+            }
+        }
+        if !was_altered(table) {
+            report.add(of_table);
+        }
+    }
+    walk(database, &keyspaces.expiry, |snapshot, entry| {
+        let (key, _) = entry.map_err(unavailable)?;
         report.expiry_entries += 1;
         let found = layout::split_expiry_key(&key);
         let Some((window, table, name)) = found else {
             report.problem("an expiry entry's key cannot be read".to_owned());
-            continue;
+            return Ok(());
         };
         // Entries of tables that are gone, or being cleared, go when they are due.
         let Some(table) = catalogue.by_id(table) else {
-            continue;
+            return Ok(());
         };
         if matches!(table.record.expiry_job, Some(ExpiryJob::Clearing { .. })) {
-            continue;
+            return Ok(());
         }
         // An item that does not open has been described with its table.
         let item_key = layout::key_of_expiry_name(name);
-        let Some(stored) = stored_window(&snapshot, table, &item_key)? else {
-            continue;
+        let Some(stored) = stored_window(snapshot, table, &item_key)? else {
+            return Ok(());
         };
-        if stored != Some(window) {
+        if stored != Some(window) && !was_altered(table) {
             report.problem(format!(
                 "table {}: an expiry entry at {window} has no item that expires then",
                 table.name()
             ));
         }
-    }
-    for guard in snapshot.iter(&shared.keyspaces.changes) {
+        Ok(())
+    })?;
+    walk(database, &keyspaces.changes, |_, entry| {
         report.changes += 1;
-        let entry = report.readable(guard.into_inner(), |_| {
+        let entry = report.readable(entry, |_| {
             "a change does not open: it was damaged or changed".to_owned()
         })?;
         let Some((key, value)) = entry else {
-            continue;
+            return Ok(());
         };
         let table = key
             .first_chunk::<4>()
@@ -121,45 +242,80 @@ pub(crate) fn check(shared: &Shared) -> Result<CheckReport, StoreError> {
         {
             report.problem(format!("table {}: a change cannot be read", table.name()));
         }
-    }
+        Ok(())
+    })?;
     Ok(report)
+}
+
+/// Goes over all entries of a keyspace; `take` gets each with the snapshot that it is from.
+fn walk(
+    database: &Database,
+    keyspace: &Keyspace,
+    mut take: impl FnMut(
+        &Snapshot,
+        Result<(UserKey, UserValue), vault::Error>,
+    ) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let mut from = Vec::new();
+    loop {
+        let snapshot = database.snapshot();
+        let mut last = None;
+        for guard in snapshot
+            .range(keyspace, from.clone()..)
+            .take(PIECE_ENTRIES_MAX)
+        {
+            let entry = guard.into_inner();
+            last = match &entry {
+                Ok((key, _)) | Err(vault::Error::Unopened { key, .. }) => Some(key.clone()),
+                Err(error) => return Err(unavailable(error)),
+            };
+            take(&snapshot, entry)?;
+        }
+        match last {
+            Some(last) => from = [last.as_ref(), &[0]].concat(),
+            None => return Ok(()),
+        }
+    }
 }
 
 /// Reads all pages, and what they list. An item that has changed since may be gone, or expire at another
 /// time: then the page no longer counts for it.
 fn check_pages(
-    shared: &Shared,
-    snapshot: &Snapshot,
+    keyspaces: &Keyspaces,
+    database: &Database,
     catalogue: &Catalogue,
     report: &mut CheckReport,
 ) -> Result<Filter, StoreError> {
-    let pages = &shared.keyspaces.expiry_pages;
+    let pages = &keyspaces.expiry_pages;
     let mut count = 0;
-    for guard in snapshot.iter(pages) {
-        let value = report.readable(guard.value(), |_| {
+    walk(database, pages, |_, entry| {
+        let entry = report.readable(entry, |_| {
             "a page of items that expire does not open: it was damaged or changed".to_owned()
         })?;
-        let Some(value) = value else { continue };
+        let Some((_, value)) = entry else {
+            return Ok(());
+        };
         match expiry::read_page(&value) {
             Some((_, names)) => count += names.len(),
             None => report.problem("a page of items that expire cannot be read".to_owned()),
         }
-    }
+        Ok(())
+    })?;
     let mut listed = Filter::for_entries(count);
-    for guard in snapshot.iter(pages) {
+    walk(database, pages, |snapshot, entry| {
         // What cannot be read has been described.
-        let Ok((at, value)) = guard.into_inner() else {
-            continue;
+        let Ok((at, value)) = entry else {
+            return Ok(());
         };
         let Some(window) = layout::window_of_page(&at) else {
             report.problem("the key of a page of items that expire cannot be read".to_owned());
-            continue;
+            return Ok(());
         };
         let Some((table, names)) = expiry::read_page(&value) else {
-            continue;
+            return Ok(());
         };
         let Some(table) = catalogue.by_id(table) else {
-            continue;
+            return Ok(());
         };
         for name in names {
             let item_key = layout::key_of_expiry_name(&name);
@@ -168,7 +324,8 @@ fn check_pages(
                 listed.insert(&layout::expiry_key(window, table.id(), &item_key));
             }
         }
-    }
+        Ok(())
+    })?;
     Ok(listed)
 }
 
@@ -190,16 +347,17 @@ fn stored_window(
 }
 
 fn check_items(
-    shared: &Shared,
-    snapshot: &Snapshot,
+    keyspaces: &Keyspaces,
+    database: &Database,
     table: &Table,
     listed: &Filter,
+    copy: Option<&TableCopy>,
     report: &mut CheckReport,
 ) -> Result<(), StoreError> {
     let expiry_is_complete = table.record.expiry_job.is_none();
-    for guard in snapshot.iter(&table.items) {
+    walk(database, &table.items, |snapshot, entry| {
         report.items += 1;
-        let entry = report.readable(guard.into_inner(), |key| {
+        let entry = report.readable(entry, |key| {
             format!(
                 "table {}: item {} does not open: it was damaged or changed",
                 table.name(),
@@ -207,13 +365,13 @@ fn check_items(
             )
         })?;
         let Some((key, value)) = entry else {
-            continue;
+            return Ok(());
         };
         let decoded = Record::new(&table.key, &key, &value)
             .and_then(|record| record.to_item().map(|item| (record, item)));
         let Ok((record, item)) = decoded else {
             report.problem(format!("table {}: an item cannot be read", table.name()));
-            continue;
+            return Ok(());
         };
         if item.size() != record.size() {
             report.problem(format!(
@@ -259,8 +417,9 @@ fn check_items(
             && let expiry_key = layout::expiry_key(window, table.id(), &key)
             && !listed.may_contain(&expiry_key)
             && !snapshot
-                .contains_key(&shared.keyspaces.expiry, &expiry_key)
+                .contains_key(&keyspaces.expiry, &expiry_key)
                 .map_err(unavailable)?
+            && !has_changed(snapshot, copy, table, &key)?
         {
             report.problem(format!(
                 "table {}: item {} is not listed where it expires",
@@ -268,19 +427,34 @@ fn check_items(
                 name_of(&record)
             ));
         }
+        Ok(())
+    })
+}
+
+/// Whether an item was written since the pages were read: then it is listed in a page that was not.
+fn has_changed(
+    snapshot: &Snapshot,
+    copy: Option<&TableCopy>,
+    table: &Table,
+    key: &UserKey,
+) -> Result<bool, StoreError> {
+    match copy {
+        Some(copy) => copy
+            .has_changed(snapshot, table.id(), key)
+            .map_err(unavailable),
+        None => Ok(false),
     }
-    Ok(())
 }
 
 fn check_index(
-    snapshot: &Snapshot,
+    database: &Database,
     table: &Table,
     index: &Index,
     report: &mut CheckReport,
 ) -> Result<(), StoreError> {
-    for guard in snapshot.iter(&index.entries) {
+    walk(database, &index.entries, |snapshot, entry| {
         report.index_entries += 1;
-        let entry = report.readable(guard.into_inner(), |_| {
+        let entry = report.readable(entry, |_| {
             format!(
                 "index {} of {}: an entry does not open: it was damaged or changed",
                 index.schema.name,
@@ -288,7 +462,7 @@ fn check_index(
             )
         })?;
         let Some((entry_key, value)) = entry else {
-            continue;
+            return Ok(());
         };
         let Ok(entry) = Record::of_index(&table.key, &index.schema, &entry_key, &value) else {
             report.problem(format!(
@@ -296,7 +470,7 @@ fn check_index(
                 index.schema.name,
                 table.name()
             ));
-            continue;
+            return Ok(());
         };
         if !belongs(snapshot, table, index, &entry, &entry_key)? {
             report.problem(format!(
@@ -306,8 +480,8 @@ fn check_index(
                 name_of(&entry)
             ));
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// Whether the item that an index entry leads to has this very entry.

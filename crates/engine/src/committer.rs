@@ -3,19 +3,21 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use homeport_store::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use crate::evaluate::{self, Outcome};
+use crate::error::unavailable;
+use crate::evaluate;
 use crate::group::{Group, Pending};
 use crate::newest::Newest;
 use crate::prepare::Prepared;
 use crate::queue::Queue;
-use crate::shared::Shared;
+use crate::shared::{Shared, stopped};
 use crate::spares::Spares;
-use crate::writer::{Answer, Beside, CommitRecord, Decided, Writer};
+use crate::writer::{Answer, Beside, CommitRecord, Decided, Reply, Writer};
 
 /// A group is closed when it has this many bytes, so that who waits for it does not wait long.
 const GROUP_BYTES_MAX: usize = 1024 * 1024;
@@ -25,13 +27,16 @@ const GATHER_WAIT_MAX: Duration = Duration::from_micros(250);
 /// How long a group waits for the key-value store to flush before it is written all the same.
 const FLUSH_WAIT_MAX: Duration = Duration::from_secs(5);
 const FLUSH_POLL: Duration = Duration::from_millis(1);
+/// Bytes written between two looks at what the key-value store has left to do. A keyspace's memtable is
+/// flushed when it has several times as many.
+const BACKLOG_CHECK_BYTES: u64 = 1024 * 1024;
 
 /// Something for the committer to do.
 pub(crate) enum Work {
     /// Independent transactions with one answer for all of them.
     Transactions {
         prepared: Vec<Prepared>,
-        reply: oneshot::Sender<Vec<Outcome>>,
+        reply: oneshot::Sender<Reply>,
         /// Its place in the queue, given back when it is answered.
         permit: OwnedSemaphorePermit,
     },
@@ -44,6 +49,7 @@ pub(crate) struct Committer {
     pub(crate) shared: Arc<Shared>,
     pub(crate) spares: Spares,
     next_change: u64,
+    backlog_checked_bytes: u64,
     writer: Beside,
     /// What the group that is being written beside this thread writes.
     under_way: Option<Arc<Pending>>,
@@ -65,6 +71,7 @@ impl Committer {
             shared,
             spares: Spares::default(),
             next_change: last.next_change,
+            backlog_checked_bytes: 0,
             under_way: None,
             newest: Newest::default(),
         })
@@ -138,33 +145,24 @@ impl Committer {
                         bytes: 0,
                     },
                     Err(error) => {
-                        Answer::refused(reply, permit).send(Err(error));
+                        drop(permit);
+                        // A caller that no longer waits loses only the answer.
+                        let _ = reply.send(Err(error));
                         continue;
                     }
                 },
             };
             decided.bytes += weight(&prepared);
-            let outcomes: Result<Vec<_>, _> = prepared
+            let outcomes = prepared
                 .into_iter()
                 .map(|prepared| evaluate::transaction(&mut decided.group, &catalogue, prepared))
                 .collect();
-            match outcomes {
-                Ok(outcomes) => {
-                    decided.answers.push(Answer {
-                        outcomes,
-                        reply,
-                        permit,
-                    });
-                    *open = Some(decided);
-                }
-                // What is in the group can no longer be told apart: nothing of it is written.
-                Err(error) => {
-                    let refused = Answer::refused(reply, permit);
-                    for answer in decided.answers.into_iter().chain([refused]) {
-                        answer.send(Err(error.clone()));
-                    }
-                }
-            }
+            decided.answers.push(Answer {
+                outcomes,
+                reply,
+                permit,
+            });
+            *open = Some(decided);
         }
     }
 
@@ -204,9 +202,28 @@ impl Committer {
         Ok(filled)
     }
 
+    /// Writes the commit time.
+    pub(crate) fn write_time(&mut self) -> Result<(), StoreError> {
+        self.write(|group| {
+            group.write_time();
+            Ok(())
+        })
+    }
+
+    /// Continues on a reopened store, from its first group.
+    pub(crate) fn continue_from(&mut self, last: CommitRecord) {
+        // Never a number twice: where durability is relaxed, readers may have seen changes that are lost.
+        self.next_change = self.next_change.max(last.next_change);
+        self.under_way = None;
+        self.newest = Newest::default();
+        self.writer.continue_from(last);
+    }
+
     /// Whether a group may be put together now.
     fn begin(&mut self) -> Result<(), StoreError> {
         self.shared.latch.check()?;
+        self.shared.room.check_upkeep()?;
+        self.wait_for_backlog()?;
         self.wait_for_flush();
         if !self.shared.queue.is_writing() {
             self.under_way = None;
@@ -216,12 +233,10 @@ impl Committer {
 
     fn group<'a>(&mut self, shared: &'a Shared) -> Group<'a> {
         Group::new(
-            &shared.database,
-            &shared.keyspaces,
+            shared,
             self.under_way.clone(),
             std::mem::take(&mut self.newest),
             self.next_change,
-            shared.options.clock.now_ms(),
         )
     }
 
@@ -230,6 +245,26 @@ impl Committer {
         self.next_change = decided.next_change;
         self.newest = newest;
         (decided, pending)
+    }
+
+    /// Waits while a keyspace has so much to flush or to merge that the key-value store would stop this
+    /// thread until it is done: where a flush has failed, that would be for ever.
+    fn wait_for_backlog(&mut self) -> Result<(), StoreError> {
+        let written_bytes = self.shared.metrics.commit_bytes();
+        if written_bytes < self.backlog_checked_bytes + BACKLOG_CHECK_BYTES {
+            return Ok(());
+        }
+        self.backlog_checked_bytes = written_bytes;
+        let started = Instant::now();
+        while self.shared.database.has_backlog().map_err(unavailable)? {
+            self.shared.notice_failure()?;
+            if self.shared.stopping.load(Ordering::Acquire) {
+                return Err(stopped());
+            }
+            std::thread::sleep(FLUSH_POLL);
+        }
+        self.shared.metrics.waited_for_flush(started.elapsed());
+        Ok(())
     }
 
     /// Waits while more is buffered than allowed: slowing down early keeps memory bounded and the
@@ -278,7 +313,7 @@ fn weight(prepared: &[Prepared]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::AtomicBool;
     use std::sync::{Condvar, Mutex};
 
     use homeport_item::schema::TableSchema;

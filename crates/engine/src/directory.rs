@@ -6,11 +6,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::OpenError;
+use crate::integrity::mark::{self, StoreId};
+use crate::integrity::marks::Marks;
 use crate::layout::{
-    FORMAT_FILE, FORMAT_VERSION, FORMAT_VERSION_BEFORE_PAGES, SEALED_FORMAT_VERSION,
-    SEALED_FORMAT_VERSION_BEFORE_PAGES, STORE_DIR,
+    FORMAT_FILE, FORMAT_VERSION, FORMAT_VERSION_BEFORE_MARK, FORMAT_VERSION_BEFORE_PAGES,
+    SEALED_FORMAT_VERSION, SEALED_FORMAT_VERSION_BEFORE_MARK, SEALED_FORMAT_VERSION_BEFORE_PAGES,
+    STORE_DIR,
 };
 use crate::options::Options;
+use crate::permissions;
 use crate::seal::error::SealError;
 use crate::seal::keyring::{KEYRING_FILE, Keyring};
 use crate::seal::master::MasterKey;
@@ -29,8 +33,8 @@ pub(crate) struct Prepared {
     pub(crate) lock: File,
     /// Of a sealed directory, with the key that opens it.
     keyring: Option<(Keyring, MasterKey)>,
-    /// Whether it was written before, and not as it is now.
-    is_outdated: bool,
+    /// Whether it was written in an older format, which had no mark.
+    pub(crate) is_outdated: bool,
 }
 
 impl Prepared {
@@ -46,10 +50,18 @@ impl Prepared {
         Some(Arc::new(Sealer::new(path, keyring, master, clock)))
     }
 
-    /// Says that the directory is written as it is now from here on. Who only reads it leaves it as it is.
+    /// The id in the keyring of a sealed directory.
+    pub(crate) fn store_id(&self) -> Option<StoreId> {
+        let (keyring, _) = self.keyring.as_ref()?;
+        Some(StoreId(keyring.store))
+    }
+
+    /// Says that the directory is in the newest format from now on.
     pub(crate) fn raise_format(&self, path: &Path) -> Result<(), OpenError> {
         if self.is_outdated {
-            tracing::info!("from now on, versions before this one refuse the data directory");
+            tracing::info!(
+                "the data directory is in a new format now: older versions of Homeport refuse it"
+            );
             write_format(path, self.keyring.is_some())?;
         }
         Ok(())
@@ -61,26 +73,36 @@ impl Prepared {
 pub(crate) struct Format {
     pub(crate) is_sealed: bool,
     /// Whether this is how directories are written now.
-    is_current: bool,
+    pub(crate) is_current: bool,
 }
 
 /// Makes the directory if there is none, takes its lock, and checks its format and its key.
 pub(crate) fn prepare(path: &Path, master: Option<&MasterKey>) -> Result<Prepared, OpenError> {
-    fs::create_dir_all(path)?;
+    if !path.exists() {
+        permissions::create_folder(path)?;
+    }
+    if permissions::is_shared(path)? {
+        return Err(OpenError::NotADataDirectory {
+            path: path.to_owned(),
+            reason: "it is shared with other users (it has the sticky bit); choose a directory inside it"
+                .to_owned(),
+        });
+    }
     let lock = lock(path)?;
     let format = read_format(path)?;
     let keyring = match format {
         None => make(path, master)?,
-        Some(format) if format.is_sealed => Some(unlock(path, master)?),
-        Some(_) if path.join(KEYRING_FILE).exists() => {
-            return Err(foreign(
-                path,
-                "it has a keyring, but its FORMAT file says that it is not sealed",
-            ));
-        }
-        Some(_) if master.is_some() => return Err(SealError::NotSealed(path.to_owned()).into()),
-        Some(_) => None,
+        Some(format) => keyring_of(path, format, master)?,
     };
+    // Not before: the directory could be something else.
+    let tightened = permissions::tighten_directory(path)?;
+    if tightened > 0 {
+        tracing::warn!(
+            path = %path.display(),
+            entries = tightened,
+            "other users could read the data directory; its folders now have mode 0700 and its files 0600"
+        );
+    }
     Ok(Prepared {
         lock,
         keyring: keyring.zip(master.cloned()),
@@ -90,16 +112,80 @@ pub(crate) fn prepare(path: &Path, master: Option<&MasterKey>) -> Result<Prepare
 
 /// Takes the lock of a directory that is there.
 pub(crate) fn lock(path: &Path) -> Result<File, OpenError> {
-    let lock = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path.join(LOCK_FILE))?;
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    permissions::make_private(&mut options);
+    let lock = options.open(path.join(LOCK_FILE))?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => Err(OpenError::Locked(path.to_owned())),
         Err(TryLockError::Error(error)) => Err(error.into()),
     }
+}
+
+/// Takes the lock of a directory that is only read, without creating a file for it.
+pub(crate) fn lock_existing(path: &Path) -> Result<Option<File>, OpenError> {
+    let lock = match File::open(path.join(LOCK_FILE)) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    match lock.try_lock() {
+        Ok(()) => Ok(Some(lock)),
+        Err(TryLockError::WouldBlock) => Err(OpenError::Locked(path.to_owned())),
+        Err(TryLockError::Error(error)) => Err(error.into()),
+    }
+}
+
+/// A directory that is only read.
+pub(crate) struct Inspected {
+    pub(crate) format: Format,
+    /// The id in the keyring of a sealed one.
+    pub(crate) store: Option<StoreId>,
+    /// What opens its values, if they are sealed.
+    pub(crate) sealer: Option<Arc<Sealer>>,
+}
+
+/// Checks the format and the key of a directory, and changes nothing.
+pub(crate) fn inspect(path: &Path, options: &Options) -> Result<Inspected, OpenError> {
+    let format = read_format(path)?.ok_or_else(|| foreign(path, "the file FORMAT is missing"))?;
+    let keyring = keyring_of(path, format, options.master_key.as_ref())?;
+    let store = keyring.as_ref().map(|keyring| StoreId(keyring.store));
+    let sealer = keyring.zip(options.master_key.clone());
+    let sealer = sealer.map(|(keyring, master)| {
+        Arc::new(Sealer::new(
+            path,
+            keyring,
+            master,
+            Arc::clone(&options.clock),
+        ))
+    });
+    Ok(Inspected {
+        format,
+        store,
+        sealer,
+    })
+}
+
+/// The keyring of a directory in this format, if it is sealed.
+fn keyring_of(
+    path: &Path,
+    format: Format,
+    master: Option<&MasterKey>,
+) -> Result<Option<Keyring>, OpenError> {
+    if format.is_sealed {
+        return Ok(Some(unlock(path, master)?));
+    }
+    if path.join(KEYRING_FILE).exists() {
+        return Err(foreign(
+            path,
+            "it has a keyring, but its FORMAT file says that it is not sealed",
+        ));
+    }
+    if master.is_some() {
+        return Err(SealError::NotSealed(path.to_owned()).into());
+    }
+    Ok(None)
 }
 
 /// The format that a directory was written in, if it is one of ours.
@@ -116,8 +202,10 @@ pub(crate) fn read_format(path: &Path) -> Result<Option<Format>, OpenError> {
     let (is_sealed, is_current) = match found {
         Some(FORMAT_VERSION) => (false, true),
         Some(SEALED_FORMAT_VERSION) => (true, true),
-        Some(FORMAT_VERSION_BEFORE_PAGES) => (false, false),
-        Some(SEALED_FORMAT_VERSION_BEFORE_PAGES) => (true, false),
+        Some(FORMAT_VERSION_BEFORE_MARK | FORMAT_VERSION_BEFORE_PAGES) => (false, false),
+        Some(SEALED_FORMAT_VERSION_BEFORE_MARK | SEALED_FORMAT_VERSION_BEFORE_PAGES) => {
+            (true, false)
+        }
         Some(found) if found > SEALED_FORMAT_VERSION => {
             return Err(OpenError::NewerFormat {
                 path: path.to_owned(),
@@ -128,7 +216,7 @@ pub(crate) fn read_format(path: &Path) -> Result<Option<Format>, OpenError> {
         _ => {
             return Err(foreign(
                 path,
-                "its FORMAT file says nothing that Homeport would write",
+                "its FORMAT file is damaged or not Homeport's; if the rest of the directory is Homeport's, copy everything readable to a new data directory with \"homeport salvage\"",
             ));
         }
     };
@@ -141,13 +229,24 @@ pub(crate) fn read_format(path: &Path) -> Result<Option<Format>, OpenError> {
 /// Makes an empty directory one of ours; sealed if a key is given.
 fn make(path: &Path, master: Option<&MasterKey>) -> Result<Option<Keyring>, OpenError> {
     if path.join(STORE_DIR).exists() {
-        return Err(foreign(path, "it has a store but no FORMAT file"));
+        return Err(foreign(
+            path,
+            "it has a store, but the file FORMAT is missing; put it back, copy everything readable to a new data directory with \"homeport salvage\", or restore a backup",
+        ));
+    }
+    if mark::read(path)?.is_some_and(|(_, mark)| mark.commit > mark.base) {
+        return Err(foreign(
+            path,
+            "its file MARK says that data was stored, but the folder store and the file FORMAT are missing; put them back, or restore a backup",
+        ));
     }
     let Some(master) = master else {
         // A keyring alone is what is left of making a sealed one.
         if let Some(keyring) = Keyring::look(path)? {
             return Err(key_missing(path, &keyring).into());
         }
+        // IMPORTANT: the mark comes first, since the format says that there must be one.
+        Marks::create_new(path, None)?;
         write_format(path, false)?;
         return Ok(None);
     };
@@ -160,6 +259,7 @@ fn make(path: &Path, master: Option<&MasterKey>) -> Result<Option<Keyring>, Open
             keyring
         }
     };
+    Marks::create_new(path, Some(StoreId(keyring.store)))?;
     write_format(path, true)?;
     Ok(Some(keyring))
 }
@@ -198,7 +298,7 @@ fn write_format(path: &Path, is_sealed: bool) -> Result<(), OpenError> {
         FORMAT_VERSION
     };
     let unfinished = path.join("FORMAT.new");
-    let mut file = File::create(&unfinished)?;
+    let mut file = permissions::create_file(&unfinished)?;
     writeln!(file, "{FORMAT_PREFIX}{version}")?;
     file.sync_all()?;
     fs::rename(&unfinished, path.join(FORMAT_FILE))?;
@@ -213,7 +313,7 @@ fn write_format(path: &Path, is_sealed: bool) -> Result<(), OpenError> {
 /// provably empty is never removed.
 pub(crate) fn remove_unfinished_store(path: &Path) -> Result<(), OpenError> {
     let store = path.join(STORE_DIR);
-    if !store.exists() || is_finished(&store)? {
+    if !store.exists() || is_store_finished(&store)? {
         return Ok(());
     }
     if !is_empty(&store)? {
@@ -223,7 +323,8 @@ pub(crate) fn remove_unfinished_store(path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-fn is_finished(store: &Path) -> Result<bool, OpenError> {
+/// Whether the making of a store came to its end.
+pub(crate) fn is_store_finished(store: &Path) -> Result<bool, OpenError> {
     match fs::metadata(store.join(STORE_VERSION_FILE)) {
         Ok(file) => Ok(file.len() >= STORE_VERSION_LEN),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
@@ -267,6 +368,17 @@ mod tests {
     }
 
     #[test]
+    fn lost_store_and_format_are_not_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        drop(crate::Engine::open(directory.path(), Options::default()).unwrap());
+        fs::remove_file(directory.path().join(FORMAT_FILE)).unwrap();
+        fs::remove_dir_all(directory.path().join(STORE_DIR)).unwrap();
+        let error = prepare(directory.path(), None).unwrap_err();
+        assert!(error.to_string().contains("put them back"), "{error}");
+        assert!(!directory.path().join(STORE_DIR).exists());
+    }
+
+    #[test]
     fn a_newer_format_is_refused_and_left_alone() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join(FORMAT_FILE), "homeport 99\n").unwrap();
@@ -279,11 +391,13 @@ mod tests {
     fn an_older_format_is_raised_for_who_writes() {
         let directory = tempfile::tempdir().unwrap();
         let format = directory.path().join(FORMAT_FILE);
-        fs::write(&format, "homeport 1\n").unwrap();
-        let opened = prepare(directory.path(), None).unwrap();
-        assert_eq!(fs::read_to_string(&format).unwrap(), "homeport 1\n");
-        opened.raise_format(directory.path()).unwrap();
-        assert_eq!(fs::read_to_string(&format).unwrap(), "homeport 3\n");
+        for older in ["homeport 1\n", "homeport 3\n"] {
+            fs::write(&format, older).unwrap();
+            let opened = prepare(directory.path(), None).unwrap();
+            assert_eq!(fs::read_to_string(&format).unwrap(), older);
+            opened.raise_format(directory.path()).unwrap();
+            assert_eq!(fs::read_to_string(&format).unwrap(), "homeport 5\n");
+        }
     }
 
     #[test]
@@ -292,13 +406,13 @@ mod tests {
         let master = MasterKey::parse(&format!("{}0", "d".repeat(63))).unwrap();
         drop(prepare(directory.path(), Some(&master)).unwrap());
         let format = directory.path().join(FORMAT_FILE);
-        assert_eq!(fs::read_to_string(&format).unwrap(), "homeport 4\n");
+        assert_eq!(fs::read_to_string(&format).unwrap(), "homeport 6\n");
         fs::write(&format, "homeport 2\n").unwrap();
         prepare(directory.path(), None).unwrap_err();
         assert_eq!(fs::read_to_string(&format).unwrap(), "homeport 2\n");
         let opened = prepare(directory.path(), Some(&master)).unwrap();
         opened.raise_format(directory.path()).unwrap();
-        assert_eq!(fs::read_to_string(&format).unwrap(), "homeport 4\n");
+        assert_eq!(fs::read_to_string(&format).unwrap(), "homeport 6\n");
     }
 
     #[test]

@@ -8,28 +8,33 @@ use std::time::Duration;
 
 use homeport_item::Item;
 use homeport_item::schema::{IndexSchema, StreamView, TableSchema};
-use homeport_store::{BatchGet, BatchGetAnswer, Get, Query, Scan, StoreError};
+use homeport_store::{BatchGet, BatchGetAnswer, Clock, Get, Query, Scan, StoreError};
 
 use crate::backup::{BackupError, BackupSummary};
 use crate::catalogue::{Catalogue, SharedCatalogue};
 use crate::changes::{self, ChangePage};
-use crate::check::CheckReport;
+use crate::check::{CheckReport, Writes};
+use crate::commit_clock::{ClockStatus, CommitClock};
 use crate::committer::Committer;
+use crate::copying::TableCopy;
 use crate::directory;
+use crate::disk_room::Room;
 use crate::error::{OpenError, TableError, unavailable};
-use crate::keyspaces::{self, Keyspaces};
+use crate::integrity::marks::Marks;
+use crate::integrity::verify::{self, Extent};
 use crate::metrics::MetricsSnapshot;
+use crate::opening::{self, OpenedStore};
 use crate::options::Options;
 use crate::prepare;
-use crate::read::StoredPage;
+use crate::read::{Attributes, StoredPage};
 use crate::record::StoredItem;
-use crate::shared::{Shared, stopped};
+use crate::shared::{LastCommit, Shared, run_exclusive, stopped};
 use crate::sorting;
 use crate::sweep::{self, Due, Swept};
 use crate::table::{TableDescription, TableExtent, TableView};
 use crate::vault::{self, Database, Keyspace, UserValue};
 use crate::writer::CommitRecord;
-use crate::{backup, check, extent, jobs, journal, layout, table_backups, tables};
+use crate::{backup, check, extent, jobs, layout, table_backups, tables, watch};
 
 /// How often compacting looks whether a flush is done.
 const FLUSH_POLL: Duration = Duration::from_millis(1);
@@ -37,6 +42,23 @@ const FLUSH_POLL: Duration = Duration::from_millis(1);
 pub const CHANGES_PAGE_MAX: usize = 1000;
 /// Changes that one call looks at; those that are kept for a table's history alone are passed over.
 const CHANGES_LOOKED_AT_MAX: usize = 10_000;
+
+/// What a store can do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Condition {
+    /// Everything.
+    Ready,
+    /// Reads and deletes: the disk is nearly full.
+    DiskShort,
+    /// Reads: the disk is full.
+    DiskFull,
+    /// Reads, until the store has reopened itself after a failed write, for this reason.
+    WritesFailed(String),
+    /// Nothing, until the store has reopened itself; the last attempt failed for this reason.
+    Closed(String),
+    /// Reads. The process has to be restarted.
+    NeedsRestart(String),
+}
 
 /// An open store. Clones share it; it closes when the last one is dropped.
 #[derive(Clone)]
@@ -65,7 +87,8 @@ impl Drop for Handle {
             let _ = job.join();
         }
         // The committer may have written after the last sync.
-        sweep::sync(&self.shared);
+        watch::sync(&self.shared);
+        watch::keep_marks(&self.shared);
     }
 }
 
@@ -77,23 +100,28 @@ impl Engine {
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self, OpenError> {
         let path = path.as_ref();
         let opened = directory::prepare(path, options.master_key.as_ref())?;
-        let store = path.join(layout::STORE_DIR);
-        directory::remove_unfinished_store(path)?;
-        let last_sequence = journal::check(&store)?;
-        // IMPORTANT: before anything is written that older versions would drop.
-        opened.raise_format(path)?;
+        let keyring = opened.store_id();
+        let verified = verify::verify(path, opened.is_outdated, keyring, Extent::Start)?;
+        if verified.is_unfinished {
+            directory::remove_unfinished_store(path)?;
+        }
+        let marks = Marks::open(path, &verified, keyring)?;
         let storage = |error: vault::Error| OpenError::Storage(error.to_string());
         let sealer = opened.sealer(path, &options);
-        let database = Database::open(&store, &options, sealer).map_err(storage)?;
-        keyspaces::leap(&database, last_sequence)?;
-        let keyspaces = Keyspaces::open(&database).map_err(storage)?;
-        let last = match keyspaces.meta.get(layout::COMMIT_KEY).map_err(storage)? {
-            Some(bytes) => CommitRecord::decode(&bytes)
-                .ok_or_else(|| OpenError::DamagedCatalogue("the commit record".to_owned()))?,
-            None => CommitRecord::NONE,
-        };
-        let last = last.next();
-        keyspaces.land(&database, last).map_err(storage)?;
+        let store = opening::open(&marks, &verified, |store| {
+            // IMPORTANT: before anything is written that older versions would drop, and after the mark.
+            opened.raise_format(path)?;
+            Database::open(store, &options, sealer).map_err(storage)
+        })?;
+        let on_disk = store.commit_on_disk();
+        let OpenedStore {
+            database,
+            keyspaces,
+            last,
+            unwritten,
+        } = store;
+        let commit_time = keyspaces.meta.get(layout::TIME_KEY).map_err(storage)?;
+        let commit_clock = CommitClock::open(commit_time.as_deref(), options.clock.now_ms())?;
         let catalogue = Catalogue::load(&database, &keyspaces)?;
         let unfinished: Vec<_> = catalogue
             .tables()
@@ -105,19 +133,28 @@ impl Engine {
             database,
             keyspaces,
             SharedCatalogue::new(catalogue),
-            last,
-            path.to_owned(),
+            LastCommit {
+                record: last,
+                on_disk,
+                clock: commit_clock,
+            },
+            marks,
             opened.lock,
         );
         let shared = Arc::new(shared);
-        tables::drop_orphans(&shared);
+        if let Some(reason) = unwritten {
+            // It can be read, and is reopened when it can be written.
+            shared.latch.close(&reason);
+        }
+        tables::drop_unused_keyspaces(&shared, verified.marked.is_none());
+        watch::keep_marks(&shared);
         table_backups::drop_orphans(&shared);
         let committer = Committer::new(Arc::clone(&shared), last)?;
         let (sweeper, watcher) = (Arc::clone(&shared), Arc::clone(&shared));
         let threads = vec![
             spawn("homeport-commit", move || committer.run())?,
             spawn("homeport-sweep", move || sweep::run(&sweeper))?,
-            spawn("homeport-watch", move || sweep::watch(&watcher))?,
+            spawn("homeport-watch", move || watch::run(&watcher))?,
         ];
         for table in unfinished {
             jobs::start(&shared, table);
@@ -151,15 +188,16 @@ impl Engine {
         self.shared().create_table(schema, settings).await
     }
 
-    /// Changes what a protocol keeps with a table.
+    /// Changes what a protocol keeps with a table. No other change of the table happens between the settings that `change`
+    /// sees and those that it returns.
     ///
     /// # Errors
-    /// When the table does not exist.
-    pub async fn change_settings(
+    /// When the table does not exist, or `change` fails.
+    pub async fn change_settings<E: From<TableError> + Send + 'static>(
         &self,
         table: &str,
-        change: impl FnOnce(&str) -> String + Send + 'static,
-    ) -> Result<(), TableError> {
+        change: impl FnOnce(&str) -> Result<String, E> + Send + 'static,
+    ) -> Result<(), E> {
         self.shared()
             .change_settings(table.to_owned(), change)
             .await
@@ -170,7 +208,20 @@ impl Engine {
     /// # Errors
     /// When it does not exist.
     pub async fn delete_table(&self, name: &str) -> Result<TableDescription, TableError> {
-        self.shared().delete_table(name.to_owned()).await
+        self.delete_table_if(name, |_| Ok(())).await
+    }
+
+    /// Removes a table with everything in it, unless `check` refuses. No other change of the table happens between the
+    /// settings that `check` sees and the removal.
+    ///
+    /// # Errors
+    /// When it does not exist, or `check` fails.
+    pub async fn delete_table_if<E: From<TableError> + Send + 'static>(
+        &self,
+        name: &str,
+        check: impl FnOnce(&str) -> Result<(), E> + Send + 'static,
+    ) -> Result<TableDescription, E> {
+        self.shared().delete_table(name.to_owned(), check).await
     }
 
     /// Adds an index. Items that are there already are entered in the background; until all are,
@@ -278,7 +329,19 @@ impl Engine {
     /// # Errors
     /// When the table or index does not exist or the request is not valid.
     pub fn query_stored(&self, request: &Query) -> Result<StoredPage, StoreError> {
-        self.shared().query(request)
+        self.shared().query(request, Attributes::Projected)
+    }
+
+    /// The same, with the attributes that are asked for.
+    ///
+    /// # Errors
+    /// As [`Engine::query_stored`], and when a global index does not carry all attributes.
+    pub fn query_stored_with(
+        &self,
+        request: &Query,
+        attributes: Attributes,
+    ) -> Result<StoredPage, StoreError> {
+        self.shared().query(request, attributes)
     }
 
     /// A page of a scan whose items are decoded when they are looked at; the request's projection
@@ -287,7 +350,19 @@ impl Engine {
     /// # Errors
     /// When the table or index does not exist or the request is not valid.
     pub fn scan_stored(&self, request: &Scan) -> Result<StoredPage, StoreError> {
-        self.shared().scan(request)
+        self.shared().scan(request, Attributes::Projected)
+    }
+
+    /// The same, with the attributes that are asked for.
+    ///
+    /// # Errors
+    /// As [`Engine::scan_stored`], and when a global index does not carry all attributes.
+    pub fn scan_stored_with(
+        &self,
+        request: &Scan,
+        attributes: Attributes,
+    ) -> Result<StoredPage, StoreError> {
+        self.shared().scan(request, attributes)
     }
 
     pub(crate) fn batch_get_now(&self, request: &BatchGet) -> Result<BatchGetAnswer, StoreError> {
@@ -361,9 +436,9 @@ impl Engine {
         let _ = last.wait_for(|next| *next > from).await;
     }
 
-    /// Removes what is due now: expired items, old changes, used tokens. The engine does this by
-    /// itself unless it was told not to; it may then take an hour until an expired item, which
-    /// nobody sees any more, is removed.
+    /// Removes what is due now: expired items, old changes, used tokens. The engine does this in the
+    /// background unless that is switched off. Nothing is removed while the time has to be confirmed
+    /// ([`Engine::clock_status`]).
     ///
     /// # Errors
     /// When the store cannot be read or written.
@@ -374,16 +449,49 @@ impl Engine {
             .map_err(|_| stopped())?
     }
 
-    /// Why writes are refused until the store is opened anew, if they are.
+    /// What the clocks say, and whether the time has to be confirmed.
     #[must_use]
-    pub fn write_failure(&self) -> Option<String> {
-        self.shared().latch.reason().map(str::to_owned)
+    pub fn clock_status(&self) -> ClockStatus {
+        let shared = self.shared();
+        shared.commit_clock.status(shared.options.clock.now_ms())
     }
 
-    /// Whether writes are refused for now because the disk is nearly full.
+    /// A clock to delete old data by: it follows no leap that nobody has confirmed.
     #[must_use]
-    pub fn is_disk_short(&self) -> bool {
-        self.shared().room.check().is_err()
+    pub fn removal_clock(&self) -> Arc<dyn Clock> {
+        Arc::new(RemovalClock(self.clone()))
+    }
+
+    /// Confirms that the wall clock is right: expiry and trimming resume, also after a restart.
+    ///
+    /// # Errors
+    /// When the confirmed time cannot be written.
+    pub async fn confirm_time(&self) -> Result<ClockStatus, StoreError> {
+        let confirm = self.shared().exclusive(|committer| {
+            let shared = &committer.shared;
+            shared.commit_clock.confirm(shared.options.clock.now_ms());
+            committer.write_time()
+        });
+        confirm.await.map_err(|_| stopped())??;
+        Ok(self.clock_status())
+    }
+
+    /// What the store can do now.
+    #[must_use]
+    pub fn condition(&self) -> Condition {
+        let shared = self.shared();
+        if let Some(failure) = shared.latch.failure() {
+            return match failure.reopen_error {
+                _ if failure.needs_restart => Condition::NeedsRestart(failure.reason),
+                Some(error) => Condition::Closed(error),
+                None => Condition::WritesFailed(failure.reason),
+            };
+        }
+        match shared.room.now() {
+            Room::Enough => Condition::Ready,
+            Room::Short => Condition::DiskShort,
+            Room::Exhausted => Condition::DiskFull,
+        }
     }
 
     /// Counters and sizes.
@@ -395,6 +503,9 @@ impl Engine {
             write_buffer_bytes: shared.database.write_buffer_bytes(),
             cache_bytes: shared.database.cache_bytes(),
             disk_bytes: shared.database.disk_bytes(),
+            disk_free_bytes: shared.room.free_bytes().unwrap_or(0),
+            reopened: shared.latch.reopened(),
+            snapshot_entries_max: shared.database.snapshot_entries_max(),
             ..shared.metrics.snapshot()
         }
     }
@@ -419,15 +530,28 @@ impl Engine {
         .map_err(|_| stopped())?
     }
 
-    /// Verifies that items, index entries and expiry entries agree. Writes may go on meanwhile.
+    /// Verifies that items, index entries and expiry entries agree. Writes may go on meanwhile; tables that are altered or
+    /// deleted meanwhile are left out.
     ///
     /// # Errors
     /// When the store cannot be read.
     pub async fn check(&self) -> Result<CheckReport, StoreError> {
         let shared = Arc::clone(self.shared());
-        tokio::task::spawn_blocking(move || check::check(&shared))
-            .await
-            .map_err(|_| stopped())?
+        tokio::task::spawn_blocking(move || {
+            let (catalogue, copy) = run_exclusive(&shared, |committer| {
+                let catalogue = committer.shared.catalogue.now();
+                let tables: Vec<_> = catalogue.tables().cloned().collect();
+                Ok((catalogue, TableCopy::begin(committer, &tables)))
+            })?;
+            let writes = Writes {
+                copy: &copy,
+                catalogue: &shared.catalogue,
+            };
+            let (database, keyspaces) = (&shared.database, &shared.keyspaces);
+            check::check(&catalogue, database, keyspaces, Some(&writes))
+        })
+        .await
+        .map_err(|_| stopped())?
     }
 
     /// Writes all tables, as they are at one moment, to a new file. Writes may go on meanwhile.
@@ -462,6 +586,15 @@ impl Engine {
     }
 }
 
+#[derive(Debug)]
+struct RemovalClock(Engine);
+
+impl Clock for RemovalClock {
+    fn now_ms(&self) -> i64 {
+        self.0.shared().times().removal_ms()
+    }
+}
+
 impl std::fmt::Debug for Engine {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
@@ -473,7 +606,7 @@ impl std::fmt::Debug for Engine {
 
 /// Moves what a keyspace has in memory into its own files. The store's own call for this waits for
 /// ever where a flush has failed.
-fn flush(shared: &Shared, keyspace: &Keyspace) -> Result<(), StoreError> {
+pub(crate) fn flush(shared: &Shared, keyspace: &Keyspace) -> Result<(), StoreError> {
     if !keyspace.rotate_memtable().map_err(unavailable)? {
         return Ok(());
     }

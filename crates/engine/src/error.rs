@@ -25,14 +25,29 @@ pub enum OpenError {
     #[error("{} is not a Homeport data directory: {reason}", .path.display())]
     NotADataDirectory { path: PathBuf, reason: String },
     #[error(
-        "the journal {} is damaged at byte {offset}, before writes that were acknowledged later: refusing to open, since those would be lost; restore a backup",
+        "the journal {} is damaged at byte {offset}, before writes that were acknowledged later; nothing was changed, and what comes before and after the damage can still be read: copy it to a new data directory with \"homeport salvage\", or restore a backup",
         .path.display()
     )]
     DamagedJournal { path: PathBuf, offset: u64 },
+    #[error(
+        "the data directory {} is damaged or incomplete: {damage}; nothing was changed: put back what is missing, copy everything readable to a new data directory with \"homeport salvage\", or restore a backup",
+        .path.display()
+    )]
+    Damaged { path: PathBuf, damage: String },
     #[error(transparent)]
     Seal(#[from] SealError),
-    #[error("the catalogue of tables is damaged: {0}")]
+    #[error(
+        "the catalogue of tables is damaged: {0}; copy everything readable to a new data directory with \"homeport salvage\", or restore a backup"
+    )]
     DamagedCatalogue(String),
+    #[error(
+        "cannot copy journals to the temporary directory {}; set TMPDIR to a directory with more space",
+        .path.display()
+    )]
+    TemporaryDirectory {
+        path: PathBuf,
+        source: std::io::Error,
+    },
     #[error("cannot read or write the data directory")]
     Io(#[from] std::io::Error),
     #[error("cannot open the key-value store: {0}")]
@@ -56,6 +71,10 @@ pub enum TableError {
     TimeToLiveInUse,
     #[error("the last change of the table's time to live is still being carried out")]
     TimeToLiveBusy,
+    #[error(
+        "background work on table {table:?} failed: {reason}; check the store with `homeport check`, then restart"
+    )]
+    BackgroundWorkFailed { table: String, reason: String },
     #[error(transparent)]
     Schema(#[from] SchemaError),
     #[error(transparent)]

@@ -32,27 +32,22 @@ pub(crate) struct Done {
     pub(crate) repeated: bool,
 }
 
-/// Evaluates a transaction and, if all of it holds, adds its writes to the group.
-///
-/// The outer error means that the group itself can no longer be trusted.
+/// Evaluates a transaction and, if all of it holds, adds its writes to the group. Where something cannot be read or
+/// decoded, this transaction alone fails: nothing of it is in the group then.
 pub(crate) fn transaction(
     group: &mut Group<'_>,
     catalogue: &Catalogue,
     prepared: Prepared,
-) -> Result<Outcome, StoreError> {
+) -> Outcome {
     if let Some(token) = &prepared.token {
-        let seen = match tokens::seen(group, token) {
-            Ok(seen) => seen,
-            Err(error) => return Ok(Err(error.into())),
-        };
-        match seen {
+        match tokens::seen(group, token)? {
             Repeat::Same => {
-                return Ok(Ok(Done {
+                return Ok(Done {
                     repeated: true,
                     ..Done::default()
-                }));
+                });
             }
-            Repeat::Different => return Ok(Err(TransactError::TokenMismatch)),
+            Repeat::Different => return Err(TransactError::TokenMismatch),
             Repeat::No => {}
         }
     }
@@ -60,20 +55,20 @@ pub(crate) fn transaction(
     let mut decided = Vec::with_capacity(count);
     let mut reasons: Vec<CancelReason> = Vec::new();
     for (at, action) in prepared.actions.into_iter().enumerate() {
-        match decide(group, catalogue, action) {
-            Ok(Ok(change)) => decided.push(change),
-            // Nothing of it is in the group yet: what cannot be read fails this one alone.
-            Err(error) | Ok(Err(Refusal::Store(error))) => return Ok(Err(error.into())),
-            Ok(Err(Refusal::Reason(reason))) => {
+        match decide(group, catalogue, action)? {
+            Ok(change) => decided.push(change),
+            Err(Refusal::Store(error)) => return Err(error.into()),
+            Err(Refusal::Reason(reason)) => {
                 reasons.resize(count, CancelReason::None);
                 reasons[at] = reason;
             }
         }
     }
     if !reasons.is_empty() {
-        return Ok(Err(TransactError::Cancelled(reasons)));
+        return Err(TransactError::Cancelled(reasons));
     }
     let mut done = Done::default();
+    let mut plans = Vec::with_capacity(count);
     for change in decided {
         done.returned = change.returned.or(done.returned);
         done.costs.extend(change.cost);
@@ -81,19 +76,23 @@ pub(crate) fn transaction(
             let table = catalogue.by_id(write.table).ok_or_else(|| {
                 StoreError::Unavailable("a table vanished while it was written".to_owned())
             })?;
-            group.apply(Mutation {
+            plans.extend(group.plan(Mutation {
                 table,
                 key: write.key,
                 old: write.old,
                 old_expired: write.old_expired,
                 new: write.new,
-            })?;
+            })?);
         }
+    }
+    // IMPORTANT: from here on nothing can fail, so that a transaction is in the group as a whole or not at all.
+    for plan in plans {
+        group.apply_plan(plan);
     }
     if let Some(token) = &prepared.token {
         tokens::remember(group, token);
     }
-    Ok(Ok(done))
+    Ok(done)
 }
 
 /// Why an action does not happen.
@@ -129,7 +128,7 @@ fn decide(
         let missing = StoreError::TableMissing(action.table.name().to_owned());
         return Ok(Err(Refusal::Store(missing)));
     };
-    let old = if needs_old(table, &action) {
+    let old = if needs_old(table, &action) || group.is_copied(table, &action.key) {
         group.load(table, &action.key)?
     } else {
         None
@@ -190,6 +189,13 @@ fn decide(
                 }));
             }
             (None, returned)
+        }
+        Write::Update(_, update) if visible.is_none() && !update.creates_item() => {
+            return Ok(Ok(Decided {
+                write: None,
+                returned: None,
+                cost: cost(&action, table, None, None)?,
+            }));
         }
         Write::Update(key, update) => {
             match updated(table, action.returning, visible, key, update)? {
@@ -339,4 +345,56 @@ fn needs_old(table: &Table, action: &PreparedAction) -> bool {
         || action.measure
         || action.returning != Returning::Nothing
         || !matches!(action.write, Write::Put(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use homeport_item::schema::{IndexSchema, KeyAttribute, TableSchema};
+    use homeport_item::{Item, KeyKind};
+    use homeport_store::{Get, Put, Store as _, Transaction};
+
+    use crate::engine::Engine;
+    use crate::layout;
+    use crate::options::Options;
+
+    #[tokio::test]
+    async fn undecodable_item_fails_no_other_writes() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options {
+            background_sweep: false,
+            ..Options::default()
+        };
+        let engine = Engine::open(directory.path(), options).unwrap();
+        let mut schema = TableSchema::new("things", "id", KeyKind::S);
+        let key = KeyAttribute::new("n", KeyKind::N);
+        schema.indexes.push(IndexSchema::global("by-n", key, None));
+        engine.create_table(schema).await.unwrap();
+        let table = engine.shared().catalogue.table("things").unwrap();
+        // Its size and version can be read, its attributes cannot.
+        let damage = engine.shared().exclusive(move |committer| {
+            committer.write(|group| {
+                let key = layout::item_key(&Value::from("damaged"), None);
+                group.insert(&table.items, key, UserValue::from(&b"\x08\x01\x7fxx"[..]));
+                Ok(())
+            })
+        });
+        damage.await.unwrap().unwrap();
+        let put = |id: &str| {
+            let item = Item::new().with("id", id).with("n", 1);
+            Transaction::new(vec![Put::new("things", item).into()])
+        };
+        // They are decided in one group.
+        let written = engine
+            .transact_each(vec![put("a"), put("damaged"), put("b")])
+            .await;
+        assert!(written[0].is_ok(), "{written:?}");
+        assert!(written[1].is_err(), "{written:?}");
+        assert!(written[2].is_ok(), "{written:?}");
+        for id in ["a", "b"] {
+            let get = Get::new("things", Item::new().with("id", id));
+            assert!(engine.get(get).await.unwrap().is_some());
+        }
+    }
 }

@@ -7,9 +7,8 @@
 //! ```
 //! The summary is written last: an export without it is not complete.
 
-use std::fs::File;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -20,20 +19,23 @@ use md5::{Digest as _, Md5};
 use serde::Serialize;
 
 use crate::backup::{BackupError, DATA_FILE_BYTES, DataWriter};
+use crate::copying;
 use crate::error::unavailable;
+use crate::folder::Folder;
 use crate::history::{self, Past, RestorePoint};
 use crate::record::Record;
 use crate::restoring::{self, Filler, RestoreError};
 use crate::shared::{Shared, stopped};
 use crate::table::Table;
 use crate::transfers::{self, Transfer, TransferKind};
-use crate::vault::Snapshot;
+use crate::vault::{UserKey, UserValue};
 
 /// Where an export goes, and what is to be said about it.
 pub struct ExportTarget {
-    /// The folder in which the export makes one of its own, named by its id.
-    pub folder: PathBuf,
-    /// What the names of data files begin with in the manifest; the export's id follows.
+    /// The directory that the export is written below.
+    pub bucket: Folder,
+    /// The path below the bucket in which the export makes a folder of its own, named by its id. Manifests name data files
+    /// with it.
     pub key_prefix: String,
     /// What a protocol keeps with the export.
     pub notes: String,
@@ -67,7 +69,7 @@ pub(crate) async fn begin(
             if shared.transfers.is_full() {
                 return Err(RestoreError::TooMany);
             }
-            let past = history::open(&shared, &source, point)?;
+            let past = history::open(committer, &source, point)?;
             // What has to be undone is undone in a table that nobody else ever sees.
             let scratch = if past.has_later_changes()? {
                 let schema = TableSchema {
@@ -116,13 +118,12 @@ fn run(
     target: ExportTarget,
 ) {
     let written = match &scratch {
-        None => write(shared, export, &past, &past.table, &past.snapshot, target),
+        None => write(shared, export, &past, None, target),
         Some(scratch) => {
             let mut filler = Filler::new(shared, Arc::clone(scratch));
-            filler.fill_from(&past).and_then(|()| {
-                let snapshot = shared.database.snapshot();
-                write(shared, export, &past, scratch, &snapshot, target)
-            })
+            filler
+                .fill_from(&past)
+                .and_then(|()| write(shared, export, &past, Some(scratch), target))
         }
     };
     if shared.stopping.load(Ordering::Acquire) {
@@ -154,20 +155,19 @@ fn run(
     }
 }
 
-/// Writes the items of `table` in `snapshot` that had not expired at the export's moment.
+/// Writes the items that had not expired at the export's moment: those of `scratch`, where later changes were
+/// undone, or of the table itself.
 fn write(
     shared: &Shared,
     export: &Transfer,
     past: &Past,
-    table: &Table,
-    snapshot: &Snapshot,
+    scratch: Option<&Table>,
     target: ExportTarget,
 ) -> Result<Transfer, RestoreError> {
-    let folder = target.folder.join(&export.id);
-    let data = folder.join("data");
-    std::fs::create_dir_all(&data).map_err(io(&data))?;
-    write_file(&folder.join("_started"), b"")?;
     let key_prefix = format!("{}{}", target.key_prefix, export.id);
+    let folder = make_folders(&target.bucket, &key_prefix)?;
+    let data = make_folders(&folder, "data")?;
+    write_file(&folder, "_started", b"")?;
     let mut ended = export.clone();
     let mut manifest = Vec::new();
     let mut files = 0;
@@ -181,7 +181,7 @@ fn write(
         files += 1;
         let (items, bytes) = lines.finish()?;
         let digest = Md5::digest(&bytes);
-        write_file(&data.join(&name), &bytes)?;
+        write_file(&data, &name, &bytes)?;
         let file = ExportedFile {
             item_count: items,
             md5_checksum: STANDARD.encode(digest),
@@ -193,10 +193,10 @@ fn write(
         manifest.push(b'\n');
         Ok(())
     };
-    for guard in snapshot.iter(&table.items) {
-        let (key, value) = guard.into_inner().map_err(unavailable)?;
+    let table = scratch.unwrap_or(&past.table);
+    let mut take = |key: UserKey, value: UserValue| {
         if past.had_expired(&key, &value)? {
-            continue;
+            return Ok(());
         }
         let item = Record::new(&table.key, &key, &value)
             .and_then(Record::to_item)
@@ -207,6 +207,11 @@ fn write(
         if lines.len() >= DATA_FILE_BYTES {
             close(std::mem::take(&mut lines))?;
         }
+        Ok::<_, RestoreError>(())
+    };
+    match scratch {
+        Some(scratch) => copying::read_unchanging(shared, &scratch.items, &mut take)?,
+        None => past.copy.read(table, &mut take)?,
     }
     // A table without items has one data file without lines, as DynamoDB's exports do.
     close(lines)?;
@@ -215,30 +220,38 @@ fn write(
     let summary = (target.summary)(&ended);
     write_with_checksum(&folder, "manifest-summary", &summary)?;
     for folder in [&data, &folder] {
-        File::open(folder)
-            .and_then(|folder| folder.sync_all())
-            .map_err(io(folder))?;
+        folder.sync().map_err(io(&key_prefix))?;
     }
     Ok(ended)
 }
 
-fn write_with_checksum(folder: &Path, name: &str, text: &[u8]) -> Result<(), RestoreError> {
+fn write_with_checksum(folder: &Folder, name: &str, text: &[u8]) -> Result<(), RestoreError> {
     let checksum = STANDARD.encode(Md5::digest(text));
-    write_file(&folder.join(format!("{name}.md5")), checksum.as_bytes())?;
-    write_file(&folder.join(format!("{name}.json")), text)
+    write_file(folder, &format!("{name}.md5"), checksum.as_bytes())?;
+    write_file(folder, &format!("{name}.json"), text)
 }
 
-fn write_file(path: &Path, bytes: &[u8]) -> Result<(), RestoreError> {
-    File::create(path)
+/// Opens the folder at a path below another one, and makes what is missing.
+fn make_folders(below: &Folder, path: &str) -> Result<Folder, RestoreError> {
+    let mut folder = below.clone();
+    for name in path.split('/') {
+        folder = folder.make_folder(name).map_err(io(path))?;
+    }
+    Ok(folder)
+}
+
+fn write_file(folder: &Folder, name: &str, bytes: &[u8]) -> Result<(), RestoreError> {
+    folder
+        .create_file(name)
         .and_then(|mut file| {
             file.write_all(bytes)?;
             file.sync_all()
         })
-        .map_err(io(path))
+        .map_err(io(name))
 }
 
-fn io(path: &Path) -> impl FnOnce(std::io::Error) -> RestoreError {
-    let path = path.to_owned();
+fn io(path: &str) -> impl FnOnce(std::io::Error) -> RestoreError {
+    let path = PathBuf::from(path);
     move |source| BackupError::Io { path, source }.into()
 }
 
@@ -246,7 +259,7 @@ impl std::fmt::Debug for ExportTarget {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("ExportTarget")
-            .field("folder", &self.folder)
+            .field("key_prefix", &self.key_prefix)
             .finish_non_exhaustive()
     }
 }

@@ -7,17 +7,21 @@ use std::sync::Arc;
 
 use homeport_item::binary::DecodeError;
 use homeport_store::StoreError;
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use crate::changes::NewChange;
+use crate::commit_clock::Times;
+use crate::copying::{self, CopyProgress};
 use crate::error::unavailable;
+use crate::expiring::Listed;
 use crate::expiry::Pages;
 use crate::keyspaces::Keyspaces;
 use crate::layout::{self, TableId};
 use crate::newest::Newest;
 use crate::record::Record;
+use crate::shared::Shared;
 use crate::table::{Index, Table};
-use crate::vault::{self, Batch, Database, Keyspace, UserKey, UserValue};
+use crate::vault::{self, Batch, Keyspace, UserKey, UserValue};
 use crate::writer::Decided;
 
 /// What happens to one stored item.
@@ -36,6 +40,8 @@ pub(crate) struct Mutation<'a> {
 pub(crate) struct Pending {
     items: FxHashMap<(TableId, UserKey), Option<UserValue>>,
     tokens: FxHashMap<UserKey, UserValue>,
+    /// Keys of undo records.
+    undo: FxHashSet<UserKey>,
 }
 
 pub(crate) struct Group<'a> {
@@ -45,45 +51,64 @@ pub(crate) struct Group<'a> {
     pending: Pending,
     /// What the group before this one writes, where that is still under way.
     before: Option<Arc<Pending>>,
+    /// Copies that must not show what this group changes.
+    copies: Vec<Arc<CopyProgress>>,
     newest: Newest,
     next_change: u64,
-    now_ms: i64,
+    times: Times,
+    /// Written although nothing is in it, for its commit time.
+    is_for_time: bool,
+    listed: Listed,
     bytes: usize,
 }
 
 impl<'a> Group<'a> {
     pub(crate) fn new(
-        database: &Database,
-        keyspaces: &'a Keyspaces,
+        shared: &'a Shared,
         before: Option<Arc<Pending>>,
         newest: Newest,
         next_change: u64,
-        now_ms: i64,
     ) -> Self {
         // Under load, groups that follow each other are about as large.
         let items = before.as_ref().map_or(0, |before| before.items.len());
         Self {
-            keyspaces,
-            batch: database.batch(),
+            keyspaces: &shared.keyspaces,
+            batch: shared.database.batch(),
             pages: Pages::default(),
             pending: Pending {
                 items: FxHashMap::with_capacity_and_hasher(items, FxBuildHasher),
                 tokens: FxHashMap::default(),
+                undo: FxHashSet::default(),
             },
             before,
+            copies: shared.copies.now(),
             newest,
             next_change,
-            now_ms,
+            times: shared.commit_clock.stamp(shared.options.clock.now_ms()),
+            is_for_time: false,
+            listed: shared.expiring.begin_group(),
             bytes: 0,
         }
     }
 
-    pub(crate) fn now_ms(&self) -> i64 {
-        self.now_ms
+    /// What the group's changes are stamped with.
+    pub(crate) fn commit_ms(&self) -> i64 {
+        self.times.commit_ms
     }
 
+    /// The wall clock's seconds: what has expired then is not there for anyone.
     pub(crate) fn now_secs(&self) -> i64 {
-        self.now_ms.div_euclid(1000)
+        self.times.wall_ms.div_euclid(1000)
+    }
+
+    /// The time by which expired items are removed.
+    pub(crate) fn removal_secs(&self) -> i64 {
+        self.times.removal_secs()
+    }
+
+    /// Has the commit time written even if the group is empty.
+    pub(crate) fn write_time(&mut self) {
+        self.is_for_time = true;
     }
 
     /// The stored value of an item, with what this group and the one before it write.
@@ -92,6 +117,14 @@ impl<'a> Group<'a> {
         table: &Table,
         key: &UserKey,
     ) -> Result<Option<UserValue>, StoreError> {
+        self.try_load(table, key).map_err(unavailable)
+    }
+
+    fn try_load(
+        &mut self,
+        table: &Table,
+        key: &UserKey,
+    ) -> Result<Option<UserValue>, vault::Error> {
         if self.newest.is_behind_all(table, key) {
             return Ok(None);
         }
@@ -101,7 +134,7 @@ impl<'a> Group<'a> {
                 return Ok(value.clone());
             }
         }
-        let stored = table.items.get(key).map_err(unavailable)?;
+        let stored = table.items.get(key)?;
         if stored.is_none()
             && let Some(partition) = self.newest.missed(table, key)
         {
@@ -113,9 +146,9 @@ impl<'a> Group<'a> {
 
     /// The greatest key of a partition, with what this group and the one before it write; of an empty one,
     /// what all its keys begin with.
-    fn greatest(&self, table: &Table, partition: &[u8]) -> Result<UserKey, StoreError> {
+    fn greatest(&self, table: &Table, partition: &[u8]) -> Result<UserKey, vault::Error> {
         let mut greatest = match table.items.prefix(partition).next_back() {
-            Some(last) => last.key().map_err(unavailable)?,
+            Some(last) => last.key()?,
             None => UserKey::from(partition),
         };
         for pending in self.pending() {
@@ -128,9 +161,69 @@ impl<'a> Group<'a> {
         Ok(greatest)
     }
 
+    /// Works out the writes that a change of an item needs. Fails where a stored value cannot be decoded: nothing is in
+    /// the group by then.
+    pub(crate) fn plan<'m>(&self, mutation: Mutation<'m>) -> Result<Option<Plan<'m>>, StoreError> {
+        if mutation.old == mutation.new && !mutation.old_expired {
+            return Ok(None);
+        }
+        let Mutation { table, ref key, .. } = mutation;
+        let old = view(table, key, mutation.old.as_ref())?;
+        let new = view(table, key, mutation.new.as_ref())?;
+        let entry = |index: &Index, record: Option<Record<'_>>, value: Option<&UserValue>| match (
+            record, value,
+        ) {
+            (Some(record), Some(value)) => index.entry(table.ttl_attribute(), &record, key, value),
+            _ => Ok(None),
+        };
+        let mut entries = Vec::with_capacity(table.indexes.len());
+        for index in &table.indexes {
+            let before = entry(index, old, mutation.old.as_ref()).map_err(unavailable)?;
+            let after = entry(index, new, mutation.new.as_ref()).map_err(unavailable)?;
+            if before != after {
+                entries.push(EntryChange {
+                    index,
+                    before,
+                    after,
+                });
+            }
+        }
+        let expires_before = match &old {
+            Some(record) => table.kept_expires_at(record).map_err(unavailable)?,
+            None => None,
+        };
+        let expires_after = match &new {
+            Some(record) => table.expires_at(record).map_err(unavailable)?,
+            None => None,
+        };
+        let undo_keys = self.missing_undo_keys(table, key)?;
+        Ok(Some(Plan {
+            undo_keys,
+            entries,
+            expires_before,
+            expires_after,
+            mutation,
+        }))
+    }
+
     /// Writes a change of an item together with its index entries, its expiry and its change
-    /// record. The only place where items change.
+    /// record.
     pub(crate) fn apply(&mut self, mutation: Mutation<'_>) -> Result<(), StoreError> {
+        if let Some(plan) = self.plan(mutation)? {
+            self.apply_plan(plan);
+        }
+        Ok(())
+    }
+
+    /// The only place where items change.
+    pub(crate) fn apply_plan(&mut self, plan: Plan<'_>) {
+        let Plan {
+            mutation,
+            undo_keys,
+            entries,
+            expires_before,
+            expires_after,
+        } = plan;
         let Mutation {
             table,
             key,
@@ -138,23 +231,18 @@ impl<'a> Group<'a> {
             old_expired,
             new,
         } = mutation;
-        if old == new && !old_expired {
-            return Ok(());
+        for undo_key in undo_keys {
+            let keyspaces = self.keyspaces;
+            self.pending.undo.insert(undo_key.clone());
+            self.insert(&keyspaces.undo, undo_key, copying::undo_value(old.as_ref()));
         }
-        let written = Changed {
-            table,
-            key: &key,
-            old: view(table, &key, old.as_ref())?,
-            new: view(table, &key, new.as_ref())?,
-        };
-        for index in &table.indexes {
-            self.apply_index(index, &written, old.as_ref(), new.as_ref())
-                .map_err(unavailable)?;
+        for change in entries {
+            self.apply_entry(change);
         }
-        // The sweeper, who alone removes what has expired, removes also what led it there.
+        // The sweeper, which alone removes expired items, also removes what lists them.
         let is_swept = old_expired && new.is_none();
         if !is_swept {
-            self.apply_expiry(&written).map_err(unavailable)?;
+            self.apply_expiry(table, &key, expires_before, expires_after);
         }
         if old_expired {
             // Its time had come before: the log says so before it says what came after.
@@ -172,7 +260,29 @@ impl<'a> Group<'a> {
             None => {}
         }
         self.pending.items.insert((table.id(), key), new);
-        Ok(())
+    }
+
+    /// Whether a copy wants to know what the item was.
+    pub(crate) fn is_copied(&self, table: &Table, key: &[u8]) -> bool {
+        let mut copies = self.copies.iter();
+        copies.any(|copy| copy.undo_key(table.id(), key).is_some())
+    }
+
+    /// The undo records that a change of an item needs: one for each copy that has not read the item and has no record
+    /// of it from an earlier change.
+    fn missing_undo_keys(&self, table: &Table, key: &[u8]) -> Result<Vec<UserKey>, StoreError> {
+        let mut missing = Vec::new();
+        for copy in &self.copies {
+            let Some(undo_key) = copy.undo_key(table.id(), key) else {
+                continue;
+            };
+            let is_pending = self.pending().any(|it| it.undo.contains(&undo_key));
+            let undo = &self.keyspaces.undo;
+            if !is_pending && !undo.contains_key(&undo_key).map_err(unavailable)? {
+                missing.push(undo_key);
+            }
+        }
+        Ok(missing)
     }
 
     /// Removes an item because its time has come.
@@ -191,23 +301,26 @@ impl<'a> Group<'a> {
         })
     }
 
-    /// Writes what an item that was there before an index, or before its table had a time to live,
-    /// should have. Doing it again changes nothing.
-    pub(crate) fn refresh(&mut self, table: &Table, key: &UserKey) -> Result<(), StoreError> {
-        let Some(value) = self.load(table, key)? else {
+    /// Writes the index entries and the expiry entry that an item from before an index, or before its
+    /// table's time to live, should have. Doing it again changes nothing.
+    pub(crate) fn refresh(&mut self, table: &Table, key: &UserKey) -> Result<(), RefreshError> {
+        let Some(value) = self.load_to_refresh(table, key)? else {
             return Ok(());
         };
-        let record = Record::new(&table.key, key, &value).map_err(unavailable)?;
+        let record = Record::new(&table.key, key, &value)?;
+        // All of it is decoded before anything is written.
+        let mut entries = Vec::with_capacity(table.indexes.len());
         for index in &table.indexes {
-            let entry = index
-                .entry(table.ttl_attribute(), &record, key, &value)
-                .map_err(unavailable)?;
-            if let Some((key, value)) = entry {
-                self.insert(&index.entries, key, value);
-            }
+            let entry = index.entry(table.ttl_attribute(), &record, key, &value)?;
+            entries.extend(entry.map(|entry| (index, entry)));
         }
-        if let Some(window) = table.expiry_window(&record).map_err(unavailable)? {
-            self.insert_expiry(window, table, key);
+        let expires_at = table.expires_at(&record)?;
+        for (index, (key, value)) in entries {
+            self.insert(&index.entries, key, value);
+        }
+        if let Some(at) = expires_at {
+            self.insert_expiry(layout::expiry_window(at), table, key);
+            self.listed.note_item(at, table.id(), key, false);
         }
         Ok(())
     }
@@ -218,35 +331,37 @@ impl<'a> Group<'a> {
         table: &Table,
         key: &UserKey,
         attribute: &str,
-    ) -> Result<(), StoreError> {
-        let Some(value) = self.load(table, key)? else {
+    ) -> Result<(), RefreshError> {
+        let Some(value) = self.load_to_refresh(table, key)? else {
             return Ok(());
         };
-        let record = Record::new(&table.key, key, &value).map_err(unavailable)?;
-        if let Some(at) = record.expires_at(attribute).map_err(unavailable)? {
+        let record = Record::new(&table.key, key, &value)?;
+        if let Some(at) = record.expires_at(attribute)? {
             self.remove_expiry(layout::expiry_window(at), table, key);
         }
         Ok(())
     }
 
-    fn apply_index(
+    fn load_to_refresh(
         &mut self,
-        index: &Index,
-        changed: &Changed<'_>,
-        old: Option<&UserValue>,
-        new: Option<&UserValue>,
-    ) -> Result<(), DecodeError> {
-        let entry = |record: Option<Record<'_>>, value: Option<&UserValue>| match (record, value) {
-            (Some(record), Some(value)) => {
-                index.entry(changed.table.ttl_attribute(), &record, changed.key, value)
+        table: &Table,
+        key: &UserKey,
+    ) -> Result<Option<UserValue>, RefreshError> {
+        self.try_load(table, key).map_err(|error| {
+            if error.is_damage() {
+                RefreshError::Unreadable(error.to_string())
+            } else {
+                RefreshError::Store(unavailable(error))
             }
-            _ => Ok(None),
-        };
-        let before = entry(changed.old, old)?;
-        let after = entry(changed.new, new)?;
-        if before == after {
-            return Ok(());
-        }
+        })
+    }
+
+    fn apply_entry(&mut self, change: EntryChange<'_>) {
+        let EntryChange {
+            index,
+            before,
+            after,
+        } = change;
         if let Some((key, _)) = before
             && after.as_ref().is_none_or(|(kept, _)| *kept != key)
         {
@@ -255,50 +370,47 @@ impl<'a> Group<'a> {
         if let Some((key, value)) = after {
             self.insert(&index.entries, key, value);
         }
-        Ok(())
     }
 
-    fn apply_expiry(&mut self, changed: &Changed<'_>) -> Result<(), DecodeError> {
-        let Changed { table, key, .. } = *changed;
-        let before = match &changed.old {
-            Some(record) => table.kept_expiry_window(record)?,
-            None => None,
-        };
-        let after = match &changed.new {
-            Some(record) => table.expiry_window(record)?,
-            None => None,
-        };
-        if before == after {
-            return Ok(());
-        }
-        if let Some(window) = before {
-            self.remove_expiry(window, table, key);
-        }
-        match (before, after) {
-            (None, Some(window)) => {
-                let name = layout::expiry_name(key);
-                self.bytes += self.pages.add(window, table.id(), &name);
+    /// Lists an item where it expires.
+    fn apply_expiry(&mut self, table: &Table, key: &[u8], before: Option<u64>, after: Option<u64>) {
+        let window_before = before.map(layout::expiry_window);
+        let window_after = after.map(layout::expiry_window);
+        if window_before != window_after {
+            if let Some(window) = window_before {
+                self.remove_expiry(window, table, key);
             }
-            (Some(_), Some(window)) => self.insert_expiry(window, table, key),
-            (_, None) => {}
+            match (window_before, window_after) {
+                (None, Some(window)) => {
+                    let name = layout::expiry_name(key);
+                    self.listed.note_window(window);
+                    self.bytes += self.pages.add(window, table.id(), &name);
+                }
+                (Some(_), Some(window)) => self.insert_expiry(window, table, key),
+                (_, None) => {}
+            }
         }
-        Ok(())
+        if let Some(at) = after.filter(|_| before != after) {
+            self.listed.note_item(at, table.id(), key, before.is_none());
+        }
     }
 
     /// Lists an item once more, of those that are listed in the order of their names.
     pub(crate) fn list_sorted(&mut self, window: u64, table: TableId, name: &[u8]) {
         self.pages.are_sorted = true;
+        self.listed.note_window(window);
         self.bytes += self.pages.add(window, table, name);
     }
 
     fn insert_expiry(&mut self, window: u64, table: &Table, item_key: &[u8]) {
         let keyspaces = self.keyspaces;
         let key = layout::expiry_key(window, table.id(), item_key);
+        self.listed.note_window(window);
         self.insert(&keyspaces.expiry, key, UserValue::from(&b""[..]));
     }
 
     /// Removes the entry that an item may have. One that is listed in a page has none.
-    fn remove_expiry(&mut self, window: u64, table: &Table, item_key: &[u8]) {
+    pub(crate) fn remove_expiry(&mut self, window: u64, table: &Table, item_key: &[u8]) {
         let keyspaces = self.keyspaces;
         let key = layout::expiry_key(window, table.id(), item_key);
         self.remove(&keyspaces.expiry, key);
@@ -323,7 +435,7 @@ impl<'a> Group<'a> {
         let change = NewChange {
             view,
             history,
-            at_ms: self.now_ms,
+            at_ms: self.times.commit_ms,
             by_expiry,
             item_key,
             old,
@@ -371,6 +483,9 @@ impl<'a> Group<'a> {
             pages: self.pages,
             bytes: self.bytes,
             next_change: self.next_change,
+            commit_ms: self.times.commit_ms,
+            is_for_time: self.is_for_time,
+            listed: self.listed,
         };
         (decided, self.pending, self.newest)
     }
@@ -381,11 +496,35 @@ impl<'a> Group<'a> {
     }
 }
 
-struct Changed<'a> {
-    table: &'a Table,
-    key: &'a [u8],
-    old: Option<Record<'a>>,
-    new: Option<Record<'a>>,
+/// Why an item's entries could not be written.
+#[derive(Debug)]
+pub(crate) enum RefreshError {
+    /// The item is damaged; others can go on.
+    Unreadable(String),
+    Store(StoreError),
+}
+
+impl From<DecodeError> for RefreshError {
+    fn from(error: DecodeError) -> Self {
+        Self::Unreadable(error.to_string())
+    }
+}
+
+/// A change of an item with all the writes that it needs.
+pub(crate) struct Plan<'a> {
+    mutation: Mutation<'a>,
+    /// Of the records that keep the old value for running copies.
+    undo_keys: Vec<UserKey>,
+    entries: Vec<EntryChange<'a>>,
+    expires_before: Option<u64>,
+    expires_after: Option<u64>,
+}
+
+/// An index entry that changes.
+struct EntryChange<'a> {
+    index: &'a Index,
+    before: Option<(UserKey, UserValue)>,
+    after: Option<(UserKey, UserValue)>,
 }
 
 fn view<'a>(

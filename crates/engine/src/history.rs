@@ -1,9 +1,13 @@
 //! A table's past: keeping changes so that they can be undone, and making a new table as an old one
 //! was at some moment.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::changes;
+use crate::committer::Committer;
+use crate::copying::TableCopy;
+use crate::engine::sequence_of;
 use crate::error::{TableError, unavailable};
 use crate::layout;
 use crate::record::Record;
@@ -11,10 +15,14 @@ use crate::restoring::{self, Filler, NewTable, RestoreError};
 use crate::shared::Shared;
 use crate::stream_read;
 use crate::table::{History, Table, TableDescription};
-use crate::vault::{Iter, Keyspace, Snapshot};
+use crate::vault::UserValue;
 
 /// The longest that changes are kept to be undone.
 pub const HISTORY_DAYS_MAX: u32 = 35;
+
+/// Changes that are read from one snapshot.
+const UNDONE_AT_ONCE: usize = 1024;
+const UNDONE_BYTES_AT_ONCE: usize = 1024 * 1024;
 
 /// Which moment of a table's past is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,8 +58,8 @@ pub(crate) async fn restore(
     target: NewTable,
 ) -> Result<TableDescription, RestoreError> {
     let key = target.schema.key.clone();
-    let open = move |shared: &Shared| {
-        let past = open(shared, &source, point)?;
+    let open = move |committer: &Committer| {
+        let past = open(committer, &source, point)?;
         if *past.table.key != key {
             return Err(RestoreError::DifferentKeys);
         }
@@ -61,13 +69,13 @@ pub(crate) async fn restore(
     restoring::begin(shared, target, None, open, fill).await
 }
 
-/// A table as it was. Only on the committer's thread, between two groups, is everything that happened
-/// until then in the snapshot.
+/// A table as it was. Taking the committer says that this runs between two groups.
 pub(crate) fn open(
-    shared: &Shared,
+    committer: &Committer,
     source: &str,
     point: RestorePoint,
 ) -> Result<Past, RestoreError> {
+    let shared = Arc::clone(&committer.shared);
     let table = shared
         .catalogue
         .table(source)
@@ -75,7 +83,8 @@ pub(crate) fn open(
     let Some(history) = table.record.history else {
         return Err(RestoreError::HistoryOff(source.to_owned()));
     };
-    let now_ms = shared.options.clock.now_ms();
+    let times = shared.times();
+    let now_ms = times.commit_ms;
     let at_ms = match point {
         RestorePoint::Latest => now_ms,
         RestorePoint::At(at_ms) => {
@@ -93,58 +102,96 @@ pub(crate) fn open(
     };
     let snapshot = shared.database.snapshot();
     let first_later =
-        stream_read::first_since(shared, &snapshot, table.id(), 0..u64::MAX, at_ms + 1)?;
+        stream_read::first_since(&shared, &snapshot, table.id(), 0..u64::MAX, at_ms + 1)?;
+    let end = *shared.last_change.borrow();
+    let copy = TableCopy::begin(committer, std::slice::from_ref(&table));
     Ok(Past {
         table,
-        snapshot,
-        changes: shared.keyspaces.changes.clone(),
-        first_later,
+        copy,
+        shared,
+        later: first_later..end.max(first_later),
         at_ms,
+        expired_until_secs: at_ms.min(times.removal_ms()).div_euclid(1000),
     })
 }
 
-/// What a table was, as a snapshot of what it is and of the changes since.
+/// What a table was: a copy of what it is, and the changes since.
 pub(crate) struct Past {
     pub(crate) table: Arc<Table>,
-    pub(crate) snapshot: Snapshot,
-    changes: Keyspace,
-    /// The sequence number of the first change that is to be undone.
-    first_later: u64,
+    pub(crate) copy: TableCopy,
+    shared: Arc<Shared>,
+    /// The sequence numbers of the changes that are to be undone.
+    later: Range<u64>,
     pub(crate) at_ms: i64,
+    /// Items that expire until then had expired. It is earlier than `at_ms` while the wall clock is behind commit time.
+    expired_until_secs: i64,
 }
 
 impl Past {
     /// Copies the table as it is and undoes what happened later, the newest first: the last that is
     /// undone of an item is what changed it first, and leaves it as it was before.
     pub(crate) fn fill(&self, filler: &mut Filler) -> Result<(), RestoreError> {
-        for guard in self.snapshot.iter(&self.table.items) {
-            let (key, value) = guard.into_inner().map_err(unavailable)?;
+        self.copy.read(&self.table, |key, value| {
             if !self.had_expired(&key, &value)? {
                 filler.set(key, Some(value))?;
             }
-        }
-        let mut later = self.later_changes();
-        while let Some(guard) = later.next_back() {
-            let value = guard.value().map_err(unavailable)?;
-            let (key, before) = changes::undo(&value).map_err(unavailable)?;
-            let before = match before {
-                Some(value) if self.had_expired(&key, &value)? => None,
-                before => before,
+            Ok::<_, RestoreError>(())
+        })?;
+        let mut later = self.later.clone();
+        loop {
+            let changes = self.last_changes(later.clone())?;
+            let Some((first, _)) = changes.last() else {
+                return Ok(());
             };
-            filler.set(key, before)?;
+            later.end = *first;
+            for (_, value) in changes {
+                let (key, before) = changes::undo(&value).map_err(unavailable)?;
+                let before = match before {
+                    Some(value) if self.had_expired(&key, &value)? => None,
+                    before => before,
+                };
+                filler.set(key, before)?;
+            }
         }
-        Ok(())
     }
 
-    fn later_changes(&self) -> Iter<'_> {
+    /// The last changes in a range of sequence numbers, the newest first, as many as one snapshot should
+    /// be open for.
+    fn last_changes(&self, range: Range<u64>) -> Result<Vec<(u64, UserValue)>, RestoreError> {
         let id = self.table.id();
-        let range = layout::change_key(id, self.first_later)..=layout::change_key(id, u64::MAX);
-        self.snapshot.range(&self.changes, range)
+        let keyspaces = &self.shared.keyspaces;
+        let snapshot = self.shared.database.snapshot();
+        let trimmed = snapshot
+            .get(&keyspaces.meta, layout::trimmed_key(id))
+            .map_err(unavailable)?
+            .map(|last| sequence_of(&last))
+            .transpose()?;
+        if trimmed.is_some_and(|trimmed| trimmed >= self.later.start) && !self.later.is_empty() {
+            return Err(unavailable(
+                "changes that had to be undone became too old meanwhile: choose a later moment",
+            )
+            .into());
+        }
+        let keys = layout::change_key(id, range.start)..layout::change_key(id, range.end);
+        let mut changes = Vec::new();
+        let mut bytes = 0;
+        for guard in snapshot.range(&keyspaces.changes, keys).rev() {
+            let (key, value) = guard.into_inner().map_err(unavailable)?;
+            bytes += value.len();
+            changes.push((sequence_of(&key)?, value));
+            if changes.len() >= UNDONE_AT_ONCE || bytes >= UNDONE_BYTES_AT_ONCE {
+                break;
+            }
+        }
+        Ok(changes)
     }
 
     /// Whether the table is another now.
     pub(crate) fn has_later_changes(&self) -> Result<bool, RestoreError> {
-        match self.later_changes().next() {
+        let id = self.table.id();
+        let keys = layout::change_key(id, self.later.start)..layout::change_key(id, self.later.end);
+        let snapshot = self.shared.database.snapshot();
+        match snapshot.range(&self.shared.keyspaces.changes, keys).next() {
             Some(guard) => Ok(guard.key().map(|_| true).map_err(unavailable)?),
             None => Ok(false),
         }
@@ -153,8 +200,7 @@ impl Past {
     /// Whether nobody could see the item any more at that moment.
     pub(crate) fn had_expired(&self, key: &[u8], value: &[u8]) -> Result<bool, RestoreError> {
         let record = Record::new(&self.table.key, key, value).map_err(unavailable)?;
-        let secs = self.at_ms.div_euclid(1000);
-        let expired = self.table.is_expired(&record, secs).map_err(unavailable)?;
-        Ok(expired)
+        let expired = self.table.is_expired(&record, self.expired_until_secs);
+        Ok(expired.map_err(unavailable)?)
     }
 }

@@ -1,9 +1,8 @@
 //! Making a table from files with a line of `{"Item":{…}}` for each item, as DynamoDB's exports have
 //! them. A line that cannot be an item of the table is counted and left out.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use flate2::read::MultiGzDecoder;
@@ -11,7 +10,9 @@ use homeport_item::Item;
 use serde::Deserialize;
 
 use crate::backup::{BackupError, LINE_BYTES_MAX};
+use crate::committer::Committer;
 use crate::error::unavailable;
+use crate::folder::Folder;
 use crate::record;
 use crate::restoring::{self, Filler, NewTable, RestoreError};
 use crate::shared::Shared;
@@ -29,8 +30,10 @@ pub enum Compression {
 /// What is to be imported.
 #[derive(Debug, Clone)]
 pub struct ImportSource {
-    /// Read in this order; of items with one key the last one counts.
-    pub files: Vec<PathBuf>,
+    /// The directory that the files are below.
+    pub bucket: Folder,
+    /// Paths below the bucket, read in this order; of items with one key the last one counts.
+    pub files: Vec<String>,
     pub compression: Compression,
     /// What a protocol keeps with the import.
     pub notes: String,
@@ -43,8 +46,8 @@ pub(crate) async fn begin(
     target: NewTable,
 ) -> Result<(TableDescription, Arc<Transfer>), RestoreError> {
     let (reply, begun) = tokio::sync::oneshot::channel();
-    let open = move |shared: &Shared| {
-        if shared.transfers.is_full() {
+    let open = move |committer: &Committer| {
+        if committer.shared.transfers.is_full() {
             return Err(RestoreError::TooMany);
         }
         Ok((source, reply))
@@ -80,7 +83,7 @@ fn fill(
     ended: &mut Transfer,
 ) -> Result<(), RestoreError> {
     for path in &source.files {
-        let file = File::open(path).map_err(io(path))?;
+        let file = source.bucket.open_file(path).map_err(io(path))?;
         match source.compression {
             Compression::None => read_lines(path, BufReader::new(file), filler, ended)?,
             Compression::Gzip => {
@@ -93,7 +96,7 @@ fn fill(
 }
 
 fn read_lines(
-    path: &Path,
+    path: &str,
     mut reader: impl BufRead,
     filler: &mut Filler,
     ended: &mut Transfer,
@@ -114,8 +117,7 @@ fn read_lines(
             return Ok(());
         }
         if read as u64 == LINE_BYTES_MAX && !text.ends_with(b"\n") {
-            let file = path.file_name().unwrap_or_default().to_string_lossy();
-            let text = format!("a line of {file} is longer than an item can be");
+            let text = format!("a line of {path} is longer than an item can be");
             return Err(BackupError::Damaged(text).into());
         }
         if text.iter().all(u8::is_ascii_whitespace) {
@@ -143,7 +145,7 @@ fn prepared(filler: &Filler, item: &Item) -> Option<(UserKey, UserValue, u64)> {
     Some((key, value, item.size() as u64))
 }
 
-fn io(path: &Path) -> impl FnOnce(std::io::Error) -> RestoreError {
-    let path = path.to_owned();
+fn io(path: &str) -> impl FnOnce(std::io::Error) -> RestoreError {
+    let path = PathBuf::from(path);
     move |source| BackupError::Io { path, source }.into()
 }

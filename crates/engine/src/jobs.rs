@@ -8,6 +8,7 @@ use homeport_store::StoreError;
 
 use crate::committer::Committer;
 use crate::error::{TableError, unavailable};
+use crate::group::{Group, RefreshError};
 use crate::layout::TableId;
 use crate::shared::{Shared, stopped};
 use crate::table::{ExpiryJob, IndexState, Table};
@@ -27,19 +28,27 @@ pub(crate) fn start(shared: &Arc<Shared>, table: TableId) {
     if !needed || shared.stopping.load(Ordering::Acquire) {
         return;
     }
+    shared.forget_job_failure(table);
     let worker = Arc::clone(shared);
     let spawned = std::thread::Builder::new()
         .name("homeport-job".to_owned())
         .spawn(move || {
-            if let Err(error) = run(&worker, table)
-                && !worker.stopping.load(Ordering::Acquire)
-            {
-                tracing::error!(table, %error, "background work on a table failed; it starts again with the store");
+            match run(&worker, table) {
+                // One that was interrupted when the store reopened itself may have failed after this one had started.
+                Ok(()) => worker.forget_job_failure(table),
+                Err(_) if worker.stopping.load(Ordering::Acquire) => {}
+                Err(error) => {
+                    tracing::error!(table, %error, "background work on a table failed; it starts again with the store");
+                    worker.job_failed(table, error.to_string());
+                }
             }
         });
     match spawned {
         Ok(handle) => shared.keep_job(handle),
-        Err(error) => tracing::error!(%error, "cannot start background work"),
+        Err(error) => {
+            tracing::error!(%error, "cannot start background work");
+            shared.job_failed(table, error.to_string());
+        }
     }
 }
 
@@ -48,17 +57,23 @@ fn run(shared: &Arc<Shared>, id: TableId) -> Result<(), TableError> {
     let Some(table) = shared.catalogue.now().by_id(id).cloned() else {
         return Ok(());
     };
-    // IMPORTANT: the snapshot is taken after the changed table is in the catalogue, so that every
-    // item is either in the snapshot or was written with the change already in force.
-    let snapshot = shared.database.snapshot();
-    let mut chunk: Vec<UserKey> = Vec::with_capacity(CHUNK_ITEMS);
-    for guard in snapshot.iter(&table.items) {
-        chunk.push(guard.key().map_err(unavailable)?);
-        if chunk.len() == CHUNK_ITEMS {
-            commit_chunk(shared, id, std::mem::take(&mut chunk))?;
-        }
+    // IMPORTANT: the changed table is in the catalogue: every item is either found here or was written with
+    // the change in force. A short snapshot for each chunk, since an open one keeps memory.
+    let mut from = Vec::new();
+    loop {
+        let chunk: Vec<UserKey> = shared
+            .database
+            .snapshot()
+            .range(&table.items, from.clone()..)
+            .take(CHUNK_ITEMS)
+            .map(|guard| guard.key().map_err(unavailable))
+            .collect::<Result<_, _>>()?;
+        let Some(last) = chunk.last() else {
+            break;
+        };
+        from = [last.as_ref(), &[0]].concat();
+        commit_chunk(shared, id, chunk)?;
     }
-    commit_chunk(shared, id, chunk)?;
     let done = Completed::of(&table);
     run_exclusive(shared, move |committer| done.mark(committer, id))
 }
@@ -73,15 +88,31 @@ fn commit_chunk(shared: &Shared, id: TableId, chunk: Vec<UserKey>) -> Result<(),
         };
         committer.write(|group| {
             for key in &chunk {
-                if let Some(ExpiryJob::Clearing { attribute }) = &table.record.expiry_job {
-                    group.clear_expiry(&table, key, attribute)?;
+                match refresh(group, &table, key) {
+                    Ok(()) => {}
+                    // It stays for the check to report, and is in no index until it is written again.
+                    Err(RefreshError::Unreadable(reason)) => {
+                        let table = table.name();
+                        tracing::error!(
+                            table,
+                            reason,
+                            "an item is damaged and left out of background work"
+                        );
+                    }
+                    Err(RefreshError::Store(error)) => return Err(error),
                 }
-                group.refresh(&table, key)?;
             }
             Ok::<(), StoreError>(())
         })?;
         Ok(())
     })
+}
+
+fn refresh(group: &mut Group<'_>, table: &Table, key: &UserKey) -> Result<(), RefreshError> {
+    if let Some(ExpiryJob::Clearing { attribute }) = &table.record.expiry_job {
+        group.clear_expiry(table, key, attribute)?;
+    }
+    group.refresh(table, key)
 }
 
 fn run_exclusive(
@@ -129,5 +160,94 @@ impl Completed {
             Ok(())
         })
         .map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    use homeport_item::schema::{IndexSchema, KeyAttribute, TableSchema};
+    use homeport_item::{Item, KeyKind, Value};
+    use homeport_store::{Put, Scan, Store as _};
+
+    use crate::engine::Engine;
+    use crate::layout;
+    use crate::options::Options;
+    use crate::vault::UserValue;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn completed_job_forgets_the_failure_before_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options {
+            background_sweep: false,
+            ..Options::default()
+        };
+        let engine = Engine::open(directory.path(), options).unwrap();
+        let schema = TableSchema::new("things", "id", KeyKind::S);
+        let table = engine.create_table(schema).await.unwrap().id;
+        let shared = engine.shared();
+        let (started, has_started) = tokio::sync::oneshot::channel();
+        let (hold, held) = std::sync::mpsc::channel::<()>();
+        // The committer waits, and with it the job.
+        let holding = shared.exclusive(move |committer| {
+            tables::alter(committer, "things", |record| {
+                record.expiry_job = Some(ExpiryJob::Building);
+                Ok(())
+            })
+            .unwrap();
+            start(&committer.shared, table);
+            started.send(()).unwrap();
+            held.recv()
+        });
+        has_started.await.unwrap();
+        shared.job_failed(table, "the store was reopened".to_owned());
+        drop(hold);
+        assert!(holding.await.unwrap().is_err());
+        let wait = async {
+            while shared.job_failure(table).is_some() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let waited = tokio::time::timeout(Duration::from_secs(30), wait);
+        waited.await.expect("forgotten in time");
+    }
+
+    #[tokio::test]
+    async fn unreadable_item_does_not_block_a_backfill() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options {
+            background_sweep: false,
+            ..Options::default()
+        };
+        let engine = Engine::open(directory.path(), options).unwrap();
+        let mut schema = TableSchema::new("things", "id", KeyKind::S);
+        engine.create_table(schema.clone()).await.unwrap();
+        for id in 0..10 {
+            let item = Item::new().with("id", format!("{id}")).with("n", id);
+            engine.put(Put::new("things", item)).await.unwrap();
+        }
+        let table = engine.shared().catalogue.table("things").unwrap();
+        let damage = engine.shared().exclusive(move |committer| {
+            committer.write(|group| {
+                for (id, value) in [("0", &b"\xff"[..]), ("1", &b"\x08\x01\x7fxx"[..])] {
+                    let key = layout::item_key(&Value::from(id), None);
+                    group.insert(&table.items, key, UserValue::from(value));
+                }
+                Ok(())
+            })
+        });
+        damage.await.unwrap().unwrap();
+        let key = KeyAttribute::new("n", KeyKind::N);
+        schema.indexes.push(IndexSchema::global("by-n", key, None));
+        // As at the start of a server.
+        let ensured = [schema];
+        let ensured = engine.ensure_tables(&ensured);
+        let ensured = tokio::time::timeout(Duration::from_secs(30), ensured);
+        ensured.await.expect("it ends").unwrap();
+        let mut scan = Scan::new("things");
+        scan.index = Some("by-n".to_owned());
+        assert_eq!(engine.scan(scan).await.unwrap().count, 8);
     }
 }

@@ -1,16 +1,16 @@
-//! A look at the key-value store's journals before it opens them.
+//! The key-value store's journals, read before it opens them.
 //!
 //! Left alone, the store below cuts a journal at the first entry that it cannot read, even where
 //! whole batches follow that were acknowledged long ago, and refuses one whose last batch was torn
 //! in the middle of an item. Here every batch is checked first. A damaged batch that some later one
 //! says was on disk means that acknowledged writes are lost: opening is refused. Otherwise it is
-//! the unsynced end that a power cut leaves, and the journal is cut there.
+//! the unsynced end that a power cut leaves, and the journal may be cut there.
 //!
 //! The layout is that of fjall 3 journals; `docs/engine-format.md` writes it down, and a test holds
 //! it against journals that the store itself wrote.
 
+use std::collections::BTreeMap;
 use std::fs::OpenOptions;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
@@ -25,49 +25,120 @@ const TAG_END: u8 = 3;
 const TAG_CLEAR: u8 = 4;
 const TRAILER: &[u8] = b"FJL\x03";
 const VALUE_KINDS: u8 = 4;
+const KIND_VALUE: u8 = 0;
 
 /// Sequence numbers of neighbouring batches lie closer together than this.
 const SEQUENCE_LEAP_MAX: u64 = 1 << 32;
 
-/// Checks every journal in `store`, and cuts an unsynced end off the last one. Returns the sequence
-/// number of the last batch, if there is one.
-pub(crate) fn check(store: &Path) -> Result<Option<u64>, OpenError> {
-    let mut journals = journals_in(store)?;
-    journals.sort_unstable();
-    let last = journals.len().saturating_sub(1);
-    let mut last_commit = None;
-    let mut last_sequence = None;
-    for (at, (_, path)) in journals.iter().enumerate() {
+/// All journals of a store, checked. Nothing has been changed.
+#[derive(Debug, Default)]
+pub(crate) struct Journals {
+    pub(crate) files: Vec<JournalFile>,
+    /// The sequence number of the last batch, if there is one.
+    pub(crate) last_sequence: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(crate) struct JournalFile {
+    pub(crate) number: u64,
+    pub(crate) path: PathBuf,
+    pub(crate) first: Option<CommitRecord>,
+    pub(crate) last: Option<CommitRecord>,
+    /// How many bytes of it are whole batches.
+    pub(crate) whole_len: u64,
+    /// Whether an unfinished write follows them.
+    is_torn: bool,
+}
+
+impl Journals {
+    /// The first commit in the journals.
+    pub(crate) fn first(&self) -> Option<CommitRecord> {
+        self.files.iter().find_map(|file| file.first)
+    }
+
+    /// The last commit in the journals.
+    pub(crate) fn last(&self) -> Option<CommitRecord> {
+        self.files.iter().rev().find_map(|file| file.last)
+    }
+
+    /// Cuts unfinished writes off the journals. The last journal may end with one after a crash, and an
+    /// earlier one after a write that failed because the disk was full.
+    pub(crate) fn cut_unfinished(&self) -> Result<(), OpenError> {
+        for file in self.files.iter().filter(|file| file.is_torn) {
+            let offset = file.whole_len;
+            tracing::warn!(journal = %file.path.display(), offset, "cutting off an unfinished write");
+            let journal = OpenOptions::new().write(true).open(&file.path)?;
+            journal.set_len(offset)?;
+            journal.sync_all()?;
+        }
+        Ok(())
+    }
+}
+
+/// Checks every journal in `store`, and changes nothing.
+pub(crate) fn survey(store: &Path) -> Result<Journals, OpenError> {
+    let listed = journals_in(store)?;
+    let mut journals = Journals::default();
+    for (at, (number, path)) in listed.iter().enumerate() {
         let bytes = std::fs::read(path)?;
-        let scanned = scan(&bytes, last_sequence);
-        last_commit = scanned.last_commit.or(last_commit);
-        last_sequence = scanned.last_sequence;
-        let Some(offset) = scanned.damaged_at else {
+        let scanned = scan(&bytes, journals.last_sequence, journals.last());
+        journals.last_sequence = scanned.last_sequence;
+        journals.files.push(JournalFile {
+            number: *number,
+            path: path.clone(),
+            first: scanned.first,
+            last: scanned.last,
+            whole_len: scanned.whole_len as u64,
+            is_torn: !scanned.ends_here,
+        });
+        if scanned.ends_here {
             continue;
-        };
+        }
+        let offset = scanned.whole_len;
         let damaged = || OpenError::DamagedJournal {
             path: path.clone(),
             offset: offset as u64,
         };
         let rest = &bytes[offset..];
         // A torn write leaves no whole batch. One that is whole and cannot follow the batch before
-        // it means that either's sequence number has rotted, and both were acknowledged.
+        // it means that either's sequence number has rotted, and both were acknowledged, or that the
+        // journal is another store's.
         if batch(rest).is_some() {
             return Err(damaged());
         }
-        let later = later_commits(rest).chain(
-            journals[at + 1..]
-                .iter()
-                .flat_map(|(_, path)| std::fs::read(path))
-                .flat_map(|bytes| later_commits(&bytes).collect::<Vec<_>>()),
-        );
-        if is_known_synced(later, last_commit) || at != last {
+        let last_commit = journals.last().map(|record| record.commit);
+        if is_known_synced(commits(rest), last_commit) {
             return Err(damaged());
         }
-        tracing::warn!(journal = %path.display(), offset, "cutting off an unfinished write");
-        cut(path, offset as u64)?;
+        // IMPORTANT: the next journal must have the very next commit, or the one here was written and is lost.
+        let next = listed[at + 1..]
+            .iter()
+            .flat_map(|(_, path)| std::fs::read(path))
+            .find_map(|bytes| commits(&bytes).next());
+        if next.is_some_and(|next| last_commit.is_none_or(|last| next.commit != last + 1)) {
+            return Err(damaged());
+        }
     }
-    Ok(last_sequence)
+    Ok(journals)
+}
+
+/// Of each keyspace with values in a journal, the newest value's sequence number and key.
+pub(crate) fn newest_values(path: &Path) -> std::io::Result<BTreeMap<u64, (u64, Vec<u8>)>> {
+    let bytes = std::fs::read(path)?;
+    let mut newest: BTreeMap<u64, (u64, Vec<u8>)> = BTreeMap::new();
+    let mut visit = |entry: JournalEntry<'_>| {
+        if let Change::Insert { key, .. } = entry.change {
+            let (sequence, newest_key) = newest.entry(entry.keyspace).or_default();
+            *sequence = entry.sequence;
+            newest_key.clear();
+            newest_key.extend_from_slice(key);
+        }
+    };
+    let mut offset = 0;
+    while let Some(batch) = batch_with(&bytes[offset..], &mut visit) {
+        offset += batch.len;
+    }
+    Ok(newest)
 }
 
 /// Whether a batch may follow the last one, by their sequence numbers.
@@ -75,13 +146,23 @@ pub(crate) fn follows(last: Option<u64>, sequence: u64) -> bool {
     last.is_none_or(|last| sequence > last && sequence - last < SEQUENCE_LEAP_MAX)
 }
 
-/// The journals of a store with their numbers.
-fn journals_in(store: &Path) -> Result<Vec<(u64, PathBuf)>, OpenError> {
+/// Whether a commit may follow the last one. Numbers count up by one; where a number is left out, the
+/// record says which commit was there before it.
+fn continues(last: Option<CommitRecord>, next: CommitRecord) -> bool {
+    last.is_none_or(|last| {
+        next.synced_commit <= last.commit
+            && next.commit >= last.commit
+            && (next.commit - last.commit <= 1 || next.synced_commit == last.commit)
+    })
+}
+
+/// The journals of a store with their numbers, in order.
+pub(crate) fn journals_in(store: &Path) -> std::io::Result<Vec<(u64, PathBuf)>> {
     let mut journals = Vec::new();
     let entries = match std::fs::read_dir(store) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(journals),
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(error),
     };
     for entry in entries {
         let path = entry?.path();
@@ -94,51 +175,50 @@ fn journals_in(store: &Path) -> Result<Vec<(u64, PathBuf)>, OpenError> {
             journals.push((number, path));
         }
     }
+    journals.sort_unstable();
     Ok(journals)
 }
 
-fn cut(path: &Path, len: u64) -> Result<(), OpenError> {
-    let mut file = OpenOptions::new().write(true).open(path)?;
-    file.set_len(len)?;
-    file.flush()?;
-    file.sync_all()?;
-    Ok(())
-}
-
-#[derive(Debug, PartialEq, Eq)]
 struct Scanned {
-    /// The number of the last commit that is whole.
-    last_commit: Option<u64>,
+    first: Option<CommitRecord>,
+    last: Option<CommitRecord>,
     last_sequence: Option<u64>,
-    /// Where the first batch begins that is not.
-    damaged_at: Option<usize>,
+    /// How many bytes are whole batches.
+    whole_len: usize,
+    /// Whether nothing but the zeros of room made in advance follows.
+    ends_here: bool,
 }
 
 /// Reads batch after batch until the end, the zeros of room made in advance, or damage.
 ///
 /// A batch's sequence number decides which of two values is newer, but its checksum does not cover
 /// it: a batch whose number cannot follow the one before is damaged.
-fn scan(bytes: &[u8], mut last_sequence: Option<u64>) -> Scanned {
-    let mut offset = 0;
-    let mut last_commit = None;
-    while let Some(batch) = batch(&bytes[offset..]) {
-        if !follows(last_sequence, batch.sequence) {
+fn scan(bytes: &[u8], last_sequence: Option<u64>, last_commit: Option<CommitRecord>) -> Scanned {
+    let mut scanned = Scanned {
+        first: None,
+        last: None,
+        last_sequence,
+        whole_len: 0,
+        ends_here: false,
+    };
+    while let Some(batch) = batch(&bytes[scanned.whole_len..]) {
+        let last = scanned.last.or(last_commit);
+        if !follows(scanned.last_sequence, batch.sequence)
+            || batch.commit.is_some_and(|commit| !continues(last, commit))
+        {
             break;
         }
-        last_sequence = Some(batch.sequence);
-        last_commit = batch.commit.map(|record| record.commit).or(last_commit);
-        offset += batch.len;
+        scanned.last_sequence = Some(batch.sequence);
+        scanned.first = scanned.first.or(batch.commit);
+        scanned.last = batch.commit.or(scanned.last);
+        scanned.whole_len += batch.len;
     }
-    let ends_here = is_zeros(&bytes[offset..]);
-    Scanned {
-        last_commit,
-        last_sequence,
-        damaged_at: (!ends_here).then_some(offset),
-    }
+    scanned.ends_here = is_zeros(&bytes[scanned.whole_len..]);
+    scanned
 }
 
 /// Whether there is nothing but zeros; by blocks, since a new journal is 64 MB of them.
-fn is_zeros(bytes: &[u8]) -> bool {
+pub(crate) fn is_zeros(bytes: &[u8]) -> bool {
     const ZEROS: [u8; 4096] = [0; 4096];
     bytes
         .chunks(ZEROS.len())
@@ -159,47 +239,82 @@ fn is_known_synced(later: impl Iterator<Item = CommitRecord>, last_commit: Optio
     false
 }
 
+/// Where the first whole batch at or after `offset` begins.
+pub(crate) fn next_batch(bytes: &[u8], mut offset: usize) -> Option<usize> {
+    loop {
+        let rest = bytes.get(offset..)?;
+        offset += rest.iter().position(|byte| *byte == TAG_START)?;
+        if batch(&bytes[offset..]).is_some() {
+            return Some(offset);
+        }
+        offset += 1;
+    }
+}
+
 /// The commit records of whole batches anywhere in `bytes`.
-fn later_commits(bytes: &[u8]) -> impl Iterator<Item = CommitRecord> + '_ {
+pub(crate) fn commits(bytes: &[u8]) -> impl Iterator<Item = CommitRecord> + '_ {
     let mut offset = 0;
     std::iter::from_fn(move || {
-        while offset < bytes.len() {
-            let found = bytes[offset..].iter().position(|byte| *byte == TAG_START)?;
-            offset += found;
-            if let Some(batch) = batch(&bytes[offset..]) {
-                offset += batch.len;
-                if batch.commit.is_some() {
-                    return batch.commit;
-                }
-            } else {
-                offset += 1;
+        loop {
+            let start = next_batch(bytes, offset)?;
+            let batch = batch(&bytes[start..])?;
+            offset = start + batch.len;
+            if batch.commit.is_some() {
+                return batch.commit;
             }
         }
-        None
     })
 }
 
-struct Batch {
-    len: usize,
-    sequence: u64,
-    commit: Option<CommitRecord>,
+pub(crate) struct Batch {
+    pub(crate) len: usize,
+    pub(crate) sequence: u64,
+    pub(crate) commit: Option<CommitRecord>,
+}
+
+/// An entry of a batch.
+pub(crate) struct JournalEntry<'a> {
+    pub(crate) sequence: u64,
+    pub(crate) keyspace: u64,
+    pub(crate) change: Change<'a>,
+}
+
+/// What an entry does to its keyspace.
+pub(crate) enum Change<'a> {
+    Insert {
+        key: &'a [u8],
+        /// As it is in the journal.
+        stored: &'a [u8],
+        /// Its length before it was compressed, if it was.
+        uncompressed_len: Option<usize>,
+    },
+    Remove {
+        key: &'a [u8],
+    },
+    Clear,
 }
 
 /// The batch at the front of `bytes`, if it is whole.
-fn batch(bytes: &[u8]) -> Option<Batch> {
+pub(crate) fn batch(bytes: &[u8]) -> Option<Batch> {
+    batch_with(bytes, &mut |_| {})
+}
+
+/// The same, with a call for each entry; entries of a batch that turns out to be damaged are visited too.
+pub(crate) fn batch_with(bytes: &[u8], visit: &mut dyn FnMut(JournalEntry<'_>)) -> Option<Batch> {
     let mut reader = Reader { bytes, at: 0 };
     if reader.byte()? != TAG_START {
         return None;
     }
     let count = reader.u32()?;
-    let sequence = u64::from_le_bytes(reader.take(8)?.try_into().ok()?);
+    let sequence = reader.u64()?;
     let mut hasher = Xxh3::new();
     let mut commit = None;
     for _ in 0..count {
         let start = reader.at;
         match reader.byte()? {
             TAG_ITEM => {
-                if reader.byte()? >= VALUE_KINDS {
+                let kind = reader.byte()?;
+                if kind >= VALUE_KINDS {
                     return None;
                 }
                 let compressed = match reader.byte()? {
@@ -207,19 +322,34 @@ fn batch(bytes: &[u8]) -> Option<Batch> {
                     1 => true,
                     _ => return None,
                 };
-                reader.take(8)?;
+                let keyspace = reader.u64()?;
                 let key_len = usize::from(reader.u16()?);
-                reader.take(4)?;
+                let uncompressed_len = reader.u32()? as usize;
                 let value_len = reader.u32()? as usize;
                 let key = reader.take(key_len)?;
                 let value = reader.take(value_len)?;
                 if key == COMMIT_KEY && !compressed {
                     commit = CommitRecord::decode(value);
                 }
+                let change = match kind {
+                    KIND_VALUE => Change::Insert {
+                        key,
+                        stored: value,
+                        uncompressed_len: compressed.then_some(uncompressed_len),
+                    },
+                    _ => Change::Remove { key },
+                };
+                visit(JournalEntry {
+                    sequence,
+                    keyspace,
+                    change,
+                });
             }
-            TAG_CLEAR => {
-                reader.take(8)?;
-            }
+            TAG_CLEAR => visit(JournalEntry {
+                sequence,
+                keyspace: reader.u64()?,
+                change: Change::Clear,
+            }),
             _ => return None,
         }
         hasher.update(&bytes[start..reader.at]);
@@ -227,7 +357,7 @@ fn batch(bytes: &[u8]) -> Option<Batch> {
     if reader.byte()? != TAG_END {
         return None;
     }
-    let checksum = u64::from_le_bytes(reader.take(8)?.try_into().ok()?);
+    let checksum = reader.u64()?;
     if reader.take(TRAILER.len())? != TRAILER || checksum != hasher.digest() {
         return None;
     }
@@ -260,6 +390,10 @@ impl<'a> Reader<'a> {
 
     fn u32(&mut self) -> Option<u32> {
         self.take(4)?.try_into().ok().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.take(8)?.try_into().ok().map(u64::from_le_bytes)
     }
 }
 
@@ -317,11 +451,29 @@ mod tests {
     }
 
     #[test]
+    fn commits_of_another_store_do_not_continue_a_journal() {
+        let record = |commit, synced_commit| CommitRecord {
+            commit,
+            synced_commit,
+            next_change: 0,
+        };
+        let last = Some(record(50, 49));
+        assert!(continues(None, record(9, 8)));
+        assert!(continues(last, record(51, 50)));
+        assert!(continues(last, record(51, 44)));
+        assert!(continues(last, record(9000, 50)));
+        assert!(!continues(last, record(9000, 8999)));
+        assert!(!continues(last, record(52, 51)));
+        assert!(!continues(last, record(9, 8)));
+    }
+
+    #[test]
     fn journals_that_the_store_wrote_are_read_to_their_end() {
         let bytes = written_by_the_store();
-        let scanned = scan(&bytes, None);
-        assert_eq!(scanned.damaged_at, None);
-        assert_eq!(scanned.last_commit, Some(5));
+        let scanned = scan(&bytes, None, None);
+        assert!(scanned.ends_here);
+        assert_eq!(scanned.first.unwrap().commit, 1);
+        assert_eq!(scanned.last.unwrap().commit, 5);
         let mut lens = Vec::new();
         let mut offset = 0;
         while let Some(batch) = batch(&bytes[offset..]) {
@@ -332,7 +484,47 @@ mod tests {
         assert_eq!(lens.len(), 7);
         assert!(lens[0] < 46_000, "the long value was not compressed");
         assert!(is_zeros(&bytes[offset..]));
-        assert_eq!(later_commits(&bytes).count(), 5);
+        assert_eq!(commits(&bytes).count(), 5);
+    }
+
+    /// Journals with the given contents.
+    fn written_as(contents: &[&[u8]]) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        for (number, bytes) in contents.iter().enumerate() {
+            std::fs::write(directory.path().join(format!("{number}.jnl")), bytes).unwrap();
+        }
+        directory
+    }
+
+    #[test]
+    fn full_journal_may_end_with_a_failed_write() {
+        let bytes = written_by_the_store();
+        let mut ends = vec![0];
+        while let Some(batch) = batch(&bytes[*ends.last().unwrap()..]) {
+            ends.push(ends.last().unwrap() + batch.len);
+        }
+        let torn = &bytes[..ends[3] - 5];
+        // The disk was full, and the next write came after the journal was changed.
+        let retried = written_as(&[torn, &bytes[ends[2]..]]);
+        let journals = survey(retried.path()).unwrap();
+        assert_eq!(journals.last().unwrap().commit, 5);
+        journals.cut_unfinished().unwrap();
+        let cut = std::fs::read(retried.path().join("0.jnl")).unwrap();
+        assert_eq!(cut, bytes[..ends[2]]);
+        let empty = written_as(&[torn, &[0; 64]]);
+        assert_eq!(survey(empty.path()).unwrap().last().unwrap().commit, 2);
+        // The third write was acknowledged: the fourth follows it.
+        let lost = written_as(&[torn, &bytes[ends[3]..]]);
+        assert!(survey(lost.path()).is_err());
+    }
+
+    #[test]
+    fn newest_value_of_each_keyspace_is_found() {
+        let bytes = written_by_the_store();
+        let directory = written_as(&[&bytes]);
+        let newest = newest_values(&directory.path().join("0.jnl")).unwrap();
+        let keys: Vec<&[u8]> = newest.values().map(|(_, key)| key.as_slice()).collect();
+        assert_eq!(keys, [COMMIT_KEY, b"alone"]);
     }
 
     #[test]
@@ -352,9 +544,10 @@ mod tests {
                 continue;
             }
             damaged[at] ^= 0x10;
-            let scanned = scan(&damaged, None);
-            assert_eq!(scanned.damaged_at, Some(second), "byte {}", at - second);
-            assert_eq!(scanned.last_commit, Some(2));
+            let scanned = scan(&damaged, None, None);
+            assert!(!scanned.ends_here, "byte {}", at - second);
+            assert_eq!(scanned.whole_len, second, "byte {}", at - second);
+            assert_eq!(scanned.last.unwrap().commit, 2);
             damaged[at] ^= 0x10;
         }
     }

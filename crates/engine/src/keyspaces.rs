@@ -16,6 +16,8 @@ pub(crate) struct Keyspaces {
     pub(crate) expiry_pages: Keyspace,
     pub(crate) changes: Keyspace,
     pub(crate) tokens: Keyspace,
+    /// What items were before changes that a running copy must not show.
+    pub(crate) undo: Keyspace,
 }
 
 impl Keyspaces {
@@ -28,7 +30,19 @@ impl Keyspaces {
             expiry_pages: open(layout::EXPIRY_PAGES_KEYSPACE)?,
             changes: open(layout::CHANGES_KEYSPACE)?,
             tokens: open(layout::TOKENS_KEYSPACE)?,
+            undo: open(layout::UNDO_KEYSPACE)?,
         })
+    }
+
+    /// The newest commit record, if there is one.
+    pub(crate) fn last_commit(&self) -> Result<Option<CommitRecord>, OpenError> {
+        let record = self.meta.get(layout::COMMIT_KEY);
+        match record.map_err(|error| OpenError::Storage(error.to_string()))? {
+            Some(bytes) => CommitRecord::decode(&bytes)
+                .map(Some)
+                .ok_or_else(|| OpenError::DamagedCatalogue("the commit record".to_owned())),
+            None => Ok(None),
+        }
     }
 
     /// Writes the first group of this life, so that the next one starts behind what [`leap`] left
@@ -52,6 +66,7 @@ impl Keyspaces {
             layout::EXPIRY_PAGES_KEYSPACE,
             layout::CHANGES_KEYSPACE,
             layout::TOKENS_KEYSPACE,
+            layout::UNDO_KEYSPACE,
         ]
         .contains(&name)
     }

@@ -1,32 +1,100 @@
-//! Once the journal could not be written, nothing more is: what is on disk is no longer known.
-//! Reads go on.
+//! Once a write has failed, the key-value store takes no more: what is on disk is no longer known. Reads
+//! continue, and `reopen` opens the store again when the cause is gone.
 
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use homeport_store::StoreError;
 
+/// Why writes are refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) reason: String,
+    /// Whether reopening the store cannot help.
+    pub(crate) needs_restart: bool,
+    /// Why the last attempt to reopen the store failed. Reads fail too from then on.
+    pub(crate) reopen_error: Option<String>,
+}
+
 #[derive(Debug, Default)]
-pub(crate) struct Latch(OnceLock<String>);
+pub(crate) struct Latch {
+    is_closed: AtomicBool,
+    failure: Mutex<Option<Failure>>,
+    reopened: AtomicU64,
+}
 
 impl Latch {
     /// Refuses all writes from now on. The first reason is kept.
     pub(crate) fn close(&self, reason: &str) {
-        if self.0.set(reason.to_owned()).is_ok() {
-            tracing::error!(reason, "writing failed: refusing writes until a restart");
+        self.close_as(reason, false);
+    }
+
+    /// Refuses all writes until the process starts again.
+    pub(crate) fn close_until_restart(&self, reason: &str) {
+        self.close_as(reason, true);
+    }
+
+    fn close_as(&self, reason: &str, needs_restart: bool) {
+        let mut failure = self.lock();
+        match &mut *failure {
+            None => {
+                tracing::error!(
+                    reason,
+                    needs_restart,
+                    "writing to the data directory failed: writes are refused"
+                );
+                *failure = Some(Failure {
+                    reason: reason.to_owned(),
+                    needs_restart,
+                    reopen_error: None,
+                });
+            }
+            Some(failure) => failure.needs_restart |= needs_restart,
+        }
+        self.is_closed.store(true, Ordering::Release);
+    }
+
+    /// Accepts writes again after the store was reopened.
+    pub(crate) fn open(&self) {
+        *self.lock() = None;
+        self.is_closed.store(false, Ordering::Release);
+        self.reopened.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn reopening_failed(&self, error: &str) {
+        if let Some(failure) = &mut *self.lock() {
+            failure.reopen_error = Some(error.to_owned());
         }
     }
 
     /// Why writes are refused, if they are.
-    pub(crate) fn reason(&self) -> Option<&str> {
-        self.0.get().map(String::as_str)
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        if !self.is_closed.load(Ordering::Acquire) {
+            return None;
+        }
+        self.lock().clone()
+    }
+
+    /// How often the store was reopened.
+    pub(crate) fn reopened(&self) -> u64 {
+        self.reopened.load(Ordering::Relaxed)
     }
 
     pub(crate) fn check(&self) -> Result<(), StoreError> {
-        match self.reason() {
-            Some(reason) => Err(StoreError::Unavailable(format!(
-                "writing to the data directory failed and is refused until a restart: {reason}"
+        match self.failure() {
+            Some(failure) if failure.needs_restart => Err(StoreError::Unavailable(format!(
+                "writing failed and is refused until the server is restarted: {}",
+                failure.reason
+            ))),
+            Some(failure) => Err(StoreError::Unavailable(format!(
+                "writing to the data directory failed and is refused until the store has reopened it, which it tries by itself: {}",
+                failure.reason
             ))),
             None => Ok(()),
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Failure>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

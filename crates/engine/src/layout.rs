@@ -9,9 +9,12 @@ use crate::vault::UserKey;
 
 /// The format that this program writes, kept in the file `FORMAT` of a data directory. A program that
 /// does not know it must not open one.
-pub(crate) const FORMAT_VERSION: u32 = 3;
+pub(crate) const FORMAT_VERSION: u32 = 5;
 /// The same, of a data directory whose values are sealed.
-pub(crate) const SEALED_FORMAT_VERSION: u32 = 4;
+pub(crate) const SEALED_FORMAT_VERSION: u32 = 6;
+/// Both as they were before there was a mark of how far the journals must reach.
+pub(crate) const FORMAT_VERSION_BEFORE_MARK: u32 = 3;
+pub(crate) const SEALED_FORMAT_VERSION_BEFORE_MARK: u32 = 4;
 /// Both as they were before items that expire were listed in pages: entries that they have are read.
 pub(crate) const FORMAT_VERSION_BEFORE_PAGES: u32 = 1;
 pub(crate) const SEALED_FORMAT_VERSION_BEFORE_PAGES: u32 = 2;
@@ -25,9 +28,13 @@ pub(crate) const EXPIRY_KEYSPACE: &str = "expiry";
 pub(crate) const EXPIRY_PAGES_KEYSPACE: &str = "expiry-pages";
 pub(crate) const CHANGES_KEYSPACE: &str = "changes";
 pub(crate) const TOKENS_KEYSPACE: &str = "tokens";
+pub(crate) const UNDO_KEYSPACE: &str = "undo";
 
 /// Key of the commit record that every group of writes carries.
 pub(crate) const COMMIT_KEY: &[u8] = b"homeport.commit";
+
+/// Key of the commit time, which every group of writes carries too.
+pub(crate) const TIME_KEY: &[u8] = b"homeport.time";
 
 /// Start of the keys, one a table, of the last change that was trimmed.
 const TRIMMED_PREFIX: &[u8] = b"homeport.trimmed/";
@@ -122,6 +129,11 @@ const EXPIRY_WINDOW_SECS: u64 = 3600;
 /// Where the window begins that something which expires then belongs to.
 pub(crate) fn expiry_window(expires_at_secs: u64) -> u64 {
     expires_at_secs - expires_at_secs % EXPIRY_WINDOW_SECS
+}
+
+/// The beginning of the window after this one.
+pub(crate) fn window_end(window: u64) -> u64 {
+    window.saturating_add(EXPIRY_WINDOW_SECS)
 }
 
 /// `item key without its bucket · bucket`: the bucket in front would scatter items whose partition keys

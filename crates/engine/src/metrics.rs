@@ -43,6 +43,12 @@ pub struct MetricsSnapshot {
     pub write_buffer_bytes: u64,
     pub cache_bytes: u64,
     pub disk_bytes: u64,
+    /// Space that is free on the disk; 0 where it is not known.
+    pub disk_free_bytes: u64,
+    /// How often the store was reopened after a failed write.
+    pub reopened: u64,
+    /// The most entries that were read from one snapshot: an open snapshot keeps memory.
+    pub snapshot_entries_max: u64,
 }
 
 impl Default for Metrics {
@@ -66,6 +72,10 @@ impl Metrics {
         self.commit_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.commit_micros
             .fetch_add(micros(took), Ordering::Relaxed);
+    }
+
+    pub(crate) fn commit_bytes(&self) -> u64 {
+        self.commit_bytes.load(Ordering::Relaxed)
     }
 
     pub(crate) fn waited_for_flush(&self, took: Duration) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use homeport_store::{Clock, SystemClock};
 
+use crate::disk_room::{Disk, SystemDisk};
 use crate::seal::master::MasterKey;
 
 /// When a write is answered.
@@ -31,10 +32,14 @@ pub struct Options {
     pub write_beside_bytes: usize,
     /// Threads that flush and compact.
     pub workers: usize,
-    /// Room that must stay free on the disk: below it writes are refused, and the store goes on
-    /// by itself when there is room again. Without it, a full disk would stop the store in the
-    /// middle of a write, and it would have to be opened anew.
+    /// Files of tables that are kept open. Others are opened when they are read.
+    pub open_files_max: usize,
+    /// Space that must stay free on the disk. With less, writes are refused until there is more; deletes and
+    /// upkeep continue down to a quarter of it. 0 reserves nothing: a full disk then fails a write in the
+    /// middle, and the store reopens itself when there is space.
     pub disk_reserve_bytes: u64,
+    /// Where the free space is read.
+    pub disk: Arc<dyn Disk>,
     /// How long changes are kept for who reads the change log.
     pub change_retention_ms: i64,
     /// Sweep expired items and old changes in the background. Tests switch this off and call
@@ -53,7 +58,9 @@ impl Default for Options {
             write_buffer_bytes: 64 * 1024 * 1024,
             write_beside_bytes: 64 * 1024,
             workers: 4,
+            open_files_max: 900,
             disk_reserve_bytes: 256 * 1024 * 1024,
+            disk: Arc::new(SystemDisk),
             change_retention_ms: 24 * 60 * 60 * 1000,
             background_sweep: true,
             master_key: None,

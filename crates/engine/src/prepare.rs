@@ -8,15 +8,17 @@ use homeport_item::expression::{self, Condition, UpdateOperand};
 use homeport_store::{
     Action, Returning, StoreError, TRANSACTION_ACTIONS_MAX, TRANSACTION_SIZE_MAX_BYTES, Transaction,
 };
-use xxhash_rust::xxh3::xxh3_128;
 
 use crate::catalogue::Catalogue;
 use crate::record;
 use crate::table::{KeyFrom, Table};
+use crate::token_digest;
 use crate::vault::{UserKey, UserValue};
 
 /// A client token may not be longer than this.
 const TOKEN_LEN_MAX: usize = 36;
+/// What a transaction that deletes may count for while the disk is nearly full, if it writes as well.
+const DELETE_BYTES_MAX: usize = 16 * 1024;
 /// What a queued action weighs besides its bytes.
 const ACTION_OVERHEAD_BYTES: usize = 256;
 
@@ -59,6 +61,19 @@ pub(crate) enum Write {
 }
 
 impl Prepared {
+    /// Whether it may be written while the disk is nearly full: it deletes, and whatever else it writes is
+    /// small, as a note of what is to be deleted later.
+    pub(crate) fn frees_space(&self) -> bool {
+        let is_delete = |action: &PreparedAction| matches!(action.write, Write::Delete);
+        let is_check = |action: &PreparedAction| matches!(action.write, Write::Check);
+        self.actions.iter().any(is_delete)
+            && (self.bytes <= DELETE_BYTES_MAX
+                || self
+                    .actions
+                    .iter()
+                    .all(|action| is_delete(action) || is_check(action)))
+    }
+
     /// Has every action say what it costs.
     pub(crate) fn measured(mut self, measure: bool) -> Self {
         for action in &mut self.actions {
@@ -102,7 +117,7 @@ pub(crate) fn transaction(
         }
         Some(text) => Some(Token {
             text: text.clone(),
-            digest: xxh3_128(format!("{:?}", transaction.actions).as_bytes()),
+            digest: token_digest::digest(&transaction.actions),
         }),
         None => None,
     };

@@ -29,6 +29,16 @@ const SEGMENTS_MAX: u32 = 1_000_000;
 /// Values of a key's first byte.
 const BUCKETS: u64 = 256;
 
+/// Which attributes the items of a page have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Attributes {
+    /// Those that the table or the index carries, and of a local index all that the projection names.
+    #[default]
+    Projected,
+    /// All, also those that a local index does not carry. They are read from the same snapshot.
+    All,
+}
+
 /// A page whose items are decoded when they are looked at.
 #[derive(Debug, Clone, Default)]
 pub struct StoredPage {
@@ -137,10 +147,14 @@ impl Shared {
         Ok(answer)
     }
 
-    pub(crate) fn query(&self, request: &Query) -> Result<StoredPage, StoreError> {
+    pub(crate) fn query(
+        &self,
+        request: &Query,
+        attributes: Attributes,
+    ) -> Result<StoredPage, StoreError> {
         let table = self.catalogue.table(&request.table)?;
         let source = Source::of(&table, request.index.as_deref(), request.consistent)?;
-        let needs_items = source.needs_items(request.projection.as_ref())?;
+        let needs_items = source.needs_items(request.projection.as_ref(), attributes)?;
         source.check_query_filter(request.filter.as_ref())?;
         let mut range = key_range(source.key(), &request.key_condition)?;
         if let Some(start) = &request.start {
@@ -168,10 +182,14 @@ impl Shared {
         })
     }
 
-    pub(crate) fn scan(&self, request: &Scan) -> Result<StoredPage, StoreError> {
+    pub(crate) fn scan(
+        &self,
+        request: &Scan,
+        attributes: Attributes,
+    ) -> Result<StoredPage, StoreError> {
         let table = self.catalogue.table(&request.table)?;
         let source = Source::of(&table, request.index.as_deref(), request.consistent)?;
-        let needs_items = source.needs_items(request.projection.as_ref())?;
+        let needs_items = source.needs_items(request.projection.as_ref(), attributes)?;
         let mut range = match request.segment {
             Some(segment) => segment_range(segment)?,
             None => KeyRange::all(),
@@ -179,9 +197,12 @@ impl Shared {
         if let Some(start) = &request.start {
             let start = source.start_key(start)?;
             if !range.contains(&start) {
-                return Err(StoreError::Invalid(
-                    "The provided starting key is outside of the scanned segment".to_owned(),
-                ));
+                let (index, total) = request
+                    .segment
+                    .map_or((0, 1), |segment| (segment.index, segment.total));
+                return Err(StoreError::Invalid(format!(
+                    "The provided starting key is invalid: Invalid ExclusiveStartKey. Please use ExclusiveStartKey with correct Segment. TotalSegments: {total} Segment: {index}"
+                )));
             }
             range.lower = Bound::Excluded(start);
         }
@@ -316,8 +337,24 @@ impl<'a> Source<'a> {
 
     /// Whether the items themselves must be read to answer with what was asked for. A local index
     /// reads them; a global one can only answer with what it carries.
-    fn needs_items(&self, projection: Option<&Projection>) -> Result<bool, StoreError> {
-        let (Self::Index(table, index), Some(projection)) = (self, projection) else {
+    fn needs_items(
+        &self,
+        projection: Option<&Projection>,
+        attributes: Attributes,
+    ) -> Result<bool, StoreError> {
+        let Self::Index(table, index) = self else {
+            return Ok(false);
+        };
+        if attributes == Attributes::All && index.schema.projection != IndexProjection::All {
+            if index.schema.local {
+                return Ok(true);
+            }
+            return Err(StoreError::Invalid(format!(
+                "One or more parameter values were invalid: Select type ALL_ATTRIBUTES is not supported for global secondary index {} because its projection type is not ALL",
+                index.schema.name
+            )));
+        }
+        let Some(projection) = projection else {
             return Ok(false);
         };
         let missing: Vec<_> = projection

@@ -19,6 +19,7 @@ use crate::group::Mutation;
 use crate::history::Past;
 use crate::shared::{Shared, stopped};
 use crate::table::{Table, TableDescription, TableRecord};
+use crate::tables;
 use crate::vault::{UserKey, UserValue};
 
 /// Tables that may be restored at one time.
@@ -110,7 +111,7 @@ pub(crate) async fn begin<S: Send + 'static>(
     shared: &Shared,
     target: NewTable,
     backup: Option<String>,
-    open: impl FnOnce(&Shared) -> Result<S, RestoreError> + Send + 'static,
+    open: impl FnOnce(&Committer) -> Result<S, RestoreError> + Send + 'static,
     fill: impl FnOnce(S, &mut Filler) -> Result<(), RestoreError> + Send + 'static,
 ) -> Result<TableDescription, RestoreError> {
     target.schema.check().map_err(TableError::from)?;
@@ -125,7 +126,7 @@ fn start<S: Send + 'static>(
     committer: &mut Committer,
     target: NewTable,
     backup: Option<String>,
-    open: impl FnOnce(&Shared) -> Result<S, RestoreError>,
+    open: impl FnOnce(&Committer) -> Result<S, RestoreError>,
     fill: impl FnOnce(S, &mut Filler) -> Result<(), RestoreError> + Send + 'static,
 ) -> Result<TableDescription, RestoreError> {
     let shared = Arc::clone(&committer.shared);
@@ -137,7 +138,7 @@ fn start<S: Send + 'static>(
     if shared.restoring.lock().len() >= RESTORES_MAX {
         return Err(RestoreError::TooMany);
     }
-    let source = open(&shared)?;
+    let source = open(committer)?;
     // Restored items are no changes: whatever else the schema asks for is set up by who asked.
     let schema = TableSchema {
         stream: None,
@@ -176,7 +177,7 @@ pub(crate) fn unlisted_table(
 ) -> Result<Arc<Table>, StoreError> {
     let shared = Arc::clone(&committer.shared);
     let mut catalogue = Catalogue::clone(&shared.catalogue.now());
-    let now_ms = shared.options.clock.now_ms();
+    let now_ms = shared.times().commit_ms;
     let mut record = TableRecord::new(catalogue.next_id, schema, settings, now_ms);
     committer.furnish(&mut record)?;
     // No other table may ever have its id.
@@ -184,6 +185,7 @@ pub(crate) fn unlisted_table(
     let (key, value) = catalogue::next_id_entry(catalogue.next_id);
     committer.write(|group| {
         group.insert(&shared.keyspaces.catalogue, key.into(), value.into());
+        tables::note_unused(group, &shared, record.keyspace_names());
         Ok(())
     })?;
     shared.catalogue.replace(catalogue);
@@ -249,6 +251,7 @@ fn finish(committer: &mut Committer, table: Arc<Table>) -> Result<(), RestoreErr
     let (key, value) = catalogue::table_entry(&table.record);
     committer.write(|group| {
         group.insert(&shared.keyspaces.catalogue, key.into(), value.into());
+        tables::note_used(group, &shared, table.record.keyspace_names());
         Ok(())
     })?;
     let name = table.name().to_owned();

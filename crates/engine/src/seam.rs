@@ -18,6 +18,8 @@ use crate::table::IndexState;
 
 /// Pages that may take longer than this many items are read on a thread that may block.
 const INLINE_ITEMS_MAX: usize = 128;
+/// More items than this are read by their keys on a thread that may block.
+const INLINE_GETS_MAX: usize = 4;
 /// How often a waiting call looks whether an index is complete.
 const BUILD_POLL: std::time::Duration = std::time::Duration::from_millis(5);
 
@@ -70,7 +72,12 @@ impl Store for Engine {
     }
 
     async fn batch_get(&self, request: BatchGet) -> Result<BatchGetAnswer, StoreError> {
-        self.batch_get_now(&request)
+        let keys: usize = request.tables.iter().map(|part| part.keys.len()).sum();
+        if keys <= INLINE_GETS_MAX {
+            return self.batch_get_now(&request);
+        }
+        let engine = self.clone();
+        blocking(move || engine.batch_get_now(&request)).await
     }
 
     async fn batch_write(&self, request: BatchWrite) -> Result<BatchWriteAnswer, StoreError> {
@@ -104,17 +111,11 @@ impl Store for Engine {
     }
 
     async fn transact_get(&self, requests: Vec<Get>) -> Result<Vec<Option<Item>>, TransactError> {
-        let found = self.shared().transact_get(&requests)?;
-        let items = found
-            .iter()
-            .zip(&requests)
-            .map(|(item, request)| match item {
-                Some(item) => project(&item.record()?, request.projection.as_ref()).map(Some),
-                None => Ok(None),
-            })
-            .collect::<Result<_, _>>()
-            .map_err(unavailable)?;
-        Ok(items)
+        if requests.len() <= INLINE_GETS_MAX {
+            return Ok(self.transact_get_now(&requests)?);
+        }
+        let engine = self.clone();
+        Ok(blocking(move || engine.transact_get_now(&requests)).await?)
     }
 
     async fn transact(&self, transaction: Transaction) -> Result<(), TransactError> {
@@ -158,6 +159,19 @@ impl Store for Engine {
 }
 
 impl Engine {
+    fn transact_get_now(&self, requests: &[Get]) -> Result<Vec<Option<Item>>, StoreError> {
+        let found = self.get_stored_together(requests)?;
+        found
+            .iter()
+            .zip(requests)
+            .map(|(item, request)| match item {
+                Some(item) => project(&item.record()?, request.projection.as_ref()).map(Some),
+                None => Ok(None),
+            })
+            .collect::<Result<_, _>>()
+            .map_err(unavailable)
+    }
+
     async fn ensure_table(&self, schema: &TableSchema) -> Result<(), TableError> {
         match self.create_table(schema.clone()).await {
             Ok(_) => return Ok(()),
@@ -196,6 +210,12 @@ impl Engine {
             let is_building = description.index_states.contains(&IndexState::Building);
             if !is_building && !description.expiry_is_changing {
                 return Ok(());
+            }
+            if let Some(reason) = self.shared().job_failure(description.id) {
+                return Err(TableError::BackgroundWorkFailed {
+                    table: table.to_owned(),
+                    reason,
+                });
             }
             self.shared().latch.check()?;
             tokio::time::sleep(BUILD_POLL).await;

@@ -93,7 +93,7 @@ impl Unsorted {
 pub(crate) fn sort_quiet(shared: &Shared) -> Result<(), StoreError> {
     let started = Instant::now();
     let mut sorted = Ok(());
-    for (window, mut left) in shared.unsorted.take_quiet(shared.options.clock.now_ms()) {
+    for (window, mut left) in shared.unsorted.take_quiet(shared.times().commit_ms) {
         let end = layout::expiry_page_key(window, left.last_commit + 1, 0);
         while sorted.is_ok() && left.first_commit <= left.last_commit {
             if started.elapsed() >= TURN {

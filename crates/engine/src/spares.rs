@@ -31,13 +31,19 @@ impl Committer {
     /// Gives up a keyspace that is out of the catalogue: it is kept if it is small, and otherwise
     /// deleted. A failure costs only room, which the next start gives back.
     pub(crate) fn give_up(&mut self, keyspace: Arc<Keyspace>) {
+        // IMPORTANT: the commit that failed may have put the table into the catalogue all the same, which is known only
+        // when the store has reopened itself.
+        let is_in_doubt = self.shared.latch.check().is_err();
+        if is_in_doubt || self.shared.catalogue.now().uses_keyspace(keyspace.name()) {
+            return;
+        }
         if self.spares.0.len() < SPARES_MAX && is_small(&keyspace) {
             self.spares.0.push(keyspace);
             return;
         }
         let keyspace = Keyspace::clone(&keyspace);
         let name = keyspace.name().to_string();
-        if let Err(error) = self.shared.database.delete_keyspace(keyspace) {
+        if let Err(error) = self.shared.delete_keyspace(keyspace) {
             tracing::warn!(keyspace = name, %error, "cannot drop a keyspace now");
         }
     }

@@ -198,7 +198,7 @@ fn begin(
         .map(|last| sequence_of(&last))
         .transpose()?;
     let end = shard.end.unwrap_or(u64::MAX);
-    let cutoff_ms = shared.options.clock.now_ms() - shared.options.change_retention_ms;
+    let cutoff_ms = shared.times().commit_ms - shared.options.change_retention_ms;
     match position {
         ShardPosition::At(sequence) => {
             let from = sequence.max(shard.id.first);

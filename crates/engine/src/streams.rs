@@ -96,7 +96,7 @@ impl Moment {
     /// Right only on the committer's thread, where nothing else moves the log on.
     pub(crate) fn now(shared: &Shared) -> Self {
         Self {
-            at_ms: shared.options.clock.now_ms(),
+            at_ms: shared.times().commit_ms,
             next_change: *shared.last_change.borrow(),
         }
     }

@@ -142,6 +142,11 @@ impl TableRecord {
             index.keyspace.clone().unwrap_or_else(own)
         })
     }
+
+    /// The names of all keyspaces of the table.
+    pub(crate) fn keyspace_names(&self) -> impl Iterator<Item = String> {
+        std::iter::once(self.keyspace_name()).chain(self.index_keyspace_names())
+    }
 }
 
 impl Table {
@@ -225,37 +230,31 @@ impl Table {
         record: &Record<'_>,
         now_secs: i64,
     ) -> Result<bool, DecodeError> {
-        let Some(ttl_attribute) = self.ttl_attribute() else {
-            return Ok(false);
-        };
-        let expires_at = record.expires_at(ttl_attribute)?;
+        let expires_at = self.expires_at(record)?;
         Ok(expires_at.is_some_and(|at| record::is_expired(at, now_secs)))
+    }
+
+    /// When `record` expires.
+    pub(crate) fn expires_at(&self, record: &Record<'_>) -> Result<Option<u64>, DecodeError> {
+        match self.ttl_attribute() {
+            Some(attribute) => record.expires_at(attribute),
+            None => Ok(None),
+        }
     }
 
     /// The window that `record` expires in.
     pub(crate) fn expiry_window(&self, record: &Record<'_>) -> Result<Option<u64>, DecodeError> {
-        expiry_window(self.ttl_attribute(), record)
+        Ok(self.expires_at(record)?.map(layout::expiry_window))
     }
 
-    /// The window that an older `record` may have an expiry entry of: also from the attribute whose
-    /// entries are still being cleared.
-    pub(crate) fn kept_expiry_window(
-        &self,
-        record: &Record<'_>,
-    ) -> Result<Option<u64>, DecodeError> {
+    /// When an older `record` may be listed to expire: also from the attribute whose entries are still
+    /// being cleared.
+    pub(crate) fn kept_expires_at(&self, record: &Record<'_>) -> Result<Option<u64>, DecodeError> {
         match &self.record.expiry_job {
-            Some(ExpiryJob::Clearing { attribute }) => expiry_window(Some(attribute), record),
-            _ => self.expiry_window(record),
+            Some(ExpiryJob::Clearing { attribute }) => record.expires_at(attribute),
+            _ => self.expires_at(record),
         }
     }
-}
-
-fn expiry_window(attribute: Option<&str>, record: &Record<'_>) -> Result<Option<u64>, DecodeError> {
-    let Some(attribute) = attribute else {
-        return Ok(None);
-    };
-    let expires_at = record.expires_at(attribute)?;
-    Ok(expires_at.map(layout::expiry_window))
 }
 
 impl Index {

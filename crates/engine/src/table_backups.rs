@@ -16,13 +16,15 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::backup::{self, BackupError};
 use crate::catalogue::Catalogue;
+use crate::commit_clock::Times;
 use crate::committer::Committer;
+use crate::copying::TableCopy;
+use crate::permissions;
 use crate::record;
 use crate::restoring::{self, Filler, NewTable, RestoreError};
 use crate::seal::file::FileKeys;
-use crate::shared::{Shared, stopped};
+use crate::shared::{Shared, run_exclusive, stopped};
 use crate::table::{Table, TableDescription};
-use crate::vault::Snapshot;
 
 /// Backups that may be written at one time.
 const WRITTEN_AT_ONCE_MAX: usize = 50;
@@ -108,16 +110,17 @@ pub(crate) async fn create(
     shared.latch.check()?;
     shared.room.check()?;
     shared
-        .exclusive(move |committer| begin(&committer.shared, table, name))
+        .exclusive(move |committer| begin(committer, table, name))
         .await
         .map_err(|_| TableBackupError::Store(stopped()))?
 }
 
 fn begin(
-    shared: &Arc<Shared>,
+    committer: &Committer,
     table: String,
     name: String,
 ) -> Result<Arc<TableBackup>, TableBackupError> {
+    let shared = &committer.shared;
     let catalogue = shared.catalogue.now();
     let Ok(table) = catalogue.get(&table).cloned() else {
         return Err(TableBackupError::TableMissing(table));
@@ -126,7 +129,8 @@ fn begin(
     if running.len() >= WRITTEN_AT_ONCE_MAX || catalogue.backups.len() >= BACKUPS_MAX {
         return Err(TableBackupError::TooMany);
     }
-    let mut taken_at_ms = shared.options.clock.now_ms();
+    let times = shared.times();
+    let mut taken_at_ms = times.commit_ms;
     let mut id = backup_id(&table, &name, taken_at_ms);
     while running.contains_key(&id) || catalogue.backups.contains_key(&id) {
         taken_at_ms += 1;
@@ -145,13 +149,13 @@ fn begin(
         table_id: table.id(),
         table_created_at_ms: table.record.created_at_ms,
     });
-    let snapshot = shared.database.snapshot();
+    let copy = TableCopy::begin(committer, std::slice::from_ref(&table));
     running.insert(backup.id.clone(), Arc::clone(&backup));
     drop(running);
     let (worker, begun) = (Arc::clone(shared), Arc::clone(&backup));
     let spawned = std::thread::Builder::new()
         .name("homeport-backup".to_owned())
-        .spawn(move || run(&worker, &begun, &snapshot, table));
+        .spawn(move || run(&worker, &begun, &copy, table, times));
     match spawned {
         Ok(handle) => shared.keep_job(handle),
         Err(error) => {
@@ -168,16 +172,27 @@ fn backup_id(table: &Table, name: &str, taken_at_ms: i64) -> String {
     format!("{taken_at_ms:014}-{:08x}", told_apart >> 32)
 }
 
-fn run(shared: &Arc<Shared>, backup: &TableBackup, snapshot: &Snapshot, table: Arc<Table>) {
+fn run(
+    shared: &Arc<Shared>,
+    backup: &TableBackup,
+    copy: &TableCopy,
+    table: Arc<Table>,
+    times: Times,
+) {
     let path = path_of(shared, &backup.id);
-    let written = write(shared, backup, snapshot, table, &path).and_then(|complete| {
-        shared
-            .exclusive(move |committer| keep(committer, complete))
-            .blocking_recv()
-            .map_err(|_| BackupError::Store(stopped()))?
+    let written = write(shared, backup, copy, table, times, &path);
+    if written.is_err() && !shared.stopping.load(Ordering::Acquire) {
+        for leftover in [unfinished(&path), path] {
+            let _ = std::fs::remove_file(leftover);
+        }
+    }
+    // IMPORTANT: the file stays when its entry could not be written. The entry may be there once the store has reopened
+    // itself; if it is not, the next start removes the file.
+    let kept = written.and_then(|complete| {
+        run_exclusive(shared, move |committer| keep(committer, complete))
             .map_err(BackupError::Store)
     });
-    if let Err(error) = written
+    if let Err(error) = kept
         && !shared.stopping.load(Ordering::Acquire)
     {
         tracing::error!(
@@ -185,9 +200,6 @@ fn run(shared: &Arc<Shared>, backup: &TableBackup, snapshot: &Snapshot, table: A
             error = &error as &dyn std::error::Error,
             "a table could not be backed up"
         );
-        for leftover in [unfinished(&path), path] {
-            let _ = std::fs::remove_file(leftover);
-        }
     }
     shared.backups.lock().remove(&backup.id);
 }
@@ -195,8 +207,9 @@ fn run(shared: &Arc<Shared>, backup: &TableBackup, snapshot: &Snapshot, table: A
 fn write(
     shared: &Shared,
     backup: &TableBackup,
-    snapshot: &Snapshot,
+    copy: &TableCopy,
     table: Arc<Table>,
+    times: Times,
     path: &Path,
 ) -> Result<TableBackup, BackupError> {
     let folder = shared.directory.join(FOLDER);
@@ -204,13 +217,13 @@ fn write(
         let path = path.to_owned();
         move |source| BackupError::Io { path, source }
     };
-    std::fs::create_dir_all(&folder).map_err(io(&folder))?;
+    permissions::create_folder(&folder).map_err(io(&folder))?;
     std::fs::File::open(&shared.directory)
         .and_then(|directory| directory.sync_all())
         .map_err(io(&shared.directory))?;
     let unfinished = unfinished(path);
     let tables = [table];
-    let summary = backup::write_tables(shared, &unfinished, snapshot, &tables, backup.taken_at_ms)?;
+    let summary = backup::write_tables(shared, &unfinished, copy, &tables, times)?;
     let bytes = std::fs::metadata(&unfinished)
         .map_err(io(&unfinished))?
         .len();
@@ -225,7 +238,7 @@ fn write(
 }
 
 /// Puts a backup whose file is on disk into the catalogue.
-fn keep(committer: &mut Committer, backup: TableBackup) -> Result<(), StoreError> {
+pub(crate) fn keep(committer: &mut Committer, backup: TableBackup) -> Result<(), StoreError> {
     let shared = Arc::clone(&committer.shared);
     let mut catalogue = Catalogue::clone(&shared.catalogue.now());
     let value = serde_json::to_vec(&backup).expect("a backup's entry has string keys only");
@@ -284,7 +297,8 @@ pub(crate) async fn restore(
 ) -> Result<TableDescription, RestoreError> {
     let key = target.schema.key.clone();
     let from = id.clone();
-    let open = move |shared: &Shared| {
+    let open = move |committer: &Committer| {
+        let shared = &committer.shared;
         let catalogue = shared.catalogue.now();
         let Some(backup) = catalogue.backups.get(&from) else {
             return Err(RestoreError::BackupMissing(from));
@@ -320,6 +334,27 @@ fn fill(path: PathBuf, filler: &mut Filler) -> Result<(), RestoreError> {
     }
 }
 
+/// Reads the file of a backup in a data directory as a restore does.
+///
+/// # Errors
+/// When it could not be restored.
+pub(crate) fn verify(
+    directory: &Path,
+    backup: &TableBackup,
+    keys: FileKeys<'_>,
+) -> Result<(), BackupError> {
+    let path = path_in(directory, &backup.id);
+    let contents = backup::read_contents(&path, keys)?;
+    let items = backup::read_items(&path, keys, &contents, &mut |_, _| Ok(()))?;
+    if items != backup.items {
+        return Err(BackupError::Damaged(format!(
+            "it has {items} items instead of {}",
+            backup.items
+        )));
+    }
+    Ok(())
+}
+
 /// Removes files of backups that the catalogue does not name.
 pub(crate) fn drop_orphans(shared: &Shared) {
     let folder = shared.directory.join(FOLDER);
@@ -346,12 +381,56 @@ fn key_of(id: &str) -> Vec<u8> {
 }
 
 fn path_of(shared: &Shared, id: &str) -> PathBuf {
-    shared
-        .directory
-        .join(FOLDER)
-        .join(format!("{id}.{EXTENSION}"))
+    path_in(&shared.directory, id)
+}
+
+/// The file of a backup in a data directory.
+pub(crate) fn path_in(directory: &Path, id: &str) -> PathBuf {
+    directory.join(FOLDER).join(format!("{id}.{EXTENSION}"))
 }
 
 fn unfinished(path: &Path) -> PathBuf {
     path.with_extension("unfinished")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use homeport_item::KeyKind;
+
+    use crate::engine::Engine;
+    use crate::options::Options;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn file_stays_when_its_entry_is_in_doubt() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options {
+            background_sweep: false,
+            ..Options::default()
+        };
+        let engine = Engine::open(directory.path(), options).unwrap();
+        let schema = TableSchema::new("things", "id", KeyKind::S);
+        engine.create_table(schema).await.unwrap();
+        let shared = Arc::clone(engine.shared());
+        // Writing the entry fails, and whether it is on disk cannot be known.
+        let begun = shared.exclusive(|committer| {
+            let begun = begin(committer, "things".to_owned(), "first".to_owned());
+            committer.shared.latch.close_until_restart("a test");
+            begun
+        });
+        let id = begun.await.unwrap().unwrap().id.clone();
+        let wait = async {
+            while !shared.backups.lock().is_empty() {
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+        };
+        let waited = tokio::time::timeout(std::time::Duration::from_secs(30), wait);
+        waited.await.expect("ended in time");
+        assert!(!shared.catalogue.now().backups.contains_key(&id));
+        assert!(path_of(&shared, &id).exists());
+        drop((shared, engine));
+        drop(Engine::open(directory.path(), Options::default()).unwrap());
+        let folder = std::fs::read_dir(directory.path().join(FOLDER)).unwrap();
+        assert_eq!(folder.count(), 0);
+    }
 }

@@ -1,24 +1,31 @@
 //! Changing the tables themselves. Each change is one commit of the catalogue; what follows from it
 //! for items that are there already is left to a job in the background.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use homeport_item::schema::{IndexSchema, StreamView, TableSchema};
+use homeport_store::StoreError;
 
 use crate::catalogue::{self, Catalogue};
 use crate::committer::Committer;
+use crate::engine;
 use crate::error::{TableError, unavailable};
+use crate::group::Group;
+use crate::integrity::set_aside;
 use crate::jobs;
+use crate::keyspaces::Keyspaces;
 use crate::shared::{Shared, stopped};
 use crate::streams::{self, Moment};
 use crate::table::{ExpiryJob, IndexRecord, IndexState, Table, TableDescription, TableRecord};
+use crate::vault::{self, PersistMode, UserValue, files};
 
 impl Shared {
     /// Runs a change of the catalogue on the committer's thread.
-    async fn change_tables<T: Send + 'static>(
+    async fn change_tables<T: Send + 'static, E: From<TableError> + Send + 'static>(
         &self,
-        change: impl FnOnce(&mut Committer) -> Result<T, TableError> + Send + 'static,
-    ) -> Result<T, TableError> {
+        change: impl FnOnce(&mut Committer) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E> {
         self.exclusive(change)
             .await
             .map_err(|_| TableError::Store(stopped()))?
@@ -34,14 +41,15 @@ impl Shared {
             .await
     }
 
-    pub(crate) async fn change_settings(
+    /// Changes a table's settings in one step: no other change happens between the settings that `change` sees and its own.
+    pub(crate) async fn change_settings<E: From<TableError> + Send + 'static>(
         &self,
         table: String,
-        change: impl FnOnce(&str) -> String + Send + 'static,
-    ) -> Result<(), TableError> {
+        change: impl FnOnce(&str) -> Result<String, E> + Send + 'static,
+    ) -> Result<(), E> {
         self.change_tables(move |committer| {
-            alter(committer, &table, |record| {
-                record.settings = change(&record.settings);
+            alter_or(committer, &table, |record| {
+                record.settings = change(&record.settings)?;
                 Ok(())
             })
             .map(|_| ())
@@ -56,14 +64,19 @@ impl Shared {
         change: impl FnOnce(&mut TableRecord, i64) -> Result<(), TableError> + Send + 'static,
     ) -> Result<(), TableError> {
         self.change_tables(move |committer| {
-            let now_ms = committer.shared.options.clock.now_ms();
+            let now_ms = committer.shared.times().commit_ms;
             alter(committer, &table, |record| change(record, now_ms)).map(|_| ())
         })
         .await
     }
 
-    pub(crate) async fn delete_table(&self, name: String) -> Result<TableDescription, TableError> {
-        self.change_tables(move |committer| delete(committer, &name))
+    /// Deletes a table in one step with `check`, which sees its settings and may refuse.
+    pub(crate) async fn delete_table<E: From<TableError> + Send + 'static>(
+        &self,
+        name: String,
+        check: impl FnOnce(&str) -> Result<(), E> + Send + 'static,
+    ) -> Result<TableDescription, E> {
+        self.change_tables(move |committer| delete(committer, &name, check))
             .await
     }
 
@@ -198,7 +211,7 @@ fn create(
     if catalogue.get(&schema.name).is_ok() || shared.restoring.has(&schema.name) {
         return Err(TableError::Exists(schema.name));
     }
-    let now_ms = shared.options.clock.now_ms();
+    let now_ms = shared.times().commit_ms;
     let mut record = TableRecord::new(catalogue.next_id, schema, settings, now_ms);
     committer.furnish(&mut record)?;
     catalogue.next_id += 1;
@@ -218,6 +231,7 @@ fn create(
         for (key, value) in entries {
             group.insert(&shared.keyspaces.catalogue, key.into(), value.into());
         }
+        note_used(group, &shared, table.record.keyspace_names());
         for (key, value) in streams {
             group.insert(&shared.keyspaces.catalogue, key, value);
         }
@@ -229,22 +243,29 @@ fn create(
     Ok(description)
 }
 
-fn delete(committer: &mut Committer, name: &str) -> Result<TableDescription, TableError> {
+fn delete<E: From<TableError>>(
+    committer: &mut Committer,
+    name: &str,
+    check: impl FnOnce(&str) -> Result<(), E>,
+) -> Result<TableDescription, E> {
     let shared = Arc::clone(&committer.shared);
     let mut catalogue = Catalogue::clone(&shared.catalogue.now());
     let table = catalogue
         .remove(name)
         .ok_or_else(|| TableError::Missing(name.to_owned()))?;
+    check(&table.record.settings)?;
     let key = catalogue::table_key(name);
     let now = Moment::now(&shared);
     let streams = streams::follow(&mut catalogue, Some(&table.record), None, now);
-    committer.write(|group| {
+    let written = committer.write(|group| {
         group.remove(&shared.keyspaces.catalogue, key.into());
+        note_unused(group, &shared, table.record.keyspace_names());
         for (key, value) in streams {
             group.insert(&shared.keyspaces.catalogue, key, value);
         }
         Ok(())
-    })?;
+    });
+    written.map_err(TableError::from)?;
     shared.catalogue.replace(catalogue);
     for keyspace in table.keyspaces() {
         committer.give_up(Arc::clone(keyspace));
@@ -258,6 +279,15 @@ pub(crate) fn alter(
     name: &str,
     change: impl FnOnce(&mut TableRecord) -> Result<(), TableError>,
 ) -> Result<Arc<Table>, TableError> {
+    alter_or(committer, name, change)
+}
+
+/// The same for a change that may be refused for reasons of its own.
+fn alter_or<E: From<TableError>>(
+    committer: &mut Committer,
+    name: &str,
+    change: impl FnOnce(&mut TableRecord) -> Result<(), E>,
+) -> Result<Arc<Table>, E> {
     let shared = Arc::clone(&committer.shared);
     let mut catalogue = Catalogue::clone(&shared.catalogue.now());
     let before = Arc::clone(catalogue.get(name).map_err(missing)?);
@@ -266,40 +296,166 @@ pub(crate) fn alter(
     let now = Moment::now(&shared);
     let streams = streams::follow(&mut catalogue, Some(&before.record), Some(&mut record), now);
     let table = catalogue::open_table(&shared.database, record, Some(&before));
-    let table = Arc::new(table.map_err(unavailable)?);
+    let table = table.map_err(|error| TableError::Store(unavailable(error)))?;
+    let table = Arc::new(table);
     let (key, value) = catalogue::table_entry(&table.record);
-    committer.write(|group| {
+    let used_before: BTreeSet<String> = before.record.keyspace_names().collect();
+    let used_now: BTreeSet<String> = table.record.keyspace_names().collect();
+    let written = committer.write(|group| {
         group.insert(&shared.keyspaces.catalogue, key.into(), value.into());
+        note_unused(group, &shared, used_before.difference(&used_now).cloned());
+        note_used(group, &shared, used_now.difference(&used_before).cloned());
         for (key, value) in streams {
             group.insert(&shared.keyspaces.catalogue, key, value);
         }
         Ok(())
-    })?;
+    });
+    written.map_err(TableError::from)?;
     catalogue.insert(Arc::clone(&table));
     shared.catalogue.replace(catalogue);
     Ok(table)
 }
 
-/// Drops keyspaces that no table in the catalogue uses: leftovers of a crash.
-pub(crate) fn drop_orphans(shared: &Shared) {
-    let catalogue = shared.catalogue.now();
-    for name in shared.database.keyspace_names() {
-        if crate::keyspaces::Keyspaces::is_own(&name) || catalogue.uses_keyspace(&name) {
-            continue;
-        }
-        let dropped = shared
-            .database
-            .keyspace(&name)
-            .and_then(|keyspace| shared.database.delete_keyspace(keyspace));
-        if let Err(error) = dropped {
-            tracing::warn!(keyspace = %name, %error, "cannot drop an unused keyspace now");
-        }
+/// Says that no table uses these keyspaces: the next start may delete them.
+pub(crate) fn note_unused(
+    group: &mut Group<'_>,
+    shared: &Shared,
+    keyspaces: impl Iterator<Item = String>,
+) {
+    for keyspace in keyspaces {
+        let key = catalogue::unused_key(&keyspace);
+        group.insert(&shared.keyspaces.catalogue, key.into(), UserValue::empty());
     }
 }
 
-fn missing(error: homeport_store::StoreError) -> TableError {
+/// Says that a table uses these keyspaces from now on.
+pub(crate) fn note_used(
+    group: &mut Group<'_>,
+    shared: &Shared,
+    keyspaces: impl Iterator<Item = String>,
+) {
+    for keyspace in keyspaces {
+        let key = catalogue::unused_key(&keyspace);
+        group.remove(&shared.keyspaces.catalogue, key.into());
+    }
+}
+
+/// Deletes the keyspaces that no table in the catalogue uses, where that is known or nothing is in them.
+/// Others are set aside: their tables were lost. Before it was written down what is unused, in
+/// directories `is_outdated`, all were deleted.
+pub(crate) fn drop_unused_keyspaces(shared: &Shared, is_outdated: bool) {
+    let catalogue = shared.catalogue.now();
+    for name in shared.database.keyspace_names() {
+        if Keyspaces::is_own(&name) || catalogue.uses_keyspace(&name) {
+            continue;
+        }
+        if let Err(error) = drop_unused(shared, &name, is_outdated) {
+            tracing::warn!(keyspace = %name, %error, "cannot drop an unused keyspace now");
+        }
+    }
+    if let Err(error) = forget_unused(shared) {
+        tracing::warn!(%error, "cannot tidy up the list of unused keyspaces now");
+    }
+}
+
+fn drop_unused(shared: &Shared, name: &str, is_outdated: bool) -> Result<(), StoreError> {
+    let keyspace = shared.database.keyspace(name).map_err(unavailable)?;
+    let unused = catalogue::unused_key(name);
+    let is_known = shared.keyspaces.catalogue.contains_key(unused);
+    let may_go = is_outdated || is_known.map_err(unavailable)? || keyspace.iter().next().is_none();
+    if !may_go {
+        engine::flush(shared, &keyspace)?;
+        let path = keyspace.path().map_err(unavailable)?;
+        let number = files::keyspace_number(&path).unwrap_or_default();
+        let place = format!("{name}-{number}");
+        let place =
+            set_aside::link_folder(&shared.directory, &path, &place).map_err(unavailable)?;
+        tracing::warn!(
+            keyspace = name,
+            place = %place.display(),
+            "set aside a keyspace that no table uses"
+        );
+    }
+    shared.delete_keyspace(keyspace)
+}
+
+/// Forgets which keyspaces were unused, once they are gone.
+fn forget_unused(shared: &Shared) -> Result<(), vault::Error> {
+    let mut batch = shared.database.batch();
+    for guard in shared.keyspaces.catalogue.prefix(catalogue::UNUSED_PREFIX) {
+        let key = guard.key()?;
+        let name = String::from_utf8_lossy(&key[catalogue::UNUSED_PREFIX.len()..]);
+        if !shared.database.has_keyspace(&name) {
+            batch.remove(&shared.keyspaces.catalogue, key.clone());
+        }
+    }
+    if batch.is_empty() {
+        return Ok(());
+    }
+    batch.commit(PersistMode::Buffer)
+}
+
+fn missing(error: StoreError) -> TableError {
     match error {
-        homeport_store::StoreError::TableMissing(name) => TableError::Missing(name),
+        StoreError::TableMissing(name) => TableError::Missing(name),
         other => TableError::Store(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Engine, Options};
+    use homeport_item::KeyKind;
+
+    /// A table with settings.
+    async fn engine(directory: &std::path::Path) -> Engine {
+        let engine = Engine::open(directory, Options::default()).expect("opens");
+        let schema = TableSchema::new("things", "id", KeyKind::S);
+        let created = engine.create_table_with(schema, "open".to_owned()).await;
+        created.expect("a table");
+        engine
+    }
+
+    fn unless_protected(settings: &str) -> Result<(), TableError> {
+        match settings {
+            "protected" => Err(TableError::DifferentKeys("protected".to_owned())),
+            _ => Ok(()),
+        }
+    }
+
+    #[tokio::test]
+    async fn deletion_checks_the_settings_of_that_moment() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let engine = engine(directory.path()).await;
+        // The deletion is asked for before the protection is committed.
+        let (protected, deleted) = tokio::join!(
+            engine.change_settings("things", |_| Ok::<_, TableError>("protected".to_owned())),
+            engine.delete_table_if("things", unless_protected),
+        );
+        assert_eq!(protected, Ok(()));
+        assert!(matches!(deleted, Err(TableError::DifferentKeys(_))));
+        assert!(engine.describe_table("things").is_ok());
+    }
+
+    #[tokio::test]
+    async fn changes_of_settings_see_each_other() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let engine = engine(directory.path()).await;
+        let add = |text: &'static str| {
+            engine.change_settings("things", move |settings| {
+                Ok::<_, TableError>(format!("{settings} {text}"))
+            })
+        };
+        let (one, two) = tokio::join!(add("one"), add("two"));
+        assert_eq!((one, two), (Ok(()), Ok(())));
+        let refused = engine.change_settings("things", |settings| {
+            assert_eq!(settings, "open one two");
+            Err(TableError::Missing("nothing".to_owned()))
+        });
+        let refused = refused.await;
+        assert_eq!(refused, Err(TableError::Missing("nothing".to_owned())));
+        let described = engine.describe_table("things").expect("a table");
+        assert_eq!(described.settings, "open one two");
     }
 }

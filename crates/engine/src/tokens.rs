@@ -6,6 +6,7 @@ use homeport_store::StoreError;
 use crate::error::unavailable;
 use crate::group::Group;
 use crate::prepare::Token;
+use crate::token_digest;
 use crate::vault::{UserKey, UserValue};
 
 /// How long a token is remembered.
@@ -27,24 +28,53 @@ pub(crate) fn seen(group: &Group<'_>, token: &Token) -> Result<Repeat, StoreErro
     let Some(value) = group.load_token(&key).map_err(unavailable)? else {
         return Ok(Repeat::No);
     };
-    let damaged = || unavailable("a client token's record is damaged");
-    let (digest, at_ms) = value.split_first_chunk::<16>().ok_or_else(damaged)?;
-    let at_ms = i64::from_be_bytes(at_ms.try_into().map_err(|_| damaged())?);
-    if group.now_ms() - at_ms >= TOKEN_LIFETIME_MS {
-        Ok(Repeat::No)
-    } else if u128::from_be_bytes(*digest) == token.digest {
-        Ok(Repeat::Same)
-    } else {
-        Ok(Repeat::Different)
+    let seen = SeenToken::decode(&value)
+        .ok_or_else(|| unavailable("a client token's record is damaged"))?;
+    if group.commit_ms().saturating_sub(seen.at_ms) >= TOKEN_LIFETIME_MS {
+        return Ok(Repeat::No);
     }
+    Ok(match seen.digest {
+        Some(digest) if digest != token.digest => Repeat::Different,
+        // Doing a transaction twice is worse than taking another one for a repeat.
+        Some(_) | None => Repeat::Same,
+    })
 }
 
 pub(crate) fn remember(group: &mut Group<'_>, token: &Token) {
-    let at_ms = group.now_ms();
-    let mut value = token.digest.to_be_bytes().to_vec();
+    let at_ms = group.commit_ms();
+    let mut value = vec![token_digest::VERSION];
+    value.extend_from_slice(&token.digest.to_be_bytes());
     value.extend_from_slice(&at_ms.to_be_bytes());
     group.write_token(token_key(&token.text), value.into());
     group.write_token(time_key(at_ms, &token.text), UserValue::from(&b""[..]));
+}
+
+/// What is kept of a token: `[version] · digest(16) · at_ms(8)`. Without the version, the digest is one that only the
+/// program that wrote it could make again.
+struct SeenToken {
+    /// Nothing where it cannot be compared.
+    digest: Option<u128>,
+    at_ms: i64,
+}
+
+impl SeenToken {
+    fn decode(value: &[u8]) -> Option<Self> {
+        let (rest, at_ms) = value.split_last_chunk::<8>()?;
+        let at_ms = i64::from_be_bytes(*at_ms);
+        let (version, digest) = rest.split_at_checked(rest.len().checked_sub(16)?)?;
+        let digest = u128::from_be_bytes(digest.try_into().ok()?);
+        match version {
+            [token_digest::VERSION] => Some(Self {
+                digest: Some(digest),
+                at_ms,
+            }),
+            [] | [_] => Some(Self {
+                digest: None,
+                at_ms,
+            }),
+            _ => None,
+        }
+    }
 }
 
 fn token_key(token: &str) -> UserKey {
@@ -57,10 +87,10 @@ fn time_key(at_ms: i64, token: &str) -> UserKey {
         .into()
 }
 
-/// The keys by time of tokens older than their lifetime, oldest first.
-pub(crate) fn expired_range(now_ms: i64) -> std::ops::Range<Vec<u8>> {
-    let end = (now_ms - TOKEN_LIFETIME_MS).max(0);
-    vec![BY_TIME]..[&[BY_TIME], end.to_be_bytes().as_slice()].concat()
+/// The keys by time of tokens that were seen between two times.
+pub(crate) fn time_range(from_ms: i64, to_ms: i64) -> std::ops::Range<Vec<u8>> {
+    let key = |at_ms: i64| [&[BY_TIME], at_ms.to_be_bytes().as_slice()].concat();
+    key(from_ms)..key(to_ms)
 }
 
 /// The time and the token's own key that a key by time leads to.
@@ -72,5 +102,23 @@ pub(crate) fn token_of_time_key(key: &[u8]) -> Option<(i64, UserKey)> {
 
 /// When the token in `value` was seen.
 pub(crate) fn seen_at_ms(value: &[u8]) -> Option<i64> {
-    value.get(16..24)?.try_into().ok().map(i64::from_be_bytes)
+    SeenToken::decode(value).map(|seen| seen.at_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn token_of_an_older_version_counts_as_repeat() {
+        let older = [[7; 16].as_slice(), &5_i64.to_be_bytes()].concat();
+        let seen = SeenToken::decode(&older).unwrap();
+        assert_eq!((seen.digest, seen.at_ms), (None, 5));
+        let newer = [&[token_digest::VERSION], older.as_slice()].concat();
+        let seen = SeenToken::decode(&newer).unwrap();
+        let digest = u128::from_be_bytes([7; 16]);
+        assert_eq!((seen.digest, seen.at_ms), (Some(digest), 5));
+        assert!(SeenToken::decode(b"short").is_none());
+        assert!(SeenToken::decode(&[0; 26]).is_none());
+    }
 }

@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use homeport_store::{StoreError, TransactError};
+use homeport_store::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::evaluate::Outcome;
+use crate::expiring::Listed;
 use crate::expiry::Pages;
 use crate::layout;
 use crate::options::Durability;
@@ -35,12 +36,14 @@ pub(crate) struct CommitRecord {
 }
 
 impl CommitRecord {
-    /// What stands before the first group.
-    pub(crate) const NONE: Self = Self {
-        commit: 0,
-        synced_commit: 0,
-        next_change: FIRST_CHANGE,
-    };
+    /// What stands before the first group of a store.
+    pub(crate) fn before_first(commit: u64) -> Self {
+        Self {
+            commit,
+            synced_commit: commit,
+            next_change: FIRST_CHANGE,
+        }
+    }
 
     pub(crate) fn encode(self) -> [u8; 24] {
         let mut bytes = [0; 24];
@@ -81,38 +84,30 @@ pub(crate) struct Decided {
     pub(crate) bytes: usize,
     /// The sequence number that the next change gets.
     pub(crate) next_change: u64,
+    /// What its changes are stamped with.
+    pub(crate) commit_ms: i64,
+    /// Written although nothing is in it, for its commit time.
+    pub(crate) is_for_time: bool,
+    /// What it lists as expiring.
+    pub(crate) listed: Listed,
 }
+
+/// The outcome of each of a caller's transactions, or why none of them was written.
+pub(crate) type Reply = Result<Vec<Outcome>, StoreError>;
 
 /// What a caller gets once its group is durable.
 pub(crate) struct Answer {
     pub(crate) outcomes: Vec<Outcome>,
-    pub(crate) reply: oneshot::Sender<Vec<Outcome>>,
+    pub(crate) reply: oneshot::Sender<Reply>,
     /// Its place in the queue, given back when it is answered.
     pub(crate) permit: OwnedSemaphorePermit,
 }
 
 impl Answer {
-    /// For a caller whose transactions were not decided.
-    pub(crate) fn refused(
-        reply: oneshot::Sender<Vec<Outcome>>,
-        permit: OwnedSemaphorePermit,
-    ) -> Self {
-        Self {
-            outcomes: Vec::new(),
-            reply,
-            permit,
-        }
-    }
-
     pub(crate) fn send(self, written: Result<(), StoreError>) {
-        let outcomes = match written {
-            Ok(()) => self.outcomes,
-            // One error stands for all of the caller's transactions.
-            Err(error) => vec![Err(TransactError::Store(error))],
-        };
         drop(self.permit);
         // A caller that no longer waits loses only the answer.
-        let _ = self.reply.send(outcomes);
+        let _ = self.reply.send(written.map(|()| self.outcomes));
     }
 }
 
@@ -132,6 +127,18 @@ impl Writer {
         }
     }
 
+    /// Counts on from the first group of a reopened store.
+    fn continue_from(&mut self, last: CommitRecord) {
+        self.commit = last.commit;
+        self.synced_commit = last.commit;
+        let shared = &self.shared;
+        shared.written_commit.store(last.commit, Ordering::Release);
+        shared.synced_commit.store(last.commit, Ordering::Release);
+        shared
+            .last_change
+            .send_modify(|next| *next = (*next).max(last.next_change));
+    }
+
     /// Makes a group durable.
     ///
     /// IMPORTANT: what a group holds was decided on the ones before it, also where it writes nothing:
@@ -144,8 +151,11 @@ impl Writer {
             pages,
             bytes,
             next_change,
+            commit_ms,
+            is_for_time,
+            listed,
         } = decided;
-        if batch.is_empty() && pages.is_empty() {
+        if batch.is_empty() && pages.is_empty() && !is_for_time {
             return Ok(());
         }
         if shared.options.durability == Durability::Relaxed {
@@ -162,12 +172,16 @@ impl Writer {
             UserKey::from(layout::COMMIT_KEY),
             record.encode().as_slice(),
         );
+        batch.insert(
+            &shared.keyspaces.meta,
+            UserKey::from(layout::TIME_KEY),
+            commit_ms.to_be_bytes().as_slice(),
+        );
         let are_sorted = pages.are_sorted;
-        let now_ms = shared.options.clock.now_ms();
         for (window, key, value) in pages.into_entries(commit) {
             batch.insert(&shared.keyspaces.expiry_pages, key, value);
             if !are_sorted {
-                shared.unsorted.added(window, commit, now_ms);
+                shared.unsorted.added(window, commit, commit_ms);
             }
         }
         let mode = match shared.options.durability {
@@ -183,12 +197,15 @@ impl Writer {
             return shared.latch.check();
         }
         self.commit = commit;
+        shared.commit_clock.persisted(commit_ms);
+        shared.expiring.written(listed);
         shared.written_commit.store(commit, Ordering::Release);
         if shared.options.durability == Durability::Sync {
             self.synced_commit = commit;
-            shared.synced_commit.store(commit, Ordering::Release);
+            shared.note_synced(commit)?;
         }
         shared.metrics.committed(bytes, started.elapsed());
+        shared.room.wrote(bytes);
         shared.last_change.send_if_modified(|last| {
             let newer = record.next_change > *last;
             *last = record.next_change;
@@ -229,6 +246,11 @@ impl Beside {
         lock(&self.writer).write(decided)
     }
 
+    /// Counts on from the first group of a reopened store.
+    pub(crate) fn continue_from(&self, last: CommitRecord) {
+        lock(&self.writer).continue_from(last);
+    }
+
     /// Has a group written, and its callers answered, beside what the caller goes on with. Nothing
     /// else is being written now.
     pub(crate) fn hand_over(&self, decided: Decided, answers: Vec<Answer>) {
@@ -236,7 +258,9 @@ impl Beside {
         self.shared.queue.begin_writing();
         if let Err(refused) = groups.send((decided, answers)) {
             // The thread can only have ended by a panic in the middle of a group.
-            self.shared.latch.close("the thread that writes has ended");
+            self.shared
+                .latch
+                .close_until_restart("the thread that writes has ended");
             self.shared.queue.end_writing();
             for answer in refused.0.1 {
                 answer.send(Err(stopped()));
@@ -273,7 +297,9 @@ struct Ended<'a>(&'a Shared);
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.latch.close("the thread that writes has panicked");
+            self.0
+                .latch
+                .close_until_restart("the thread that writes has panicked");
         }
         self.0.queue.end_writing();
     }

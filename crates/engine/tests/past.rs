@@ -49,6 +49,14 @@ impl World {
         self.engine = Some(Engine::open(self.directory.path(), options).expect("opens"));
     }
 
+    /// Lets days pass, each of them noticed.
+    async fn pass_days(&self, days: usize) {
+        for _ in 0..days {
+            self.clock.advance_ms(DAY_MS);
+            self.engine().confirm_time().await.expect("confirmed");
+        }
+    }
+
     fn engine(&self) -> &Engine {
         self.engine.as_ref().expect("open")
     }
@@ -500,7 +508,7 @@ async fn only_what_is_kept_can_be_restored() {
             reach.to_string()
         );
     }
-    world.clock.advance_ms(2 * DAY_MS);
+    world.pass_days(2).await;
     let refused = restore(RestorePoint::At(START_MS + DAY_MS - 1)).await;
     let earliest = START_MS + DAY_MS;
     assert!(
@@ -514,7 +522,7 @@ async fn changes_are_kept_for_as_long_as_they_can_be_undone_and_no_longer() {
     let history = world.engine().set_history("things", Some(3));
     history.await.expect("kept");
     world.put(1, 1).await;
-    world.clock.advance_ms(2 * DAY_MS);
+    world.pass_days(2).await;
     world.put(1, 2).await;
     assert_eq!(
         world.engine().sweep().await.expect("swept").changes_trimmed,
@@ -527,7 +535,8 @@ async fn changes_are_kept_for_as_long_as_they_can_be_undone_and_no_longer() {
     restore.await.expect("begun");
     world.restored("copy").await;
     assert_eq!(world.items("copy").await["1"], thing(1, 1));
-    world.clock.advance_ms(DAY_MS + 1);
+    world.pass_days(1).await;
+    world.clock.advance_ms(1);
     assert_eq!(
         world.engine().sweep().await.expect("swept").changes_trimmed,
         1

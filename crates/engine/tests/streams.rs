@@ -190,6 +190,7 @@ async fn what_is_older_than_a_day_is_trimmed_whether_swept_or_not() {
     world.put("a", 2).await;
     let shard = world.stream().shards[0];
     world.clock.advance_ms(24 * HOUR_MS + 1);
+    world.engine().confirm_time().await.expect("confirmed");
     world.put("a", 3).await;
     for swept in [false, true] {
         if swept {

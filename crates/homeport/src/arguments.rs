@@ -27,8 +27,10 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Open the store and serve until stopped
     Serve(Flags<Everything>),
-    /// Verify a data directory that is not being served
+    /// Verify a data directory that is not being served; changes nothing in it
     Check(Flags<OnDirectory>),
+    /// Copy everything readable of a damaged data directory to a new one, and list what is missing
+    Salvage(CopyArguments),
     /// Write all tables of a data directory that is not being served to a file
     Backup(BackupArguments),
     /// Make a new data directory from a backup
@@ -42,6 +44,9 @@ pub(crate) enum Command {
     /// Show the tables that Homeport keeps, as a listing or for other tools, and make them
     #[command(subcommand)]
     Tables(TablesCommand),
+    /// Show the store's time, and confirm it after the clock was implausibly far ahead
+    #[command(subcommand)]
+    Time(TimeCommand),
     /// Show settings
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -126,6 +131,11 @@ pub(crate) struct ExportArguments {
     /// csv and parquet have a row for each value, ndjson a line for each stored item
     #[arg(long, value_name = "FORMAT", default_value = "csv")]
     pub(crate) format: Format,
+
+    /// csv: texts as stored. Unless given, a text that a spreadsheet could evaluate as a formula (one that
+    /// begins with =, +, - or @, also after white space, or with a tab or line break) gets the prefix '
+    #[arg(long)]
+    pub(crate) raw: bool,
 
     /// The file; standard output unless given
     #[arg(long, short, value_name = "FILE")]
@@ -384,6 +394,25 @@ pub(crate) struct RebuildArguments {
     /// The last day
     #[arg(long, value_name = "YYYY-MM-DD")]
     pub(crate) to: homeport_systems::chargers::MountainDay,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TimeCommand {
+    /// Show what the clock and the store say, and whether the time is confirmed
+    Show(TimePlace),
+    /// Confirm that the clock is right: expired items and old changes are deleted again
+    Confirm(TimePlace),
+}
+
+/// Where the store is.
+#[derive(Debug, Args)]
+pub(crate) struct TimePlace {
+    #[command(flatten)]
+    pub(crate) flags: Flags<OnKeys>,
+
+    /// Ask the server at this address instead of opening the store; it needs the admin token
+    #[arg(long, value_name = "URL", help_heading = "Where")]
+    pub(crate) url: Option<Url>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use homeport_engine::{Durability, Engine, Options};
 use homeport_remote::{Remote, TableOptions};
-use homeport_store::{ChangeFeed, Store, SystemClock};
+use homeport_store::{ChangeFeed, Clock, Store, SystemClock};
 
 use crate::config::{DurabilityWord, Settings, StoreKind, StoreSettings};
+use crate::descriptors::DescriptorLimit;
 use crate::master_key;
 
 const MEBIBYTE: u64 = 1024 * 1024;
@@ -59,6 +60,14 @@ impl Backend {
         }
     }
 
+    /// A clock to delete old data by.
+    pub(crate) fn removal_clock(&self) -> Arc<dyn Clock> {
+        match &self.engine {
+            Some(engine) => engine.removal_clock(),
+            None => Arc::new(SystemClock),
+        }
+    }
+
     /// Closes the store: what is still held is let go.
     pub(crate) async fn close(self) -> anyhow::Result<()> {
         tokio::task::spawn_blocking(move || drop(self))
@@ -72,6 +81,7 @@ pub(crate) fn brief_options(settings: &Settings) -> anyhow::Result<Options> {
     Ok(Options {
         background_sweep: false,
         master_key: master_key::read(&settings.encryption)?,
+        open_files_max: DescriptorLimit::raise().store_files(),
         ..Options::default()
     })
 }
@@ -96,6 +106,8 @@ async fn engine_options(settings: &Settings) -> anyhow::Result<Options> {
             DurabilityWord::Relaxed => Durability::Relaxed,
         },
         cache_bytes: settings.cache_mib.get() * MEBIBYTE,
+        open_files_max: DescriptorLimit::raise().store_files(),
+        disk_reserve_bytes: settings.disk_reserve_mib.get() * MEBIBYTE,
         ..Options::default()
     })
 }

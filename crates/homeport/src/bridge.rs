@@ -42,6 +42,6 @@ pub(crate) fn bridge(
     };
     let bridge = Bridge::new(wanted, broker.clone(), Arc::clone(status));
     let bridge = bridge.context("preparing the bridge")?;
-    println!("bridge to {address}");
+    say!("bridge to {address}");
     Ok(Some(bridge))
 }

@@ -46,31 +46,31 @@ async fn migrate_on(backend: &Backend, asked: &MigrateArguments) -> anyhow::Resu
     }
     let stage = migration.progress().stage;
     if stage != Stage::Devices {
-        println!("going on at: {}", stage.name());
+        say!("going on at: {}", stage.name());
     }
     let mut steps: usize = 0;
     while migration.step().await? {
         steps += 1;
         if steps.is_multiple_of(STEPS_PER_LINE) {
-            println!("{}", summary(&migration));
+            say!("{}", summary(&migration));
         }
     }
-    println!("{}", summary(&migration));
+    say!("{}", summary(&migration));
     for description in migration.descriptions() {
-        println!("- {description}");
+        say!("- {description}");
     }
     if asked.dry_run {
         for table in &asked.delete_table {
-            println!("would delete the table {table}");
+            say!("would delete the table {table}");
         }
-        println!("dry run: nothing was written");
+        say!("dry run: nothing was written");
         return Ok(ExitCode::SUCCESS);
     }
     if !migration.is_complete() {
-        println!("NOT complete: see above; no table was deleted");
+        say!("NOT complete: see above; no table was deleted");
         return Ok(ExitCode::FAILURE);
     }
-    println!("complete: every old item was read back from the new tables");
+    say!("complete: every old item was read back from the new tables");
     if let Some(engine) = &backend.engine {
         for table in &asked.delete_table {
             delete(engine, table).await?;
@@ -105,14 +105,14 @@ fn summary(migration: &Migration) -> String {
 
 async fn delete(engine: &Engine, table: &str) -> anyhow::Result<()> {
     if !engine.table_names().iter().any(|name| name == table) {
-        println!("there is no table {table}");
+        say!("there is no table {table}");
         return Ok(());
     }
     engine
         .delete_table(table)
         .await
         .with_context(|| format!("deleting {table}"))?;
-    println!("deleted the table {table}");
+    say!("deleted the table {table}");
     Ok(())
 }
 
@@ -139,7 +139,7 @@ async fn rebuild_on(backend: &Backend, asked: &RebuildArguments) -> anyhow::Resu
             )
             .await?;
         days += rebuilt.days;
-        println!("{days} days counted");
+        say!("{days} days counted");
         cursor = rebuilt.next;
         if cursor.is_none() {
             return Ok(ExitCode::SUCCESS);

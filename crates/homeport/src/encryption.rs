@@ -24,7 +24,7 @@ pub(crate) async fn run(command: EncryptionCommand) -> anyhow::Result<ExitCode> 
     };
     // It reads and writes all there is, and waits for commands.
     let text = tokio::task::spawn_blocking(work).await??;
-    println!("{text}");
+    say!("{text}");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,7 +1,7 @@
 //! `homeport export`: what devices stored, as a file, straight from a store or through the server that
 //! has it open.
 
-use std::io::{IsTerminal as _, Write};
+use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use anyhow::{Context as _, bail};
 use homeport_engine::{Engine, OpenError};
 use homeport_store::{Clock, SystemClock};
 use homeport_systems::chargers::Chargers;
-use homeport_systems::export::{DeviceExport, Export, Format};
+use homeport_systems::export::{CsvText, DeviceExport, Export, Format};
 use homeport_systems::fleet::{self, Fleet};
 use homeport_systems::push::Push;
 use homeport_systems::records::{self, Records};
@@ -22,7 +22,7 @@ use crate::arguments::ExportArguments;
 use crate::backend::{self, Backend};
 use crate::config::{Settings, StoreKind};
 use crate::server_client::ServerClient;
-use crate::{address, begin, console, http};
+use crate::{address, begin, console, http, output};
 
 const DEVICES_BAR: &str = "[{elapsed_precise}] {bar:40} {pos}/{len} devices {msg}";
 const BYTES_BAR: &str = "[{elapsed_precise}] {spinner} {bytes} ({bytes_per_sec})";
@@ -35,22 +35,26 @@ pub(crate) async fn run(asked: ExportArguments) -> anyhow::Result<ExitCode> {
         from: moment("--from", asked.from.as_deref())?.unwrap_or(EpochMillis(0)),
         to: moment("--to", asked.to.as_deref())?.unwrap_or(EpochMillis(i64::MAX)),
     };
+    let format = match asked.raw {
+        true => asked.format.raw(),
+        false => asked.format,
+    };
     let mut file = File::create(asked.output.as_deref())?;
     if let Some(url) = &asked.url {
         let server = ServerClient::new(url, &settings)?;
-        download(&server, &wanted, asked.format, &mut file).await?;
+        download(&server, &wanted, format, &mut file).await?;
         return file.finish();
     }
     if settings.store.kind == StoreKind::Dynamodb {
         let backend = Backend::open(&settings).await?;
-        return from_store(backend, &settings, wanted, asked.format, file).await;
+        return from_store(backend, &settings, wanted, format, file).await;
     }
     let data_dir = &settings.data.dir;
     backend::must_exist(data_dir)?;
     match Engine::open(data_dir, backend::brief_options(&settings)?) {
         Ok(engine) => {
             let backend = Backend::embedded(engine);
-            from_store(backend, &settings, wanted, asked.format, file).await
+            from_store(backend, &settings, wanted, format, file).await
         }
         Err(OpenError::Locked(_)) => {
             let Some(url) = address::read(data_dir) else {
@@ -59,9 +63,9 @@ pub(crate) async fn run(asked: ExportArguments) -> anyhow::Result<ExitCode> {
                     data_dir.display()
                 );
             };
-            eprintln!("{} is being served: asking {url}", data_dir.display());
+            note!("{} is being served: asking {url}", data_dir.display());
             let server = ServerClient::new(&url, &settings)?;
-            download(&server, &wanted, asked.format, &mut file).await?;
+            download(&server, &wanted, format, &mut file).await?;
             file.finish()
         }
         Err(error) => Err(error).with_context(|| format!("opening {}", data_dir.display())),
@@ -136,9 +140,10 @@ async fn write(
     }
     bar.finish_and_clear();
     let progress = export.progress();
-    eprintln!(
+    note!(
         "{} items of {} devices",
-        progress.rows, progress.devices_done
+        progress.rows,
+        progress.devices_done
     );
     Ok(())
 }
@@ -156,6 +161,9 @@ async fn download(
         wanted.from.0,
         wanted.to.0
     );
+    if format == Format::Csv(CsvText::Raw) {
+        path.push_str("&raw=true");
+    }
     if let Some(device) = &wanted.device {
         path.push_str("&device=");
         path.push_str(&escaped(device));
@@ -170,7 +178,7 @@ async fn download(
         bar.set_position(bytes);
     }
     bar.finish_and_clear();
-    eprintln!("{bytes} bytes");
+    note!("{bytes} bytes");
     Ok(())
 }
 
@@ -201,7 +209,7 @@ fn bar(template: &str) -> anyhow::Result<ProgressBar> {
 
 /// Where the export goes. A file gets its name when it is whole.
 enum File {
-    Stdout(std::io::Stdout),
+    Stdout,
     Named {
         file: std::io::BufWriter<std::fs::File>,
         unfinished: PathBuf,
@@ -212,7 +220,7 @@ enum File {
 impl File {
     fn create(name: Option<&Path>) -> anyhow::Result<Self> {
         let Some(name) = name.filter(|name| *name != Path::new("-")) else {
-            return Ok(Self::Stdout(std::io::stdout()));
+            return Ok(Self::Stdout);
         };
         let mut unfinished = name.as_os_str().to_owned();
         unfinished.push(".part");
@@ -228,7 +236,7 @@ impl File {
 
     fn write_all(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
         match self {
-            Self::Stdout(stdout) => stdout.write_all(bytes)?,
+            Self::Stdout => output::write(bytes)?,
             Self::Named {
                 file, unfinished, ..
             } => file
@@ -240,7 +248,7 @@ impl File {
 
     fn finish(self) -> anyhow::Result<ExitCode> {
         match self {
-            Self::Stdout(mut stdout) => stdout.flush()?,
+            Self::Stdout => {}
             Self::Named {
                 file,
                 unfinished,

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use homeport_engine::Engine;
+use async_trait::async_trait;
+use homeport_engine::{ClockStatus, Condition, Engine};
 use homeport_server::{
-    AdminToken, AppState, BridgeStatus, Broker, BrokerParts, Gauges, Health, RateLimit,
-    RateLimiter, UserAlgorithm, UserKeys, UserTokenSettings, UserTokens,
+    AdminToken, AppState, BridgeStatus, Broker, BrokerParts, ClockState, Gauges, Health, RateLimit,
+    RateLimiter, StoreClock, UserAlgorithm, UserKeys, UserTokenSettings, UserTokens,
 };
-use homeport_store::{Clock, SystemClock};
+use homeport_store::{Clock, StoreError, SystemClock};
 use homeport_systems::alerts::Alerts;
 use homeport_systems::api_keys::{ApiKeys, Pepper};
 use homeport_systems::chargers::Chargers;
@@ -26,6 +27,7 @@ use crate::secrets::{self, Secret};
 use crate::{console, mqtt, rules};
 
 const SECS_PER_DAY: i64 = 24 * 60 * 60;
+const MS_PER_HOUR: i64 = 60 * 60 * 1000;
 
 /// Builds what the handlers work with, on tables that are there afterwards; and where the bridge tells how
 /// it fares.
@@ -41,6 +43,7 @@ pub(crate) async fn state(
         .ensure_tables(&homeport_systems::schema::tables(&names))
         .await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let removal_clock = backend.removal_clock();
     let records = Records::new(
         Arc::clone(store),
         Arc::clone(&clock),
@@ -48,7 +51,8 @@ pub(crate) async fn state(
             table: names.records,
             ..records::Settings::default()
         },
-    );
+    )
+    .with_removal_clock(Arc::clone(&removal_clock));
     // Before anything counts.
     let metrics = homeport_server::install_recorder()?;
     let bridge = Arc::new(BridgeStatus::new());
@@ -61,12 +65,14 @@ pub(crate) async fn state(
         Arc::clone(store),
         Arc::clone(&clock),
         push_settings(settings)?,
-    );
+    )
+    .with_removal_clock(Arc::clone(&removal_clock));
     let api_keys = Arc::new(ApiKeys::new(
         Arc::clone(store),
         Arc::clone(&clock),
         Pepper::new(pepper.text),
     ));
+    let admin_token = AdminToken::new(&admin_token.text, Arc::clone(&clock));
     let rate_limiter = Arc::new(RateLimiter::new(rate_limit(settings)?, Arc::clone(&clock)));
     let slot = PublishSlot::new();
     let rules = rules::engine(store, &clock, &push, Arc::new(slot.clone()), settings).await?;
@@ -74,9 +80,10 @@ pub(crate) async fn state(
         settings: mqtt::settings(&settings.mqtt)?,
         store: Arc::clone(store),
         clock: Arc::clone(&clock),
+        removal_clock: Arc::clone(&removal_clock),
         intake: Arc::new(rules.clone()),
         api_keys: Arc::clone(&api_keys),
-        admin_token: AdminToken::new(&admin_token.text),
+        admin_token: admin_token.clone(),
         rate_limiter: Arc::clone(&rate_limiter),
     })
     .await?;
@@ -125,9 +132,11 @@ pub(crate) async fn state(
         push,
         alerts: Alerts::new(parts, alerts::settings(settings)?),
         user_tokens: Arc::new(UserTokens::new(user_tokens(settings)?, Arc::clone(&clock))),
-        admin_token: AdminToken::new(&admin_token.text),
+        admin_token,
+        allowed_origins: settings.network.allowed_origins.clone(),
         rate_limiter,
         health: Arc::clone(&view) as _,
+        store_clock: Arc::clone(&view) as _,
         metrics,
         gauges: view,
     };
@@ -203,17 +212,78 @@ impl Health for View {
         self.engine_problem()
             .or_else(|| bridge.map(|problem| format!("the bridge is not connected: {problem}")))
     }
+
+    fn needs_restart(&self) -> Option<String> {
+        let condition = self.engine.as_ref()?.condition();
+        matches!(condition, Condition::NeedsRestart(_)).then(|| self.engine_problem())?
+    }
+
+    fn warning(&self) -> Option<String> {
+        let status = self.engine.as_ref()?.clock_status();
+        status.is_suspended.then(|| {
+            let hours = (status.wall_ms - status.commit_ms) / MS_PER_HOUR;
+            format!(
+                "the clock is {hours} hours ahead of the last commit; expired items and old changes are kept until the time is confirmed with `homeport time confirm`"
+            )
+        })
+    }
+}
+
+#[async_trait]
+impl StoreClock for View {
+    fn state(&self) -> ClockState {
+        match &self.engine {
+            Some(engine) => clock_state(engine.clock_status()),
+            None => trusted_clock(),
+        }
+    }
+
+    async fn confirm(&self) -> Result<ClockState, StoreError> {
+        match &self.engine {
+            Some(engine) => Ok(clock_state(engine.confirm_time().await?)),
+            None => Ok(trusted_clock()),
+        }
+    }
+}
+
+pub(crate) fn clock_state(status: ClockStatus) -> ClockState {
+    ClockState {
+        wall_ms: status.wall_ms,
+        commit_ms: status.commit_ms,
+        is_confirmed: !status.is_suspended,
+    }
+}
+
+/// Amazon DynamoDB has a time of its own, which need not be confirmed.
+fn trusted_clock() -> ClockState {
+    let now_ms = SystemClock.now_ms();
+    ClockState {
+        wall_ms: now_ms,
+        commit_ms: now_ms,
+        is_confirmed: true,
+    }
 }
 
 impl View {
+    // Reasons stay in the log: they name what only the operator may know.
     fn engine_problem(&self) -> Option<String> {
-        let engine = self.engine.as_ref()?;
-        if engine.write_failure().is_some() {
-            return Some("writing to the data directory failed; a restart is needed".to_owned());
-        }
-        engine
-            .is_disk_short()
-            .then(|| "the disk is nearly full".to_owned())
+        let text = match self.engine.as_ref()?.condition() {
+            Condition::Ready => return None,
+            Condition::DiskShort => {
+                "the disk is nearly full: reads and deletes work, other writes are refused"
+            }
+            Condition::DiskFull => "the disk is full: reads work, writes and deletes are refused",
+            Condition::WritesFailed(_) => {
+                "writing to the data directory failed: reads work, writes are refused until the store has reopened it"
+            }
+            Condition::Closed(_) => {
+                "writing to the data directory failed, and the store cannot reopen it yet"
+            }
+            Condition::NeedsRestart(_) => {
+                "writing to the data directory failed: restart the server"
+            }
+        };
+        Some(text.to_owned())
     }
 }
 
@@ -223,7 +293,23 @@ impl Gauges for View {
             return Vec::new();
         };
         let metrics = engine.metrics();
+        let clock = engine.clock_status();
+        let condition = engine.condition();
+        let is_short = matches!(condition, Condition::DiskShort | Condition::DiskFull);
+        let is_failed = !is_short && condition != Condition::Ready;
         vec![
+            (
+                "homeport_clock_unconfirmed",
+                f64::from(u8::from(clock.is_suspended)),
+            ),
+            (
+                "homeport_clock_lead_seconds",
+                (clock.wall_ms - clock.commit_ms) as f64 / 1e3,
+            ),
+            ("homeport_disk_free_bytes", metrics.disk_free_bytes as f64),
+            ("homeport_disk_short", f64::from(u8::from(is_short))),
+            ("homeport_writes_failed", f64::from(u8::from(is_failed))),
+            ("homeport_store_reopened", metrics.reopened as f64),
             ("homeport_commits", metrics.commits as f64),
             ("homeport_commit_bytes", metrics.commit_bytes as f64),
             (

@@ -1,6 +1,12 @@
 //! The binary: command line, start-up and shutdown. Composition only; what Homeport does lives in
 //! the crates below.
 
+// They panic when the reader of a pipe has gone: use `say!` and `note!`.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+#[macro_use]
+mod output;
+
 mod address;
 mod alerts;
 mod arguments;
@@ -10,6 +16,7 @@ mod bridge;
 mod chargers;
 mod config;
 mod console;
+mod descriptors;
 mod dynamodb_credentials;
 mod encryption;
 mod export;
@@ -20,6 +27,7 @@ mod maintenance;
 mod master_key;
 mod moving;
 mod mqtt;
+mod network;
 mod pool;
 mod push;
 mod rules;
@@ -28,24 +36,27 @@ mod serve;
 mod server_client;
 mod simulate;
 mod tables;
+mod time;
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
 use crate::arguments::{Arguments, Command, ConfigCommand, TablesCommand};
 use crate::config::{Flags, Settings};
+use crate::output::{OutputClosed, print};
 
 // Items are many small allocations, which the system's allocator serves slowly and from many arenas.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    homeport_engine::keep_new_files_private();
     match run(Arguments::parse()) {
         Ok(code) => code,
+        Err(error) if error.is::<OutputClosed>() => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("homeport: {error:#}");
+            note!("homeport: {error:#}");
             ExitCode::FAILURE
         }
     }
@@ -60,6 +71,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             Command::Serve(flags) => serve::serve(begin(&flags)?).await,
             Command::Check(flags) => maintenance::check(begin(&flags)?).await,
             Command::Backup(asked) => maintenance::backup(begin(&asked.flags)?, &asked.file).await,
+            Command::Salvage(asked) => maintenance::salvage(begin(&asked.flags)?, &asked.to).await,
             Command::Restore(asked) => {
                 maintenance::restore(begin(&asked.flags)?, &asked.file).await
             }
@@ -72,6 +84,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             Command::Push(command) => push::run(command).await,
             Command::Rules(command) => rules::run(command).await,
             Command::Export(asked) => export::run(asked).await,
+            Command::Time(command) => time::run(command).await,
             Command::Move(asked) => moving::run(asked).await,
         }
     })
@@ -105,13 +118,5 @@ fn show_settings(command: ConfigCommand) -> anyhow::Result<ExitCode> {
         }
         ConfigCommand::Template => print(&config::template()),
         ConfigCommand::Reference => print(&config::reference()),
-    }
-}
-
-/// Prints a document, also into a pipe whose reader has gone.
-fn print(text: &str) -> anyhow::Result<ExitCode> {
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(ExitCode::SUCCESS),
     }
 }

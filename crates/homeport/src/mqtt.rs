@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use homeport_server::{Bridge, Broker, MqttSettings, MqttTls, serve_mqtt};
+use homeport_server::{Bridge, Broker, Connections, MqttSettings, MqttTls, serve_mqtt};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::background::BoxFuture;
@@ -29,6 +29,7 @@ pub(crate) fn settings(settings: &config::Mqtt) -> anyhow::Result<MqttSettings> 
         retained_max: settings.retained_max.count(),
         keep_alive_secs_max: u16::try_from(settings.keep_alive_max_secs.get())?,
         connect_timeout: Duration::from_secs(settings.connect_timeout_secs.get()),
+        ..MqttSettings::default()
     })
 }
 
@@ -38,20 +39,23 @@ impl Mqtt {
         broker: &Broker,
         settings: &config::Mqtt,
         bridge: Option<Bridge>,
+        connections: &Connections,
         stop: impl Fn() -> BoxFuture,
     ) -> anyhow::Result<Self> {
         let mut listeners = JoinSet::new();
         let listener = bind(settings.listen).await?;
-        println!("MQTT on mqtt://{}", listener.local_addr()?);
-        listeners.spawn(serve_mqtt(listener, None, broker.clone(), stop()));
+        say!("MQTT on mqtt://{}", listener.local_addr()?);
+        let serve =
+            |listener, tls| serve_mqtt(listener, tls, broker.clone(), connections.clone(), stop());
+        listeners.spawn(serve(listener, None));
         if let (Some(address), Some(certificate), Some(key)) =
             (settings.tls_listen, &settings.tls_cert, &settings.tls_key)
         {
             let client_ca = settings.tls_client_ca.as_deref();
             let tls = MqttTls::load(certificate, key, client_ca).context("preparing MQTT's TLS")?;
             let listener = bind(address).await?;
-            println!("MQTT with TLS on mqtts://{}", listener.local_addr()?);
-            listeners.spawn(serve_mqtt(listener, Some(tls), broker.clone(), stop()));
+            say!("MQTT with TLS on mqtts://{}", listener.local_addr()?);
+            listeners.spawn(serve(listener, Some(tls)));
         }
         Ok(Self {
             listeners,

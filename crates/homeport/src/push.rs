@@ -74,7 +74,8 @@ async fn open(settings: &Settings) -> anyhow::Result<(Push, Backend)> {
         Arc::clone(&backend.store),
         Arc::new(SystemClock),
         http::push_settings(settings)?,
-    );
+    )
+    .with_removal_clock(backend.removal_clock());
     Ok((push, backend))
 }
 

@@ -6,28 +6,24 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use homeport_engine::Engine;
-use homeport_server::Limits;
+use homeport_server::Connections;
 use homeport_wire::Config;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::backend::Backend;
 use crate::background::{Background, BoxFuture};
-use crate::config::{DurabilityWord, Dynamodb, Settings};
+use crate::config::{DurabilityWord, Settings};
+use crate::descriptors::DescriptorLimit;
 use crate::mqtt::Mqtt;
-use crate::{address, bridge, dynamodb_credentials, http, secrets};
-
-/// Prints a line for whoever watches. Nobody may do so any more, which is no reason to stop serving.
-macro_rules! say {
-    ($($line:tt)+) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stdout(), $($line)+);
-    }};
-}
+use crate::{address, bridge, dynamodb_credentials, http, network, secrets};
 
 pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     // Listened for from the start, so that being stopped while opening is clean too.
     let stop = StopSignals::listen()?;
+    let descriptors = DescriptorLimit::raise();
+    let connections_max = network::connections_max(&settings.network, descriptors);
+    let connections = network::connections(&settings.network, connections_max);
     let backend = Backend::open(&settings).await?;
     let data_dir = &settings.data.dir;
     address::forget(data_dir)?;
@@ -35,6 +31,10 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     let admin_token = secrets::admin_token(&settings)?;
     let is_new_pepper = pepper.is_new;
     let (state, bridge_status) = http::state(&backend, &settings, pepper, &admin_token).await?;
+    say!(
+        "connections: up to {connections_max} at one time, with a limit of {} open files",
+        descriptors.count()
+    );
     match &backend.engine {
         Some(engine) => say!(
             "data directory {}: {} tables",
@@ -56,26 +56,31 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     }
     let listener = bind(settings.http.listen).await?;
     let (stopping, stopped) = tokio::sync::watch::channel(false);
-    let dynamodb = match &backend.engine {
-        Some(engine) => {
+    let dynamodb = match (&backend.engine, settings.dynamodb.listen.0) {
+        (Some(engine), Some(address)) => {
             let stop = until(stopped.clone());
-            let (address, task) = serve_dynamodb(engine, &settings.dynamodb, stop).await?;
-            address::write_dynamodb(data_dir, address)?;
+            let config = dynamodb_config(&settings, &connections)?;
+            let (address, task) = serve_dynamodb(engine, address, config, stop).await?;
+            warn_unwritten(address::write_dynamodb(data_dir, address));
             Some(task)
         }
-        None => None,
+        _ => None,
     };
     let listening = listener.local_addr()?;
-    let limits = Limits {
-        connections_max: settings.http.connections.count(),
-        idle_timeout: Duration::from_secs(settings.http.idle_timeout_secs.get()),
-    };
+    let limits = network::http_limits(&settings.http, &settings.network, &connections);
     let background = Background::start(&backend, &state, &settings, || {
         Box::pin(until(stopped.clone()))
     })?;
     let stop_mqtt = || Box::pin(until(stopped.clone())) as BoxFuture;
     let bridge = bridge::bridge(&settings.bridge, &state.broker, &bridge_status)?;
-    let mqtt = Mqtt::start(&state.broker, &settings.mqtt, bridge, stop_mqtt).await?;
+    let mqtt = Mqtt::start(
+        &state.broker,
+        &settings.mqtt,
+        bridge,
+        &connections,
+        stop_mqtt,
+    )
+    .await?;
     let live = state.console.live.clone();
     let router = homeport_server::router(state);
     let server = tokio::spawn(homeport_server::serve(
@@ -84,7 +89,7 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
         router,
         until(stopped),
     ));
-    address::write(data_dir, listening)?;
+    warn_unwritten(address::write(data_dir, listening));
     say!("listening on http://{listening}");
     let signal = stop.wait().await;
     say!("{signal}: finishing what was accepted");
@@ -105,6 +110,14 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The address helps other commands to find the server. A disk without room for it is no reason not to
+/// serve.
+fn warn_unwritten(written: anyhow::Result<()>) {
+    if let Err(error) = written {
+        say!("WARNING: other commands will not find this server by its data directory: {error:#}");
+    }
+}
+
 pub(crate) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address)
         .await
@@ -114,23 +127,31 @@ pub(crate) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 /// Serves DynamoDB's protocol, which only the embedded store needs.
 async fn serve_dynamodb(
     engine: &Engine,
-    settings: &Dynamodb,
+    address: SocketAddr,
+    config: Config,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> anyhow::Result<(SocketAddr, JoinHandle<()>)> {
-    let config = Config {
-        region: settings.region.clone(),
-        credentials: dynamodb_credentials::of(settings)?,
-        connections_max: settings.connections.count(),
-        idle_timeout: Duration::from_secs(settings.idle_timeout_secs.get()),
-        buckets: settings.buckets.clone(),
-        ..Config::default()
-    };
-    config.check_address(settings.listen)?;
-    let listener = bind(settings.listen).await?;
+    config.check_address(address)?;
+    let listener = bind(address).await?;
     let address = listener.local_addr()?;
     say!("DynamoDB's protocol on http://{address}");
     let service = homeport_wire::service(engine.clone(), config);
     Ok((address, tokio::spawn(service.serve(listener, stop))))
+}
+
+fn dynamodb_config(settings: &Settings, connections: &Connections) -> anyhow::Result<Config> {
+    let dynamodb = &settings.dynamodb;
+    Ok(Config {
+        region: dynamodb.region.clone(),
+        credentials: dynamodb_credentials::of(dynamodb)?,
+        connections_max: dynamodb.connections.count(),
+        connections: connections.clone(),
+        allowed_origins: settings.network.allowed_origins.clone(),
+        header_timeout: network::header_timeout(&settings.network),
+        idle_timeout: Duration::from_secs(dynamodb.idle_timeout_secs.get()),
+        buckets: dynamodb.buckets.clone(),
+        ..Config::default()
+    })
 }
 
 async fn until(mut stopped: tokio::sync::watch::Receiver<bool>) {

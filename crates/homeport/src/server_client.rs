@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
-use crate::config::{Settings, Url};
+use crate::config::{Settings, Url, shown};
 use crate::pool::{Pool, pool};
 use crate::secrets;
 
@@ -26,6 +26,8 @@ const PARTS_WAITING_MAX: usize = 8;
 pub(crate) struct ServerClient {
     pool: Pool,
     url: String,
+    /// The URL as messages show it.
+    shown: String,
     token: String,
 }
 
@@ -41,14 +43,16 @@ impl ServerClient {
         let url = url.to_string();
         let address: Uri = url
             .parse()
-            .with_context(|| format!("{url} is no address"))?;
+            .with_context(|| format!("{} is not a valid URL", shown(&url)))?;
         let token = secrets::known_admin_token(settings)?.with_context(|| {
             format!(
-                "asking {url} needs the admin token: give --admin-token or HOMEPORT_ADMIN_TOKEN, or name the server's data directory with --data-dir"
+                "asking {} needs the admin token: give --admin-token or HOMEPORT_ADMIN_TOKEN, or name the server's data directory with --data-dir",
+                shown(&url)
             )
         })?;
         Ok(Self {
             pool: pool(&address, IDLE_MAX)?,
+            shown: shown(&url),
             url,
             token: token.text,
         })
@@ -63,7 +67,7 @@ impl ServerClient {
     ) -> anyhow::Result<T> {
         let text = self.text(method, path, body).await?;
         serde_json::from_str(&text)
-            .with_context(|| format!("{} does not answer like Homeport", self.url))
+            .with_context(|| format!("{} does not answer like Homeport", self.shown))
     }
 
     /// Asks for something whose answer has no body, or one that nobody reads.
@@ -102,8 +106,8 @@ impl ServerClient {
 
     fn refusal(&self, status: u16, text: &str) -> anyhow::Error {
         match serde_json::from_str::<Problem>(text) {
-            Ok(problem) => anyhow!("{}: {} ({})", self.url, problem.detail, problem.code),
-            Err(_) => anyhow!("{} answered with status {status}", self.url),
+            Ok(problem) => anyhow!("{}: {} ({})", self.shown, problem.detail, problem.code),
+            Err(_) => anyhow!("{} answered with status {status}", self.shown),
         }
     }
 
@@ -133,7 +137,7 @@ impl ServerClient {
             .header("content-type", "application/json")
             .body(Full::new(Bytes::from(body)))?;
         let response = self.pool.request(request).await;
-        response.with_context(|| format!("asking {}", self.url))
+        response.with_context(|| format!("asking {}", self.shown))
     }
 
     async fn in_time<T>(
@@ -141,7 +145,7 @@ impl ServerClient {
         asking: impl Future<Output = anyhow::Result<T>>,
     ) -> anyhow::Result<T> {
         let answer = tokio::time::timeout(TIMEOUT, asking).await;
-        answer.with_context(|| format!("{} did not answer within {TIMEOUT:?}", self.url))?
+        answer.with_context(|| format!("{} did not answer within {TIMEOUT:?}", self.shown))?
     }
 }
 

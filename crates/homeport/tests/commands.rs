@@ -139,6 +139,61 @@ async fn a_directory_in_use_is_refused_by_name() {
     assert!(text(&checked.stderr).contains("in use by another process"));
 }
 
+#[tokio::test]
+async fn a_damaged_store_is_refused_and_salvaged() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let data = directory.path().join("data");
+    let rescued = directory.path().join("rescued");
+    fill(&data).await;
+    let journal = data.join("store/0.jnl");
+    let whole = std::fs::read(&journal).expect("a journal");
+    let used = whole.iter().rposition(|byte| *byte != 0).expect("batches");
+    std::fs::write(&journal, &whole[..used * 9 / 10]).expect("written");
+    let backup = directory.path().join("all.backup");
+    for command in [vec!["check"], vec!["backup", path(&backup)]] {
+        let refused = run(&[&command[..], &["--data-dir", path(&data)]].concat());
+        assert!(!refused.status.success(), "{command:?}");
+        let told = text(&refused.stderr);
+        assert!(told.contains("0.jnl: the journal has commits"), "{told}");
+        assert!(told.contains("homeport salvage"), "{told}");
+    }
+    let salvage = run(&["salvage", "--data-dir", path(&data), "--to", path(&rescued)]);
+    assert!(!salvage.status.success());
+    let told = text(&salvage.stdout);
+    assert!(
+        told.contains("items of 1 tables and 0 backups of tables are in"),
+        "{told}"
+    );
+    assert!(told.contains("are in no journal"), "{told}");
+    let checked = run(&["check", "--data-dir", path(&rescued)]);
+    assert!(checked.status.success(), "{}", text(&checked.stderr));
+    let again = run(&["salvage", "--data-dir", path(&rescued), "--to", path(&data)]);
+    assert!(!again.status.success());
+    assert!(text(&again.stderr).contains("already there"));
+}
+
+#[cfg(unix)]
+#[test]
+fn only_the_owner_reads_what_a_server_stores() {
+    use std::os::unix::fs::PermissionsExt as _;
+    fn assert_private(path: &Path) {
+        let mode = std::fs::metadata(path)
+            .expect("a file")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o077, 0, "{}", path.display());
+        if path.is_dir() {
+            for entry in std::fs::read_dir(path).expect("a folder") {
+                assert_private(&entry.expect("an entry").path());
+            }
+        }
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let data = directory.path().join("data");
+    Server::start(&data, &[]).stop("-TERM");
+    assert_private(&data);
+}
+
 #[test]
 fn a_missing_directory_is_not_made_by_check() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -234,4 +289,93 @@ async fn chargers_are_brought_over_from_the_old_tables() {
     ]);
     assert!(rebuilt.status.success(), "{}", text(&rebuilt.stderr));
     assert_eq!(text(&rebuilt.stdout), "1 days counted\n");
+}
+
+/// The end of a pipe that nobody reads.
+#[cfg(unix)]
+fn closed_pipe() -> std::process::Stdio {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    writer.into()
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn closed_output_ends_commands_quietly() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let data = directory.path().join("data");
+    fill(&data).await;
+    let backup = directory.path().join("all.backup");
+    let copy = directory.path().join("copy");
+    for arguments in [
+        &["tables", "create", "--data-dir", path(&data)][..],
+        &["check", "--data-dir", path(&data)],
+        &["backup", "--data-dir", path(&data), path(&backup)],
+        &["restore", "--data-dir", path(&copy), path(&backup)],
+        &["encryption", "status", "--data-dir", path(&data)],
+        &[
+            "chargers",
+            "rebuild",
+            "--data-dir",
+            path(&data),
+            "--from",
+            "2027-01-01",
+            "--to",
+            "2027-01-02",
+        ],
+        &["export", "sensors", "--data-dir", path(&data)],
+        &["config", "template"],
+    ] {
+        let output = support::homeport(arguments)
+            .stdout(closed_pipe())
+            .output()
+            .expect("it runs");
+        let log = text(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {log}");
+        assert!(!log.contains("panicked"), "{arguments:?}: {log}");
+        assert!(!log.to_lowercase().contains("pipe"), "{arguments:?}: {log}");
+    }
+    // The complaint cannot be written, and the status still says that the command failed.
+    let status = support::homeport(&["check", "--data-dir", "/nowhere"])
+        .stdout(closed_pipe())
+        .stderr(closed_pipe())
+        .status();
+    assert_eq!(status.expect("it runs").code(), Some(1));
+}
+
+#[cfg(unix)]
+#[test]
+fn server_survives_closed_output() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let data = directory.path().join("data");
+    let mut command = support::homeport(&["serve", "--data-dir", path(&data), "--log", "trace"]);
+    for flag in ["--http-listen", "--dynamodb-listen", "--mqtt-listen"] {
+        command.args([flag, "127.0.0.1:0"]);
+    }
+    let mut process = command
+        .stdout(closed_pipe())
+        .stderr(closed_pipe())
+        .spawn()
+        .expect("it starts");
+    let patience = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    let url = loop {
+        if let Ok(url) = std::fs::read_to_string(data.join("address")) {
+            break url.trim().to_owned();
+        }
+        let ended = process.try_wait().expect("a status");
+        let is_waiting = ended.is_none() && std::time::Instant::now() < patience;
+        if !is_waiting {
+            let _ = process.kill();
+            panic!("it does not listen: {ended:?}");
+        }
+        std::thread::yield_now();
+    };
+    let answer = ureq::get(format!("{url}/healthz")).call();
+    let id = process.id().to_string();
+    let sent = std::process::Command::new("kill")
+        .args(["-TERM", &id])
+        .status();
+    assert!(sent.expect("kill runs").success());
+    assert!(process.wait().expect("it ends").success());
+    assert_eq!(answer.expect("an answer").status().as_u16(), 200);
 }

@@ -186,8 +186,16 @@ impl Number {
     /// Exact sum.
     ///
     /// # Errors
-    /// When the exact result needs more than 38 digits or leaves the range.
+    /// [`NumberError::Overflow`] when the exact result is too large or, as in DynamoDB, has more than 38 digits;
+    /// [`NumberError::Underflow`] when it is too small.
     pub fn checked_add(&self, other: &Self) -> Result<Self, NumberError> {
+        self.exact_sum(other).map_err(|error| match error {
+            NumberError::TooManyDigits => NumberError::Overflow,
+            error => error,
+        })
+    }
+
+    fn exact_sum(&self, other: &Self) -> Result<Self, NumberError> {
         if self.is_zero() {
             return Ok(*other);
         }
@@ -644,10 +652,14 @@ mod tests {
     }
 
     #[test]
-    fn inexact_sums_are_refused() {
+    fn inexact_sums_are_overflows() {
         assert_eq!(
             number("1e40").checked_add(&number("1")),
-            Err(NumberError::TooManyDigits)
+            Err(NumberError::Overflow)
+        );
+        assert_eq!(
+            number("1e125").checked_sub(&number("1e-130")),
+            Err(NumberError::Overflow)
         );
         assert_eq!(number("0.1").checked_add(&number("0.2")), Ok(number("0.3")));
         assert_eq!(number("1").checked_sub(&number("1")), Ok(Number::ZERO));

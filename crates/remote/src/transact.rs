@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::types::{self, CancellationReason, TransactWriteItem};
 use homeport_item::Item;
-use homeport_store::{Action, CancelReason, Put, StoreError, TransactError, Transaction};
+use homeport_store::{Action, CancelReason, Check, Put, StoreError, TransactError, Transaction};
 
 use crate::backoff::Backoff;
 use crate::connect::Remote;
@@ -135,6 +135,13 @@ impl Sending {
                 let condition = expressions.condition(condition.as_ref());
                 write.put(print_put(put, condition, expressions)?)
             }
+            (Action::Update(update), Some(expiry))
+                if self.replaces_expired && !update.update.creates_item() =>
+            {
+                let expired = Check::new(&update.table, update.key.clone(), expiry.expired());
+                let condition = expressions.condition(Some(&expired.condition));
+                write.condition_check(print_check(&expired, condition, expressions)?)
+            }
             (Action::Update(update), Some(expiry)) if self.replaces_expired => {
                 let anew = made_anew(&update.key, &update.update).map_err(StoreError::Invalid)?;
                 let condition = expressions.condition(Some(&expiry.expired()));
@@ -181,15 +188,7 @@ impl Sending {
             }
             (Action::Check(check), _) => {
                 let condition = expressions.condition(Some(&guarded(&check.condition)));
-                let (names, values) = expressions.placeholders();
-                let check = types::ConditionCheck::builder()
-                    .table_name(&check.table)
-                    .set_key(Some(attributes(check.key.clone())))
-                    .set_condition_expression(condition)
-                    .set_expression_attribute_names(names)
-                    .set_expression_attribute_values(values)
-                    .set_return_values_on_condition_check_failure(on_failure(check.old_on_failure));
-                write.condition_check(check.build().map_err(incomplete)?)
+                write.condition_check(print_check(check, condition, expressions)?)
             }
         }
         .build())
@@ -237,6 +236,23 @@ fn print_put(
         .set_expression_attribute_names(names)
         .set_expression_attribute_values(values)
         .set_return_values_on_condition_check_failure(on_failure(put.old_on_failure))
+        .build()
+        .map_err(incomplete)
+}
+
+fn print_check(
+    check: &Check,
+    condition: Option<String>,
+    expressions: Expressions,
+) -> Result<types::ConditionCheck, StoreError> {
+    let (names, values) = expressions.placeholders();
+    types::ConditionCheck::builder()
+        .table_name(&check.table)
+        .set_key(Some(attributes(check.key.clone())))
+        .set_condition_expression(condition)
+        .set_expression_attribute_names(names)
+        .set_expression_attribute_values(values)
+        .set_return_values_on_condition_check_failure(on_failure(check.old_on_failure))
         .build()
         .map_err(incomplete)
 }

@@ -95,6 +95,9 @@ impl Remote {
                 let old = old.map(Box::new);
                 return Err(WriteError::ConditionFailed { old });
             }
+            if !update.update.creates_item() {
+                return Ok(None);
+            }
             // DIFFERENCE: DynamoDB would update the expired item. It is replaced instead, unless
             // someone else was quicker; then the update begins again.
             let anew = made_anew(&update.key, &update.update).map_err(StoreError::Invalid)?;

@@ -1,18 +1,25 @@
-//! Who is asking: a device with its key, an operator with the admin token or in a session of the
+//! Authentication: a device with its key, an operator with the admin token or in a session of the
 //! console, or an app's user with a JWT.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{Extensions, HeaderMap, StatusCode, header};
 use homeport_systems::api_keys::ApiKey;
 use homeport_systems::push::UserId;
+use homeport_wire::listen::Connection;
 
+use crate::jwt;
 use crate::problem::Problem;
 use crate::state::AppState;
 
+mod admin_token;
 pub(crate) mod cookie;
+
+pub use admin_token::AdminToken;
+pub(crate) use admin_token::TokenRejected;
 
 const KEY_HEADER: &str = "x-api-key";
 
@@ -98,7 +105,18 @@ impl FromRequestParts<AppState> for UserOrAdmin {
         if state.admin_token.is(sent) {
             return Ok(Self::Admin);
         }
-        Ok(Self::User(state.user_tokens.verify(sent).await?))
+        let refused = match state.user_tokens.verify(sent).await {
+            Ok(user) => return Ok(Self::User(user)),
+            Err(refused) => refused,
+        };
+        // A JWT that is refused, such as one that has expired, is no wrong admin token.
+        if !jwt::is_jwt(sent)
+            && let rejected @ TokenRejected::TooMany { .. } =
+                state.admin_token.reject(client(&parts.extensions))
+        {
+            return Err(rejected.into());
+        }
+        Err(refused.into())
     }
 }
 
@@ -179,14 +197,9 @@ impl FromRequestParts<AppState> for Admin {
                 "send the admin token as Authorization: Bearer",
             ));
         };
-        if state.admin_token.is(sent) {
-            Ok(Self)
-        } else {
-            Err(unauthorized(
-                "TOKEN_INVALID",
-                "the admin token is not right",
-            ))
-        }
+        let client = client(&parts.extensions);
+        state.admin_token.check(sent, client)?;
+        Ok(Self)
     }
 }
 
@@ -203,6 +216,13 @@ impl FromRequestParts<AppState> for Reader {
     }
 }
 
+/// The address of the client. Requests without a known connection count as those of one client.
+pub(crate) fn client(extensions: &Extensions) -> IpAddr {
+    extensions
+        .get::<Connection>()
+        .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), Connection::client)
+}
+
 /// Whether the caller comes as a device.
 pub(crate) fn has_key(parts: &Parts) -> bool {
     parts.headers.contains_key(KEY_HEADER)
@@ -213,7 +233,7 @@ pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 }
 
 /// The token that a caller bears; the scheme's name may be in upper or lower case.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = text(headers, header::AUTHORIZATION.as_str())?.split_once(' ')?;
     scheme
         .eq_ignore_ascii_case("Bearer")

@@ -28,6 +28,7 @@ mod state;
 mod url;
 mod whole;
 
+pub use auth::AdminToken;
 pub use console::{
     CommitTimes, Console, EXPORTS_MAX, SESSION_SECS_DEFAULT, Sessions, Storage, StoredTable,
 };
@@ -35,8 +36,13 @@ pub use deliver::{Delivery, SmtpRelay, SmtpRelayError, SmtpTls};
 pub use expo::Expo;
 pub use jwt::{UserAlgorithm, UserKeys, UserTokenSettings, UserTokens};
 pub use limits::{RateLimit, RateLimiter};
-pub use listen::{Limits, serve};
+pub use listen::{
+    AddressRanges, AllowedOrigins, ConnectionLimits, Connections, ForwardedHeader, Limits,
+    REFUSALS_MAX, TrustedProxies, serve,
+};
 pub use measure::{Gauges, install_recorder};
+#[cfg(feature = "fuzzing")]
+pub use mqtt::fuzz_packets;
 pub use mqtt::{
     Bridge, BridgeAddress, BridgeProtocol, BridgeSettings, BridgeStatus, BridgeTls, BridgeTlsError,
     Broker, BrokerParts, MqttSettings, MqttTls, MqttTlsError, serve_mqtt,
@@ -46,6 +52,7 @@ pub use routes::rules::{
     ChangeBody, DifferenceWord, ReplayBody, ReplayTotalsBody, ReplayedBody, RuleBody,
     WouldWriteBody,
 };
+pub use routes::time::TimeBody;
 pub use routes::{openapi, router};
 pub use signed_requests::SignedRequests;
-pub use state::{AdminToken, AppState, Health};
+pub use state::{AppState, ClockState, Health, StoreClock};

@@ -1,4 +1,4 @@
-//! How much one key, or one address, may ask of the server: a token bucket each.
+//! Rate limits: a token bucket for each API key or address.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use homeport_store::Clock;
 use homeport_systems::api_keys::KeyId;
 
-/// Buckets that are kept; full ones, which hold nobody back, are dropped first.
+/// The most buckets that are kept. Beyond that, the least recently used ones are dropped.
 const BUCKETS_MAX: usize = 100_000;
 
 /// How many requests one key may make.
@@ -28,12 +28,40 @@ impl Default for RateLimit {
     }
 }
 
-/// The buckets of all keys, or of whatever else is held back.
+/// The buckets of all keys, or of whatever else is limited.
 #[derive(Debug)]
 pub struct RateLimiter<K = KeyId> {
     limit: RateLimit,
     clock: Arc<dyn Clock>,
-    buckets: Mutex<HashMap<K, Bucket>>,
+    buckets: Mutex<Buckets<K>>,
+}
+
+/// Buckets in two generations, which bounds their number without a search for the oldest. A bucket that is used moves to
+/// the recent generation. When that is full, it replaces the older generation, which is dropped.
+#[derive(Debug)]
+struct Buckets<K> {
+    recent: HashMap<K, Bucket>,
+    older: HashMap<K, Bucket>,
+}
+
+impl<K> Default for Buckets<K> {
+    fn default() -> Self {
+        Self {
+            recent: HashMap::new(),
+            older: HashMap::new(),
+        }
+    }
+}
+
+impl<K: Eq + Hash> Buckets<K> {
+    /// The bucket of a key; a new one is `full`.
+    fn bucket(&mut self, key: K, full: Bucket) -> &mut Bucket {
+        let kept = self.older.remove(&key);
+        if self.recent.len() >= BUCKETS_MAX / 2 && !self.recent.contains_key(&key) {
+            self.older = std::mem::take(&mut self.recent);
+        }
+        self.recent.entry(key).or_insert(kept.unwrap_or(full))
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +93,7 @@ impl<K: Eq + Hash> RateLimiter<K> {
     /// How many seconds to wait, when there is none.
     pub(crate) fn take(&self, key: K) -> Result<(), u64> {
         let now_ms = self.clock.now_ms();
-        let mut buckets = self.buckets(now_ms);
+        let mut buckets = self.buckets();
         let bucket = self.bucket(&mut buckets, key, now_ms);
         let tokens = self.filled(*bucket, now_ms);
         if tokens < 1.0 {
@@ -83,7 +111,7 @@ impl<K: Eq + Hash> RateLimiter<K> {
     /// bound how many tokens they wait for.
     pub(crate) fn reserve(&self, key: K) -> Option<Duration> {
         let now_ms = self.clock.now_ms();
-        let mut buckets = self.buckets(now_ms);
+        let mut buckets = self.buckets();
         let bucket = self.bucket(&mut buckets, key, now_ms);
         let tokens = self.filled(*bucket, now_ms) - 1.0;
         *bucket = Bucket {
@@ -93,43 +121,18 @@ impl<K: Eq + Hash> RateLimiter<K> {
         (tokens < 0.0).then(|| Duration::from_secs_f64(-tokens / self.limit.per_second))
     }
 
-    fn buckets(&self, now_ms: i64) -> MutexGuard<'_, HashMap<K, Bucket>> {
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        if buckets.len() >= BUCKETS_MAX {
-            buckets.retain(|_, bucket| self.filled(*bucket, now_ms) < self.limit.burst);
-        }
-        buckets
+    fn buckets(&self) -> MutexGuard<'_, Buckets<K>> {
+        self.buckets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn bucket<'a>(
-        &self,
-        buckets: &'a mut HashMap<K, Bucket>,
-        key: K,
-        now_ms: i64,
-    ) -> &'a mut Bucket {
-        let bucket = buckets.entry(key).or_insert(Bucket {
+    fn bucket<'a>(&self, buckets: &'a mut Buckets<K>, key: K, now_ms: i64) -> &'a mut Bucket {
+        let full = Bucket {
             tokens: self.limit.burst,
             at_ms: now_ms,
-        });
+        };
+        let bucket = buckets.bucket(key, full);
         bucket.not_after(now_ms);
         bucket
-    }
-
-    /// Whether there is a token to take, which stays where it is.
-    ///
-    /// # Errors
-    /// How many seconds to wait, when there is none.
-    pub(crate) fn check(&self, key: &K) -> Result<(), u64> {
-        let now_ms = self.clock.now_ms();
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(bucket) = buckets.get_mut(key) else {
-            return Ok(());
-        };
-        bucket.not_after(now_ms);
-        match self.filled(*bucket, now_ms) {
-            tokens if tokens < 1.0 => Err(self.wait_secs(tokens)),
-            _ => Ok(()),
-        }
     }
 
     fn wait_secs(&self, tokens: f64) -> u64 {
@@ -159,21 +162,34 @@ mod tests {
         let limiter = RateLimiter::new(limit, Arc::clone(&clock) as _);
         let key = KeyId::random();
         for _ in 0..3 {
-            assert_eq!(limiter.check(&key), Ok(()));
             assert_eq!(limiter.take(key), Ok(()));
         }
-        assert_eq!(limiter.check(&key), Err(1));
         assert_eq!(limiter.take(key), Err(1));
         assert_eq!(limiter.take(KeyId::random()), Ok(()));
         clock.advance_ms(500);
         assert_eq!(limiter.take(key), Ok(()));
         assert_eq!(limiter.take(key), Err(1));
         clock.advance_ms(-10_000);
-        assert_eq!(limiter.check(&key), Err(1));
         assert_eq!(limiter.take(key), Err(1));
         clock.advance_ms(500);
-        assert_eq!(limiter.check(&key), Ok(()));
         assert_eq!(limiter.take(key), Ok(()));
+    }
+
+    #[test]
+    fn buckets_are_bounded_and_recent_ones_stay() {
+        let limit = RateLimit {
+            per_second: 1.0,
+            burst: 1.0,
+        };
+        let limiter: RateLimiter<usize> =
+            RateLimiter::new(limit, Arc::new(ManualClock::at_ms(0)) as _);
+        for key in 0..BUCKETS_MAX * 3 {
+            assert_eq!(limiter.take(key + 1), Ok(()));
+            // Used all the time, so it is never dropped.
+            assert_eq!(limiter.take(0).is_ok(), key == 0);
+        }
+        let buckets = limiter.buckets();
+        assert!(buckets.recent.len() + buckets.older.len() <= BUCKETS_MAX);
     }
 
     #[test]

@@ -6,7 +6,10 @@ use axum::Router;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 
-pub use homeport_wire::listen::Limits;
+pub use homeport_wire::listen::{
+    AddressRanges, AllowedOrigins, ConnectionLimits, Connections, ForwardedHeader, Limits,
+    REFUSALS_MAX, TrustedProxies,
+};
 
 /// Serves `router` until `stop` is done; requests that are being answered then are finished.
 pub async fn serve(

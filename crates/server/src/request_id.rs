@@ -1,5 +1,6 @@
 //! The outermost layer: gives every request an id, writes it into problems, and logs what happened.
 
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use axum::extract::{MatchedPath, Request};
@@ -9,6 +10,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use tracing::Instrument as _;
 
+use crate::auth::client;
 use crate::measure;
 use crate::problem::Problem;
 use crate::routes::answers_in_envelope;
@@ -27,6 +29,7 @@ pub(crate) async fn layer(request: Request, next: Next) -> Response {
         .get::<MatchedPath>()
         .map_or("unmatched", |path| path.as_str())
         .to_owned();
+    let client = client(request.extensions());
     let in_envelope = answers_in_envelope(request.uri().path());
     let span = tracing::info_span!("request", request_id = %id, %method, %route);
     let mut response = next.run(request).instrument(span).await;
@@ -52,20 +55,21 @@ pub(crate) async fn layer(request: Request, next: Next) -> Response {
     }
     let took = started.elapsed();
     measure::request(&method, &route, response.status(), took);
-    log(&id, &method, &route, response.status(), took);
+    log(&id, client, &method, &route, response.status(), took);
     response
 }
 
 /// One line for a finished request: at `info` when it was refused or failed, else at `debug`, since
 /// devices make thousands of good ones a second. The path is left out: the route says as much and
 /// has nothing of the client's in it.
-fn log(id: &str, method: &Method, route: &str, status: StatusCode, took: Duration) {
+fn log(id: &str, client: IpAddr, method: &Method, route: &str, status: StatusCode, took: Duration) {
     let method = measure::known_method(method);
     let status = status.as_u16();
     let duration_ms = took.as_secs_f64() * 1000.0;
     if status >= 400 {
         tracing::info!(
             request_id = id,
+            %client,
             method,
             route,
             status,
@@ -75,6 +79,7 @@ fn log(id: &str, method: &Method, route: &str, status: StatusCode, took: Duratio
     } else {
         tracing::debug!(
             request_id = id,
+            %client,
             method,
             route,
             status,

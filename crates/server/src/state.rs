@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
+use homeport_store::StoreError;
 use homeport_systems::alerts::Alerts;
 use homeport_systems::api_keys::ApiKeys;
 use homeport_systems::chargers::Chargers;
@@ -11,9 +13,10 @@ use homeport_systems::records::Records;
 use homeport_systems::rules::RuleEngine;
 use homeport_systems::sensors::Sensors;
 use homeport_systems::telemetry::Telemetry;
+use homeport_wire::listen::AllowedOrigins;
 use metrics_exporter_prometheus::PrometheusHandle;
-use subtle::ConstantTimeEq as _;
 
+use crate::auth::AdminToken;
 use crate::console::Console;
 use crate::jwt::UserTokens;
 use crate::limits::RateLimiter;
@@ -35,9 +38,12 @@ pub struct AppState {
     pub api_keys: Arc<ApiKeys>,
     pub broker: Broker,
     pub admin_token: AdminToken,
+    /// Web pages that may use MQTT over WebSockets, beside our own.
+    pub allowed_origins: AllowedOrigins,
     pub user_tokens: Arc<UserTokens>,
     pub rate_limiter: Arc<RateLimiter>,
     pub health: Arc<dyn Health>,
+    pub store_clock: Arc<dyn StoreClock>,
     pub metrics: PrometheusHandle,
     pub gauges: Arc<dyn Gauges>,
     pub console: Arc<Console>,
@@ -47,28 +53,39 @@ pub struct AppState {
 pub trait Health: Send + Sync + 'static {
     /// Why requests that write would fail now, if they would.
     fn problem(&self) -> Option<String>;
-}
 
-/// What operators prove themselves with. It never prints.
-#[derive(Clone)]
-pub struct AdminToken(Arc<str>);
-
-impl AdminToken {
-    #[must_use]
-    pub fn new(token: &str) -> Self {
-        Self(token.into())
+    /// Why only a restart of the process helps, if that is so.
+    fn needs_restart(&self) -> Option<String> {
+        None
     }
 
-    /// Compares in a time that does not tell where two tokens differ.
-    pub(crate) fn is(&self, text: &str) -> bool {
-        self.0.as_bytes().ct_eq(text.as_bytes()).into()
+    /// What an operator should do something about although requests are served.
+    fn warning(&self) -> Option<String> {
+        None
     }
 }
 
-impl std::fmt::Debug for AdminToken {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("AdminToken(…)")
-    }
+/// The store's time, which an operator may have to confirm.
+#[async_trait]
+pub trait StoreClock: Send + Sync + 'static {
+    fn state(&self) -> ClockState;
+
+    /// Takes the server's clock for right.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    async fn confirm(&self) -> Result<ClockState, StoreError>;
+}
+
+/// What the clocks say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockState {
+    /// The server's clock.
+    pub wall_ms: i64,
+    /// The store's time.
+    pub commit_ms: i64,
+    /// Whether the store deletes what has expired.
+    pub is_confirmed: bool,
 }
 
 impl std::fmt::Debug for AppState {

@@ -190,7 +190,7 @@ pub fn systems(names: &TableNames) -> Vec<System> {
             name: "api_keys",
             tables: vec![used(
                 api_keys::schema::api_keys(),
-                &[Get, Put, Update],
+                &[Get, Put, Update, BatchGet],
                 &[Query],
             )],
         },

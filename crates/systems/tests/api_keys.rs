@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use homeport_item::{Item, Value};
 use homeport_store::{Delete, Get, Put};
-use homeport_systems::api_keys::{ApiKeyError, ApiKeys, KeyId, NewApiKey, Pepper, schema};
+use homeport_systems::api_keys::{
+    ApiKeyError, ApiKeys, KeyId, NewApiKey, Pepper, UNKNOWN_KEY_CACHE_SECS, schema,
+};
 use sha2::{Digest as _, Sha256};
 use support::Fixture;
 
@@ -327,9 +329,39 @@ async fn whoever_listens_is_told_of_a_revocation() {
     let (keys, _fixture) = keys().await;
     let (key, _) = keys.create(NewApiKey::default()).await.expect("a key");
     let mut revocations = keys.revocations();
-    assert_eq!(keys.is_active(key.key_id).await, Ok(true));
     keys.revoke(key.key_id).await.expect("revokes");
     assert_eq!(revocations.try_recv(), Ok(key.key_id));
-    assert_eq!(keys.is_active(key.key_id).await, Ok(false));
-    assert_eq!(keys.is_active(KeyId::random()).await, Ok(false));
+}
+
+#[tokio::test]
+async fn unknown_key_is_looked_up_once() {
+    let (keys, fixture) = keys().await;
+    let raw = "0".repeat(64);
+    assert_eq!(keys.verify(&raw).await, Ok(None));
+    // Another process creates the key.
+    let hash = hex::encode(Sha256::digest(format!("pepper{raw}")));
+    let put = Put::new("api_keys", documented_key(&hash));
+    fixture.store.put(put).await.expect("a put");
+    assert_eq!(keys.verify(&raw).await, Ok(None));
+    fixture.clock.advance_ms(UNKNOWN_KEY_CACHE_SECS * 1000);
+    assert!(keys.verify(&raw).await.expect("verifies").is_some());
+}
+
+#[tokio::test]
+async fn status_of_many_keys_is_read() {
+    let (keys, _fixture) = keys().await;
+    let mut all = BTreeSet::new();
+    for _ in 0..205 {
+        let (key, _) = keys.create(NewApiKey::default()).await.expect("a key");
+        all.insert(key.key_id);
+    }
+    assert_eq!(keys.inactive(&all).await, Ok(BTreeSet::new()));
+    let mut inactive = BTreeSet::from([KeyId::random()]);
+    for key_id in all.iter().step_by(50) {
+        keys.revoke(*key_id).await.expect("revokes");
+        inactive.insert(*key_id);
+    }
+    all.extend(&inactive);
+    assert_eq!(keys.inactive(&all).await, Ok(inactive));
+    assert_eq!(keys.inactive(&BTreeSet::new()).await, Ok(BTreeSet::new()));
 }

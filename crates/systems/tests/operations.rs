@@ -668,7 +668,8 @@ async fn use_api_keys(keys: &ApiKeys, elsewhere: &ApiKeys) {
     let verified = elsewhere.verify(raw.reveal()).await.expect("verified");
     assert!(verified.is_some());
     keys.list(10, None).await.expect("keys");
-    assert_eq!(keys.is_active(key.key_id).await, Ok(true));
+    let inactive = keys.inactive(&[key.key_id].into()).await;
+    assert!(inactive.expect("a status").is_empty());
     keys.revoke(key.key_id).await.expect("revoked");
 }
 

@@ -288,6 +288,17 @@ async fn registering_and_deleting_at_once_never_fails_a_registration() {
 }
 
 #[tokio::test]
+async fn leap_of_the_clock_deletes_no_device() {
+    let world = world().await;
+    world.register("user-1", "device-1", "a").await;
+    world.off("device-1").await.expect("off");
+    let steady = homeport_store::ManualClock::at_ms(NOW_MS);
+    let push = world.push.clone().with_removal_clock(Arc::new(steady));
+    world.fixture.clock.advance_ms(400 * DAY_MS);
+    assert_eq!(push.clean_up(30, false).await, Ok(CleanedUp::default()));
+}
+
+#[tokio::test]
 async fn the_clean_up_deletes_what_was_inactive_for_longer_than_the_cut_off() {
     let world = world().await;
     for id in ["old", "back", "young", "active"] {

@@ -20,11 +20,20 @@ const UNIT_BYTES: usize = 1024;
 #[derive(Debug, Clone)]
 pub(crate) struct BodyRoom(Arc<Semaphore>);
 
-/// A body with the room that it takes.
-#[derive(Debug)]
+/// A body with the room that it takes; clones share both.
+#[derive(Debug, Clone)]
 pub(crate) struct RequestBody {
     pub(crate) bytes: Bytes,
-    _room: Option<OwnedSemaphorePermit>,
+    _room: Option<Arc<OwnedSemaphorePermit>>,
+}
+
+impl RequestBody {
+    pub(crate) fn new(bytes: Bytes, room: Option<OwnedSemaphorePermit>) -> Self {
+        Self {
+            bytes,
+            _room: room.map(Arc::new),
+        }
+    }
 }
 
 /// Why a body could not be read.
@@ -41,28 +50,33 @@ impl BodyRoom {
         Self(Arc::new(Semaphore::new(BODIES_MAX_BYTES / UNIT_BYTES)))
     }
 
-    /// Reads the whole body.
+    /// Whether reading this body takes room that others may then lack.
+    pub(crate) fn is_counted(body: &Incoming, is_compressed: bool) -> bool {
+        most_bytes(body, is_compressed) > SMALL_BODY_BYTES
+    }
+
+    /// Reads the whole body. A compressed body also reserves the room for its decoded form.
     pub(crate) async fn read(
         &self,
         body: Incoming,
+        is_compressed: bool,
         timeout: Duration,
     ) -> Result<RequestBody, BodyError> {
-        tokio::time::timeout(timeout, self.read_untimed(body))
+        tokio::time::timeout(timeout, self.read_untimed(body, is_compressed))
             .await
             .map_err(|_| BodyError::TooSlow)?
     }
 
-    async fn read_untimed(&self, mut body: Incoming) -> Result<RequestBody, BodyError> {
-        let hint = body.size_hint();
-        let announced = usize::try_from(hint.lower()).unwrap_or(usize::MAX);
+    async fn read_untimed(
+        &self,
+        mut body: Incoming,
+        is_compressed: bool,
+    ) -> Result<RequestBody, BodyError> {
+        let announced = announced_bytes(&body);
         if announced > BODY_MAX_BYTES {
             return Err(BodyError::TooLarge);
         }
-        // A body of unknown length may turn out as long as any.
-        let most = match hint.exact() {
-            Some(_) => announced,
-            None => BODY_MAX_BYTES,
-        };
+        let most = most_bytes(&body, is_compressed);
         let room = if most <= SMALL_BODY_BYTES {
             None
         } else {
@@ -98,6 +112,24 @@ impl BodyRoom {
             Some(joined) => joined.freeze(),
             None => first.unwrap_or_default(),
         };
-        Ok(RequestBody { bytes, _room: room })
+        Ok(RequestBody::new(bytes, room))
+    }
+}
+
+/// The length that the request's head gives; zero if it gives none.
+fn announced_bytes(body: &Incoming) -> usize {
+    usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX)
+}
+
+/// The most that a body, and its decoded form if it is compressed, may take.
+fn most_bytes(body: &Incoming, is_compressed: bool) -> usize {
+    // A body of unknown length may turn out as long as any.
+    let most = match body.size_hint().exact() {
+        Some(_) => announced_bytes(body),
+        None => BODY_MAX_BYTES,
+    };
+    match is_compressed {
+        true => most.saturating_add(BODY_MAX_BYTES),
+        false => most,
     }
 }

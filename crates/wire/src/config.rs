@@ -9,6 +9,7 @@ use std::time::Duration;
 use homeport_engine::{Clock, SystemClock};
 
 use crate::access::Policy;
+use crate::listen::{AllowedOrigins, Connections};
 
 /// Settings; the defaults suit a small machine and local use.
 #[derive(Debug, Clone)]
@@ -17,9 +18,15 @@ pub struct Config {
     pub region: String,
     /// Who may ask. With none, anyone may, and only this machine can be listened on.
     pub credentials: Vec<Credential>,
-    /// Connections at one time; more wait to be accepted.
+    /// Connections of this port at the same time; further ones are answered with 503.
     pub connections_max: usize,
-    /// How long a connection may be silent, and how long the headers of a request may take.
+    /// The connections of all ports together.
+    pub connections: Connections,
+    /// Allowed origins of web pages, and hosts that requests may name when there are no credentials.
+    pub allowed_origins: AllowedOrigins,
+    /// Time for the head of a request.
+    pub header_timeout: Duration,
+    /// How long a connection may be silent between requests.
     pub idle_timeout: Duration,
     /// How long the body of a request may take.
     pub body_timeout: Duration,
@@ -52,6 +59,9 @@ impl Default for Config {
             region: "us-east-1".to_owned(),
             credentials: Vec::new(),
             connections_max: 1024,
+            connections: Connections::default(),
+            allowed_origins: AllowedOrigins::default(),
+            header_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(120),
             body_timeout: Duration::from_secs(60),
             buckets: None,

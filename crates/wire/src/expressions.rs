@@ -102,7 +102,7 @@ pub(crate) fn placeholders(
         return Ok(placeholders);
     };
     Err(Failure::validation(match wording {
-        Values::Newer if problem.has_two_wordings() => problem.newer().to_owned(),
+        Values::Newer if problem.omits_parameter() => problem.newer().to_owned(),
         _ => format!(
             "ExpressionAttributeValues contains invalid value: {} for key {key}",
             problem.older()

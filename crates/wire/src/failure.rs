@@ -8,6 +8,8 @@ use homeport_item::item::ItemError;
 use homeport_item::json;
 use homeport_store::{CancelReason, StoreError, TransactError, WriteError};
 
+use crate::listen::OriginRefused;
+
 const DYNAMODB: &str = "com.amazonaws.dynamodb.v20120810#";
 const SERVICE: &str = "com.amazon.coral.service#";
 const VALIDATE: &str = "com.amazon.coral.validate#";
@@ -104,6 +106,23 @@ impl Failure {
     /// The usual beginning of what is wrong with a value.
     pub(crate) fn invalid_values(text: impl std::fmt::Display) -> Self {
         Self::validation(format!("One or more parameter values were invalid: {text}"))
+    }
+
+    /// A compressed body that exceeds the limit when it is decoded.
+    pub(crate) fn body_too_large() -> Self {
+        Self {
+            status: 413,
+            ..Self::new(
+                SERVICE,
+                "RequestEntityTooLargeException",
+                "The decoded body is larger than 16 MB",
+            )
+        }
+    }
+
+    /// A start key in a query that finds at most one item.
+    pub(crate) fn not_restartable() -> Self {
+        Self::validation("The query can return at most one row and cannot be restarted")
     }
 
     pub(crate) fn serialization(text: Option<&str>) -> Self {
@@ -233,6 +252,14 @@ impl Failure {
         Self {
             capital: true,
             ..Self::new(SERVICE, ACCESS_DENIED, text)
+        }
+    }
+
+    /// A request that a browser sent for a page that may not, or that names another host.
+    pub(crate) fn origin_refused(reason: OriginRefused) -> Self {
+        Self {
+            status: 403,
+            ..Self::access_denied(reason.to_string())
         }
     }
 

@@ -11,6 +11,8 @@ mod body;
 mod capacity;
 mod config;
 mod constraints;
+mod content_coding;
+mod cross_origin;
 mod expressions;
 mod failure;
 mod input;

@@ -14,11 +14,13 @@ impl Service {
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) {
         let limits = Limits {
             connections_max: self.config().connections_max,
+            connections: self.config().connections.clone(),
+            header_timeout: self.config().header_timeout,
             idle_timeout: self.config().idle_timeout,
         };
         let handle = service_fn(move |request| {
             let service = self.clone();
-            async move { Ok::<_, Infallible>(service.handle(request).await) }
+            async move { Ok::<_, Infallible>(service.handle_from_network(request).await) }
         });
         listen::serve(listener, limits, handle, stop).await;
     }

@@ -2,28 +2,32 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use homeport_engine::Engine;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
+use hyper::http::uri::Authority;
 use hyper::{Method, Request};
 
-use crate::access;
 use crate::answer::{self, HttpAnswer};
-use crate::body::{BodyError, BodyRoom};
+use crate::body::{BodyError, BodyRoom, RequestBody};
 use crate::config::Config;
+use crate::content_coding::ContentCoding;
 use crate::failure::Failure;
 use crate::operations::{self, Operation};
-use crate::request_id::RequestIds;
+use crate::request_id::{self, RequestIds};
 use crate::signature;
 
 const TARGET: HeaderName = HeaderName::from_static("x-amz-target");
+/// The host of a request that names no valid one.
+const UNKNOWN_HOST: &str = "localhost";
 const NOT_FOUND_BODY: &[u8] = b"<UnknownOperationException/>\n";
 
 /// DynamoDB's protocol over an engine. Clones share everything.
 #[derive(Debug, Clone)]
 pub struct Service {
     inner: Arc<Inner>,
+    /// The host of the request, for operations that return it.
+    host: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -44,6 +48,7 @@ pub fn service(engine: Engine, config: Config) -> Service {
             ids: RequestIds::new(),
             bodies: BodyRoom::new(),
         }),
+        host: None,
     }
 }
 
@@ -56,17 +61,36 @@ impl Service {
         &self.inner.config
     }
 
+    pub(crate) fn next_request_id(&self) -> [u8; request_id::LEN] {
+        self.inner.ids.next()
+    }
+
+    /// The host that the client sent its request to.
+    pub(crate) fn host(&self) -> &str {
+        self.host.as_deref().unwrap_or(UNKNOWN_HOST)
+    }
+
+    /// The same service, for a request to that host.
+    fn reached_at(&self, host: &str) -> Self {
+        Self {
+            host: Some(Arc::from(host)),
+            ..self.clone()
+        }
+    }
+
     /// Answers a request.
     pub(crate) async fn handle(&self, request: Request<Incoming>) -> HttpAnswer {
         let id = self.inner.ids.next();
         let (head, body) = request.into_parts();
         let plain =
             |status, body: &[u8]| answer::answer(status, answer::PLAIN, &id, body.to_vec(), false);
-        if head.method == Method::GET {
-            let text = format!("healthy: dynamodb.{}.amazonaws.com ", self.config().region);
+        let is_root = head.uri.path() == "/";
+        if head.method == Method::GET && is_root {
+            // The space at the end is DynamoDB's.
+            let text = format!("healthy: {} ", host(&head));
             return plain(200, text.as_bytes());
         }
-        if head.method != Method::POST {
+        if head.method != Method::POST || !is_root {
             let answer = plain(404, NOT_FOUND_BODY);
             return if body.is_end_stream() {
                 answer
@@ -75,7 +99,20 @@ impl Service {
             };
         }
         let timeout = self.config().body_timeout;
-        let body = match self.inner.bodies.read(body, timeout).await {
+        let coding = ContentCoding::of(&head.headers);
+        // Without this, strangers could reserve all the room for bodies and send nothing.
+        if BodyRoom::is_counted(&body, coding.is_compressed())
+            && let Err(failure) = signature::check_head(self.config(), &head)
+        {
+            let (status, body) = (failure.status(), failure.body());
+            let answer = answer::answer(status, answer::AMZ_JSON, &id, body, false);
+            return answer::closing(answer, head.version);
+        }
+        let read = self
+            .inner
+            .bodies
+            .read(body, coding.is_compressed(), timeout);
+        let body = match read.await {
             Ok(body) => body,
             Err(error) => {
                 let status = match error {
@@ -90,7 +127,7 @@ impl Service {
             return plain(404, NOT_FOUND_BODY);
         };
         let gzip = answer::takes_gzip(&head.headers);
-        match self.run(&head, &body.bytes).await {
+        match self.run(&head, &body).await {
             Ok(json) => answer::answer(200, content_type, &id, json, gzip),
             Err(failure) => {
                 answer::answer(failure.status(), content_type, &id, failure.body(), gzip)
@@ -101,31 +138,38 @@ impl Service {
     async fn run(
         &self,
         head: &hyper::http::request::Parts,
-        body: &Bytes,
+        body: &RequestBody,
     ) -> Result<Vec<u8>, Failure> {
         let in_address = signature::target(head);
         let in_header = || head.headers.get(TARGET)?.to_str().ok();
-        let (operation, name) = in_address
+        let operation = in_address
             .as_deref()
             .or_else(in_header)
             .and_then(Operation::from_target)
             .ok_or_else(Failure::unknown_operation)?;
-        let who = signature::verify(self.config(), head, body)?;
+        let caller = signature::verify(self.config(), head, &body.bytes)?;
+        let coding = ContentCoding::of(&head.headers);
+        let body = &coding.decode(body).await?;
         if body.is_empty() {
             return Err(Failure::serialization(None));
         }
-        let call = access::Call {
-            operation: name,
-            who,
-            body,
+        let service = match operation {
+            Operation::DescribeEndpoints => &self.reached_at(host(head)),
+            _ => self,
         };
-        let answer = match access::authorize(self.engine(), self.config(), who, name, body) {
-            Ok(()) => operations::run(self, operation, body).await,
-            Err(denied) => Err(denied),
-        };
-        access::record(&call, answer.as_ref().map(|_| ()));
-        answer
+        operations::run(service, operation, caller, body).await
     }
+}
+
+/// The host and port of a request, from its URI or its Host header.
+fn host(head: &hyper::http::request::Parts) -> &str {
+    let in_header = || head.headers.get(HOST)?.to_str().ok();
+    let given = head.uri.authority().map(Authority::as_str);
+    let given = given.or_else(in_header).unwrap_or_default();
+    let is_host = given
+        .parse::<Authority>()
+        .is_ok_and(|parsed| !parsed.as_str().contains('@'));
+    if is_host { given } else { UNKNOWN_HOST }
 }
 
 /// The type that the answer has; none when the request's own is not one that DynamoDB takes.

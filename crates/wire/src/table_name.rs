@@ -8,6 +8,11 @@ use crate::tables::arn;
 const NAME_MAX: usize = 255;
 const NAME_MIN: usize = 3;
 
+/// The table that a text names: by its name, or by its ARN.
+pub(crate) fn named(given: &str) -> &str {
+    arn::table_of(given).unwrap_or(given)
+}
+
 /// The table that an operation on items names. A name that cannot be one is reported before
 /// anything else; a missing one is left to the group of constraints.
 pub(crate) fn of_items<'a>(

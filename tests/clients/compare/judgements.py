@@ -68,6 +68,8 @@ JUDGEMENTS = {
     "scan: too many segments": "kept: the form of every other broken constraint; the other leaves the value out",
     "scan: limit 0": PUBLISHED,
     "scan: specific without projection": "kept: no published answer is known; published answers of a scan are not counted",
+    "scan: start key incomplete": SPLIT,
+    "scan: start key with too much": SPLIT,
     "batch get: nothing": SPLIT,
     "batch get: keys missing": DYNALITE,
     "batch get: broken projection": "kept: the form that every other expression's syntax error has, in the other too",

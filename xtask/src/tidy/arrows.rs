@@ -60,7 +60,7 @@ struct Owned {
 
 const OWNED: [Owned; 2] = [
     Owned {
-        matches: |name| name == "fjall",
+        matches: |name| ["fjall", "lsm-tree", "sfa"].contains(&name),
         owner: "homeport-engine",
     },
     Owned {

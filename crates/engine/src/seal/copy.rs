@@ -6,13 +6,18 @@ use std::path::{Path, PathBuf};
 use crate::backup::{BackupError, rename_durably};
 use crate::directory;
 use crate::error::OpenError;
-use crate::journal;
+use crate::integrity::marks::Marks;
+use crate::integrity::verify::{self, Extent, Verified};
+use crate::integrity::view::{self, View};
+use crate::keyspaces::Keyspaces;
 use crate::layout;
 use crate::options::Options;
+use crate::permissions;
 use crate::seal::file::{self, FileKeys};
 use crate::seal::master::MasterKey;
 use crate::table_backups;
 use crate::vault::{self, Database, PersistMode};
+use crate::writer::CommitRecord;
 
 /// What one batch of a copy may hold.
 const BATCH_BYTES_MAX: usize = 1024 * 1024;
@@ -80,26 +85,62 @@ fn copy(
     target_options: &Options,
 ) -> Result<Copied, BackupError> {
     // The locks are held until both are closed.
-    let (_source_lock, from) = open(source, source_options)?;
-    let (_target_lock, to) = open(target, target_options)?;
+    let _source_lock = directory::lock_existing(source)?;
+    let view = open_source(source, source_options)?;
+    let from = &view.database;
+    let (_target_lock, to, verified) = open_target(target, target_options)?;
+    let marks = Marks::open(target, &verified, None).map_err(io(target))?;
     let mut copied = Copied::default();
     for name in from.keyspace_names() {
-        copied.entries += copy_keyspace(&from, &to, &name).map_err(storage)?;
+        copied.entries += copy_keyspace(from, &to, &name).map_err(storage)?;
         copied.keyspaces += 1;
     }
-    copied.backups = copy_backups(&from, source, &to, target)?;
+    copied.backups = copy_backups(from, source, &to, target)?;
     to.persist(PersistMode::SyncAll).map_err(storage)?;
+    finish(from, &to, target, &marks)?;
     Ok(copied)
 }
 
-fn open(path: &Path, options: &Options) -> Result<(directory::Prepared, Database), BackupError> {
+/// Writes the commit record, with which the copy becomes a store, and marks it.
+fn finish(from: &Database, to: &Database, target: &Path, marks: &Marks) -> Result<(), BackupError> {
+    let meta = from.keyspace(layout::META_KEYSPACE).map_err(storage)?;
+    let record = meta.get(layout::COMMIT_KEY).map_err(storage)?;
+    if let Some(record) = record.and_then(|bytes| CommitRecord::decode(&bytes)) {
+        // Numbers of pages and of changes go on where those of the source ended.
+        marks.rebase(record.commit).map_err(io(target))?;
+        let keyspaces = Keyspaces::open(to).map_err(storage)?;
+        let record = record.next();
+        keyspaces.land(to, record).map_err(storage)?;
+        marks.record(record.commit).map_err(io(target))?;
+    }
+    marks
+        .refresh(to)
+        .and_then(|()| marks.sync())
+        .map_err(io(target))
+}
+
+fn open_source(path: &Path, options: &Options) -> Result<View, OpenError> {
+    let inspected = directory::inspect(path, options)?;
+    let is_outdated = !inspected.format.is_current;
+    let verified = verify::verify(path, is_outdated, inspected.store, Extent::Start)?;
+    view::open(path, &verified, options, inspected.sealer)
+}
+
+fn open_target(
+    path: &Path,
+    options: &Options,
+) -> Result<(directory::Prepared, Database, Verified), BackupError> {
     let prepared = directory::prepare(path, options.master_key.as_ref())?;
     let store = path.join(layout::STORE_DIR);
-    directory::remove_unfinished_store(path)?;
-    journal::check(&store)?;
+    let verified = verify::verify(
+        path,
+        prepared.is_outdated,
+        prepared.store_id(),
+        Extent::Start,
+    )?;
     let sealer = prepared.sealer(path, options);
     let database = Database::open(&store, options, sealer).map_err(storage)?;
-    Ok((prepared, database))
+    Ok((prepared, database, verified))
 }
 
 fn copy_keyspace(from: &Database, to: &Database, name: &str) -> Result<u64, vault::Error> {
@@ -109,6 +150,9 @@ fn copy_keyspace(from: &Database, to: &Database, name: &str) -> Result<u64, vaul
     let mut bytes = 0;
     for guard in source.iter() {
         let (key, value) = guard.into_inner()?;
+        if name == layout::META_KEYSPACE && &*key == layout::COMMIT_KEY {
+            continue;
+        }
         bytes += key.len() + value.len();
         entries += 1;
         batch.insert(&target, key, value);
@@ -137,7 +181,7 @@ fn copy_backups(
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
         Err(error) => return Err(io(&source)(error)),
     };
-    std::fs::create_dir_all(&target).map_err(io(&target))?;
+    permissions::create_folder(&target).map_err(io(&target))?;
     let mut copied = 0;
     for file in files {
         let file = file.map_err(io(&source))?;

@@ -15,6 +15,7 @@ use std::path::Path;
 
 use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
 
+use crate::permissions;
 use crate::seal::error::SealError;
 use crate::seal::keyring::{self, DataKey, StoreId, WRAPPED_BYTES, Wrapped, must_be, take};
 use crate::seal::master::{Fingerprint, MasterKey, derive};
@@ -151,7 +152,7 @@ pub(crate) fn create(path: &Path, sealer: Option<&Sealer>) -> Result<FileWriter,
         source,
     };
     let sealing = sealer.map(Sealer::begin_file).transpose()?;
-    let mut file = File::create(path).map_err(io)?;
+    let mut file = permissions::create_file(path).map_err(io)?;
     let sealing = match sealing {
         None => None,
         Some((head, cipher)) => {

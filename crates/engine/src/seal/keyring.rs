@@ -17,6 +17,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use xxhash_rust::xxh3::xxh3_64;
 use zeroize::Zeroizing;
 
+use crate::permissions;
 use crate::seal::error::SealError;
 use crate::seal::master::{Fingerprint, KEY_BYTES, MasterKey};
 
@@ -143,7 +144,7 @@ impl Keyring {
             let path = path.to_owned();
             move |source| SealError::Io { path, source }
         };
-        let mut file = File::create(&unfinished).map_err(io(&unfinished))?;
+        let mut file = permissions::create_file(&unfinished).map_err(io(&unfinished))?;
         file.write_all(&self.encode(master))
             .and_then(|()| file.sync_all())
             .map_err(io(&unfinished))?;

@@ -7,7 +7,9 @@ use crate::seal::sealer::Sealer;
 use crate::vault::{Error, Keyspace, PersistMode, UserKey, UserValue};
 
 pub(crate) struct Batch {
-    inner: fjall::OwnedWriteBatch,
+    /// With the opening of the store that it belongs to; nothing once a keyspace turned out to belong to
+    /// another one, or to be closed: the batch then cannot be written.
+    inner: Option<(u64, fjall::OwnedWriteBatch)>,
     sealer: Option<Arc<Sealer>>,
     /// What is to be sealed when all of it is written, in its order: by the thread that writes, beside
     /// the one that decides.
@@ -15,7 +17,10 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    pub(super) fn new(inner: fjall::OwnedWriteBatch, sealer: Option<Arc<Sealer>>) -> Self {
+    pub(super) fn new(
+        inner: Option<(u64, fjall::OwnedWriteBatch)>,
+        sealer: Option<Arc<Sealer>>,
+    ) -> Self {
         Self {
             inner,
             sealer,
@@ -24,7 +29,8 @@ impl Batch {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.inner.is_empty() && self.unsealed.is_empty()
+        let is_written = |(_, inner): &(u64, fjall::OwnedWriteBatch)| inner.is_empty();
+        self.inner.as_ref().is_some_and(is_written) && self.unsealed.is_empty()
     }
 
     pub(crate) fn insert(
@@ -34,7 +40,7 @@ impl Batch {
         value: impl Into<UserValue>,
     ) {
         match &self.sealer {
-            None => self.inner.insert(&keyspace.inner, key, value),
+            None => self.put(keyspace, key.into(), Some(value.into())),
             Some(_) => {
                 let entry = (keyspace.clone(), key.into(), Some(value.into()));
                 self.unsealed.push(entry);
@@ -44,7 +50,7 @@ impl Batch {
 
     pub(crate) fn remove(&mut self, keyspace: &Keyspace, key: impl Into<UserKey>) {
         match &self.sealer {
-            None => self.inner.remove(&keyspace.inner, key),
+            None => self.put(keyspace, key.into(), None),
             Some(_) => self.unsealed.push((keyspace.clone(), key.into(), None)),
         }
     }
@@ -52,25 +58,36 @@ impl Batch {
     /// Writes everything, as durably as asked, and then shows it.
     pub(crate) fn commit(mut self, mode: PersistMode) -> Result<(), Error> {
         self.seal()?;
-        Ok(self.inner.durability(Some(mode)).commit()?)
+        let (_, inner) = self.inner.ok_or(Error::Closed)?;
+        Ok(inner.durability(Some(mode)).commit()?)
+    }
+
+    fn put(&mut self, keyspace: &Keyspace, key: UserKey, value: Option<UserValue>) {
+        let handle = keyspace.slot.handle();
+        match (&mut self.inner, handle) {
+            (Some((generation, inner)), Ok(handle)) if *generation == handle.generation => {
+                match value {
+                    Some(value) => inner.insert(&handle.inner, key, value),
+                    None => inner.remove(&handle.inner, key),
+                }
+            }
+            _ => self.inner = None,
+        }
     }
 
     fn seal(&mut self) -> Result<(), Error> {
-        let Some(sealer) = &self.sealer else {
+        let Some(sealer) = self.sealer.clone() else {
             return Ok(());
         };
         let mut sealing = sealer.begin();
-        for (keyspace, key, value) in self.unsealed.drain(..) {
-            match value {
-                None => self.inner.remove(&keyspace.inner, key),
-                Some(value) if keyspace.sealer.is_none() || value.is_empty() => {
-                    self.inner.insert(&keyspace.inner, key, value);
+        for (keyspace, key, value) in std::mem::take(&mut self.unsealed) {
+            let value = match value {
+                Some(value) if keyspace.sealer.is_some() && !value.is_empty() => {
+                    Some(sealing.seal(keyspace.name(), &key, &value)?)
                 }
-                Some(value) => {
-                    let sealed = sealing.seal(keyspace.name(), &key, &value)?;
-                    self.inner.insert(&keyspace.inner, key, sealed);
-                }
-            }
+                value => value,
+            };
+            self.put(&keyspace, key, value);
         }
         Ok(())
     }

@@ -7,6 +7,10 @@ use crate::vault::UserKey;
 pub(crate) enum Error {
     #[error(transparent)]
     Store(#[from] fjall::Error),
+    #[error("the store is being reopened after a failed write: try again in a moment")]
+    Closed,
+    #[error("the store lacks writes that were acknowledged: restore a backup")]
+    Incomplete,
     #[error(transparent)]
     Seal(#[from] SealError),
     /// A sealed value that is not what was sealed for this place. Its key can be read all the same.

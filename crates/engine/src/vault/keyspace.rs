@@ -1,6 +1,11 @@
 //! A keyspace: an ordered map of bytes, with what seals its values.
+//!
+//! A keyspace outlives a reopening of the store. Its [`Slot`] holds the key-value store's own handle, is
+//! empty while the store is closed, and gets the new handle when the store is open again.
 
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use fjall::AbstractTree as _;
 
@@ -10,56 +15,130 @@ use crate::vault::{Error, UserValue};
 
 #[derive(Clone)]
 pub(crate) struct Keyspace {
-    pub(super) inner: fjall::Keyspace,
+    pub(super) slot: Arc<Slot>,
     pub(super) sealer: Option<Arc<Sealer>>,
+}
+
+/// The place of a keyspace's handle.
+pub(super) struct Slot {
+    name: String,
+    handle: RwLock<Option<Handle>>,
+    pub(super) walks: Arc<Walks>,
+}
+
+/// The key-value store's own handle, and which opening of the store it belongs to.
+#[derive(Clone)]
+pub(super) struct Handle {
+    pub(super) generation: u64,
+    pub(super) inner: fjall::Keyspace,
+}
+
+/// How far single snapshots are read.
+#[derive(Debug, Default)]
+pub(super) struct Walks {
+    entries_max: AtomicU64,
+}
+
+impl Walks {
+    pub(super) fn note(&self, entries: u64) {
+        self.entries_max.fetch_max(entries, Ordering::Relaxed);
+    }
+
+    pub(super) fn entries_max(&self) -> u64 {
+        self.entries_max.load(Ordering::Relaxed)
+    }
+}
+
+impl Slot {
+    pub(super) fn new(name: &str, handle: Handle, walks: Arc<Walks>) -> Self {
+        Self {
+            name: name.to_owned(),
+            handle: RwLock::new(Some(handle)),
+            walks,
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Option<Handle>> {
+        self.handle.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The handle, which keeps the store from being reopened as long as it is held.
+    pub(super) fn handle(&self) -> Result<Handle, Error> {
+        self.read().clone().ok_or(Error::Closed)
+    }
+
+    /// Replaces the handle. Waits for reads that use the old one.
+    pub(super) fn replace(&self, handle: Option<Handle>) {
+        let mut place = self.handle.write().unwrap_or_else(PoisonError::into_inner);
+        *place = handle;
+    }
 }
 
 impl Keyspace {
     pub(crate) fn name(&self) -> &str {
-        self.inner.name()
+        &self.slot.name
+    }
+
+    /// The folder of its files.
+    pub(crate) fn path(&self) -> Result<PathBuf, Error> {
+        Ok(self.slot.handle()?.inner.path().to_owned())
     }
 
     pub(crate) fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<UserValue>, Error> {
         let key = key.as_ref();
-        match self.inner.get(key)? {
-            Some(value) => self.open(key, value).map(Some),
-            None => Ok(None),
-        }
+        let found = match &*self.slot.read() {
+            Some(handle) => handle.inner.get(key)?,
+            None => return Err(Error::Closed),
+        };
+        found.map(|value| self.open(key, value)).transpose()
     }
 
     pub(crate) fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
-        Ok(self.inner.contains_key(key)?)
+        match &*self.slot.read() {
+            Some(handle) => Ok(handle.inner.contains_key(key)?),
+            None => Err(Error::Closed),
+        }
     }
 
     pub(crate) fn iter(&self) -> Iter<'_> {
-        Iter::new(self, self.inner.iter())
+        let walk = self
+            .slot
+            .handle()
+            .map(|handle| (handle.inner.iter(), handle));
+        Iter::new(self, walk, Arc::default())
     }
 
     pub(crate) fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter<'_> {
-        Iter::new(self, self.inner.prefix(prefix))
+        let walk = self.slot.handle();
+        let walk = walk.map(|handle| (handle.inner.prefix(prefix), handle));
+        Iter::new(self, walk, Arc::default())
     }
 
-    /// How many entries there are, counting also what was removed and overwritten.
+    /// How many entries there are, counting also what was removed and overwritten; 0 while the store is
+    /// closed.
     pub(crate) fn approximate_len(&self) -> usize {
-        self.inner.approximate_len()
+        let handle = self.slot.handle();
+        handle.map_or(0, |handle| handle.inner.approximate_len())
     }
 
     pub(crate) fn disk_space(&self) -> u64 {
-        self.inner.disk_space()
+        let handle = self.slot.handle();
+        handle.map_or(0, |handle| handle.inner.disk_space())
     }
 
     /// Sets aside what is in memory, to be flushed; whether there was anything.
     pub(crate) fn rotate_memtable(&self) -> Result<bool, Error> {
-        Ok(self.inner.rotate_memtable()?)
+        Ok(self.slot.handle()?.inner.rotate_memtable()?)
     }
 
     /// Whether something that was set aside is not flushed yet.
     pub(crate) fn has_unflushed(&self) -> bool {
-        self.inner.tree.sealed_memtable_count() > 0
+        let handle = self.slot.handle();
+        handle.is_ok_and(|handle| handle.inner.tree.sealed_memtable_count() > 0)
     }
 
     pub(crate) fn major_compact(&self) -> Result<(), Error> {
-        Ok(self.inner.major_compact()?)
+        Ok(self.slot.handle()?.inner.major_compact()?)
     }
 
     /// What the value at `key` was before it was sealed.

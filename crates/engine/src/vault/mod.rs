@@ -8,6 +8,7 @@
 mod batch;
 mod database;
 mod error;
+pub(crate) mod files;
 mod keyspace;
 mod snapshot;
 

@@ -1,22 +1,41 @@
 //! Reading: the store as it was at one moment, and walks over parts of it.
+//!
+//! IMPORTANT: as long as a snapshot is open, the key-value store keeps every memtable in memory that was
+//! flushed since, of all keyspaces. Long reads use many short snapshots (`copying`).
 
 use std::ops::RangeBounds;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use fjall::Readable as _;
 
+use crate::vault::keyspace::Handle;
 use crate::vault::{Error, Keyspace, UserKey, UserValue};
 
 /// Everything as it was at one moment.
-pub(crate) struct Snapshot(pub(super) fjall::Snapshot);
+pub(crate) struct Snapshot {
+    /// With the opening of the store that it belongs to; nothing while the store is closed.
+    pub(super) inner: Option<(u64, fjall::Snapshot)>,
+    /// Entries that were read from it.
+    entries: Arc<AtomicU64>,
+}
 
 impl Snapshot {
+    pub(super) fn new(inner: Option<(u64, fjall::Snapshot)>) -> Self {
+        Self {
+            inner,
+            entries: Arc::default(),
+        }
+    }
+
     pub(crate) fn get(
         &self,
         keyspace: &Keyspace,
         key: impl AsRef<[u8]>,
     ) -> Result<Option<UserValue>, Error> {
         let key = key.as_ref();
-        match self.0.get(&keyspace.inner, key)? {
+        let (snapshot, handle) = self.of(keyspace)?;
+        match snapshot.get(&handle.inner, key)? {
             Some(value) => keyspace.open(key, value).map(Some),
             None => Ok(None),
         }
@@ -27,11 +46,14 @@ impl Snapshot {
         keyspace: &Keyspace,
         key: impl AsRef<[u8]>,
     ) -> Result<bool, Error> {
-        Ok(self.0.contains_key(&keyspace.inner, key)?)
+        let (snapshot, handle) = self.of(keyspace)?;
+        Ok(snapshot.contains_key(&handle.inner, key)?)
     }
 
     pub(crate) fn iter<'k>(&self, keyspace: &'k Keyspace) -> Iter<'k> {
-        Iter::new(keyspace, self.0.iter(&keyspace.inner))
+        let walk = self.of(keyspace);
+        let walk = walk.map(|(snapshot, handle)| (snapshot.iter(&handle.inner), handle));
+        Iter::new(keyspace, walk, Arc::clone(&self.entries))
     }
 
     pub(crate) fn range<'k, K: AsRef<[u8]>>(
@@ -39,26 +61,78 @@ impl Snapshot {
         keyspace: &'k Keyspace,
         range: impl RangeBounds<K>,
     ) -> Iter<'k> {
-        Iter::new(keyspace, self.0.range(&keyspace.inner, range))
+        let walk = self.of(keyspace);
+        let walk = walk.map(|(snapshot, handle)| (snapshot.range(&handle.inner, range), handle));
+        Iter::new(keyspace, walk, Arc::clone(&self.entries))
+    }
+
+    /// The keyspace in this snapshot. A snapshot of an earlier opening cannot be read any more: what it
+    /// showed is no longer kept for it.
+    fn of(&self, keyspace: &Keyspace) -> Result<(&fjall::Snapshot, Handle), Error> {
+        let handle = keyspace.slot.handle()?;
+        match &self.inner {
+            Some((generation, snapshot)) if *generation == handle.generation => {
+                Ok((snapshot, handle))
+            }
+            _ => Err(Error::Closed),
+        }
     }
 }
 
 /// A walk over entries of a keyspace, from either end.
 pub(crate) struct Iter<'k> {
     keyspace: &'k Keyspace,
-    inner: fjall::Iter,
+    walk: Walk,
+    entries: u64,
+    /// Entries read from the same snapshot.
+    of_snapshot: Arc<AtomicU64>,
+}
+
+enum Walk {
+    /// The handle keeps the store from being reopened meanwhile.
+    Open { inner: fjall::Iter, _handle: Handle },
+    /// It ends with an error.
+    Failed(Option<Error>),
 }
 
 impl<'k> Iter<'k> {
-    pub(super) fn new(keyspace: &'k Keyspace, inner: fjall::Iter) -> Self {
-        Self { keyspace, inner }
+    pub(super) fn new(
+        keyspace: &'k Keyspace,
+        walk: Result<(fjall::Iter, Handle), Error>,
+        of_snapshot: Arc<AtomicU64>,
+    ) -> Self {
+        let walk = match walk {
+            Ok((inner, _handle)) => Walk::Open { inner, _handle },
+            Err(error) => Walk::Failed(Some(error)),
+        };
+        Self {
+            keyspace,
+            walk,
+            entries: 0,
+            of_snapshot,
+        }
     }
 
-    fn guard(&self, inner: fjall::Guard) -> Guard<'k> {
-        Guard {
+    fn step(
+        &mut self,
+        step: impl FnOnce(&mut fjall::Iter) -> Option<fjall::Guard>,
+    ) -> Option<Guard<'k>> {
+        let inner = match &mut self.walk {
+            Walk::Open { inner, .. } => Ok(step(inner)?),
+            Walk::Failed(error) => Err(error.take()?),
+        };
+        self.entries += 1;
+        Some(Guard {
             keyspace: self.keyspace,
             inner,
-        }
+        })
+    }
+}
+
+impl Drop for Iter<'_> {
+    fn drop(&mut self) {
+        let before = self.of_snapshot.fetch_add(self.entries, Ordering::Relaxed);
+        self.keyspace.slot.walks.note(before + self.entries);
     }
 }
 
@@ -66,25 +140,25 @@ impl<'k> Iterator for Iter<'k> {
     type Item = Guard<'k>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.inner.next().map(|inner| self.guard(inner))
+        self.step(Iterator::next)
     }
 }
 
 impl DoubleEndedIterator for Iter<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.inner.next_back().map(|inner| self.guard(inner))
+        self.step(DoubleEndedIterator::next_back)
     }
 }
 
 /// An entry that a walk has come to. Its value is opened only when it is asked for.
 pub(crate) struct Guard<'k> {
     keyspace: &'k Keyspace,
-    inner: fjall::Guard,
+    inner: Result<fjall::Guard, Error>,
 }
 
 impl Guard<'_> {
     pub(crate) fn key(self) -> Result<UserKey, Error> {
-        Ok(self.inner.key()?)
+        Ok(self.inner?.key()?)
     }
 
     pub(crate) fn value(self) -> Result<UserValue, Error> {
@@ -92,7 +166,7 @@ impl Guard<'_> {
     }
 
     pub(crate) fn into_inner(self) -> Result<(UserKey, UserValue), Error> {
-        let (key, value) = self.inner.into_inner()?;
+        let (key, value) = self.inner?.into_inner()?;
         let value = self.keyspace.open(&key, value)?;
         Ok((key, value))
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use homeport_engine::{Durability, Engine, Options};
+use homeport_engine::{Condition, Durability, Engine, Options};
 use homeport_store::{Get, Store, StoreError, TransactError};
 
 use crate::verify::Kept;
@@ -30,6 +30,10 @@ pub(crate) enum Role {
     Write,
     /// One writer that, when a write fails, checks what a caller then must see.
     MeetFault,
+    /// One writer that, when a write fails, removes the cause and waits until writes work again.
+    OutliveFault,
+    /// Uses up all descriptors, so that flushing fails, and then waits until writes work again.
+    StarveDescriptors,
     /// Reads everything in every way, and says whether anything was noticed.
     ReadAll,
     /// Holds the directory open until it is killed.
@@ -72,6 +76,24 @@ impl Plan {
                 .unwrap_or(workload::NUMBERS_PER_WRITER)
                 .to_string(),
         );
+        self
+    }
+
+    /// Limits how many files the child may have open.
+    pub(crate) fn descriptors(mut self, limit: u32) -> Self {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", &format!("ulimit -n {limit} && exec \"$0\" \"$@\"")])
+            .arg(self.command.get_program())
+            .args(self.command.get_args());
+        for (name, value) in self.command.get_envs() {
+            command.env(name, value.unwrap_or_default());
+        }
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        self.command = command;
         self
     }
 
@@ -203,6 +225,8 @@ fn acts_as_the_child_of_another_test() {
     match role.as_str() {
         "Write" => runtime.block_on(write(&directory, acknowledged)),
         "MeetFault" => runtime.block_on(meet_fault(&directory, acknowledged)),
+        "OutliveFault" => runtime.block_on(outlive_fault(&directory, acknowledged)),
+        "StarveDescriptors" => runtime.block_on(starve_descriptors(&directory, acknowledged)),
         "ReadAll" => runtime.block_on(async {
             let read = match Engine::open(&directory, verify::options()) {
                 Ok(engine) => verify::read_all(&engine).await.is_ok(),
@@ -327,14 +351,13 @@ async fn meet_fault(directory: &Path, acknowledged: File) {
             }
         }
         if failed {
-            assert_refused(&workload::write(&engine, end).await.unwrap_err());
-            assert!(engine.write_failure().is_some(), "no reason is given");
+            // A store whose disk works again may have reopened itself by now.
+            match workload::write(&engine, end).await {
+                Ok(()) => acknowledge(&acknowledged, end),
+                Err(error) => assert_refused(&error),
+            }
             if let Some(number) = last {
-                let key = homeport_item::Item::new()
-                    .with("slot", workload::slot_name(1, workload::slot_of(number)))
-                    .with("number", number);
-                let read = engine.get(Get::new(workload::MARKS, key)).await;
-                assert!(matches!(read, Ok(Some(_))), "reads must go on: {read:?}");
+                until_read(&engine, number).await;
             }
             println!("outcome: refused");
             return;
@@ -346,6 +369,100 @@ async fn meet_fault(directory: &Path, acknowledged: File) {
         }
     }
     println!("outcome: finished");
+}
+
+/// Waits until an acknowledged write can be read: only while the store reopens itself, reads fail.
+async fn until_read(engine: &Engine, number: u64) {
+    let key = homeport_item::Item::new()
+        .with("slot", workload::slot_name(1, workload::slot_of(number)))
+        .with("number", number);
+    let started = Instant::now();
+    loop {
+        match engine.get(Get::new(workload::MARKS, key.clone())).await {
+            Ok(found) => {
+                assert!(found.is_some(), "acknowledged {number} is missing");
+                return;
+            }
+            Err(error) => assert!(started.elapsed() < PATIENCE, "reads fail: {error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Waits until writes are acknowledged again, and then checks all that were.
+async fn until_recovered(engine: &Engine, acknowledged: &File, mut number: u64, last: Option<u64>) {
+    let started = Instant::now();
+    while let Err(error) = workload::write(engine, number).await {
+        let TransactError::Store(StoreError::Unavailable(_)) = error else {
+            panic!("a write failed for another reason: {error:?}");
+        };
+        assert!(started.elapsed() < PATIENCE, "writes are refused: {error}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        number += 1;
+    }
+    acknowledge(acknowledged, number);
+    assert_eq!(engine.condition(), Condition::Ready);
+    assert_eq!(engine.metrics().reopened, 1);
+    for number in last.into_iter().chain([number]) {
+        until_read(engine, number).await;
+    }
+    println!("outcome: recovered");
+}
+
+async fn outlive_fault(directory: &Path, acknowledged: File) {
+    let cause_is_gone = || std::fs::write(std::env::var("DISK_UNTIL").unwrap(), b"").unwrap();
+    let engine = match Engine::open(directory, options()) {
+        Ok(engine) => engine,
+        Err(error) => {
+            println!("outcome: not opened: {error}");
+            return;
+        }
+    };
+    if let Err(error) = engine.ensure_tables(&workload::tables()).await {
+        println!("outcome: no tables: {error}");
+        return;
+    }
+    let first = workload::newest_mark(&engine, 1).await + 1;
+    let mut last = None;
+    for number in first..first + number_from_env(TRANSACTIONS, 20) {
+        match workload::write(&engine, number).await {
+            Ok(()) => {
+                acknowledge(&acknowledged, number);
+                last = Some(number);
+            }
+            Err(error) => {
+                assert_refused(&error);
+                assert_ne!(engine.condition(), Condition::Ready);
+                if let Some(number) = last {
+                    until_read(&engine, number).await;
+                }
+                cause_is_gone();
+                return until_recovered(&engine, &acknowledged, number + 1, last).await;
+            }
+        }
+    }
+    println!("outcome: finished");
+}
+
+async fn starve_descriptors(directory: &Path, acknowledged: File) {
+    let engine = Engine::open(directory, options()).unwrap();
+    engine.ensure_tables(&workload::tables()).await.unwrap();
+    let first = workload::newest_mark(&engine, 1).await + 1;
+    let last = first + 9;
+    for number in first..=last {
+        workload::write(&engine, number).await.unwrap();
+        acknowledge(&acknowledged, number);
+    }
+    let mut hoard = Vec::new();
+    while let Ok(file) = File::open("/dev/null") {
+        hoard.push(file);
+    }
+    let compacted = engine.compact().await;
+    assert!(compacted.is_err(), "flushed without a free descriptor");
+    assert_refused(&workload::write(&engine, last + 1).await.unwrap_err());
+    until_read(&engine, last).await;
+    drop(hoard);
+    until_recovered(&engine, &acknowledged, last + 2, Some(last)).await;
 }
 
 fn assert_refused(error: &TransactError) {

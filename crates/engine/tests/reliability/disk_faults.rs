@@ -35,16 +35,12 @@ impl Bench {
     }
 
     /// Operations of a kind that the whole of the work takes.
-    fn count(&self, kind: Kind) -> u64 {
+    fn count(&self, role: Role, kind: Kind) -> u64 {
         let directory = self.room.path().join("counted");
         let tally = self.room.path().join("tally");
-        let plan = Plan::new(
-            Role::MeetFault,
-            &directory,
-            &self.room.path().join("counted-told"),
-        )
-        .writers(1, Some(TRANSACTIONS))
-        .kept(self.kept);
+        let plan = Plan::new(role, &directory, &self.room.path().join("counted-told"))
+            .writers(1, Some(TRANSACTIONS))
+            .kept(self.kept);
         let output = self.disk.counting(plan, &directory, kind, &tally).run();
         assert_eq!(outcome(&output), "finished");
         let count = std::fs::read_to_string(&tally).unwrap().parse().unwrap();
@@ -74,9 +70,37 @@ impl Bench {
         said
     }
 
+    /// Lets one child meet a fault that ends when it has been noticed; answers with what the child said.
+    fn outlive(&self, kind: Kind, fault: Fault, at: u64) -> String {
+        let name = format!("{kind:?}-{fault:?}-{at}");
+        let directory = self.room.path().join(&name);
+        let told = self.room.path().join(format!("{name}-told"));
+        let gone = self.room.path().join(format!("{name}-gone"));
+        let plan = Plan::new(Role::OutliveFault, &directory, &told)
+            .writers(1, Some(TRANSACTIONS))
+            .kept(self.kept)
+            .env("DISK_UNTIL", &gone);
+        let output = self.disk.failing(plan, &directory, kind, fault, at).run();
+        let context = format!("{fault:?} at {kind:?} {at}");
+        assert!(output.status.success(), "{context}: {output:?}");
+        let said = outcome(&output);
+        println!("{context}: {said}");
+        check(&directory, self.kept, &told, &context);
+        said
+    }
+
+    /// Breaks the disk for a while during the last transactions.
+    fn outlive_late(&self, kind: Kind, fault: Fault) {
+        let count = self.count(Role::OutliveFault, kind);
+        let said: Vec<_> = [count - 9, count - 4]
+            .map(|at| self.outlive(kind, fault, at))
+            .into();
+        assert_some(&said, "recovered");
+    }
+
     /// Breaks the disk at points spread over all operations of a kind.
     fn meet_everywhere(&self, kind: Kind, fault: Fault) -> Vec<String> {
-        let count = self.count(kind);
+        let count = self.count(Role::MeetFault, kind);
         let stride = (count / points()).max(1);
         (1..=count)
             .step_by(usize::try_from(stride).unwrap())
@@ -146,6 +170,32 @@ fn one_failed_sync_anywhere_loses_nothing() {
 fn a_full_disk_refuses_writes_and_loses_nothing() {
     let said = Bench::new().meet_everywhere(Kind::Any, Fault::Full);
     assert_some(&said, "refused");
+}
+
+#[test]
+fn writes_resume_when_a_full_disk_has_space() {
+    Bench::new().outlive_late(Kind::Write, Fault::Full);
+}
+
+#[test]
+fn writes_resume_when_syncs_of_journals_work_again() {
+    Bench::new().outlive_late(Kind::JournalSync, Fault::Broken);
+}
+
+#[test]
+fn writes_resume_on_a_sealed_store() {
+    Bench::of(Kept::Sealed).outlive_late(Kind::Write, Fault::Broken);
+}
+
+#[test]
+fn writes_resume_when_descriptors_are_free_again() {
+    let room = tempfile::tempdir().unwrap();
+    let (directory, told) = (room.path().join("starved"), room.path().join("told"));
+    let plan = Plan::new(Role::StarveDescriptors, &directory, &told).descriptors(256);
+    let output = plan.run();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(outcome(&output), "recovered");
+    verify::check_directory(&directory, Kept::Plain, &read_acknowledged(&told));
 }
 
 #[test]

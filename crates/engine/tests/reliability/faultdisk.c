@@ -7,6 +7,9 @@
 //
 // It can record: every change goes to DISK_LOG in one total order, with the acknowledgements that the
 // process appends to DISK_ACKS, eight bytes each. `power_cut.rs` reads that log.
+//
+// DISK_FROM and DISK_UNTIL name files: operations are counted and fail only from when the first exists, and
+// do not fail any more once the second does.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -30,7 +33,7 @@ enum verdict { GO_ON, FAIL, CUT_SHORT, TEAR };
 
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static int ready, log_fd = -1, any_kind, wanted_kind, journals_only, once, fault_errno, ends, tears, filling;
-static char root[PATH_MAX], acks[PATH_MAX], tally[PATH_MAX];
+static char root[PATH_MAX], acks[PATH_MAX], tally[PATH_MAX], from[PATH_MAX], until[PATH_MAX];
 static uint64_t fault_at, seen, syncs;
 
 #define NEXT(name) \
@@ -48,6 +51,8 @@ static void prepare(void) {
   get("DISK_DIR", root);
   get("DISK_ACKS", acks);
   get("DISK_TALLY", tally);
+  get("DISK_FROM", from);
+  get("DISK_UNTIL", until);
   const char *at = getenv("DISK_AT"), *how = getenv("DISK_DO"), *kind = getenv("DISK_KIND"),
              *log = getenv("DISK_LOG");
   if (at) fault_at = strtoull(at, 0, 10);
@@ -86,8 +91,10 @@ static int watched(int fd) {
 
 static enum verdict judge(enum kind kind) {
   if (!any_kind && (int)kind != wanted_kind) return GO_ON;
+  if (from[0] && syscall(SYS_faccessat, AT_FDCWD, from, F_OK)) return GO_ON;
   uint64_t number = ++seen;
   if (!fault_at || number < fault_at || (once && number > fault_at)) return GO_ON;
+  if (until[0] && !syscall(SYS_faccessat, AT_FDCWD, until, F_OK)) return GO_ON;
   if (ends) _exit(ENDED_BY_US);
   if (tears) {
     if (kind == KIND_WRITE) return TEAR;

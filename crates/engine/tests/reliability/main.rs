@@ -12,6 +12,8 @@ mod damage;
 mod dice;
 mod disk_faults;
 mod faulty_disk;
+mod incomplete;
+mod inspect;
 mod kill;
 mod model;
 mod power_cut;

@@ -220,6 +220,7 @@ impl Model {
             Action::Put(put) => Some(put.item.clone()),
             Action::Delete(_) => None,
             Action::Check(_) => old.clone(),
+            Action::Update(update) if old.is_none() && !update.update.creates_item() => None,
             Action::Update(update) => {
                 touched.paths = update.update.paths().cloned().collect();
                 let mut item = old.clone().unwrap_or_else(|| update.key.clone());
@@ -231,11 +232,10 @@ impl Model {
                 Some(item)
             }
         };
-        // A check writes nothing, and to delete an item that has expired leaves it to the sweeper.
+        // A check writes nothing. Removing from an expired item, or deleting it, leaves it to the sweeper.
         let writes = match action {
             Action::Check(_) => false,
-            Action::Delete(_) => old.is_some(),
-            _ => true,
+            _ => old.is_some() || new.is_some(),
         };
         Ok(Decided {
             table: action.table().to_owned(),

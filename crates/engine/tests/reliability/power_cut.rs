@@ -52,6 +52,27 @@ fn a_power_cut_loses_nothing_that_a_sealed_store_acknowledged() {
     }
 }
 
+/// A mark that is ahead of its journal would have the store refused, which would be the worst that a mark
+/// can do: with relaxed durability, journals lose the most.
+#[test]
+fn a_power_cut_never_leaves_the_mark_ahead() {
+    let seed = dice::seed();
+    println!("HOMEPORT_SEED={seed}");
+    let mut dice = Dice::new(seed);
+    let room = tempfile::tempdir().unwrap();
+    let recording = Recording::relaxed(room.path());
+    for survival in [Survival::Lose, Survival::Prefix, Survival::Random] {
+        for cut in 0..CUTS / 2 {
+            let at = dice.below(recording.events.len()) + 1;
+            let image = room.path().join(format!("image-{cut}"));
+            recording.image(at, survival, &mut dice, &image);
+            println!("cut {cut} after event {at}");
+            verify::check_directory(&image, Kept::Plain, &[]);
+            std::fs::remove_dir_all(&image).unwrap();
+        }
+    }
+}
+
 fn cut_power(survival: Survival, kept: Kept) {
     let seed = dice::seed();
     println!("HOMEPORT_SEED={seed}");
@@ -121,15 +142,22 @@ enum Event {
 
 impl Recording {
     fn make(room: &Path, kept: Kept) -> Self {
+        Self::of(room, |plan| plan.kept(kept))
+    }
+
+    fn relaxed(room: &Path) -> Self {
+        Self::of(room, Plan::relaxed)
+    }
+
+    fn of(room: &Path, planned: impl Fn(Plan) -> Plan) -> Self {
         let directory = room.join("data");
         let told = room.join("told");
         let log = room.join("log");
         let disk = FaultyDisk::compile(room);
         // Two lives, so that cuts fall into an opening of older data as well.
         for _ in 0..2 {
-            let plan = Plan::new(Role::Write, &directory, &told)
-                .writers(3, Some(45))
-                .kept(kept);
+            let plan = Plan::new(Role::Write, &directory, &told).writers(3, Some(45));
+            let plan = planned(plan);
             let output = disk.recording(plan, &directory, &told, &log).run();
             assert!(output.status.success(), "{output:?}");
         }

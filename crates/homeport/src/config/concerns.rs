@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use crate::config::layers::{ConfigError, Values};
 use crate::config::setting::{Concern, concern};
-use crate::config::value::{Secret, Tags, TopicFilters, Url, Whole, words};
-use homeport_server::BridgeAddress;
+use crate::config::value::{OptionalPort, Secret, Tags, TopicFilters, Url, Whole, words};
+use homeport_server::{AddressRanges, AllowedOrigins, BridgeAddress};
 
 concern! {
     /// Where things are kept on this machine.
@@ -25,6 +25,8 @@ concern! {
         durability: DurabilityWord = Some("sync"), flag "durability" DURABILITY;
         /// Embedded store: memory for data read from disk, in MiB
         cache_mib: Whole<1, 1_048_576> = Some("48"), flag "cache-mib" MIB;
+        /// Embedded store: space that must stay free on the disk, in MiB. With less, writes are refused; with less than a quarter of it, deletes too
+        disk_reserve_mib: Whole<0, 1_073_741_824> = Some("256"), flag "disk-reserve-mib" MIB;
         /// Amazon DynamoDB: the address to ask instead of AWS's own
         endpoint_url: Option<Url> = None, flag "store-endpoint-url" URL;
         /// Amazon DynamoDB: the region; unless given, the one that AWS's own settings name
@@ -53,13 +55,33 @@ concern! {
 }
 
 concern! {
+    /// Clients of all ports: connection limits, reverse proxies, and web pages of other sites.
+    Network ["network"] {
+        /// Most connections of all ports together; further ones get 503, or "server busy" over MQTT. Unless given, as many as the limit on open files allows, which is raised at the start as far as possible
+        connections: Option<Whole<1, 1_000_000>> = None, flag "network-connections" COUNT;
+        /// Most connections of one address (IPv6: of one /64), and never more than half of all
+        connections_per_address: Whole<1, 1_000_000> = Some("1000"), flag "network-connections-per-address" COUNT;
+        /// Addresses to which connections_per_address does not apply: addresses or ranges, separated by commas. It does not apply to trusted proxies either
+        exempt_addresses: AddressRanges = Some("127.0.0.0/8,::1"), flag "network-exempt-addresses" RANGES;
+        /// Reverse proxies that name the client in a header: addresses or ranges like 10.0.0.0/8, separated by commas. Limits and logs then use the client's address. List only proxies that set the header themselves
+        trusted_proxies: AddressRanges = None, flag "network-trusted-proxies" RANGES;
+        /// The header in which trusted proxies name the client
+        forwarded_header: ForwardedHeaderWord = Some("x-forwarded-for"), flag "network-forwarded-header" HEADER;
+        /// Separated by commas: origins of web pages, like https://app.example.com, that may use DynamoDB's port and MQTT over WebSockets; and hosts, like db.example.com, that requests without credentials may name on DynamoDB's port. The server's own pages, localhost and loopback addresses are always allowed
+        allowed_origins: AllowedOrigins = None, flag "network-allowed-origins" ORIGINS;
+        /// Time for the headers of an HTTP request, in seconds; for the first request of a connection from when it was accepted
+        header_timeout_secs: Whole<1, 3600> = Some("10"), flag "network-header-timeout-secs" SECONDS;
+    }
+}
+
+concern! {
     /// The HTTP interface for devices and people.
     Http ["http"] {
         /// Where devices and people are served over HTTP
         listen: SocketAddr = Some("127.0.0.1:8080"), flag "http-listen" ADDRESS;
-        /// Connections that are served at one time; more wait to be accepted
+        /// Most connections of this port; further ones get 503
         connections: Whole<1, 1_000_000> = Some("4096"), flag "http-connections" COUNT;
-        /// How long a connection may be silent, and how long the headers of a request may take, in seconds
+        /// How long a connection may be silent between requests, in seconds
         idle_timeout_secs: Whole<1, 86_400> = Some("120"), flag "http-idle-timeout-secs" SECONDS;
     }
 }
@@ -77,9 +99,9 @@ concern! {
         tls_key: Option<PathBuf> = None, flag "mqtt-tls-key" FILE;
         /// TLS: a PEM file with the certificates of those who issue clients' certificates; if given, clients must show one, beside their password
         tls_client_ca: Option<PathBuf> = None, flag "mqtt-tls-client-ca" FILE;
-        /// Connections that are served at one time; more wait to be accepted
+        /// Most MQTT connections; further ones are refused with "server busy"
         connections: Whole<1, 1_000_000> = Some("20000"), flag "mqtt-connections" COUNT;
-        /// How long a connection may take to say who it is, in seconds
+        /// How long a TLS handshake may take, and then the first packet (CONNECT), in seconds
         connect_timeout_secs: Whole<1, 3600> = Some("10"), flag "mqtt-connect-timeout-secs" SECONDS;
         /// The largest packet, in bytes
         packet_bytes_max: Whole<1024, 360_000> = Some("262144"), flag "mqtt-packet-bytes-max" BYTES;
@@ -283,8 +305,8 @@ concern! {
 concern! {
     /// DynamoDB's own protocol, served over the embedded store.
     Dynamodb ["dynamodb"] {
-        /// Where DynamoDB's protocol is served; without an access key only on this machine
-        listen: SocketAddr = Some("127.0.0.1:8000"), flag "dynamodb-listen" ADDRESS;
+        /// Where DynamoDB's protocol is served, or off. Without an access key it is served on loopback addresses only, and not to web pages of other sites
+        listen: OptionalPort = Some("127.0.0.1:8000"), flag "dynamodb-listen" ADDRESS;
         /// The region in ARNs
         region: String = Some("us-east-1"), flag "dynamodb-region" REGION;
         /// The access key id that requests must be signed with
@@ -293,9 +315,9 @@ concern! {
         secret_access_key: Option<Secret> = None, flag "dynamodb-secret-access-key" SECRET;
         /// A file with further credentials, in TOML, each with a policy of what it may do
         credentials_file: Option<PathBuf> = None, flag "dynamodb-credentials-file" FILE;
-        /// Connections that are served at one time; more wait to be accepted
+        /// Most connections of this port; further ones get 503
         connections: Whole<1, 1_000_000> = Some("1024"), flag "dynamodb-connections" COUNT;
-        /// How long a connection may be silent, and how long the headers of a request may take, in seconds
+        /// How long a connection may be silent between requests, in seconds
         idle_timeout_secs: Whole<1, 86_400> = Some("120"), flag "dynamodb-idle-timeout-secs" SECONDS;
         /// A directory whose folders are the buckets that tables are exported to and imported from; without it neither works
         buckets: Option<PathBuf> = None, flag "dynamodb-buckets" DIR;
@@ -319,6 +341,16 @@ words! {
         Embedded = "embedded",
         /// Amazon DynamoDB
         Dynamodb = "dynamodb",
+    }
+}
+
+words! {
+    /// The header in which reverse proxies name the client.
+    ForwardedHeaderWord {
+        /// A list of addresses, to which each proxy adds one at the end
+        XForwardedFor = "x-forwarded-for",
+        /// The same in the form of RFC 7239
+        Forwarded = "forwarded",
     }
 }
 
@@ -406,6 +438,7 @@ all! {
     data: Data,
     store: Store,
     encryption: Encryption,
+    network: Network,
     http: Http,
     mqtt: Mqtt,
     bridge: Bridge,

@@ -7,17 +7,20 @@ mod flags;
 mod layers;
 mod setting;
 mod show;
+mod url;
 mod value;
 
 use std::path::{Path, PathBuf};
 
 pub(crate) use concerns::{
-    Bridge, BridgeProtocolWord, DurabilityWord, Dynamodb, Encryption, JwtAlgorithm, LogFormat,
-    Logs, Mqtt, Settings, SmtpTlsWord, Store as StoreSettings, StoreKind,
+    Bridge, BridgeProtocolWord, DurabilityWord, Dynamodb, Encryption, ForwardedHeaderWord, Http,
+    JwtAlgorithm, LogFormat, Logs, Mqtt, Network, Settings, SmtpTlsWord, Store as StoreSettings,
+    StoreKind,
 };
 pub(crate) use flags::{Everything, Flags, OnDirectory, OnFleet, OnKeys, OnMove, OnRules, OnStore};
 pub(crate) use layers::{ConfigError, Values};
 pub(crate) use show::{effective, reference, template};
+pub(crate) use url::shown;
 #[cfg(test)]
 pub(crate) use value::SettingValue;
 pub(crate) use value::{Secret, Url};

@@ -6,9 +6,11 @@ use std::fmt::Write as _;
 use crate::config::concerns::CONCERNS;
 use crate::config::layers::{Origin, Values};
 use crate::config::setting::{Concern, Setting};
+use crate::config::url::{self, Redacted};
 use crate::config::value::Kind;
 
-/// The effective settings as a file that can be read back; secrets are left out.
+/// The effective settings as a file that can be read back. Secrets are left out, and so is everything of a
+/// URL but its scheme and host: user info, path and query may hold secrets.
 pub(crate) fn effective(values: &Values) -> String {
     let mut text = String::new();
     for concern in CONCERNS {
@@ -23,7 +25,13 @@ pub(crate) fn effective(values: &Values) -> String {
             let line = match (value, setting.kind) {
                 (None, _) => format!("# {key} is not set"),
                 (Some(_), Kind::Secret) => format!("# {key} is set and hidden ({origin})"),
-                (Some(value), kind) => format!("{key} = {} # {origin}", toml_of(kind, value)),
+                (Some(value), kind) => match url::redacted(value) {
+                    Redacted::Nothing => format!("{key} = {} # {origin}", toml_of(kind, value)),
+                    Redacted::AllButHost(host) => {
+                        format!("# {key} is set and hidden but for {host} ({origin})")
+                    }
+                    Redacted::Everything => format!("# {key} is set and hidden ({origin})"),
+                },
             };
             text.push_str(&line);
             text.push('\n');
@@ -83,7 +91,8 @@ at the working directory.
 
 ```sh
 homeport config template > homeport.toml   # every setting with its default, to begin with
-homeport config print                      # the effective settings, each with where it came from; secrets are left out
+homeport config print                      # the effective settings, each with where it came from; secrets are left out,
+                                           # and so is everything of a URL but scheme and host
 ```
 
 Secrets are better given in the environment or in a file that only the server can read than as flags, which every user of the
@@ -186,6 +195,33 @@ mod tests {
             "{printed}"
         );
         assert!(printed.contains("# secret_access_key is not set\n"));
+    }
+
+    #[test]
+    fn urls_are_printed_without_their_secrets() {
+        let variable = |name: &str| {
+            let text = match name {
+                "HOMEPORT_STORE_ENDPOINT_URL" => "http://127.0.0.1:8000",
+                "HOMEPORT_PUSH_EXPO_URL" => "https://me:hush@exp.example:8443/x?token=hush#hush",
+                "HOMEPORT_USER_JWKS_URL" => "https://issuer.example/hush/jwks.json",
+                "HOMEPORT_RULES_SNS_TOPICS" => "arn:a=https://hooks.example/hush",
+                "HOMEPORT_MASTER_KEY_COMMAND" => "curl https://me:hush@kms.example/key",
+                _ => return None,
+            };
+            Some(OsString::from(text))
+        };
+        let values = resolve(&Layer::new(), &variable, &Layer::new()).expect("layers");
+        let printed = effective(&values);
+        assert!(!printed.contains("hush"), "{printed}");
+        for line in [
+            "endpoint_url = \"http://127.0.0.1:8000\" # environment, HOMEPORT_STORE_ENDPOINT_URL\n",
+            "# expo_url is set and hidden but for https://exp.example:8443 (environment",
+            "# jwks_url is set and hidden but for https://issuer.example (environment",
+            "# sns_topics is set and hidden (environment",
+            "# master_key_command is set and hidden (environment",
+        ] {
+            assert!(printed.contains(line), "{line} in {printed}");
+        }
     }
 
     #[test]

@@ -4,8 +4,10 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use homeport_server::BridgeAddress;
+use homeport_server::{AddressRanges, AllowedOrigins, BridgeAddress};
 use homeport_systems::messages::TopicFilter;
+
+use crate::config::url::shown;
 
 /// What a value looks like in the configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +46,10 @@ pub(crate) struct Tags(pub(crate) Vec<(String, String)>);
 /// Topic filters, written with commas between them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TopicFilters(pub(crate) Vec<TopicFilter>);
+
+/// Where a port is served, or `off`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OptionalPort(pub(crate) Option<SocketAddr>);
 
 /// As many filters fit into one subscription.
 const TOPIC_FILTERS_MAX: usize = 100;
@@ -93,7 +99,8 @@ impl std::str::FromStr for Url {
             Some(host) if !host.is_empty() && !host.contains(char::is_whitespace) => {
                 Ok(Self(text.trim_end_matches('/').to_owned()))
             }
-            _ => Err(format!("{text:?} does not begin with http:// or https://")),
+            // The text may hold a secret.
+            _ => Err("must be a URL that begins with http:// or https://".to_owned()),
         }
     }
 }
@@ -156,6 +163,40 @@ impl SettingValue for SocketAddr {
         let text = given(text)?;
         text.parse()
             .map_err(|_| format!("{text:?} is not an address with a port, like 127.0.0.1:8080"))
+    }
+}
+
+impl SettingValue for OptionalPort {
+    const KIND: Kind = Kind::Text;
+
+    fn parse(text: Option<&str>) -> Result<Self, String> {
+        match given(text)? {
+            "off" => Ok(Self(None)),
+            text => match text.parse() {
+                Ok(address) => Ok(Self(Some(address))),
+                Err(_) => Err(format!(
+                    "{text:?} is neither off nor an address with a port, like 127.0.0.1:8000"
+                )),
+            },
+        }
+    }
+}
+
+impl SettingValue for AddressRanges {
+    const KIND: Kind = Kind::Text;
+
+    fn parse(text: Option<&str>) -> Result<Self, String> {
+        let ranges = text.unwrap_or_default().parse();
+        ranges.map_err(|error| format!("{error}"))
+    }
+}
+
+impl SettingValue for AllowedOrigins {
+    const KIND: Kind = Kind::Text;
+
+    fn parse(text: Option<&str>) -> Result<Self, String> {
+        let allowed = text.unwrap_or_default().parse();
+        allowed.map_err(|error| format!("{error}"))
     }
 }
 
@@ -233,7 +274,7 @@ impl SettingValue for Tags {
                 .split_once('=')
                 .map(|(name, value)| (name.trim(), value.trim()))
                 .filter(|(name, _)| !name.is_empty())
-                .ok_or_else(|| format!("{pair:?} is not of the form name=value"))?;
+                .ok_or_else(|| format!("{:?} is not of the form name=value", shown(pair)))?;
             if tags.iter().any(|(other, _)| other == name) {
                 return Err(format!("the tag {name:?} is there twice"));
             }
@@ -293,6 +334,17 @@ mod tests {
         assert_eq!(Small::parse(Some("10")).map(Small::get), Ok(10));
         for wrong in ["0", "11", "-1", "1.5", "", "ten"] {
             assert!(Small::parse(Some(wrong)).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn ports_can_be_switched_off() {
+        assert_eq!(OptionalPort::parse(Some("off")), Ok(OptionalPort(None)));
+        let address = SocketAddr::from(([127, 0, 0, 1], 8000));
+        let given = OptionalPort::parse(Some("127.0.0.1:8000"));
+        assert_eq!(given, Ok(OptionalPort(Some(address))));
+        for invalid in ["", "no", "127.0.0.1"] {
+            assert!(OptionalPort::parse(Some(invalid)).is_err(), "{invalid}");
         }
     }
 

@@ -88,7 +88,7 @@ impl Keys {
                         data_dir.display()
                     );
                 };
-                eprintln!("{} is being served: asking {url}", data_dir.display());
+                note!("{} is being served: asking {url}", data_dir.display());
                 ServerKeys::new(&url, &settings).map(Self::Server)
             }
             Err(error) => Err(error).with_context(|| format!("opening {}", data_dir.display())),

@@ -69,11 +69,11 @@ impl Embedded {
         let data_dir = &settings.data.dir;
         let Some(url) = address::read_dynamodb(data_dir) else {
             bail!(
-                "{} is in use by another process, which does not serve DynamoDB's protocol",
+                "{} is in use by another process, which does not serve DynamoDB's protocol; a server does unless dynamodb.listen is off",
                 data_dir.display()
             );
         };
-        println!("{} is being served: asking {url}", data_dir.display());
+        say!("{} is being served: asking {url}", data_dir.display());
         let dynamodb = &settings.dynamodb;
         let id = dynamodb.access_key_id.as_deref().unwrap_or(ANY);
         let secret = dynamodb.secret_access_key.as_ref();

@@ -12,7 +12,7 @@ use homeport_remote::{Move, MoveError, MoveEvent, MoveOptions, MovePlace, MoveTa
 use self::embedded::{Embedded, Role};
 use self::progress::Progress;
 use crate::arguments::{Destination, MoveArguments};
-use crate::config::Settings;
+use crate::config::{Settings, shown};
 use crate::{backend, http};
 
 /// What the notes of a move call the embedded store, wherever it is reached.
@@ -49,7 +49,7 @@ async fn run_with(
         Destination::Dynamodb => (here, there),
         Destination::Embedded => (there, here),
     };
-    println!("from {} to {}", source.name, target.name);
+    say!("from {} to {}", shown(&source.name), shown(&target.name));
     let progress = Progress::new();
     let observer = Box::new(move |event: &MoveEvent<'_>| progress.show(event));
     let notes = notes(settings, asked.to);
@@ -60,7 +60,7 @@ async fn run_with(
     let mut moving = Move::open(source, target, &notes, options, observer)?;
     if asked.abandon {
         moving.abandon().await?;
-        println!("given up: the move is forgotten; what was copied is still at the target");
+        say!("given up: the move is forgotten; what was copied is still at the target");
         return Ok(ExitCode::SUCCESS);
     }
     let outcome = if asked.finish {
@@ -119,28 +119,26 @@ fn explained(error: MoveError) -> anyhow::Error {
 fn print_next(to: Destination, compared: &[Verified]) {
     let in_motion: usize = compared.iter().map(|table| table.in_motion).sum();
     if in_motion == 0 {
-        println!("level: all {} tables are equal", compared.len());
+        say!("level: all {} tables are equal", compared.len());
     } else {
-        println!(
+        say!(
             "level: all {} tables are equal, but for {in_motion} items that are being written",
             compared.len()
         );
     }
     let (stop, kind) = switch(to);
-    println!("To switch:");
-    println!("1. {stop}");
-    println!("2. homeport move --to {kind} --finish   (with the same settings)");
-    println!("3. set store.kind = \"{kind}\" and start the server");
-    println!("Until then run this command again at least once a day: streams keep 24 hours.");
+    say!("To switch:");
+    say!("1. {stop}");
+    say!("2. homeport move --to {kind} --finish   (with the same settings)");
+    say!("3. set store.kind = \"{kind}\" and start the server");
+    say!("Until then run this command again at least once a day: streams keep 24 hours.");
 }
 
 fn print_end(to: Destination) {
     let (_, kind) = switch(to);
-    println!("finished: both stores are equal, and nothing was written meanwhile");
-    println!(
-        "Now set store.kind = \"{kind}\" (or HOMEPORT_STORE, or --store) and start the server."
-    );
-    println!("The source's items are as they were. Keep it until you are sure.");
+    say!("finished: both stores are equal, and nothing was written meanwhile");
+    say!("Now set store.kind = \"{kind}\" (or HOMEPORT_STORE, or --store) and start the server.");
+    say!("The source's items are as they were. Keep it until you are sure.");
 }
 
 /// What has to be stopped before a move can be finished, and the kind of store that it leads to.

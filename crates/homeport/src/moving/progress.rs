@@ -27,7 +27,7 @@ impl Progress {
     pub(super) fn show(&self, event: &MoveEvent<'_>) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(line) = state.line(event, Instant::now()) {
-            println!("{line}");
+            say!("{line}");
         }
     }
 }

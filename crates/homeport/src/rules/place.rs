@@ -57,7 +57,7 @@ impl Rules {
                         data_dir.display()
                     );
                 };
-                eprintln!("{} is being served: asking {url}", data_dir.display());
+                note!("{} is being served: asking {url}", data_dir.display());
                 ServerClient::new(&url, &settings).map(|server| Self::Server(Box::new(server)))
             }
             Err(error) => Err(error).with_context(|| format!("opening {}", data_dir.display())),

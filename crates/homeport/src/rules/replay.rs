@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::place::Rules;
 use crate::arguments::ReplayArguments;
-use crate::print;
+use crate::{output, print};
 
 pub(super) async fn run(asked: ReplayArguments) -> anyhow::Result<ExitCode> {
     let rules = Rules::open(&asked.place).await?;
@@ -49,7 +49,8 @@ async fn replay(rules: &Rules, asked: &ReplayArguments) -> anyhow::Result<Replay
         totals.same += page.totals.same;
         totals.different += page.totals.different;
         totals.failures += page.totals.failures;
-        print(&page.messages.iter().map(show).collect::<String>())?;
+        let shown: String = page.messages.iter().map(show).collect();
+        output::write(shown.as_bytes())?;
         cursor = page.next_cursor;
         if cursor.is_none() {
             return Ok(totals);

@@ -85,7 +85,7 @@ impl Keys {
             let call = Call::new(Method::DELETE, format!("/v1/api-keys/{id}"), None);
             let permit = client.permit().await;
             if client.send(&permit, call, operator).await.is_err() {
-                eprintln!("the key {id} could not be revoked");
+                note!("the key {id} could not be revoked");
             }
         }
     }

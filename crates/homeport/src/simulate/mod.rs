@@ -102,12 +102,12 @@ pub(crate) async fn simulate(settings: SimulateSettings) -> anyhow::Result<ExitC
     let outcome = deliver_and_read_back(&run).await;
     run.keys.give_back(&run.client).await;
     let verdict = outcome?;
-    println!("{}", run.tally.summary(&run.plan, &verdict));
+    say!("{}", run.tally.summary(&run.plan, &verdict));
     if verdict.is_good() {
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(advice) = run.fleet.advice() {
-        println!("{advice}");
+        say!("{advice}");
     }
     Ok(ExitCode::FAILURE)
 }

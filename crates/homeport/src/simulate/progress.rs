@@ -99,7 +99,7 @@ async fn lines(run: &Run, stage: &'static str, mut stopped: tokio::sync::oneshot
         };
         let Position { at, of } = position(run, stage);
         let secs = begun.elapsed().as_secs();
-        eprintln!("{stage}: {secs} s, {at} of {of}, {}", message(run));
+        note!("{stage}: {secs} s, {at} of {of}, {}", message(run));
         if is_last {
             return;
         }

@@ -56,7 +56,7 @@ pub(crate) async fn create(settings: Settings) -> anyhow::Result<ExitCode> {
     let ensured = backend.store.ensure_tables(&tables).await;
     backend.close().await?;
     ensured?;
-    println!(
+    say!(
         "{} tables are there in {}",
         tables.len(),
         match settings.store.kind {

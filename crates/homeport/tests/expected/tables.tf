@@ -1282,6 +1282,7 @@ data "aws_iam_policy_document" "homeport_2" {
 
   statement {
     actions = [
+      "dynamodb:BatchGetItem",
       "dynamodb:GetItem",
       "dynamodb:PutItem",
       "dynamodb:UpdateItem",

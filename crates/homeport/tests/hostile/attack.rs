@@ -257,7 +257,7 @@ impl Attacker {
         ];
         let paths = ["/", "/x?y=z", "/%00", "*", "//", "/?a=%zz"];
         let mut request = format!(
-            "{} {} HTTP/1.1\r\nHost: h\r\nContent-Type: {}\r\nContent-Length: {}\r\n",
+            "{} {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {}\r\nContent-Length: {}\r\n",
             self.dice.pick(&methods),
             self.dice.pick(&paths),
             self.dice.pick(&types),

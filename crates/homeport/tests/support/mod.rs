@@ -101,6 +101,11 @@ impl Server {
         }
     }
 
+    /// The id of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     pub(crate) fn signal(&self, signal: &str) {
         let id = self.process.id().to_string();
         let sent = Command::new("kill").args([signal, &id]).status();

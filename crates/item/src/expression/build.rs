@@ -216,6 +216,13 @@ impl Update {
     pub fn is_empty(&self) -> bool {
         self.paths().next().is_none()
     }
+
+    /// Whether the update creates an item that does not exist. An update that only removes does not; an empty update does.
+    #[must_use]
+    pub fn creates_item(&self) -> bool {
+        let only_removes = self.set.is_empty() && self.add.is_empty();
+        self.is_empty() || !only_removes
+    }
 }
 
 impl UpdateOperand {

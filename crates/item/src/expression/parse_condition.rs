@@ -47,7 +47,7 @@ pub(super) fn parse(
     placeholders: &mut Placeholders,
 ) -> Result<Condition, ExpressionError> {
     let mut parser = Parser::new(kind, text, placeholders)?;
-    let condition = parser.condition(Binding::Or)?;
+    let condition = parser.condition()?;
     parser.finish()?;
     Ok(condition)
 }
@@ -67,90 +67,121 @@ pub(super) enum Argument {
     Unknown,
 }
 
-/// How tightly a connective holds its conditions together.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Binding {
-    Or,
+/// A word that joins two conditions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Connective {
     And,
+    Or,
+}
+
+/// An operator whose last operand is still being read.
+enum Pending {
     Not,
+    And(Condition),
+    Or(Condition),
+}
+
+impl Pending {
+    /// Whether the operand ends before `next`: connectives group from the left, and AND binds tighter than OR.
+    fn ends_before(&self, next: Option<Connective>) -> bool {
+        match self {
+            Self::Not | Self::And(_) => true,
+            Self::Or(_) => next != Some(Connective::And),
+        }
+    }
 }
 
 impl Parser<'_> {
-    fn condition(&mut self, binding: Binding) -> Result<Condition, ExpressionError> {
-        match self.node(binding)?.0 {
-            Node::Condition(condition) => Ok(condition),
-            Node::Operand(argument) => self.lone_argument(argument),
-        }
-    }
-
-    /// Reads what holds together at least as tightly as `binding`, and tells whether it is one
-    /// thing in parentheses.
-    fn node(&mut self, binding: Binding) -> Result<(Node, bool), ExpressionError> {
-        let (mut left, mut grouped) = self.unary()?;
+    /// Reads a whole condition.
+    ///
+    /// IMPORTANT: this must not recurse for each parenthesis or NOT, because 4 KB of them would overflow the stack. Only
+    /// operands are read recursively, up to `NESTING_MAX` levels.
+    fn condition(&mut self) -> Result<Condition, ExpressionError> {
+        // Pending operators: of the innermost open parenthesis, and of everything around it.
+        let mut pending = Vec::new();
+        let mut outer: Vec<Vec<Pending>> = Vec::new();
         loop {
-            let (next, join): (_, fn(_, _) -> _) = if self.peek().is_keyword("AND") {
-                (Binding::And, Condition::And)
-            } else if self.peek().is_keyword("OR") {
-                (Binding::Or, Condition::Or)
-            } else {
-                return Ok((left, grouped));
-            };
-            if next < binding {
-                return Ok((left, grouped));
+            loop {
+                if self.take_keyword("NOT") {
+                    self.count_operator();
+                    pending.push(Pending::Not);
+                } else if self.take_sign("(") {
+                    outer.push(std::mem::take(&mut pending));
+                } else {
+                    break;
+                }
             }
-            let condition = match left {
-                Node::Condition(condition) => condition,
-                Node::Operand(argument) => self.lone_argument(argument)?,
-            };
-            self.advance();
-            self.count_operator();
-            // Connectives of one kind group from the left: the right side must hold tighter.
-            let tighter = match next {
-                Binding::Or => Binding::And,
-                Binding::And | Binding::Not => Binding::Not,
-            };
-            let right = self.condition(tighter)?;
-            left = Node::Condition(join(Box::new(condition), Box::new(right)));
-            grouped = false;
+            let mut node = Node::Operand(self.bare_argument()?);
+            // Whether the node as a whole is in parentheses.
+            let mut grouped = false;
+            loop {
+                if let Node::Operand(argument) = node {
+                    node = self.comparison(argument)?;
+                    grouped &= matches!(node, Node::Operand(_));
+                }
+                let next = self.connective();
+                while let Some(operator) = pending.pop_if(|operator| operator.ends_before(next)) {
+                    let operand = Box::new(self.condition_of(node)?);
+                    node = Node::Condition(match operator {
+                        Pending::Not => Condition::Not(operand),
+                        Pending::And(left) => Condition::And(Box::new(left), operand),
+                        Pending::Or(left) => Condition::Or(Box::new(left), operand),
+                    });
+                    grouped = false;
+                }
+                if let Some(connective) = next {
+                    let left = self.condition_of(node)?;
+                    self.advance();
+                    self.count_operator();
+                    pending.push(match connective {
+                        Connective::And => Pending::And(left),
+                        Connective::Or => Pending::Or(left),
+                    });
+                    break;
+                }
+                let Some(around) = outer.pop() else {
+                    return self.condition_of(node);
+                };
+                pending = around;
+                self.expect_sign(")")?;
+                if grouped {
+                    self.note(Rank::Parentheses, Problem::RedundantParentheses);
+                }
+                node = self.grouped_node(node)?;
+                grouped = true;
+            }
         }
     }
 
-    fn unary(&mut self) -> Result<(Node, bool), ExpressionError> {
-        if self.take_keyword("NOT") {
-            self.count_operator();
-            let condition = self.nested(|parser| parser.condition(Binding::Not))?;
-            let condition = Condition::Not(Box::new(condition));
-            return Ok((Node::Condition(condition), false));
-        }
-        let (first, grouped) = self.primary()?;
-        match first {
-            Node::Operand(argument) => match self.comparison(argument)? {
-                Node::Operand(argument) => Ok((Node::Operand(argument), grouped)),
-                compared => Ok((compared, false)),
-            },
-            Node::Condition(_) => Ok((first, grouped)),
+    /// The connective at the current position.
+    fn connective(&self) -> Option<Connective> {
+        if self.peek().is_keyword("AND") {
+            Some(Connective::And)
+        } else if self.peek().is_keyword("OR") {
+            Some(Connective::Or)
+        } else {
+            None
         }
     }
 
-    /// Reads an operand, a call, or either or a whole condition in parentheses.
-    fn primary(&mut self) -> Result<(Node, bool), ExpressionError> {
-        if !self.take_sign("(") {
-            return Ok((Node::Operand(self.bare_argument()?), false));
-        }
-        let (inner, grouped) = self.nested(|parser| parser.node(Binding::Or))?;
-        self.expect_sign(")")?;
-        if grouped {
-            self.note(Rank::Parentheses, Problem::RedundantParentheses);
-        }
-        match inner {
+    /// The node after its closing parenthesis.
+    fn grouped_node(&mut self, node: Node) -> Result<Node, ExpressionError> {
+        Ok(match node {
             Node::Operand(Argument::Operand(Operand::Path(path))) => {
-                let path = self.path_below(path)?;
-                Ok((operand_node(Operand::Path(path)), true))
+                Node::Operand(Argument::Operand(Operand::Path(self.path_below(path)?)))
             }
             Node::Operand(Argument::Test(_, condition)) if !self.at_comparison() => {
-                Ok((Node::Condition(condition), true))
+                Node::Condition(condition)
             }
-            inner => Ok((inner, true)),
+            node => node,
+        })
+    }
+
+    /// The condition of a node; a lone operand is an error.
+    fn condition_of(&mut self, node: Node) -> Result<Condition, ExpressionError> {
+        match node {
+            Node::Condition(condition) => Ok(condition),
+            Node::Operand(argument) => self.lone_argument(argument),
         }
     }
 
@@ -269,8 +300,4 @@ impl Parser<'_> {
         };
         Ok(condition)
     }
-}
-
-fn operand_node(operand: Operand) -> Node {
-    Node::Operand(Argument::Operand(operand))
 }

@@ -229,6 +229,10 @@ fn check_operand(operand: &UpdateOperand, findings: &mut Findings) {
     };
     let rank = Rank::Within(0, Mistake::OperandType);
     for operand in operands {
+        if operator == LIST_APPEND && matches!(operand, UpdateOperand::ListAppend(..)) {
+            let problem = Problem::MisusedFunction(LIST_APPEND.to_owned());
+            findings.note(Rank::MisusedFunction, problem);
+        }
         if is_arithmetic(operand) {
             findings.note(rank, Problem::NestedArithmetic);
         } else if let (Some(found), Some(expected)) = (kind_of(operand), expected)

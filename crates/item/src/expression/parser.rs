@@ -15,9 +15,9 @@ use crate::value::Value;
 pub const EXPRESSION_MAX_BYTES: usize = 4096;
 /// Operators and functions that one expression may contain.
 pub const OPERATORS_MAX: usize = 300;
-/// How deep parentheses, functions and NOT may stand in each other.
+/// How deep functions and parentheses may nest within an operand.
 // DIFFERENCE: DynamoDB documents no such limit; this one keeps a hostile text from using up the
-// stack.
+// stack. Nested conditions are read without recursion; only `OPERATORS_MAX` limits them.
 pub const NESTING_MAX: usize = 100;
 /// Elements of a document path, the attribute's name included.
 pub const PATH_DEPTH_MAX: usize = 32;

@@ -37,6 +37,11 @@ const DEVIATIONS: &[(&str, Kind, &str)] = &[
         "adds the key to a projection",
     ),
     (
+        "updates::an_update_that_only_removes_creates_no_item",
+        Kind::Dynoxide,
+        "creates an item of the key",
+    ),
+    (
         "batches::batch_get_has_one_to_a_hundred_keys",
         Kind::Moto,
         "takes a batch without keys",
@@ -220,6 +225,11 @@ const DEVIATIONS: &[(&str, Kind, &str)] = &[
         "updates::an_update_creates_a_missing_item",
         Kind::Moto,
         "breaks on an update without expression",
+    ),
+    (
+        "updates::an_update_that_only_removes_creates_no_item",
+        Kind::Moto,
+        "creates an item of the key",
     ),
     (
         "updates::changes_that_do_not_fit_the_item_are_refused",

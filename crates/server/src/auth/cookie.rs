@@ -4,6 +4,8 @@
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 
+use homeport_wire::listen::is_same_origin;
+
 use super::text;
 use crate::console::Sessions;
 use crate::problem::Problem;
@@ -56,14 +58,7 @@ pub(crate) fn is_ours(headers: &HeaderMap, uri: &Uri) -> bool {
     if let Some(site) = text(headers, "sec-fetch-site") {
         return site == "same-origin";
     }
-    let host = text(headers, header::HOST.as_str())
-        .or_else(|| uri.authority().map(|authority| authority.as_str()));
-    let origin = text(headers, header::ORIGIN.as_str());
-    let origin = origin.and_then(|origin| origin.split_once("://"));
-    match (origin, host) {
-        (Some((_, origin)), Some(host)) => origin.eq_ignore_ascii_case(host),
-        _ => false,
-    }
+    is_same_origin(headers, uri)
 }
 
 #[cfg(test)]

@@ -2,24 +2,20 @@
 //! change of the admin token, which takes one.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use homeport_store::Clock;
 use homeport_systems::time::EpochMillis;
 use sha2::{Digest as _, Sha256};
-
-use crate::limits::{RateLimit, RateLimiter};
+use tokio::sync::watch;
 
 /// How long a session lasts unless set otherwise.
 pub const SESSION_SECS_DEFAULT: i64 = 12 * 60 * 60;
 /// Sessions at one time; when there are more, the one that would end first is ended.
 const SESSIONS_MAX: usize = 1000;
-/// Wrong tokens that one address may send: as many at once, and one more every few seconds.
-const FAILURES: RateLimit = RateLimit {
-    per_second: 1.0 / 6.0,
-    burst: 10.0,
-};
+/// How often an open stream looks whether its session has expired.
+const EXPIRY_CHECK_MAX: Duration = Duration::from_secs(15);
 const TOKEN_BYTES: usize = 32;
 
 /// The sessions that are open. What a browser holds is not kept, only its digest.
@@ -27,7 +23,8 @@ pub struct Sessions {
     clock: Arc<dyn Clock>,
     lifetime_secs: i64,
     open: Mutex<HashMap<[u8; 32], i64>>,
-    failures: RateLimiter<IpAddr>,
+    /// Notified when a session ends before its time.
+    ended: watch::Sender<()>,
 }
 
 /// A session that has just begun.
@@ -41,25 +38,11 @@ impl Sessions {
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>, lifetime_secs: i64) -> Self {
         Self {
-            failures: RateLimiter::new(FAILURES, Arc::clone(&clock)),
             clock,
             lifetime_secs,
             open: Mutex::default(),
+            ended: watch::Sender::new(()),
         }
-    }
-
-    /// Whether an address may try a token now.
-    ///
-    /// # Errors
-    /// How many seconds it has to wait.
-    pub(crate) fn may_try(&self, address: IpAddr) -> Result<(), u64> {
-        self.failures.check(&network(address))
-    }
-
-    /// Counts a wrong token against an address.
-    pub(crate) fn failed(&self, address: IpAddr) {
-        // Nothing is left to take when many tried at once: they wait all the same.
-        let _ = self.failures.take(network(address));
     }
 
     pub(crate) fn begin(&self) -> NewSession {
@@ -74,6 +57,7 @@ impl Sessions {
             && let Some(first) = open.iter().min_by_key(|(_, at)| **at).map(|(key, _)| *key)
         {
             open.remove(&first);
+            self.ended.send_replace(());
         }
         open.insert(digest(&token), expires_at_ms);
         NewSession {
@@ -92,23 +76,33 @@ impl Sessions {
     pub(crate) fn end(&self, token: &str) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.remove(&digest(token));
+        self.ended.send_replace(());
+    }
+
+    /// Waits until a session is over: ended, or at its expiry. A change of the wall clock counts within
+    /// [`EXPIRY_CHECK_MAX`].
+    pub(crate) async fn until_over(&self, token: &str) {
+        let mut ended = self.ended.subscribe();
+        loop {
+            ended.mark_unchanged();
+            let Some(expires_at) = self.expires_at(token) else {
+                return;
+            };
+            let left_ms = expires_at.0.saturating_sub(self.clock.now_ms());
+            let left = Duration::from_millis(left_ms.try_into().unwrap_or_default());
+            let check = tokio::time::sleep(left.min(EXPIRY_CHECK_MAX));
+            tokio::select! {
+                () = check => {}
+                // The sender lives as long as `self`.
+                _ = ended.changed() => {}
+            }
+        }
     }
 }
 
 /// Looked up by its digest, so that the time it takes tells nothing about the tokens that are open.
 fn digest(token: &str) -> [u8; 32] {
     Sha256::digest(token).into()
-}
-
-/// Who is held back together: with IPv6 one customer has a whole network of addresses.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V4(address) => address.into(),
-        IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
-        }
-    }
 }
 
 impl std::fmt::Debug for Sessions {
@@ -160,22 +154,5 @@ mod tests {
         }
         assert_eq!(sessions.open.lock().expect("no panic").len(), SESSIONS_MAX);
         assert_eq!(sessions.expires_at(&first), None);
-    }
-
-    #[test]
-    fn wrong_tokens_hold_back_their_network_and_no_other() {
-        let (clock, sessions) = sessions();
-        let address: IpAddr = "2001:db8:1:2:3::4".parse().expect("an address");
-        for _ in 0..10 {
-            assert_eq!(sessions.may_try(address), Ok(()));
-            sessions.failed(address);
-        }
-        assert_eq!(sessions.may_try(address), Err(6));
-        let neighbour: IpAddr = "2001:db8:1:2::99".parse().expect("an address");
-        assert_eq!(sessions.may_try(neighbour), Err(6));
-        let other: IpAddr = "2001:db8:1:3::4".parse().expect("an address");
-        assert_eq!(sessions.may_try(other), Ok(()));
-        clock.advance_ms(6000);
-        assert_eq!(sessions.may_try(address), Ok(()));
     }
 }

@@ -6,6 +6,8 @@ mod jwks;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use homeport_store::Clock;
 use homeport_systems::push::UserId;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
@@ -59,6 +61,11 @@ impl UserTokenSettings {
             leeway_secs: LEEWAY_SECS_DEFAULT,
         }
     }
+}
+
+/// Whether a text has the form of a JWT, valid or not.
+pub(crate) fn is_jwt(text: &str) -> bool {
+    jsonwebtoken::decode_header(text).is_ok()
 }
 
 /// Tells users by their tokens.
@@ -134,6 +141,11 @@ impl UserTokens {
         }
         let header =
             jsonwebtoken::decode_header(token).map_err(|_| Invalid("the token is no JWT"))?;
+        if has_crit(token) {
+            return Err(Invalid(
+                "the token has a crit header, which is not supported",
+            ));
+        }
         if header.alg != self.algorithm {
             return Err(Invalid("the token is signed with another algorithm"));
         }
@@ -181,13 +193,24 @@ impl UserTokens {
     }
 }
 
+/// Whether the header has a `crit` member. It names extensions that a recipient must understand or else
+/// refuse the token (RFC 7515, 4.1.11). We support none, and an empty or malformed list is invalid anyway.
+fn has_crit(token: &str) -> bool {
+    let header = token.split('.').next().unwrap_or_default();
+    let Ok(header) = URL_SAFE_NO_PAD.decode(header) else {
+        return false;
+    };
+    serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&header)
+        .is_ok_and(|header| header.contains_key("crit"))
+}
+
 impl std::fmt::Debug for UserKeys {
-    /// Leaves the secret out.
+    /// Leaves the secret out, and the URL, which may hold one.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Secret(_) => formatter.write_str("Secret(…)"),
             Self::JwksFile(path) => formatter.debug_tuple("JwksFile").field(path).finish(),
-            Self::JwksUrl(url) => formatter.debug_tuple("JwksUrl").field(url).finish(),
+            Self::JwksUrl(_) => formatter.write_str("JwksUrl(…)"),
         }
     }
 }

@@ -1,13 +1,14 @@
 //! Who may do what on which topics. Devices have the topics `van/{thing}/…`: a key with scopes
 //! those of its things, a key without one those of every thing. Operators have all topics.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use homeport_systems::api_keys::{ApiKey, ApiKeyError, ApiKeys, KeyId};
 use homeport_systems::messages::TopicFilter;
 use sha2::{Digest as _, Sha256};
 
-use crate::state::AdminToken;
+use crate::auth::{AdminToken, TokenRejected};
 
 /// The system whose keys may use topics.
 pub(crate) const SYSTEM: &str = "telemetry";
@@ -37,6 +38,8 @@ pub(crate) struct Credentials {
 pub(super) enum Denied {
     #[error("the user name or password is wrong")]
     Wrong,
+    #[error("too many wrong admin tokens were sent; try again later")]
+    TooMany,
     #[error("the key is not one for telemetry")]
     OtherSystem,
     #[error("credentials cannot be checked now")]
@@ -50,15 +53,17 @@ impl Credentials {
         &self,
         user_name: Option<&str>,
         password: Option<&[u8]>,
+        client: IpAddr,
     ) -> Result<Access, Denied> {
         let password = password.and_then(|bytes| std::str::from_utf8(bytes).ok());
         let Some(password) = password else {
             return Err(Denied::Wrong);
         };
         if user_name == Some(OPERATOR) {
-            return match self.admin_token.is(password) {
-                true => Ok(Access::Operator),
-                false => Err(Denied::Wrong),
+            return match self.admin_token.check(password, client) {
+                Ok(()) => Ok(Access::Operator),
+                Err(TokenRejected::Wrong) => Err(Denied::Wrong),
+                Err(TokenRejected::TooMany { .. }) => Err(Denied::TooMany),
             };
         }
         let key = self.api_keys.verify(password).await;

@@ -1,20 +1,20 @@
 //! MQTT on a port.
 
 use std::future::Future;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use homeport_wire::listen::{Acceptor, ConnectionRefused, Connections, REFUSALS_MAX};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 use super::broker::Broker;
 use super::connection;
 use super::tls::MqttTls;
 use super::transport::Io;
 
-/// How long to wait after a failure to accept, which is mostly a lack of file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// When the operating system asks whether a silent peer is there at all: clients may turn MQTT's own
 /// keep-alive off.
 const PROBE_AFTER: Duration = Duration::from_secs(300);
@@ -25,62 +25,68 @@ pub async fn serve_mqtt(
     listener: TcpListener,
     tls: Option<MqttTls>,
     broker: Broker,
+    connections: Connections,
     stop: impl Future<Output = ()>,
 ) {
     let mut stop = std::pin::pin!(stop);
+    let mut acceptor = Acceptor::new(listener);
+    let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
     loop {
-        let accept = async {
-            let permit = broker.room().acquire_owned().await;
-            (permit, listener.accept().await)
-        };
-        let (permit, accepted) = tokio::select! {
+        let (stream, peer) = tokio::select! {
             () = &mut stop => return,
-            accepted = accept => accepted,
+            accepted = acceptor.accept() => accepted,
         };
-        let Ok(permit) = permit else {
+        let room = Arc::clone(broker.connection_room());
+        let admitted = match room.try_acquire_owned() {
+            Ok(of_broker) => {
+                let of_all = connections.admit(peer.ip());
+                of_all.map(|of_all| (of_broker, of_all))
+            }
+            Err(TryAcquireError::NoPermits) => Err(ConnectionRefused::Full),
             // The broker has ended.
-            return;
+            Err(TryAcquireError::Closed) => return,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept an MQTT connection");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+        let permits = match admitted {
+            Ok(permits) => permits,
+            Err(reason) => {
+                acceptor.log_refusal(peer, &reason);
+                // A TLS handshake would cost more than its answer is worth.
+                if let (None, Ok(permit)) = (&tls, Arc::clone(&refusals).try_acquire_owned()) {
+                    tokio::spawn(refuse(stream, broker.clone(), permit));
+                }
                 continue;
             }
         };
-        // Answers are written at once: waiting to fill a packet only delays them.
-        let _ = stream.set_nodelay(true);
         let _ =
             SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(PROBE_AFTER));
+        let client = peer.ip();
         match tls.clone() {
             None => {
-                tokio::spawn(serve_one(Box::new(stream), broker.clone(), permit));
+                tokio::spawn(serve_one(Box::new(stream), broker.clone(), client, permits));
             }
             Some(tls) => {
-                tokio::spawn(serve_tls(stream, tls, broker.clone(), permit));
+                tokio::spawn(serve_tls(stream, tls, broker.clone(), client, permits));
             }
         }
     }
 }
 
-async fn serve_tls(stream: TcpStream, tls: MqttTls, broker: Broker, permit: OwnedSemaphorePermit) {
+async fn refuse(stream: TcpStream, broker: Broker, permit: OwnedSemaphorePermit) {
+    connection::refuse_busy(Box::new(stream), &broker).await;
+    drop(permit);
+}
+
+async fn serve_tls<P>(stream: TcpStream, tls: MqttTls, broker: Broker, client: IpAddr, permits: P) {
     let limit = broker.settings().connect_timeout;
     match tokio::time::timeout(limit, tls.accept(stream)).await {
-        Ok(Ok(stream)) => serve_one(stream, broker, permit).await,
+        Ok(Ok(stream)) => serve_one(stream, broker, client, permits).await,
         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
         Err(_) => tracing::debug!("a TLS handshake took too long"),
     }
 }
 
-/// Serves a connection that counts among those that are allowed.
-pub(super) async fn serve_one(io: Box<dyn Io>, broker: Broker, permit: OwnedSemaphorePermit) {
-    connection::serve(io, broker).await;
-    drop(permit);
-}
-
-impl Broker {
-    fn room(&self) -> Arc<tokio::sync::Semaphore> {
-        Arc::clone(self.connection_room())
-    }
+/// Serves a connection, which holds its permits until it ends.
+pub(super) async fn serve_one<P>(io: Box<dyn Io>, broker: Broker, client: IpAddr, permits: P) {
+    connection::serve(io, broker, client).await;
+    drop(permits);
 }

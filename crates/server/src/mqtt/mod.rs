@@ -21,6 +21,8 @@ pub use bridge::{
 };
 pub(crate) use broker::PublishRefusal;
 pub use broker::{Broker, BrokerParts};
+#[cfg(feature = "fuzzing")]
+pub use codec::fuzzing::packets as fuzz_packets;
 pub use listen::serve_mqtt;
 pub use settings::MqttSettings;
 pub use tls::{MqttTls, MqttTlsError};

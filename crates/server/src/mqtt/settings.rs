@@ -24,14 +24,11 @@ pub(super) const DRAIN_MAX: Duration = Duration::from_secs(10);
 pub(super) const FAREWELL_MAX: Duration = Duration::from_secs(2);
 /// How long a connection whose session is taken over may take to let go.
 pub(super) const TAKE_OVER_MAX: Duration = Duration::from_secs(5);
-/// How often keys of connected clients are looked up again, in case another process revoked them.
-/// A key revoked in this process ends its connections at once.
-pub(super) const KEY_CHECK_EVERY: Duration = Duration::from_secs(30);
 
 /// The limits that operators set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MqttSettings {
-    /// Connections at one time; more wait to be accepted.
+    /// Connections at one time; more are refused.
     pub connections_max: usize,
     /// Largest packet, in both directions.
     pub packet_bytes_max: usize,
@@ -52,6 +49,9 @@ pub struct MqttSettings {
     pub keep_alive_secs_max: u16,
     /// How long a connection may take to say who it is.
     pub connect_timeout: Duration,
+    /// How often the keys of connected clients are looked up, in case another process revoked them. A
+    /// key revoked in this process ends its connections at once.
+    pub key_check_every: Duration,
 }
 
 impl Default for MqttSettings {
@@ -67,6 +67,7 @@ impl Default for MqttSettings {
             retained_max: 100_000,
             keep_alive_secs_max: 1200,
             connect_timeout: Duration::from_secs(10),
+            key_check_every: Duration::from_secs(30),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! MQTT over a WebSocket: binary messages whose borders mean nothing, as one stream of bytes.
 
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -8,7 +9,7 @@ use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use bytes::{Buf as _, Bytes};
 use futures_util::{Sink as _, Stream as _};
-use homeport_wire::listen::Connection as HttpConnection;
+use homeport_wire::listen::{Connection as HttpConnection, ConnectionRefused};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::broker::Broker;
@@ -24,16 +25,16 @@ const BUFFER_BYTES: usize = 4096;
 pub(crate) enum NoUpgrade {
     /// It is not for MQTT.
     OtherProtocol,
-    /// There are as many connections as are allowed.
-    Full,
+    /// There are too many connections.
+    Full(ConnectionRefused),
 }
 
-/// Turns a request into a connection. It is no request any more then: `http`, if known, is told not
-/// to watch it for silence.
+/// Upgrades a request to a connection of MQTT. `http` is the connection that it came on, if that is known.
 pub(crate) fn upgrade(
     upgrade: WebSocketUpgrade,
     broker: Broker,
-    http: Option<HttpConnection>,
+    http: Option<&HttpConnection>,
+    client: IpAddr,
 ) -> Result<Response, NoUpgrade> {
     let max = broker.settings().packet_bytes_max;
     let upgrade = upgrade
@@ -46,14 +47,17 @@ pub(crate) fn upgrade(
         return Err(NoUpgrade::OtherProtocol);
     }
     let room = std::sync::Arc::clone(broker.connection_room());
-    let permit = room.try_acquire_owned().map_err(|_| NoUpgrade::Full)?;
+    let permit = room
+        .try_acquire_owned()
+        .map_err(|_| NoUpgrade::Full(ConnectionRefused::Full))?;
+    let upgraded = http.map(HttpConnection::upgrade).transpose();
+    let upgraded = upgraded.map_err(NoUpgrade::Full)?;
     Ok(upgrade.on_upgrade(move |socket| async move {
-        let _busy = http.map(|http| http.stay_busy());
         let stream = WebSocketStream {
             socket,
             unread: Bytes::new(),
         };
-        serve_one(Box::new(stream), broker, permit).await;
+        serve_one(Box::new(stream), broker, client, (permit, upgraded)).await;
     }))
 }
 

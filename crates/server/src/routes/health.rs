@@ -8,27 +8,39 @@ use crate::measure;
 use crate::problem::{Problem, ProblemBody};
 use crate::state::AppState;
 
-/// Whether the process lives
+/// Whether the process is alive
+///
+/// `ok`, or `degraded:` and the reason while some requests fail and a restart would not help.
 #[utoipa::path(get, path = "/healthz", tag = "operation", responses(
-    (status = 200, description = "It lives", body = String, content_type = "text/plain")
+    (status = 200, description = "Alive; `degraded: <reason>` if some requests fail", body = String, content_type = "text/plain"),
+    (status = 503, description = "The process must be restarted", body = ProblemBody, content_type = "application/problem+json")
 ))]
-pub(super) async fn get_health() -> &'static str {
-    "ok\n"
+pub(super) async fn get_health(State(state): State<AppState>) -> Result<String, Problem> {
+    if let Some(reason) = state.health.needs_restart() {
+        return Err(not_ready(reason));
+    }
+    Ok(match state.health.problem() {
+        None => "ok\n".to_owned(),
+        Some(reason) => format!("degraded: {reason}\n"),
+    })
 }
 
-/// Whether requests can be served
+fn not_ready(reason: String) -> Problem {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "NOT_READY", reason)
+}
+
+/// Whether all requests can be served
 #[utoipa::path(get, path = "/readyz", tag = "operation", responses(
-    (status = 200, description = "They can", body = String, content_type = "text/plain"),
-    (status = 503, description = "They cannot", body = ProblemBody, content_type = "application/problem+json")
+    (status = 200, description = "All can; a second line has a warning, if there is one", body = String, content_type = "text/plain"),
+    (status = 503, description = "Some or all cannot", body = ProblemBody, content_type = "application/problem+json")
 ))]
-pub(super) async fn get_readiness(State(state): State<AppState>) -> Result<&'static str, Problem> {
+pub(super) async fn get_readiness(State(state): State<AppState>) -> Result<String, Problem> {
     match state.health.problem() {
-        None => Ok("ready\n"),
-        Some(reason) => Err(Problem::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "NOT_READY",
-            reason,
-        )),
+        None => Ok(match state.health.warning() {
+            None => "ready\n".to_owned(),
+            Some(warning) => format!("ready\nwarning: {warning}\n"),
+        }),
+        Some(reason) => Err(not_ready(reason)),
     }
 }
 

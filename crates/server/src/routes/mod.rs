@@ -10,8 +10,10 @@ mod json;
 mod push;
 mod records;
 pub(crate) mod rules;
+mod security_headers;
 mod sensors;
 mod telemetry;
+pub(crate) mod time;
 mod topics;
 
 use std::time::Duration;
@@ -21,7 +23,7 @@ use axum::http::{StatusCode, header};
 use axum::{Router, middleware};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
-use tower_http::cors::{Any, CorsLayer};
+use tower_http::cors::{AllowOrigin, Any, CorsLayer};
 use tower_http::timeout::TimeoutLayer;
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::security::{
@@ -123,6 +125,8 @@ fn documented() -> OpenApiRouter<AppState> {
         .merge(rules::documented())
         .routes(routes!(api_keys::create_api_key, api_keys::list_api_keys))
         .routes(routes!(api_keys::revoke_api_key))
+        .routes(routes!(time::get_time))
+        .routes(routes!(time::confirm_time))
         .routes(routes!(health::get_health))
         .routes(routes!(health::get_readiness))
         .routes(routes!(health::get_metrics))
@@ -155,7 +159,9 @@ fn with_common_answers(mut document: OpenApi) -> OpenApi {
         for operation in operations.into_iter().flatten() {
             // Wherever the admin token is good, a session of the console is.
             let alternatives = operation.security.get_or_insert_default();
-            if alternatives.contains(&SecurityRequirement::new(ADMIN_TOKEN, NO_SCOPES)) {
+            let is_for_operators =
+                alternatives.contains(&SecurityRequirement::new(ADMIN_TOKEN, NO_SCOPES));
+            if is_for_operators {
                 alternatives.push(SecurityRequirement::new(CONSOLE_SESSION, NO_SCOPES));
             }
             let mut add = |status: StatusCode, description: &str| {
@@ -165,6 +171,12 @@ fn with_common_answers(mut document: OpenApi) -> OpenApi {
                     .or_insert_with(|| problem(description).into());
             };
             add(StatusCode::REQUEST_TIMEOUT, "It took too long");
+            if is_for_operators {
+                add(
+                    StatusCode::TOO_MANY_REQUESTS,
+                    "Too many wrong admin tokens from this address or in total",
+                );
+            }
             add(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "Something went wrong on the server",
@@ -180,12 +192,21 @@ fn with_common_answers(mut document: OpenApi) -> OpenApi {
     document
 }
 
+/// Whether pages of other sites may read the answers at a path: those of the API, which need a
+/// credential that the page itself sends. Pages, metrics and health are for our own pages and for programs
+/// that are not browsers, and people sign in on the console's own page.
+fn is_open_to_other_sites(path: &str) -> bool {
+    path.starts_with("/v1/") && path != "/v1/session"
+}
+
 /// The whole HTTP interface.
 pub fn router(state: AppState) -> Router {
     let (router, document) = documented().split_for_parts();
     let document = with_common_answers(document);
     let cors = CorsLayer::new()
-        .allow_origin(Any)
+        .allow_origin(AllowOrigin::predicate(|_, request| {
+            is_open_to_other_sites(request.uri.path())
+        }))
         .allow_methods(Any)
         .allow_headers([
             header::AUTHORIZATION,

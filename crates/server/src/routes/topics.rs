@@ -5,17 +5,18 @@ use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::Response;
 use axum::routing::{get, post};
-use axum::{Extension, Json, Router};
+use axum::{Json, Router};
 use homeport_systems::messages::{
     Delivery, Message, Properties, Publish as _, Publisher, check_topic,
 };
-use homeport_wire::listen::Connection;
+use homeport_wire::listen::{Connection, Hosts};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::auth::Reader;
+use crate::auth::{Reader, client, cookie};
 use crate::body::Body;
 use crate::mqtt::access::{Access, SYSTEM};
 use crate::mqtt::{NoUpgrade, upgrade};
@@ -117,7 +118,7 @@ pub(super) async fn publish_message(
 /// Opens a WebSocket for MQTT.
 async fn open_websocket(
     State(state): State<AppState>,
-    connection: Option<Extension<Connection>>,
+    parts: Parts,
     asked: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let asked = asked.map_err(|_| {
@@ -127,13 +128,24 @@ async fn open_websocket(
             "MQTT is spoken here over WebSockets",
         )
     })?;
-    let connection = connection.map(|Extension(connection)| connection);
-    upgrade(asked, state.broker, connection).map_err(|refused| match refused {
+    let allowed = (state.allowed_origins).check(&parts.headers, &parts.uri, Hosts::Any);
+    if let Err(reason) = allowed
+        && !cookie::is_ours(&parts.headers, &parts.uri)
+    {
+        return Err(Problem::new(
+            StatusCode::FORBIDDEN,
+            "CROSS_SITE",
+            reason.to_string(),
+        ));
+    }
+    let connection = parts.extensions.get::<Connection>();
+    let client = client(&parts.extensions);
+    upgrade(asked, state.broker, connection, client).map_err(|refused| match refused {
         NoUpgrade::OtherProtocol => Problem::invalid("the WebSocket's subprotocol must be mqtt"),
-        NoUpgrade::Full => Problem::new(
+        NoUpgrade::Full(reason) => Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "TOO_MANY_CONNECTIONS",
-            "there are as many MQTT connections as are allowed",
+            format!("{reason}; try again later"),
         )
         .retry_after(1),
     })

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 
-use crate::support::{ADMIN, Server};
+use crate::support::{ADMIN, Answer, Server};
 use homeport_server::RateLimit;
 use serde_json::{Value, json};
 
@@ -357,5 +357,108 @@ async fn the_document_and_its_page_are_served() {
             200,
             "{path}"
         );
+    }
+}
+
+#[tokio::test]
+async fn docs_page_has_the_console_security_headers() {
+    let server = Server::start().await;
+    let console = server.send("GET", "/", &[], None).await;
+    let docs = server.send("GET", "/docs", &[], None).await;
+    for name in [
+        "content-security-policy",
+        "x-content-type-options",
+        "x-frame-options",
+        "referrer-policy",
+        "cross-origin-opener-policy",
+    ] {
+        assert!(console.header(name).is_some(), "{name}");
+        assert_eq!(docs.header(name), console.header(name), "{name}");
+    }
+    // The policy runs and applies files of our own only.
+    let page = docs.body.as_str().expect("text");
+    assert!(!page.contains("<style"), "{page}");
+    assert!(!page.contains("<script>"), "{page}");
+    let files = page.split('"').filter(|text| text.starts_with("/docs/"));
+    let files: Vec<&str> = files.collect();
+    assert_eq!(files, ["/docs/page.css", "/docs/page.js"]);
+    for (path, media_type) in [
+        (files[0], "text/css; charset=utf-8"),
+        (files[1], "text/javascript; charset=utf-8"),
+    ] {
+        let file = server.send("GET", path, &[], None).await;
+        assert_eq!(file.status, 200, "{path}");
+        assert_eq!(file.header("content-type"), Some(media_type), "{path}");
+        assert_eq!(file.header("x-content-type-options"), Some("nosniff"));
+    }
+}
+
+#[tokio::test]
+async fn other_sites_read_the_api_and_nothing_else() {
+    let server = Server::start().await;
+    let origin = ("origin", "https://app.example");
+    for (path, is_allowed) in [
+        ("/metrics", false),
+        ("/healthz", false),
+        ("/readyz", false),
+        ("/", false),
+        ("/docs", false),
+        ("/openapi.json", false),
+        ("/v1/session", false),
+        ("/v1/nothing", true),
+        ("/v1/sensors/devices", true),
+        ("/v1/push/devices", true),
+    ] {
+        let answer = server.send("GET", path, &[origin], None).await;
+        let allowed = answer.header("access-control-allow-origin");
+        assert_eq!(allowed, is_allowed.then_some(origin.1), "{path}");
+        let preflight = [origin, ("access-control-request-method", "GET")];
+        let answer = server.send("OPTIONS", path, &preflight, None).await;
+        let allowed = answer.header("access-control-allow-origin");
+        assert_eq!(allowed, is_allowed.then_some(origin.1), "OPTIONS {path}");
+    }
+}
+
+/// Sends a bearer token from an address.
+async fn with_token(server: &Server, path: &str, token: &str, client: &str) -> Answer {
+    let bearer = format!("Bearer {token}");
+    let headers = [("authorization", &*bearer), ("x-forwarded-for", client)];
+    server.send("GET", path, &headers, None).await
+}
+
+#[tokio::test]
+async fn wrong_bearer_tokens_are_limited_on_every_route() {
+    let server = Server::start().await;
+    // For operators, for operators and devices, for operators and users.
+    let paths = [
+        "/v1/api-keys",
+        "/v1/sensors/devices",
+        "/v1/push/devices?userId=u",
+    ];
+    for path in paths.iter().cycle().take(10) {
+        let answer = with_token(&server, path, "a guess", "192.0.2.1").await;
+        assert_eq!(answer.status, 401, "{path}");
+    }
+    for path in paths {
+        let answer = with_token(&server, path, "a guess", "192.0.2.1").await;
+        assert_eq!(answer.problem(), (429, "RATE_LIMITED"), "{path}");
+        assert_eq!(answer.header("retry-after"), Some("6"));
+        // Another client behind the same proxy is not held back, and nobody can lock operators out.
+        let answer = with_token(&server, path, ADMIN, "192.0.2.1").await;
+        assert_eq!(answer.status, 200, "{path}");
+    }
+    let answer = with_token(&server, paths[0], "a guess", "192.0.2.2").await;
+    assert_eq!(answer.problem(), (401, "TOKEN_INVALID"));
+}
+
+#[tokio::test]
+async fn refused_jwts_are_no_wrong_admin_tokens() {
+    let server = Server::start().await;
+    // {"alg":"HS256"}.{}.x
+    let token = "eyJhbGciOiJIUzI1NiJ9.e30.eA";
+    let path = "/v1/push/devices?userId=u";
+    for _ in 0..12 {
+        let answer = with_token(&server, path, token, "192.0.2.1").await;
+        assert_eq!(answer.status, 401);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
-use homeport_server::Limits;
+use homeport_server::{ConnectionLimits, Connections, Limits, TrustedProxies};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot, watch};
@@ -28,7 +28,27 @@ struct Port {
     open_max: Arc<AtomicUsize>,
 }
 
-async fn open(connections_max: usize, idle_timeout: Duration) -> Port {
+async fn open(connections_max: usize, header_timeout: Duration) -> Port {
+    let limits = Limits {
+        connections_max,
+        connections: Connections::default(),
+        header_timeout,
+        idle_timeout: PATIENCE,
+    };
+    open_with(limits).await
+}
+
+/// Limits on connections that allow one, in total or of one address.
+fn one_connection(limits: ConnectionLimits) -> Limits {
+    Limits {
+        connections_max: 16,
+        connections: Connections::new(limits, TrustedProxies::default()),
+        header_timeout: PATIENCE,
+        idle_timeout: PATIENCE,
+    }
+}
+
+async fn open_with(limits: Limits) -> Port {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let gate = Arc::new(Semaphore::new(0));
@@ -46,10 +66,6 @@ async fn open(connections_max: usize, idle_timeout: Duration) -> Port {
             open_now.fetch_sub(1, Ordering::SeqCst);
             "done"
         }
-    };
-    let limits = Limits {
-        connections_max,
-        idle_timeout,
     };
     let (stop, stopped) = oneshot::channel();
     let router = Router::new().route("/", get(handler));
@@ -113,8 +129,13 @@ async fn a_connection_that_does_not_finish_its_headers_is_cut_off() {
 
 #[tokio::test]
 async fn an_answer_may_take_longer_than_a_client_may_be_silent() {
-    let idle_timeout = Duration::from_millis(100);
-    let port = open(16, idle_timeout).await;
+    let limits = Limits {
+        connections_max: 16,
+        connections: Connections::default(),
+        header_timeout: Duration::from_millis(100),
+        idle_timeout: Duration::from_millis(100),
+    };
+    let port = open_with(limits).await;
     let mut stream = port.send(REQUEST).await;
     port.entered(1).await;
     // Another connection's end shows that the time has passed more than once.
@@ -126,22 +147,65 @@ async fn an_answer_may_take_longer_than_a_client_may_be_silent() {
 }
 
 #[tokio::test]
-async fn more_connections_than_allowed_wait_for_their_turn() {
-    const CLIENTS: usize = 8;
-    let port = open(2, PATIENCE).await;
-    let mut streams = Vec::new();
-    for _ in 0..CLIENTS {
-        streams.push(port.send(REQUEST).await);
+async fn idle_connections_outlive_the_header_timeout() {
+    let port = open(16, Duration::from_millis(100)).await;
+    port.gate.add_permits(2);
+    let keep_alive = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n";
+    let mut stream = port.send(keep_alive).await;
+    port.entered(1).await;
+    // Another connection's end shows that the time has passed more than once.
+    for _ in 0..3 {
+        rest(&mut port.send(b"").await).await;
     }
-    for served in 2..=CLIENTS {
-        port.entered(served).await;
-        port.gate.add_permits(1);
+    stream.write_all(REQUEST).await.expect("written");
+    let answers = rest(&mut stream).await;
+    assert_eq!(answers.matches("done").count(), 2, "{answers}");
+}
+
+#[tokio::test]
+async fn connections_beyond_any_limit_get_503() {
+    let total = ConnectionLimits {
+        total_max: 1,
+        ..ConnectionLimits::default()
+    };
+    let of_address = ConnectionLimits {
+        per_address_max: 1,
+        ..ConnectionLimits::default()
+    };
+    let of_port = Limits {
+        connections_max: 1,
+        ..one_connection(ConnectionLimits::default())
+    };
+    for limits in [one_connection(total), one_connection(of_address), of_port] {
+        let port = open_with(limits).await;
+        let mut first = port.send(REQUEST).await;
+        port.entered(1).await;
+        let refused = rest(&mut port.send(REQUEST).await).await;
+        assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
+        assert!(refused.contains("\r\nretry-after: 5\r\n"), "{refused}");
+        assert!(refused.contains("TOO_MANY_CONNECTIONS"), "{refused}");
+        port.gate.add_permits(2);
+        assert!(rest(&mut first).await.ends_with("done"));
+        // The end of a connection makes room, perhaps a moment after its client saw it.
+        let served =
+            async { while !rest(&mut port.send(REQUEST).await).await.ends_with("done") {} };
+        let served = tokio::time::timeout(PATIENCE, served).await;
+        served.expect("there is room again");
+        assert_eq!(port.open_max.load(Ordering::SeqCst), 1);
     }
-    port.gate.add_permits(1);
-    for stream in &mut streams {
-        assert!(rest(stream).await.ends_with("done"));
-    }
-    assert_eq!(port.open_max.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn exempt_addresses_are_not_limited() {
+    let port = open_with(one_connection(ConnectionLimits {
+        per_address_max: 1,
+        exempt: "127.0.0.0/8".parse().expect("a range"),
+        ..ConnectionLimits::default()
+    }))
+    .await;
+    let _first = port.send(REQUEST).await;
+    let _second = port.send(REQUEST).await;
+    port.entered(2).await;
 }
 
 #[tokio::test]

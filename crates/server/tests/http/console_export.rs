@@ -205,3 +205,47 @@ async fn a_query_of_a_table_is_a_file() {
         json!({"thing_name": "van", "timestamp": 2, "message_type": "telemetry"})
     );
 }
+
+#[tokio::test]
+async fn csv_texts_cannot_become_formulas() {
+    let server = Server::start().await;
+    let item = Item::new()
+        .with("thing_name", "-van")
+        .with("timestamp", NOW_MS)
+        .with("message_type", "telemetry")
+        .with("@name", "+1")
+        .with("cr", "\rx")
+        .with("formula", "=cmd|'/c calc'!A1")
+        .with("minus", "-2+3")
+        .with(
+            "number",
+            homeport_item::Value::N("-5.2".parse().expect("a number")),
+        )
+        .with("plain", "a=b")
+        .with("tab", "\t=1");
+    let put = Put::new("van-telemetry", item);
+    server.engine.put(put).await.expect("stored");
+    let path = "/v1/export/tables/van-telemetry";
+    let safe = get(&server, path).await;
+    assert_eq!(
+        text(&safe),
+        format!(
+            "thing_name,timestamp,'@name,cr,formula,message_type,minus,number,plain,tab,more attributes\r\n\
+             '-van,{NOW_MS},'+1,\"'\rx\",'=cmd|'/c calc'!A1,telemetry,'-2+3,-5.2,a=b,'\t=1,\r\n"
+        )
+    );
+    let raw = get(&server, &format!("{path}?raw=true")).await;
+    assert!(text(&raw).contains("\n-van,"));
+    assert!(text(&raw).contains(",+1,\"\rx\",=cmd|'/c calc'!A1,telemetry,-2+3,-5.2,a=b,\t=1,"));
+    assert_eq!(text(&raw).matches("'=").count(), 0);
+
+    let fleet = get(&server, "/v1/export/telemetry").await;
+    let line = text(&fleet).lines().find(|line| line.contains("minus"));
+    let at = "2027-01-15T08:00:00.000Z";
+    let expected = format!("telemetry,'-van,{at},minus,'-2+3,");
+    assert_eq!(line, Some(expected.as_str()));
+    let raw = get(&server, "/v1/export/telemetry?raw=true").await;
+    let line = text(&raw).lines().find(|line| line.contains("minus"));
+    let expected = format!("telemetry,-van,{at},minus,-2+3,");
+    assert_eq!(line, Some(expected.as_str()));
+}

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
+use crate::console_session::{cookie, sign_in};
 use crate::support::{ADMIN, NOW_MS, Server};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -23,12 +24,17 @@ struct Heard {
 
 impl Listener {
     async fn open(server: &Server, query: &str, last: Option<&str>) -> Self {
+        let last = last.map_or_else(String::new, |last| format!("Last-Event-ID: {last}\r\n"));
+        let headers = format!("Authorization: Bearer {ADMIN}\r\n{last}");
+        Self::open_with(server, query, &headers).await
+    }
+
+    async fn open_with(server: &Server, query: &str, headers: &str) -> Self {
         let mut stream = TcpStream::connect(server.host())
             .await
             .expect("a connection");
-        let last = last.map_or_else(String::new, |last| format!("Last-Event-ID: {last}\r\n"));
         let request = format!(
-            "GET /v1/live{query} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ADMIN}\r\n{last}\r\n"
+            "GET /v1/live{query} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n"
         );
         stream.write_all(request.as_bytes()).await.expect("sent");
         let mut listener = Self(BufReader::new(stream));
@@ -36,6 +42,15 @@ impl Listener {
         let hello = listener.next().await;
         assert!(hello.id.is_some(), "{hello:?}");
         listener
+    }
+
+    /// Reads until the stream ends; the text that came before the end.
+    async fn read_to_end(mut self) -> String {
+        let mut text = String::new();
+        let reading = self.0.read_to_string(&mut text);
+        let outcome = tokio::time::timeout(PATIENCE, reading).await;
+        outcome.expect("the end in time").expect("text");
+        text
     }
 
     /// The next event. Lines of the transfer coding lie between those of the stream.
@@ -208,4 +223,39 @@ async fn places_that_are_none_are_refused_and_readers_are_counted() {
     let answer = server.as_admin("GET", "/v1/live", Value::Null).await;
     assert_eq!(answer.problem(), (503, "TOO_MANY_READERS"));
     assert!(answer.header("retry-after").is_some());
+}
+
+#[tokio::test]
+async fn sign_out_ends_the_live_stream() {
+    let server = Server::start().await;
+    let session = cookie(&sign_in(&server, ADMIN).await);
+    let other = cookie(&sign_in(&server, ADMIN).await);
+    let open = async |session: &str| {
+        let headers = format!("Cookie: {session}\r\n");
+        Listener::open_with(&server, "?system=telemetry", &headers).await
+    };
+    let signed_out = open(&session).await;
+    let mut signed_in = open(&other).await;
+    let headers = [
+        ("cookie", session.as_str()),
+        ("sec-fetch-site", "same-origin"),
+        ("x-homeport-console", "1"),
+    ];
+    let answer = server.send("DELETE", "/v1/session", &headers, None).await;
+    assert_eq!(answer.status, 204);
+    signed_out.read_to_end().await;
+    publish(&server, "van-1", 7).await;
+    assert_eq!(number(&signed_in.next().await), 7);
+}
+
+#[tokio::test]
+async fn session_expiry_ends_the_live_stream() {
+    let server = Server::start().await;
+    let session = cookie(&sign_in(&server, ADMIN).await);
+    let headers = format!("Cookie: {session}\r\n");
+    let listener = Listener::open_with(&server, "", &headers).await;
+    server.clock.advance_ms(12 * 60 * 60 * 1000);
+    publish(&server, "van-1", 7).await;
+    let text = listener.read_to_end().await;
+    assert!(!text.contains("event: change"), "{text}");
 }

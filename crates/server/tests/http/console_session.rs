@@ -5,7 +5,7 @@ use crate::support::{ADMIN, Answer, Server};
 const SAME_ORIGIN: (&str, &str) = ("sec-fetch-site", "same-origin");
 const CONSOLE: (&str, &str) = ("x-homeport-console", "1");
 
-async fn sign_in(server: &Server, token: &str) -> Answer {
+pub(crate) async fn sign_in(server: &Server, token: &str) -> Answer {
     let body = serde_json::json!({ "token": token }).to_string();
     server
         .send("POST", "/v1/session", &[SAME_ORIGIN], Some(body))
@@ -13,7 +13,7 @@ async fn sign_in(server: &Server, token: &str) -> Answer {
 }
 
 /// What a browser would send back.
-fn cookie(answer: &Answer) -> String {
+pub(crate) fn cookie(answer: &Answer) -> String {
     let set = answer.header("set-cookie").expect("a cookie");
     set.split(';').next().expect("a pair").to_owned()
 }
@@ -124,20 +124,17 @@ async fn people_sign_in_on_our_own_page_only() {
 }
 
 #[tokio::test]
-async fn guessing_is_slowed_down_and_the_right_token_counts_nothing() {
+async fn wrong_tokens_at_sign_in_are_limited() {
     let server = Server::start().await;
-    for _ in 0..20 {
-        assert_eq!(sign_in(&server, ADMIN).await.status, 204);
-    }
     for _ in 0..10 {
         let answer = sign_in(&server, "a guess").await;
         assert_eq!(answer.status, 401);
         assert_eq!(answer.header("set-cookie"), None);
     }
-    let answer = sign_in(&server, ADMIN).await;
+    let answer = sign_in(&server, "a guess").await;
     assert_eq!(answer.status, 429);
     assert_eq!(answer.header("retry-after"), Some("6"));
-    server.clock.advance_ms(6000);
+    // Nobody can lock operators out.
     assert_eq!(sign_in(&server, ADMIN).await.status, 204);
 }
 

@@ -20,4 +20,5 @@ mod rules;
 mod sensors;
 mod support;
 mod telemetry;
+mod time;
 mod topics;

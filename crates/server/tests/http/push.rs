@@ -1,6 +1,8 @@
 //! `/v1/push` over HTTP, with users' tokens.
 
 use crate::support::{ADMIN, Answer, NOW_MS, Server, USER_SECRET};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use serde_json::{Value, json};
 
@@ -94,6 +96,16 @@ async fn tokens_that_prove_nothing_are_refused() {
         // {"alg":"none","typ":"JWT"}
         format!("eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.{payload}.")
     };
+    // The signature is valid; only the header differs.
+    let with_crit = |crit: Value| {
+        let header = json!({"alg": "HS256", "typ": "JWT", "crit": crit}).to_string();
+        let header = URL_SAFE_NO_PAD.encode(header);
+        let payload = right.split('.').nth(1).expect("a payload");
+        let key = EncodingKey::from_secret(USER_SECRET.as_bytes());
+        let signed = format!("{header}.{payload}");
+        let signature = jsonwebtoken::crypto::sign(signed.as_bytes(), &key, Algorithm::HS256);
+        format!("{signed}.{}", signature.expect("a signature"))
+    };
     let hs512 = {
         let key = EncodingKey::from_secret(USER_SECRET.as_bytes());
         let claims = json!({"sub": "user-1", "exp": NOW + 600});
@@ -117,6 +129,11 @@ async fn tokens_that_prove_nothing_are_refused() {
         ),
         ("another algorithm", hs512),
         ("no algorithm", unsigned),
+        ("unknown crit", with_crit(json!(["http://example.com/x"]))),
+        ("registered crit", with_crit(json!(["alg"]))),
+        ("empty crit", with_crit(json!([]))),
+        ("null crit", with_crit(Value::Null)),
+        ("malformed crit", with_crit(json!("exp"))),
         ("no JWT", "abc".to_owned()),
         ("too long", "a".repeat(9000)),
     ] {

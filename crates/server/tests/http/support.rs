@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use homeport_engine::{Engine, Options};
 use homeport_server::expo_stand_in::ExpoStandIn;
 use homeport_server::{
-    AdminToken, AppState, Broker, BrokerParts, CommitTimes, Console, EXPORTS_MAX, Gauges, Health,
-    MqttSettings, RateLimit, RateLimiter, SESSION_SECS_DEFAULT, Sessions, Storage, StoredTable,
-    UserAlgorithm, UserKeys, UserTokenSettings, UserTokens,
+    AdminToken, AppState, Broker, BrokerParts, ClockState, CommitTimes, ConnectionLimits,
+    Connections, Console, EXPORTS_MAX, ForwardedHeader, Gauges, Health, Limits, MqttSettings,
+    RateLimit, RateLimiter, SESSION_SECS_DEFAULT, Sessions, Storage, StoreClock, StoredTable,
+    TrustedProxies, UserAlgorithm, UserKeys, UserTokenSettings, UserTokens,
 };
 use homeport_store::{Clock, ManualClock, Store, StoreError};
 use homeport_systems::alerts::{self, Alerts};
@@ -29,6 +31,8 @@ use homeport_systems::time::EpochMillis;
 use serde_json::Value;
 
 pub(crate) const ADMIN: &str = "admin-token-of-the-tests";
+/// A page of this origin may use MQTT over WebSockets.
+pub(crate) const ALLOWED_ORIGIN: &str = "https://app.example.com";
 /// What users' tokens are signed with.
 pub(crate) const USER_SECRET: &str = "a secret of users that only the tests know";
 /// 2027-01-15T08:00:00Z
@@ -52,6 +56,14 @@ pub(crate) async fn serve_stand_in(stand_in: &ExpoStandIn) -> String {
     let address = listener.local_addr().expect("an address");
     tokio::spawn(stand_in.clone().serve(listener, std::future::pending()));
     format!("http://{address}")
+}
+
+/// The tests' client counts as a reverse proxy, so that requests can come from many addresses.
+fn proxies() -> TrustedProxies {
+    TrustedProxies {
+        addresses: "127.0.0.1".parse().expect("an address"),
+        header: ForwardedHeader::XForwardedFor,
+    }
 }
 
 /// What came back.
@@ -112,6 +124,25 @@ impl Storage for Tables {
     }
 }
 
+#[async_trait]
+impl StoreClock for Tables {
+    fn state(&self) -> ClockState {
+        clock_state(self.0.clock_status())
+    }
+
+    async fn confirm(&self) -> Result<ClockState, StoreError> {
+        Ok(clock_state(self.0.confirm_time().await?))
+    }
+}
+
+fn clock_state(status: homeport_engine::ClockStatus) -> ClockState {
+    ClockState {
+        wall_ms: status.wall_ms,
+        commit_ms: status.commit_ms,
+        is_confirmed: !status.is_suspended,
+    }
+}
+
 impl Gauges for Quiet {
     fn read(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
@@ -165,13 +196,15 @@ impl Server {
         let rules = RuleEngine::new(surroundings, Vec::new()).expect("an engine");
         rules.load().await.expect("rules");
         let rate_limiter = Arc::new(RateLimiter::new(limit, Arc::clone(&time)));
+        let admin_token = AdminToken::new(ADMIN, Arc::clone(&time));
         let broker = Broker::start(BrokerParts {
             settings: MqttSettings::default(),
             store: Arc::clone(&store),
             clock: Arc::clone(&time),
+            removal_clock: engine.removal_clock(),
             intake: Arc::new(rules.clone()),
             api_keys: Arc::clone(&api_keys),
-            admin_token: AdminToken::new(ADMIN),
+            admin_token: admin_token.clone(),
             rate_limiter: Arc::clone(&rate_limiter),
         });
         let broker = broker.await.expect("a broker");
@@ -227,7 +260,8 @@ impl Server {
             sensors,
             api_keys: Arc::clone(&api_keys),
             broker,
-            admin_token: AdminToken::new(ADMIN),
+            admin_token,
+            allowed_origins: ALLOWED_ORIGIN.parse().expect("an origin"),
             console: Arc::new(Console {
                 sessions: Sessions::new(Arc::clone(&time), SESSION_SECS_DEFAULT),
                 fleet,
@@ -239,6 +273,7 @@ impl Server {
             }),
             rate_limiter,
             health: Arc::new(Quiet),
+            store_clock: Arc::new(Tables(engine.clone())),
             metrics: recorder.handle(),
             gauges: Arc::new(Quiet),
         };
@@ -246,7 +281,15 @@ impl Server {
             .await
             .expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("an address"));
-        tokio::spawn(async move { axum::serve(listener, homeport_server::router(state)).await });
+        let limits = Limits {
+            connections_max: 256,
+            connections: Connections::new(ConnectionLimits::default(), proxies()),
+            header_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(120),
+        };
+        let router = homeport_server::router(state);
+        let serving = homeport_server::serve(listener, limits, router, std::future::pending());
+        tokio::spawn(serving);
         Self {
             address,
             engine,

@@ -3,8 +3,10 @@
 use homeport_store::{Scan, Store as _};
 use homeport_systems::messages::schema;
 use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
-use crate::support::Server;
+use crate::support::{ALLOWED_ORIGIN, Server};
 
 #[tokio::test]
 async fn a_topic_may_be_written_with_or_without_escapes() {
@@ -67,4 +69,34 @@ async fn the_websocket_address_is_for_websockets() {
     let server = Server::start().await;
     let answer = server.send("GET", "/mqtt", &[], None).await;
     assert_eq!(answer.problem(), (426, "WEBSOCKET_ONLY"));
+}
+
+#[tokio::test]
+async fn web_pages_of_other_sites_open_no_websocket() {
+    let server = Server::start().await;
+    let own_page = format!("http://{}", server.host());
+    for (origin, expected) in [
+        (None, 101),
+        (Some(own_page.as_str()), 101),
+        (Some(ALLOWED_ORIGIN), 101),
+        (Some("https://evil.example"), 403),
+        (Some("null"), 403),
+    ] {
+        let mut request = format!(
+            "GET /mqtt HTTP/1.1\r\nhost: {}\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\
+             sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+             sec-websocket-protocol: mqtt\r\n",
+            server.host()
+        );
+        if let Some(origin) = origin {
+            request.push_str(&format!("origin: {origin}\r\n"));
+        }
+        request.push_str("\r\n");
+        let mut stream = TcpStream::connect(server.host()).await.expect("connects");
+        stream.write_all(request.as_bytes()).await.expect("written");
+        let mut status = [0; 12];
+        stream.read_exact(&mut status).await.expect("an answer");
+        let status = String::from_utf8_lossy(&status);
+        assert_eq!(status, format!("HTTP/1.1 {expected}"), "{origin:?}");
+    }
 }

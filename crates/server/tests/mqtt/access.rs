@@ -1,5 +1,10 @@
 //! Who may connect, and what they may do.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use homeport_server::MqttSettings;
+use homeport_systems::api_keys::{ApiKeys, Pepper};
 use rumqttc::mqttbytes::v4;
 use rumqttc::v5::mqttbytes::QoS;
 use rumqttc::v5::mqttbytes::v5::{
@@ -48,6 +53,24 @@ async fn only_keys_of_telemetry_and_operators_connect() {
         panic!("no answer");
     };
     assert_eq!(answer.code, v4::ConnectReturnCode::BadUserNamePassword);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_admin_tokens_are_limited() {
+    let world = World::start().await;
+    let connect = async |password: &str| {
+        let login = ("admin", password);
+        let (_, answer) = Client::<V5>::try_connect(&world, "c", login, Options5::default()).await;
+        answer.code
+    };
+    for _ in 0..10 {
+        let wrong = connect("a guess").await;
+        assert_eq!(wrong, ConnectReturnCode::BadUserNamePassword);
+    }
+    let limited = connect("a guess").await;
+    assert_eq!(limited, ConnectReturnCode::ConnectionRateExceeded);
+    // Nobody can lock operators out.
+    assert_eq!(connect(ADMIN).await, ConnectReturnCode::Success);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -135,4 +158,42 @@ async fn revoking_a_key_disconnects_its_clients() {
     let options = Options5::default();
     let (_, answer) = Client::<V5>::try_connect(&world, "c", ("x", &key), options).await;
     assert_eq!(answer.code, ConnectReturnCode::BadUserNamePassword);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn key_revoked_elsewhere_ends_its_connection() {
+    let world = World::start_with(checking_keys_often()).await;
+    let (key_id, key) = world.key_of("telemetry", ["v1"]).await;
+    let other = world.key(["v1"]).await;
+    let mut device = Client::<V5>::connect(&world, "c", &key).await;
+    let mut unharmed = Client::<V5>::connect(&world, "o", &other).await;
+    let pepper = Pepper::new("pepper".to_owned());
+    let store = Arc::new(world.engine.clone());
+    let elsewhere = ApiKeys::new(store, Arc::clone(&world.clock) as _, pepper);
+    elsewhere.revoke(key_id).await.expect("revoked");
+    device
+        .expect_disconnect(DisconnectReasonCode::NotAuthorized)
+        .await;
+    unharmed.ping().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_key_check_does_not_delay_revocations() {
+    let world = World::start_with(checking_keys_often()).await;
+    let (key_id, key) = world.key_of("telemetry", ["v1"]).await;
+    let mut device = Client::<V5>::connect(&world, "c", &key).await;
+    world.key_store.hold(true);
+    world.key_store.until_held().await;
+    world.api_keys.revoke(key_id).await.expect("revoked");
+    device
+        .expect_disconnect(DisconnectReasonCode::NotAuthorized)
+        .await;
+    world.key_store.hold(false);
+}
+
+fn checking_keys_often() -> MqttSettings {
+    MqttSettings {
+        key_check_every: Duration::from_millis(5),
+        ..MqttSettings::default()
+    }
 }

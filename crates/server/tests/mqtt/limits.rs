@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use homeport_server::{MqttSettings, RateLimit};
+use homeport_server::{ConnectionLimits, Connections, MqttSettings, RateLimit, TrustedProxies};
 use rumqttc::v5::mqttbytes::QoS;
 use rumqttc::v5::mqttbytes::v5::{
     ConnectReturnCode, DisconnectReasonCode, Filter, Packet, PubAckReason, PublishProperties,
@@ -100,33 +100,45 @@ async fn sessions_have_a_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_beyond_the_limit_wait_to_be_accepted() {
+async fn clients_beyond_the_limit_are_told_busy() {
     let settings = MqttSettings {
         connections_max: 1,
         ..MqttSettings::default()
     };
-    let world = World::start_with(settings).await;
-    let key = world.key([]).await;
-    let first = Client::<V5>::connect(&world, "a", &key).await;
-    let mut second = Client::<V5>::open(&world).await;
-    let second_connects = async {
-        let connect = rumqttc::v5::mqttbytes::v5::Connect {
-            keep_alive: 60,
-            client_id: "b".to_owned(),
-            clean_start: true,
-            properties: None,
-        };
-        let login = rumqttc::v5::mqttbytes::v5::Login::new("x", &key);
-        second
-            .send(&Packet::Connect(connect, None, Some(login)))
-            .await;
-        second.receive().await
+    let of_all_ports = ConnectionLimits {
+        total_max: 1,
+        ..ConnectionLimits::default()
     };
-    let mut second_connects = std::pin::pin!(second_connects);
-    let early = tokio::time::timeout(Duration::from_millis(200), &mut second_connects).await;
-    assert!(early.is_err(), "it was served at once: {early:?}");
-    first.disconnect().await;
-    assert!(matches!(second_connects.await, Packet::ConnAck(_)));
+    let of_one_address = ConnectionLimits {
+        per_address_max: 1,
+        ..ConnectionLimits::default()
+    };
+    let sharing = |limits| Connections::new(limits, TrustedProxies::default());
+    for world in [
+        World::start_with(settings).await,
+        World::start_sharing(sharing(of_all_ports)).await,
+        World::start_sharing(sharing(of_one_address)).await,
+    ] {
+        let key = world.key([]).await;
+        let first = Client::<V5>::connect(&world, "a", &key).await;
+        let options = Options5::default();
+        let (mut second, answer) =
+            Client::<V5>::try_connect(&world, "b", ("x", &key), options).await;
+        assert_eq!(answer.code, ConnectReturnCode::ServerBusy);
+        second.expect_end().await;
+        let (_, answer) = Client::<V3>::try_connect(&world, "b", &key, true).await;
+        assert_eq!(
+            answer.code,
+            rumqttc::mqttbytes::v4::ConnectReturnCode::ServiceUnavailable
+        );
+        first.disconnect().await;
+        until("there is room", || async {
+            let options = Options5::default();
+            let (_, answer) = Client::<V5>::try_connect(&world, "b", ("x", &key), options).await;
+            answer.code == ConnectReturnCode::Success
+        })
+        .await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

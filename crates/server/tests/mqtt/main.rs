@@ -3,6 +3,7 @@
 mod access;
 mod client;
 mod delivery;
+mod held_store;
 mod hostile;
 mod limits;
 mod order;

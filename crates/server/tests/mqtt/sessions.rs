@@ -308,3 +308,44 @@ async fn a_queue_that_was_full_of_expired_messages_has_room() {
     assert_eq!(client.take().await, "lasting");
     client.ping().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn expired_message_frees_its_packet_id() {
+    let world = World::start().await;
+    let key = world.key([]).await;
+    waiting(&world, &key).await;
+    let mut publisher = Client::<V5>::connect(&world, "p", &key).await;
+    for round in 0..3 {
+        let mut client = back(&world, &key).await;
+        let mut publish = crate::client::message("van/v1/x", "short-lived", 9);
+        publish.properties = Some(rumqttc::v5::mqttbytes::v5::PublishProperties {
+            message_expiry_interval: Some(1),
+            ..Default::default()
+        });
+        publisher.send(&Packet::Publish(publish)).await;
+        publisher.expect(crate::client::acknowledged(9)).await;
+        let received = client.receive_publish().await;
+        assert_eq!(received.pkid, 1, "round {round}");
+        // The client leaves without an acknowledgement, and the message expires meanwhile.
+        client.disconnect().await;
+        world.clock.advance_ms(2000);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reconnects_leave_no_scheduled_work() {
+    let world = World::start().await;
+    let key = world.key([]).await;
+    waiting(&world, &key).await;
+    for _ in 0..3 {
+        world.clock.advance_ms(1000);
+        back(&world, &key).await.disconnect().await;
+    }
+    let client = back(&world, &key).await;
+    assert_eq!(world.broker.scheduled_len(), 0);
+    client.disconnect().await;
+    until("one session waits", || async {
+        world.broker.scheduled_len() == 1
+    })
+    .await;
+}

@@ -115,6 +115,58 @@ async fn a_will_waits_for_its_delay_and_is_dropped_when_the_client_is_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn leap_of_the_clock_ends_no_session() {
+    const DAYS_400_MS: i64 = 400 * 24 * 60 * 60 * 1000;
+    let world = World::start().await;
+    let key = world.key([]).await;
+    let mut watcher = watcher(&world, &key).await;
+    let kept = Options5::kept(true);
+    let (mut client, _) = Client::<V5>::connect_with(&world, "a", &key, kept).await;
+    client.subscribe("van/v1/x").await;
+    client.disconnect().await;
+    watcher.publish_and_wait("van/v1/x", "kept").await;
+    // Its will is due when its session ends, and after the first session.
+    let delayed = Options5 {
+        will: will(3600),
+        ..Options5::kept(true)
+    };
+    let (device, _) = Client::<V5>::connect_with(&world, "b", &key, delayed).await;
+    drop(device);
+    until("both sessions wait", || async {
+        world.broker.scheduled_len() == 2
+    })
+    .await;
+    world.clock.advance_ms(DAYS_400_MS);
+    assert_eq!(watcher.take().await, "lost");
+    world.clock.advance_ms(-DAYS_400_MS);
+    let kept = Options5::kept(false);
+    let (mut client, answer) = Client::<V5>::connect_with(&world, "a", &key, kept).await;
+    assert!(answer.session_present);
+    assert_eq!(client.take().await, "kept");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn message_hidden_by_a_leap_is_delivered_later() {
+    const DAYS_400_MS: i64 = 400 * 24 * 60 * 60 * 1000;
+    let world = World::start().await;
+    let key = world.key([]).await;
+    let kept = || Options5::kept(false);
+    let (mut client, _) = Client::<V5>::connect_with(&world, "a", &key, kept()).await;
+    client.subscribe("van/v1/x").await;
+    client.disconnect().await;
+    let mut publisher = watcher(&world, &key).await;
+    publisher.publish_and_wait("van/v1/x", "hidden").await;
+    world.clock.advance_ms(DAYS_400_MS);
+    let (mut client, answer) = Client::<V5>::connect_with(&world, "a", &key, kept()).await;
+    assert!(answer.session_present);
+    // The queue was read by the wrong clock before this one arrives.
+    publisher.publish_and_wait("van/v1/x", "visible").await;
+    assert_eq!(client.take().await, "visible");
+    world.clock.advance_ms(-DAYS_400_MS);
+    assert_eq!(client.take().await, "hidden");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_will_is_published_when_the_session_ends_before_its_delay() {
     let world = World::start().await;
     let key = world.key([]).await;

@@ -11,7 +11,7 @@ use homeport_engine::{Engine, Options};
 use homeport_item::schema::TableSchema;
 use homeport_item::{Item, KeyKind, Value};
 use homeport_server::{
-    AdminToken, Broker, BrokerParts, MqttSettings, RateLimit, RateLimiter, serve_mqtt,
+    AdminToken, Broker, BrokerParts, Connections, MqttSettings, RateLimit, RateLimiter, serve_mqtt,
 };
 use homeport_store::{Clock, ManualClock, Put, Scan, Store, StoreError, WriteError};
 use homeport_systems::api_keys::{ApiKeys, KeyId, NewApiKey, Pepper};
@@ -19,6 +19,8 @@ use homeport_systems::messages::{Intake, Message};
 use homeport_systems::schema::TableNames;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+
+use crate::held_store::HeldStore;
 
 pub(crate) const ADMIN: &str = "admin-token-of-the-tests";
 /// 2027-01-15T08:00:00Z
@@ -32,6 +34,8 @@ pub(crate) struct World {
     pub(crate) address: SocketAddr,
     pub(crate) broker: Broker,
     pub(crate) api_keys: Arc<ApiKeys>,
+    /// The store of the API keys.
+    pub(crate) key_store: Arc<HeldStore>,
     pub(crate) intake: Arc<Keeper>,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) engine: Engine,
@@ -101,14 +105,25 @@ impl World {
     pub(crate) async fn start_with(settings: MqttSettings) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let clock = Arc::new(ManualClock::at_ms(NOW_MS));
-        Self::open(directory, clock, settings, RateLimit::default()).await
+        let limit = RateLimit::default();
+        Self::open(directory, clock, settings, limit, Connections::default()).await
+    }
+
+    /// A world whose connections share limits with those of other ports.
+    pub(crate) async fn start_sharing(connections: Connections) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let clock = Arc::new(ManualClock::at_ms(NOW_MS));
+        let settings = MqttSettings::default();
+        let limit = RateLimit::default();
+        Self::open(directory, clock, settings, limit, connections).await
     }
 
     /// A world in which keys are held back.
     pub(crate) async fn start_limited(limit: RateLimit) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let clock = Arc::new(ManualClock::at_ms(NOW_MS));
-        Self::open(directory, clock, MqttSettings::default(), limit).await
+        let settings = MqttSettings::default();
+        Self::open(directory, clock, settings, limit, Connections::default()).await
     }
 
     async fn open(
@@ -116,6 +131,7 @@ impl World {
         clock: Arc<ManualClock>,
         settings: MqttSettings,
         limit: RateLimit,
+        connections: Connections,
     ) -> Self {
         let options = Options {
             clock: Arc::clone(&clock) as _,
@@ -129,7 +145,9 @@ impl World {
         let store: Arc<dyn Store> = Arc::new(engine.clone());
         let time: Arc<dyn Clock> = Arc::clone(&clock) as _;
         let pepper = Pepper::new("pepper".to_owned());
-        let api_keys = Arc::new(ApiKeys::new(Arc::clone(&store), Arc::clone(&time), pepper));
+        let key_store = Arc::new(HeldStore::new(Arc::clone(&store)));
+        let api_keys = ApiKeys::new(Arc::clone(&key_store) as _, Arc::clone(&time), pepper);
+        let api_keys = Arc::new(api_keys);
         let intake = Arc::new(Keeper {
             store: Arc::clone(&store),
             gate: watch::Sender::new(true),
@@ -141,9 +159,10 @@ impl World {
             settings: settings.clone(),
             store,
             clock: time,
+            removal_clock: engine.removal_clock(),
             intake: Arc::clone(&intake) as _,
             api_keys: Arc::clone(&api_keys),
-            admin_token: AdminToken::new(ADMIN),
+            admin_token: AdminToken::new(ADMIN, Arc::clone(&clock) as _),
             rate_limiter: Arc::new(RateLimiter::new(limit, Arc::clone(&clock) as _)),
         });
         let broker = broker.await.expect("a broker");
@@ -159,6 +178,7 @@ impl World {
                 listener,
                 None,
                 broker.clone(),
+                connections,
                 until(stopped.clone()),
             )),
             tokio::spawn(broker.clone().run_until(until(stopped))),
@@ -167,6 +187,7 @@ impl World {
             address,
             broker,
             api_keys,
+            key_store,
             intake,
             clock,
             engine,
@@ -183,9 +204,18 @@ impl World {
         for running in self.running {
             running.await.expect("it ends well");
         }
-        drop((self.broker, self.api_keys, self.intake, self.engine));
+        drop((self.broker, self.api_keys, self.key_store));
+        drop((self.intake, self.engine));
         let limit = RateLimit::default();
-        Self::open(self.directory, self.clock, self.settings, limit).await
+        let connections = Connections::default();
+        Self::open(
+            self.directory,
+            self.clock,
+            self.settings,
+            limit,
+            connections,
+        )
+        .await
     }
 
     /// Tells everything to end, and goes on.

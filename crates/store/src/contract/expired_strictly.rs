@@ -61,6 +61,19 @@ pub async fn an_update_of_an_expired_item_starts_anew(case: &Case) {
     assert_eq!(case.get(&table, item("a")).await, Some(fresh));
 }
 
+pub async fn removing_update_leaves_an_expired_item_absent(case: &Case) {
+    let table = expired(case).await;
+    let changes = || Changes::new().remove("n");
+    let update = Update::new(&table, item("a"), changes()).returning(Returning::AllNew);
+    assert_eq!(case.store.update(update).await, Ok(None));
+    assert_eq!(case.get(&table, item("a")).await, None);
+    let update = Update::new(&table, item("a"), changes());
+    let actions = vec![update.into(), Put::new(&table, item("b")).into()];
+    assert_eq!(case.store.transact(Transaction::new(actions)).await, Ok(()));
+    assert_eq!(case.get(&table, item("a")).await, None);
+    assert_eq!(case.get(&table, item("b")).await, Some(item("b")));
+}
+
 pub async fn writes_do_not_answer_with_expired_items(case: &Case) {
     let table = expired(case).await;
     let delete = Delete::new(&table, item("a")).returning(Returning::AllOld);

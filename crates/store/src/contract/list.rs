@@ -94,6 +94,7 @@ macro_rules! contract_group {
             a_condition_that_wants_the_item_fails_on_an_expired_one,
             checks_of_transactions_do_not_see_expired_items,
             an_update_of_an_expired_item_starts_anew,
+            removing_update_leaves_an_expired_item_absent,
             writes_do_not_answer_with_expired_items,
             an_index_without_the_attribute_does_not_show_expired_items,
         ]);
@@ -216,6 +217,7 @@ macro_rules! contract_group {
     (updates, $make:path) => {
         $crate::contract_group!(updates, $make, [
             an_update_creates_a_missing_item,
+            an_update_that_only_removes_creates_no_item,
             set_writes_attributes_and_keeps_the_others,
             set_reaches_into_documents,
             set_computes_from_the_item_as_it_was,

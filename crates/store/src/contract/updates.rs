@@ -1,11 +1,11 @@
 //! Updates: every action, what it makes of an item, and what it refuses.
 
-use homeport_item::expression::{Path, Update as Changes, UpdateOperand};
+use homeport_item::expression::{Condition, Path, Update as Changes, UpdateOperand};
 use homeport_item::{Item, Value};
 
 use super::case::{Case, item, number};
 use super::outcome::Outcome;
-use crate::Update;
+use crate::{Put, Returning, Transaction, Update};
 
 pub async fn an_update_creates_a_missing_item(case: &Case) {
     becomes(
@@ -13,17 +13,48 @@ pub async fn an_update_creates_a_missing_item(case: &Case) {
         vec![
             (None, Changes::default(), item("a")),
             (None, set("n", 1), item("a").with("n", 1)),
-            (None, remove("n"), item("a")),
+            (None, set("n", 1).remove("m"), item("a").with("n", 1)),
             (None, add("n", 3), item("a").with("n", 3)),
             (
                 None,
                 add("tags", tags(&["x"])),
                 item("a").with("tags", tags(&["x"])),
             ),
-            (None, delete("tags", tags(&["x"])), item("a")),
         ],
     )
     .await;
+}
+
+pub async fn an_update_that_only_removes_creates_no_item(case: &Case) {
+    let table = case.keyed().await;
+    for changes in [
+        remove("n"),
+        remove(Path::new("map").member("x")),
+        remove(Path::new("list").element(0)),
+        delete("tags", tags(&["x"])),
+        remove("n").delete("tags", tags(&["x"])),
+    ] {
+        for returning in [
+            Returning::Nothing,
+            Returning::AllOld,
+            Returning::AllNew,
+            Returning::UpdatedOld,
+            Returning::UpdatedNew,
+        ] {
+            let update = Update::new(&table, item("a"), changes.clone()).returning(returning);
+            assert_eq!(case.store.update(update).await, Ok(None), "{changes:?}");
+            assert_eq!(case.get(&table, item("a")).await, None, "{changes:?}");
+        }
+        let update = Update::new(&table, item("a"), changes.clone());
+        let actions = vec![update.into(), Put::new(&table, item("b")).into()];
+        let outcome = case.store.transact(Transaction::new(actions)).await;
+        assert_eq!(outcome, Ok(()), "{changes:?}");
+        assert_eq!(case.get(&table, item("a")).await, None, "{changes:?}");
+    }
+    let wanted = || Condition::exists("pk");
+    let update = Update::new(&table, item("a"), remove("n")).when(wanted());
+    let outcome = Outcome::of(case.store.update(update).await);
+    assert_eq!(outcome, Outcome::ConditionFailed);
 }
 
 pub async fn set_writes_attributes_and_keeps_the_others(case: &Case) {

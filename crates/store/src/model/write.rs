@@ -188,6 +188,7 @@ fn apply(tables: &mut Tables, action: &Action, now_secs: i64) -> Result<Change, 
         Action::Put(put) => Some(put.item.clone()),
         Action::Delete(_) => None,
         Action::Check(_) => old.clone(),
+        Action::Update(update) if old.is_none() && !update.update.creates_item() => None,
         Action::Update(update) => {
             touched.paths = update.update.paths().cloned().collect();
             let mut item = old.clone().unwrap_or_else(|| update.key.clone());

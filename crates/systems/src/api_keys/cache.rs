@@ -1,13 +1,17 @@
-//! Keys that were verified a moment ago, so that not every request asks the store.
+//! Keys that were verified a moment ago, and keys that were not found, so that not every request reads
+//! the store.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{ApiKey, CACHE_SECS, KeyId, LAST_USED_EVERY_SECS};
+use super::{ApiKey, CACHE_SECS, KeyId, LAST_USED_EVERY_SECS, UNKNOWN_KEY_CACHE_SECS};
 use crate::time::{EpochSeconds, UtcSecond};
 
 /// Keys that are kept; beyond that those go that were not verified lately, and if there are none, all.
 const KEYS_MAX: usize = 10_000;
+/// Hashes of unknown keys that are kept; beyond that the expired ones are dropped, and if there are none,
+/// all. They cannot push out keys that were verified.
+const UNKNOWN_MAX: usize = 10_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Cache {
@@ -17,6 +21,8 @@ pub(super) struct Cache {
 #[derive(Debug, Default)]
 struct State {
     by_hash: HashMap<String, Entry>,
+    /// When the store had no active key with a hash.
+    unknown: HashMap<String, EpochSeconds>,
     /// When the use of a key was last written.
     used_at: HashMap<KeyId, EpochSeconds>,
     /// Keys revoked here, for as long as a verification that began before could bring them back.
@@ -60,12 +66,36 @@ impl Cache {
         if state.by_hash.len() >= KEYS_MAX {
             state.by_hash.clear();
         }
+        state.unknown.remove(&hash);
         let entry = Entry {
             key: Arc::clone(&key),
             verified_at: now,
         };
         state.by_hash.insert(hash, entry);
         Some(key)
+    }
+
+    /// Whether the store had no active key with this hash a moment ago.
+    pub(super) fn is_unknown(&self, hash: &str, now: EpochSeconds) -> bool {
+        let state = self.state();
+        let looked_up_at = state.unknown.get(hash);
+        looked_up_at.is_some_and(|at| is_within(*at, UNKNOWN_KEY_CACHE_SECS, now))
+    }
+
+    /// Notes that the store has no active key with this hash. A key that was created here meanwhile stays
+    /// known.
+    pub(super) fn put_unknown(&self, hash: String, now: EpochSeconds) {
+        let mut state = self.state();
+        if state.by_hash.contains_key(&hash) {
+            return;
+        }
+        if state.unknown.len() >= UNKNOWN_MAX {
+            (state.unknown).retain(|_, at| is_within(*at, UNKNOWN_KEY_CACHE_SECS, now));
+        }
+        if state.unknown.len() >= UNKNOWN_MAX {
+            state.unknown.clear();
+        }
+        state.unknown.insert(hash, now);
     }
 
     pub(super) fn revoke(&self, key_id: KeyId, now: EpochSeconds) {
@@ -96,7 +126,49 @@ impl Cache {
     }
 }
 
-/// Whether what was found out then still counts. It does not when the clock has gone back since.
 fn is_fresh(at: EpochSeconds, now: EpochSeconds) -> bool {
-    (at..at.plus_secs(CACHE_SECS)).contains(&now)
+    is_within(at, CACHE_SECS, now)
+}
+
+/// Whether an entry is younger than its lifetime. It is not when the clock has gone back since.
+fn is_within(at: EpochSeconds, lifetime_secs: i64, now: EpochSeconds) -> bool {
+    (at..at.plus_secs(lifetime_secs)).contains(&now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: EpochSeconds = EpochSeconds(1_800_000_000);
+
+    #[test]
+    fn unknown_keys_are_bounded() {
+        let cache = Cache::default();
+        for number in 0..UNKNOWN_MAX + 10 {
+            cache.put_unknown(number.to_string(), NOW);
+        }
+        assert_eq!(cache.state().unknown.len(), 10);
+        assert!(cache.is_unknown(&UNKNOWN_MAX.to_string(), NOW));
+    }
+
+    #[test]
+    fn created_key_is_not_unknown() {
+        let cache = Cache::default();
+        let key = ApiKey {
+            key_id: KeyId::random(),
+            created_at: UtcSecond::new(NOW),
+            last_used_at: None,
+            is_active: true,
+            description: None,
+            system: "sensors".to_owned(),
+            scopes: std::collections::BTreeSet::new(),
+        };
+        cache.put_unknown("hash".to_owned(), NOW);
+        cache.put("hash".to_owned(), key, NOW);
+        assert!(!cache.is_unknown("hash", NOW));
+        // A lookup that began before the key was created ends.
+        cache.put_unknown("hash".to_owned(), NOW);
+        assert!(!cache.is_unknown("hash", NOW));
+        assert!(cache.get("hash", NOW).is_some());
+    }
 }

@@ -9,7 +9,7 @@ pub mod schema;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use homeport_item::expression::{Condition, KeyCondition, Path, Update};
+use homeport_item::expression::{Condition, KeyCondition, Path, Projection, Update};
 use homeport_item::{Item, Value};
 use homeport_store::{
     Clock, Get, Put, Query, Returning, Store, StoreError, Update as UpdateRequest, WriteError,
@@ -18,6 +18,7 @@ use homeport_store::{
 use tokio::sync::broadcast;
 
 use crate::cursor::{Cursor, CursorError};
+use crate::fetch::fetch;
 use crate::pages;
 use crate::time::{EpochMillis, EpochSeconds, UtcSecond};
 
@@ -36,6 +37,9 @@ pub const SCOPE_LEN_MAX: usize = 256;
 pub const LAST_USED_EVERY_SECS: i64 = 5 * 60;
 /// How long another process may go on accepting a key that was revoked here.
 pub const CACHE_SECS: i64 = 30;
+/// How long a process rejects a key that it did not find, without another look. So a key that another
+/// process creates may be rejected for as long, if it was tried before it existed.
+pub const UNKNOWN_KEY_CACHE_SECS: i64 = 5;
 
 /// Revocations that a listener may be behind; one that is further behind asks the store.
 const REVOCATIONS_MAX: usize = 64;
@@ -271,28 +275,40 @@ impl ApiKeys {
         })
     }
 
-    /// Whether a key is active still, by what the store says now.
+    /// Those of the given keys that are not active, by the newest state in the store.
     ///
     /// # Errors
-    /// When the store fails: then nobody knows.
-    pub async fn is_active(&self, key_id: KeyId) -> Result<bool, ApiKeyError> {
-        let key = Item::new().with(schema::KEY_ID, key_id.to_string());
-        let item = self.store.get(Get::new(schema::API_KEYS, key)).await?;
-        Ok(item
-            .and_then(|item| item.get(schema::IS_ACTIVE)?.as_bool())
-            .unwrap_or_default())
+    /// When the store fails.
+    pub async fn inactive(
+        &self,
+        key_ids: &BTreeSet<KeyId>,
+    ) -> Result<BTreeSet<KeyId>, ApiKeyError> {
+        let keys = key_ids
+            .iter()
+            .map(|id| Item::new().with(schema::KEY_ID, id.to_string()));
+        let projection = Projection::new([schema::KEY_ID, schema::IS_ACTIVE]);
+        let items = fetch(&*self.store, schema::API_KEYS, keys, Some(projection)).await?;
+        let mut inactive = key_ids.clone();
+        for item in &items {
+            let is_active = item.get(schema::IS_ACTIVE).and_then(Value::as_bool);
+            let key_id = item.get(schema::KEY_ID).and_then(Value::as_str);
+            if let (Some(true), Some(Ok(key_id))) = (is_active, key_id.map(str::parse)) {
+                inactive.remove(&key_id);
+            }
+        }
+        Ok(inactive)
     }
 
-    /// Tells of every key that this process revokes from now on.
+    /// Every key that this process revokes from now on.
     #[must_use]
     pub fn revocations(&self) -> broadcast::Receiver<KeyId> {
         self.revocations.subscribe()
     }
 
-    /// The active key behind a text that a device sent; `None` when there is none.
+    /// The active key that matches a text from a device; `None` when the key is unknown or revoked.
     ///
     /// # Errors
-    /// When the store fails: then nobody knows whether the key is good.
+    /// When the store fails.
     pub async fn verify(&self, text: &str) -> Result<Option<Arc<ApiKey>>, ApiKeyError> {
         let Ok(raw) = text.parse::<RawKey>() else {
             return Ok(None);
@@ -302,7 +318,11 @@ impl ApiKeys {
         let key = match self.cache.get(&hash, now) {
             Some(key) => key,
             None => {
+                if self.cache.is_unknown(&hash, now) {
+                    return Ok(None);
+                }
                 let Some(key) = self.look_up(&hash).await? else {
+                    self.cache.put_unknown(hash, now);
                     return Ok(None);
                 };
                 match self.cache.put(hash, key, now) {

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use homeport_item::schema::KeySchema;
 use homeport_item::{Item, Map};
 
-use super::csv::{line, shown};
+use super::CsvText;
+use super::csv::{Cell, line};
 use crate::plain_json;
 
 /// Columns of one file; further attributes stand in the last one too.
@@ -16,15 +17,17 @@ const MORE: &str = "more attributes";
 
 #[derive(Debug)]
 pub(super) struct CsvItems {
+    text: CsvText,
     keys: Vec<String>,
     /// Known once the first page is.
     columns: Option<Vec<String>>,
 }
 
 impl CsvItems {
-    pub(super) fn new(key: &KeySchema) -> Self {
+    pub(super) fn new(key: &KeySchema, text: CsvText) -> Self {
         let keys = key.attributes();
         Self {
+            text,
             keys: keys.map(|attribute| attribute.name.clone()).collect(),
             columns: None,
         }
@@ -35,26 +38,28 @@ impl CsvItems {
             Some(columns) => columns,
             None => {
                 let columns = self.first_columns(items);
-                let header: Vec<&str> = columns.iter().map(String::as_str).chain([MORE]).collect();
-                line(&header, out);
+                let names = columns.iter().map(String::as_str).chain([MORE]);
+                let header: Vec<Cell<'_>> = names.map(Cell::from).collect();
+                line(&header, self.text, out);
                 self.columns.insert(columns)
             }
         };
         for item in items {
-            let mut fields: Vec<String> = columns
+            let mut cells: Vec<Cell<'_>> = columns
                 .iter()
-                .map(|name| item.get(name).map(shown).unwrap_or_default())
+                .map(|name| item.get(name).map_or_else(|| "".into(), Cell::of))
                 .collect();
             let more: Map = item
                 .iter()
                 .filter(|(name, _)| !columns.iter().any(|column| column == name))
                 .map(|(name, value)| (name.to_owned(), value.clone()))
                 .collect();
-            fields.push(match more.is_empty() {
+            let more = match more.is_empty() {
                 true => String::new(),
                 false => String::from_utf8_lossy(&plain_json::object(&more)).into_owned(),
-            });
-            line(&fields, out);
+            };
+            cells.push(more.as_str().into());
+            line(&cells, self.text, out);
         }
     }
 
@@ -81,7 +86,8 @@ mod tests {
 
     #[test]
     fn attributes_that_come_late_are_not_lost() {
-        let mut csv = CsvItems::new(&KeySchema::new(KeyAttribute::new("id", KeyKind::S), None));
+        let key = KeySchema::new(KeyAttribute::new("id", KeyKind::S), None);
+        let mut csv = CsvItems::new(&key, CsvText::Neutralised);
         let mut out = Vec::new();
         csv.write(&[Item::new().with("id", "a").with("b", 1)], &mut out);
         csv.write(&[Item::new().with("id", "c").with("late", "x")], &mut out);

@@ -29,9 +29,20 @@ const ITEMS_PER_PAGE: usize = 1000;
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    Csv,
+    Csv(CsvText),
     Ndjson,
     Parquet,
+}
+
+/// How CSV writes texts that a spreadsheet could evaluate as formulas: those that begin with `=`, `+`, `-`
+/// or `@` (also in full width or after white space), a tab or a line break. Numbers are the same in both forms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CsvText {
+    /// With the prefix `'`.
+    #[default]
+    Neutralised,
+    /// As stored, for programs that need every character.
+    Raw,
 }
 
 /// What is exported of devices.
@@ -119,13 +130,25 @@ struct PageOf<'a> {
 }
 
 impl Format {
-    pub const ALL: [Self; 3] = [Self::Csv, Self::Ndjson, Self::Parquet];
+    pub const ALL: [Self; 3] = [Self::CSV, Self::Ndjson, Self::Parquet];
+
+    /// CSV that is safe to open in a spreadsheet.
+    pub const CSV: Self = Self::Csv(CsvText::Neutralised);
+
+    /// The same format with texts as stored. Only CSV has another form.
+    #[must_use]
+    pub fn raw(self) -> Self {
+        match self {
+            Self::Csv(_) => Self::Csv(CsvText::Raw),
+            other => other,
+        }
+    }
 
     /// Its name, which is also how names of files end.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Csv => "csv",
+            Self::Csv(_) => "csv",
             Self::Ndjson => "ndjson",
             Self::Parquet => "parquet",
         }
@@ -134,7 +157,7 @@ impl Format {
     #[must_use]
     pub fn media_type(self) -> &'static str {
         match self {
-            Self::Csv => "text/csv; charset=utf-8; header=present",
+            Self::Csv(_) => "text/csv; charset=utf-8; header=present",
             Self::Ndjson => "application/x-ndjson",
             Self::Parquet => "application/vnd.apache.parquet",
         }
@@ -172,7 +195,7 @@ impl Export {
             None => fleet.ids_of(asked.system).await?.into(),
         };
         let encoder = match format {
-            Format::Csv => Values::Csv(CsvValues::default()),
+            Format::Csv(text) => Values::Csv(CsvValues::new(text)),
             Format::Ndjson => Values::Ndjson,
             Format::Parquet => Values::Parquet(Box::new(ParquetValues::new()?)),
         };
@@ -204,7 +227,7 @@ impl Export {
         format: Format,
     ) -> Result<Self, ExportError> {
         let encoder = match format {
-            Format::Csv => Items::Csv(CsvItems::new(&schema.key)),
+            Format::Csv(text) => Items::Csv(CsvItems::new(&schema.key, text)),
             Format::Ndjson => Items::Ndjson,
             Format::Parquet => {
                 let reason = InvalidField {

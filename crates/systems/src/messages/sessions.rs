@@ -6,7 +6,7 @@ use std::sync::Arc;
 use homeport_item::expression::Update;
 use homeport_item::{Item, Value};
 use homeport_store::{
-    Delete, Put, Returning, Scan, Store, StoreError, Update as UpdateRequest, WriteError,
+    Delete, Get, Put, Returning, Scan, Store, StoreError, Update as UpdateRequest, WriteError,
 };
 
 use super::stored::integer;
@@ -66,6 +66,19 @@ impl SessionTable {
         item.and_then(|item| integer(&item, schema::RUN))
             .and_then(|run| u64::try_from(run).ok())
             .ok_or_else(|| StoreError::Invalid("the number of this start is malformed".into()))
+    }
+
+    /// The number of the last start that was counted; 0 before the first.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn last_run(&self) -> Result<u64, StoreError> {
+        let key = Item::new().with(schema::SESSION, schema::RUNS);
+        let mut get = Get::new(schema::SESSIONS, key);
+        get.consistent = true;
+        let item = self.store.get(get).await?;
+        let run = item.and_then(|item| integer(&item, schema::RUN));
+        Ok(run.and_then(|run| u64::try_from(run).ok()).unwrap_or(0))
     }
 
     /// All sessions. Items that cannot be read are left out, and said so in the log.

@@ -33,7 +33,8 @@ impl Push {
         dry_run: bool,
     ) -> Result<CleanedUp, PushError> {
         let age_ms = i64::from(older_than_days) * MS_PER_DAY;
-        let cutoff = UtcMillis::new(EpochMillis(self.clock.now_ms().saturating_sub(age_ms)));
+        let now_ms = self.removal_clock.now_ms();
+        let cutoff = UtcMillis::new(EpochMillis(now_ms.saturating_sub(age_ms)));
         let is_stale = || {
             Path::from(schema::IS_ACTIVE)
                 .equals(false)

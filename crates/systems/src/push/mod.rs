@@ -88,6 +88,8 @@ impl Default for Settings {
 pub struct Push {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    /// Decides what is old enough to be deleted.
+    removal_clock: Arc<dyn Clock>,
     settings: Settings,
     /// Tells the worker that there is something to send.
     work: Arc<Notify>,
@@ -122,9 +124,19 @@ impl Push {
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, settings: Settings) -> Self {
         Self {
             store,
+            removal_clock: Arc::clone(&clock),
             clock,
             settings,
             work: Arc::default(),
+        }
+    }
+
+    /// Deletes inactive devices by this clock, which follows no leap that nobody has confirmed.
+    #[must_use]
+    pub fn with_removal_clock(self, removal_clock: Arc<dyn Clock>) -> Self {
+        Self {
+            removal_clock,
+            ..self
         }
     }
 

@@ -67,8 +67,8 @@ impl Records {
     /// The last millisecond before what is kept; `None` when everything is kept.
     fn oldest_kept(&self, retention: Retention) -> Option<RecordTime> {
         let kept_from = self
-            .now()
-            .0
+            .removal_clock
+            .now_ms()
             .checked_sub(retention.secs().checked_mul(1000)?)?;
         (kept_from > 0).then(|| RecordTime::nearest(EpochMillis(kept_from - 1)))
     }

@@ -82,6 +82,8 @@ impl Default for Settings {
 pub struct Records {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    /// Decides what is old enough to be deleted.
+    removal_clock: Arc<dyn Clock>,
     settings: Settings,
     /// How the ids of groups, devices and journals are shown; never changes once it is there.
     ids: Arc<OnceCell<Arc<RecordIds>>>,
@@ -124,10 +126,20 @@ impl Records {
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, settings: Settings) -> Self {
         Self {
             store,
+            removal_clock: Arc::clone(&clock),
             clock,
             settings,
             ids: Arc::default(),
             work: Arc::default(),
+        }
+    }
+
+    /// Deletes old history by this clock, which follows no leap that nobody has confirmed.
+    #[must_use]
+    pub fn with_removal_clock(self, removal_clock: Arc<dyn Clock>) -> Self {
+        Self {
+            removal_clock,
+            ..self
         }
     }
 

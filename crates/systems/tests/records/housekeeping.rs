@@ -1,5 +1,8 @@
 //! Old history goes, the latest stays.
 
+use std::sync::Arc;
+
+use homeport_store::ManualClock;
 use homeport_systems::records::{Change, GroupChange, Housekept, NewGroup};
 
 use super::support::NOW_MS;
@@ -156,6 +159,22 @@ async fn a_group_that_cannot_be_understood_does_not_keep_others_from_housekeepin
         let put = homeport_store::Put::new("awsh-recordstore-dev", junk);
         world.store().put(put).await.expect("a put");
     }
+    let done = world.records.housekeep(usize::MAX).await;
+    assert_eq!(done.expect("housekeeps").records, 1);
+}
+
+#[tokio::test]
+async fn leap_of_the_clock_deletes_no_history() {
+    let world = world().await;
+    let group = with_a_day(&world).await;
+    let device = world.device(group).await.id;
+    let journal = world.journal(group, device).await.id;
+    world.add((group, device, journal), 1, NOW_MS).await;
+    world.fixture.clock.advance_ms(400 * DAY_MS);
+    let steady = ManualClock::at_ms(NOW_MS);
+    let records = world.records.clone().with_removal_clock(Arc::new(steady));
+    let done = records.housekeep(usize::MAX).await.expect("housekeeps");
+    assert_eq!(done.records, 0);
     let done = world.records.housekeep(usize::MAX).await;
     assert_eq!(done.expect("housekeeps").records, 1);
 }

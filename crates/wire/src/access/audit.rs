@@ -1,7 +1,9 @@
-//! A record of who changed which table, and of what was refused: lines of the log with the target `homeport::audit`.
+//! The audit log: every call that changes a table, and every call that was denied, is a line of the log with the target
+//! `homeport::audit`.
 //!
-//! Nothing of a request's content is written but the names of operation and tables.
+//! A line has the names of the operation, the caller and the resources, and nothing else of the request.
 
+use super::permission::Permission;
 use crate::config::Credential;
 use crate::failure::{ACCESS_DENIED, Failure};
 
@@ -23,51 +25,90 @@ const ITEM_OPERATIONS: [&str; 14] = [
     "UpdateItem",
 ];
 
-/// A call, as far as it is recorded.
+/// Longer lists of resources are cut off. Every valid request that changes a table has a shorter one: three names and an S3
+/// prefix.
+const RESOURCES_MAX_BYTES: usize = 2048;
+
+/// A line that is written once the call has ended, if it is one to be recorded.
 #[derive(Debug)]
-pub(crate) struct Call<'a> {
-    pub(crate) operation: &'a str,
-    /// Who asked; nobody where no credentials are set.
-    pub(crate) who: Option<&'a Credential>,
-    pub(crate) body: &'a [u8],
+pub(crate) struct Entry<'s> {
+    operation: &'static str,
+    caller: Option<&'s Credential>,
+    /// The resources of the permissions that were checked, each once.
+    resources: String,
 }
 
-/// Records a call once it has ended, if it is one of those that are recorded.
-pub(crate) fn record(call: &Call<'_>, outcome: Result<(), &Failure>) {
-    let outcome = outcome.map_or_else(Failure::kind, |()| "Success");
-    let changes_tables = is_control(call.operation) && !is_look(call.operation);
-    if !changes_tables && outcome != ACCESS_DENIED {
-        return;
+impl<'s> Entry<'s> {
+    pub(super) fn new(
+        operation: &'static str,
+        caller: Option<&'s Credential>,
+        permissions: &[Permission],
+    ) -> Self {
+        let mut names: Vec<String> = Vec::new();
+        let mut len = 0;
+        for permission in permissions {
+            let name = short(&permission.resource.to_string());
+            if len <= RESOURCES_MAX_BYTES && !names.contains(&name) {
+                len += name.len();
+                names.push(name);
+            }
+        }
+        let mut resources = names.join(", ");
+        resources.truncate(resources.floor_char_boundary(RESOURCES_MAX_BYTES));
+        Self {
+            operation,
+            caller,
+            resources,
+        }
     }
-    let resource = super::needs::named_resource(call.body);
-    tracing::info!(
-        target: "homeport::audit",
-        operation = call.operation,
-        user = call.who.map_or("-", Credential::user_name),
-        access_key_id = call.who.map_or("-", |who| who.access_key_id.as_str()),
-        resource = resource.as_deref().unwrap_or("-"),
-        outcome,
-        "a call of DynamoDB's protocol"
-    );
+
+    /// Records the call, if it is one to be recorded.
+    pub(crate) fn record(&self, outcome: Result<(), &Failure>) {
+        let outcome = outcome.map_or_else(Failure::kind, |()| "Success");
+        if !changes_tables(self.operation) && outcome != ACCESS_DENIED {
+            return;
+        }
+        let resource = match self.resources.as_str() {
+            "" => "-",
+            resources => resources,
+        };
+        tracing::info!(
+            target: "homeport::audit",
+            operation = self.operation,
+            user = self.caller.map_or("-", Credential::user_name),
+            access_key_id = self.caller.map_or("-", |caller| caller.access_key_id.as_str()),
+            resource,
+            outcome,
+            "a call of DynamoDB's protocol"
+        );
+    }
 }
 
-fn is_control(operation: &str) -> bool {
-    !ITEM_OPERATIONS.contains(&operation)
+/// The name of a table or of a part of it, without the beginning that all of their ARNs share. Commas separate resources, so
+/// that those of an S3 prefix are encoded.
+fn short(arn: &str) -> String {
+    let of_dynamodb = arn.strip_prefix("arn:aws:dynamodb:");
+    let resource = of_dynamodb.and_then(|rest| rest.splitn(3, ':').nth(2));
+    let name = resource.and_then(|resource| resource.strip_prefix("table/"));
+    name.unwrap_or(arn).replace(',', "%2C")
 }
 
-/// Operations that change nothing.
-fn is_look(operation: &str) -> bool {
-    ["Describe", "List", "Get"]
-        .iter()
-        .any(|start| operation.starts_with(start))
+pub(super) fn is_item_operation(operation: &str) -> bool {
+    ITEM_OPERATIONS.contains(&operation)
+}
+
+fn changes_tables(operation: &str) -> bool {
+    let reads = ["Describe", "List", "Get"];
+    !is_item_operation(operation) && !reads.iter().any(|verb| operation.starts_with(verb))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::permission::Resource;
 
     #[test]
-    fn only_changes_of_tables_are_recorded_where_nothing_is_denied() {
+    fn changes_of_tables_are_always_recorded() {
         for (operation, recorded) in [
             ("CreateTable", true),
             ("TagResource", true),
@@ -77,8 +118,26 @@ mod tests {
             ("PutItem", false),
             ("ExecuteStatement", false),
         ] {
-            let changes = is_control(operation) && !is_look(operation);
-            assert_eq!(changes, recorded, "{operation}");
+            assert_eq!(changes_tables(operation), recorded, "{operation}");
         }
+    }
+
+    #[test]
+    fn each_resource_is_recorded_once() {
+        let permission = |arn: &str| Permission::new("a".to_owned(), Resource::One(arn.to_owned()));
+        let entry = Entry::new(
+            "RestoreTableFromBackup",
+            None,
+            &[
+                permission("arn:aws:dynamodb:us-east-1:000000000000:table/one/backup/1"),
+                permission("arn:aws:dynamodb:us-east-1:000000000000:table/two"),
+                permission("arn:aws:dynamodb:us-east-1:000000000000:table/two"),
+                permission("arn:aws:s3:::bucket/key, three"),
+            ],
+        );
+        assert_eq!(
+            entry.resources,
+            "one/backup/1, two, arn:aws:s3:::bucket/key%2C three"
+        );
     }
 }

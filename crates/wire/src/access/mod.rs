@@ -1,18 +1,24 @@
-//! Who may do what: a credential's policy in IAM's form, what a request needs, and a record of calls that change tables.
+//! Access control: policies in IAM's form, the permissions that a request needs, and the audit log.
 //!
-//! Every request passes `authorize` before its operation sees it, so that no operation can forget to ask.
+//! `operations::run` reads every request once, into its operation's own input, and passes it to `Call::authorize` before the
+//! operation runs. Permissions and the audited resources come from that input alone, so that an operation cannot use
+//! another resource than the one that was authorized.
 
+mod attribute_names;
 mod audit;
-mod authorize;
+mod call;
 mod condition;
-mod needs;
-mod needs_of_items;
-mod needs_of_statements;
 mod pattern;
+mod permission;
 mod policy;
 mod request_context;
-mod strict_json;
+mod resources;
+mod statements;
 
-pub(crate) use audit::{Call, record};
-pub(crate) use authorize::authorize;
+pub(crate) use attribute_names::{Expressions, attributes_of, listed};
+pub(crate) use call::{Call, Request};
+pub(crate) use permission::Permission;
 pub use policy::{Policy, PolicyError};
+pub(crate) use request_context::{RequestContext, Values};
+pub(crate) use resources::{Resources, key_text};
+pub(crate) use statements::permission as statement_permission;

@@ -40,20 +40,68 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
 /// DIFFERENCE: region and account are not compared. There is one of each, and policies written for any account work as they
 /// are.
 pub(super) fn covers(pattern: &str, arn: &str) -> bool {
+    covers_by(pattern, arn, matches)
+}
+
+/// Whether a resource's pattern covers every ARN that begins with `prefix`.
+pub(super) fn covers_all(pattern: &str, prefix: &str) -> bool {
+    covers_by(pattern, prefix, |pattern, prefix| {
+        // The star at the end takes whatever follows.
+        pattern.ends_with('*') && matches(pattern, prefix)
+    })
+}
+
+/// Whether a resource's pattern covers any ARN that begins with `prefix`.
+pub(super) fn covers_some(pattern: &str, prefix: &str) -> bool {
+    covers_by(pattern, prefix, matches_beginning)
+}
+
+/// Whether any text that begins with `beginning` matches the pattern.
+fn matches_beginning(pattern: &str, beginning: &str) -> bool {
+    let pattern: Vec<char> = pattern.chars().collect();
+    // The places in the pattern that the text so far can reach. From every place, some further text reaches the end.
+    let mut places = vec![0];
+    for next in beginning.chars() {
+        let mut reached = Vec::new();
+        for place in open(&pattern, &places) {
+            match pattern.get(place) {
+                Some('*') => reached.push(place),
+                Some(wanted) if *wanted == '?' || *wanted == next => reached.push(place + 1),
+                _ => {}
+            }
+        }
+        reached.dedup();
+        places = reached;
+    }
+    !places.is_empty()
+}
+
+/// The places and those behind their stars, which may match nothing; in order and each once.
+fn open(pattern: &[char], places: &[usize]) -> Vec<usize> {
+    let mut all = vec![false; pattern.len() + 1];
+    for place in places {
+        let mut place = *place;
+        while !all[place] {
+            all[place] = true;
+            if pattern.get(place) == Some(&'*') {
+                place += 1;
+            }
+        }
+    }
+    (0..all.len()).filter(|place| all[*place]).collect()
+}
+
+fn covers_by(pattern: &str, arn: &str, by_name: impl Fn(&str, &str) -> bool) -> bool {
     let wanted: Vec<&str> = pattern.splitn(6, ':').collect();
     let found: Vec<&str> = arn.splitn(6, ':').collect();
     match (&wanted[..], &found[..]) {
         ([arn, partition, service, _, _, resource], [of, in_partition, in_service, _, _, name]) => {
-            [
-                (arn, of),
-                (partition, in_partition),
-                (service, in_service),
-                (resource, name),
-            ]
-            .iter()
-            .all(|(pattern, text)| matches(pattern, text))
+            [(arn, of), (partition, in_partition), (service, in_service)]
+                .iter()
+                .all(|(pattern, text)| matches(pattern, text))
+                && by_name(resource, name)
         }
-        _ => matches(pattern, arn),
+        _ => by_name(pattern, arn),
     }
 }
 

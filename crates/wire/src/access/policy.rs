@@ -1,11 +1,15 @@
 //! Policies in IAM's JSON form.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::Value as Json;
 
 use super::condition::Condition;
 use super::pattern::{self, PATTERN_MAX_BYTES};
-use super::request_context::RequestContext;
+use super::permission::{Permission, Resource};
 
 /// A policy may not be longer than this.
 const POLICY_MAX_BYTES: usize = 64 * 1024;
@@ -89,7 +93,44 @@ struct StatementInput {
     resource: Option<OneOrMany<String>>,
     not_resource: Option<OneOrMany<String>>,
     #[serde(default)]
-    condition: serde_json::Map<String, Json>,
+    condition: Members<Members<Json>>,
+}
+
+/// The members of a JSON object in their order. A repeated name is an error: only one of its values would count.
+#[derive(Debug)]
+struct Members<T>(Vec<(String, T)>);
+
+impl<T> Default for Members<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Members<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MembersVisitor(PhantomData))
+    }
+}
+
+struct MembersVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for MembersVisitor<T> {
+    type Value = Members<T>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<T>, A::Error> {
+        let mut members: Vec<(String, T)> = Vec::new();
+        while let Some((name, value)) = map.next_entry()? {
+            if members.iter().any(|(known, _)| *known == name) {
+                return Err(A::Error::custom(format_args!("{name:?} is repeated")));
+            }
+            members.push((name, value));
+        }
+        Ok(Members(members))
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -133,16 +174,11 @@ impl Policy {
         Ok(Self { statements })
     }
 
-    /// What the policy says about an action on a resource. A denial wins over everything that allows.
-    pub(super) fn decide(
-        &self,
-        action: &str,
-        resource: &str,
-        context: &RequestContext,
-    ) -> Decision {
+    /// What the policy says about a permission. A denial wins over everything that allows.
+    pub(super) fn decide(&self, permission: &Permission) -> Decision {
         let mut decision = Decision::NotAllowed;
         for statement in &self.statements {
-            if !statement.applies(action, resource, context) {
+            if !statement.applies(permission) {
                 continue;
             }
             match statement.effect {
@@ -157,9 +193,7 @@ impl Policy {
 impl Statement {
     fn read(given: StatementInput, user_name: &str) -> Result<Self, PolicyError> {
         let mut conditions = Vec::new();
-        for (operator, keys) in given.condition {
-            let keys: std::collections::BTreeMap<String, Json> = serde_json::from_value(keys)
-                .map_err(|error| PolicyError::Json(error.to_string()))?;
+        for (operator, Members(keys)) in given.condition.0 {
             for (key, wanted) in keys {
                 let wanted = wanted_values(wanted)?;
                 conditions.push(Condition::new(&operator, &key, wanted, user_name)?);
@@ -181,17 +215,31 @@ impl Statement {
         })
     }
 
-    fn applies(&self, action: &str, resource: &str, context: &RequestContext) -> bool {
-        let action = action.to_ascii_lowercase();
+    fn applies(&self, permission: &Permission) -> bool {
+        let action = permission.action.to_ascii_lowercase();
         self.actions
             .any(|pattern| pattern::matches(&pattern.to_ascii_lowercase(), &action))
-            && self
-                .resources
-                .any(|pattern| pattern::covers(pattern, resource))
+            && self.covers(&permission.resource)
             && self
                 .conditions
                 .iter()
-                .all(|condition| condition.holds(context, self.effect))
+                .all(|condition| condition.holds(&permission.context, self.effect))
+    }
+
+    /// Whether the statement is about a resource. It allows many resources only if it is about all of them, and denies them
+    /// if it is about any.
+    fn covers(&self, resource: &Resource) -> bool {
+        let prefix = match resource {
+            Resource::One(arn) => {
+                return self.resources.any(|pattern| pattern::covers(pattern, arn));
+            }
+            Resource::Prefix(prefix) => prefix,
+        };
+        let needs_all = (self.effect == Effect::Allow) != self.resources.inverted;
+        self.resources.any(|pattern| match needs_all {
+            true => pattern::covers_all(pattern, prefix),
+            false => pattern::covers_some(pattern, prefix),
+        })
     }
 }
 
@@ -240,7 +288,7 @@ impl Patterns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::request_context::Values;
+    use crate::access::request_context::{RequestContext, Values};
 
     /// As the document of the push system prints it.
     const DOCUMENTED: &str = r#"{
@@ -271,7 +319,36 @@ mod tests {
     fn decide(policy: &str, action: &str, resource: &str, context: &RequestContext) -> Decision {
         let policy = Policy::parse(policy, "ann").expect("a policy");
         let arn = format!("arn:aws:dynamodb:us-east-1:000000000000:{resource}");
-        policy.decide(&format!("dynamodb:{action}"), &arn, context)
+        let permission = Permission::new(format!("dynamodb:{action}"), Resource::One(arn));
+        policy.decide(&permission.with(context.clone()))
+    }
+
+    #[test]
+    fn prefixes_are_allowed_whole_and_denied_in_part() {
+        let policy = r#"{"Statement":[
+            {"Effect":"Allow","Action":"s3:*","Resource":["arn:aws:s3:::b/one/*","arn:aws:s3:::b/two"]},
+            {"Effect":"Allow","Action":"s3:PutObject","NotResource":["arn:aws:s3:::b/*","arn:aws:s3:::c/kept/*"]},
+            {"Effect":"Deny","Action":"s3:*","Resource":"arn:aws:s3:::b/one/secret/?"},
+            {"Effect":"Deny","Action":"s3:PutObject","NotResource":["arn:aws:s3:::b/one/in/*","arn:aws:s3:::c/*"]}]}"#;
+        let policy = Policy::parse(policy, "ann").expect("a policy");
+        for (action, prefix, expected) in [
+            ("GetObject", "b/one/open/", Decision::Allowed),
+            // Other folders begin with this too.
+            ("GetObject", "b/one", Decision::Denied),
+            ("GetObject", "b/one/", Decision::Denied),
+            ("GetObject", "b/one/secret/", Decision::Denied),
+            ("GetObject", "b/one/secrets/", Decision::Allowed),
+            ("GetObject", "b/two", Decision::NotAllowed),
+            ("PutObject", "b/one/in/", Decision::Allowed),
+            ("PutObject", "b/one/out/", Decision::Denied),
+            ("PutObject", "c/open/", Decision::Allowed),
+            ("PutObject", "c/ke", Decision::NotAllowed),
+            ("PutObject", "c/kept/x/", Decision::NotAllowed),
+        ] {
+            let resource = Resource::Prefix(format!("arn:aws:s3:::{prefix}"));
+            let permission = Permission::new(format!("s3:{action}"), resource);
+            assert_eq!(policy.decide(&permission), expected, "{action} {prefix}");
+        }
     }
 
     #[test]
@@ -398,6 +475,11 @@ mod tests {
         for policy in [
             r#"{"Statement":[{"Effect":"allow","Action":"*","Resource":"*"}]}"#,
             r#"{"Statement":[{"Effect":"Allow","Principal":"*","Action":"*","Resource":"*"}]}"#,
+            // Only one of the two conditions would count.
+            r#"{"Statement":[{"Effect":"Allow","Action":"*","Resource":"*","Condition":{
+                "StringEquals":{"dynamodb:LeadingKeys":"ann"},"StringEquals":{"dynamodb:Select":"COUNT"}}}]}"#,
+            r#"{"Statement":[{"Effect":"Allow","Action":"*","Resource":"*","Condition":{
+                "StringEquals":{"dynamodb:LeadingKeys":"ann","dynamodb:LeadingKeys":"bob"}}}]}"#,
         ] {
             assert!(
                 matches!(Policy::parse(policy, "ann"), Err(PolicyError::Json(_))),

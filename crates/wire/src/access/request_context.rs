@@ -1,39 +1,41 @@
-//! What conditions of policies can ask about a request.
+//! The condition keys of a request.
+
+use crate::input::Text;
 
 /// The values of a condition key in a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) enum Values {
-    /// The request has none.
+pub(crate) enum Values {
+    /// The request has no such key.
     #[default]
     Absent,
     Known(Vec<String>),
-    /// The request has some that could not be read. Whatever is asked about them, the answer is the one that permits less.
+    /// The request has values that are not valid. Every condition then gets the answer that permits less.
     Unknown,
 }
 
-/// What is known about one action of a request.
+/// The condition keys of one action of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct RequestContext {
-    /// The partition keys of the items that are asked for.
-    pub(super) leading_keys: Values,
+pub(crate) struct RequestContext {
+    /// The partition keys of the requested items.
+    pub(crate) leading_keys: Values,
     /// The top-level attributes that the request names.
-    pub(super) attributes: Values,
-    pub(super) select: Values,
-    pub(super) return_values: Values,
-    pub(super) return_consumed_capacity: Values,
+    pub(crate) attributes: Values,
+    pub(crate) select: Values,
+    pub(crate) return_values: Values,
+    pub(crate) return_consumed_capacity: Values,
     /// The operation around this one, in transactions and statements.
-    pub(super) enclosing_operation: Values,
+    pub(crate) enclosing_operation: Values,
     /// Whether a statement reads the whole table.
-    pub(super) full_table_scan: Values,
+    pub(crate) full_table_scan: Values,
 }
 
 impl RequestContext {
-    /// Whether conditions can ask for a key. Ignoring one could permit more than its author meant.
+    /// Whether conditions can use a key. Ignoring one could permit more than its author meant.
     pub(super) fn knows(key: &str) -> bool {
         Self::default().find(key).is_some()
     }
 
-    /// The values of a condition key that is known.
+    /// The values of a supported condition key.
     pub(super) fn values(&self, key: &str) -> &Values {
         const ABSENT: &Values = &Values::Absent;
         self.find(key).unwrap_or(ABSENT)
@@ -60,12 +62,32 @@ impl RequestContext {
 }
 
 impl Values {
-    pub(super) fn one(value: &str) -> Self {
+    pub(crate) fn one(value: &str) -> Self {
         Self::Known(vec![value.to_owned()])
     }
 
+    /// The value of a member of the request.
+    pub(crate) fn given(member: Option<&Text<'_>>) -> Self {
+        member.map_or(Self::Absent, |text| Self::one(text.as_str()))
+    }
+
+    /// `ReturnValuesOnConditionCheckFailure` as a value of `ReturnValues`: it returns the whole old item too.
+    pub(crate) fn returned_on_failure(member: Option<&Text<'_>>) -> Self {
+        Self::given(member.filter(|text| text.as_str() == "ALL_OLD"))
+    }
+
+    /// `Select`, or what it is where a request to read items does not say.
+    pub(crate) fn select(given: Option<&Text<'_>>, names_attributes: bool, index: bool) -> Self {
+        match given {
+            Some(select) => Self::one(select.as_str()),
+            None if names_attributes => Self::one("SPECIFIC_ATTRIBUTES"),
+            None if index => Self::one("ALL_PROJECTED_ATTRIBUTES"),
+            None => Self::one("ALL_ATTRIBUTES"),
+        }
+    }
+
     /// Values of two parts of a request together.
-    pub(super) fn with(self, other: Self) -> Self {
+    pub(crate) fn with(self, other: Self) -> Self {
         match (self, other) {
             (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
             (Self::Absent, values) | (values, Self::Absent) => values,

@@ -53,7 +53,7 @@ impl Problem {
         };
         match Number::parse_narrow(text) {
             Err(older) => Self::worded(newer, older.to_string()),
-            Ok(_) => Self::new(newer),
+            Ok(_) => Self::worded(newer.clone(), newer),
         }
     }
 
@@ -65,8 +65,9 @@ impl Problem {
         self.older.as_deref().unwrap_or(&self.newer)
     }
 
-    /// A number or a set that the two ways of reading word differently.
-    pub(crate) fn has_two_wordings(&self) -> bool {
+    /// Whether messages omit the parameter that contains the value. They do so for invalid numbers and for sets with
+    /// duplicate members, which are also the problems with two wordings.
+    pub(crate) fn omits_parameter(&self) -> bool {
         self.older.is_some()
     }
 

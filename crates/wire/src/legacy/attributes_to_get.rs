@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use homeport_item::expression::Projection;
+use homeport_item::item::ItemError;
 
 use crate::constraints::Constraints;
 use crate::failure::Failure;
@@ -31,6 +32,9 @@ pub(crate) fn projection(
     };
     let mut seen = BTreeSet::new();
     for name in names {
+        if name.as_str().is_empty() {
+            return Err(Failure::validation(ItemError::EmptyName.to_string()));
+        }
         if !seen.insert(name.as_str()) {
             return Err(Failure::invalid_values(format_args!(
                 "Duplicate value in attribute name: {}",
@@ -61,6 +65,12 @@ mod tests {
                 .expect_err("refused")
                 .text(),
             Some("One or more parameter values were invalid: Duplicate value in attribute name: a")
+        );
+        assert_eq!(
+            projection(Some(&names(r#"["a",""]"#)))
+                .expect_err("refused")
+                .text(),
+            Some("Empty attribute name")
         );
         assert_eq!(projection(None), Ok(None));
         let mut constraints = Constraints::new();

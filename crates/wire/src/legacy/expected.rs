@@ -89,10 +89,7 @@ fn compared(
         (None, None) => Vec::new(),
     };
     operator.check_count(values.len())?;
-    // The others compare what they are given, whatever its type.
-    if operator == Operator::In {
-        operator.check_kinds(&values)?;
-    }
+    operator.check_kinds(&values)?;
     operator.check_together(&values)?;
     Ok(operator.condition(name, values))
 }
@@ -178,6 +175,18 @@ mod tests {
             (
                 r#"{"a":{"ComparisonOperator":"IN","AttributeValueList":[{"S":"x"},{"BOOL":true}]}}"#,
                 "ComparisonOperator IN is not valid for BOOL AttributeValue type",
+            ),
+            (
+                r#"{"a":{"ComparisonOperator":"BEGINS_WITH","Value":{"N":"1"}}}"#,
+                "ComparisonOperator BEGINS_WITH is not valid for N AttributeValue type",
+            ),
+            (
+                r#"{"a":{"ComparisonOperator":"NOT_CONTAINS","AttributeValueList":[{"L":[]}]}}"#,
+                "ComparisonOperator NOT_CONTAINS is not valid for L AttributeValue type",
+            ),
+            (
+                r#"{"a":{"ComparisonOperator":"BETWEEN","AttributeValueList":[{"NS":["1"]},{"NS":["2"]}]}}"#,
+                "ComparisonOperator BETWEEN is not valid for NS AttributeValue type",
             ),
         ] {
             let expected = format!("One or more parameter values were invalid: {text}");

@@ -1,13 +1,16 @@
 //! `KeyConditions`: what a query asks of the keys.
 
 use homeport_item::expression::{self, KeyCondition, KeyConditionError, SortCondition};
-use homeport_item::schema::KeySchema;
+use homeport_item::schema::{KEY_PART_ATTRIBUTES_MAX, KeySchema};
 
 use super::conditions::{self, Conditions};
+use crate::access::{self, Values};
 use crate::failure::Failure;
 
-/// The partition key's and the sort key's.
-const CONDITIONS_MAX: usize = 2;
+/// The partition key's and the sort key's, where each has one attribute.
+const SIMPLE_CONDITIONS_MAX: usize = 2;
+/// One for each attribute of a key, as many as a key can have.
+const CONDITIONS_MAX: usize = 2 * KEY_PART_ATTRIBUTES_MAX;
 
 /// Conditions that are not yet known to be those of a table's or an index's keys.
 #[derive(Debug)]
@@ -15,6 +18,17 @@ pub(crate) struct KeyConditions(
     /// Nothing stands for an operator that no query can use, which is only said once the keys are known.
     Vec<(String, Option<SortCondition>)>,
 );
+
+/// The partition that the conditions of a request ask for.
+pub(crate) fn partition(given: Option<&Conditions<'_>>, name: &str) -> Values {
+    let conditions = given.and_then(|given| KeyConditions::read(given).ok());
+    let equal = conditions.iter().flat_map(|conditions| &conditions.0);
+    let mut equal = equal.filter_map(|(known, condition)| match condition {
+        Some(SortCondition::Equal(value)) if known == name => Some(value),
+        _ => None,
+    });
+    equal.next().map_or(Values::Unknown, access::key_text)
+}
 
 impl KeyConditions {
     pub(crate) fn read(given: &Conditions<'_>) -> Result<Self, Failure> {
@@ -30,19 +44,8 @@ impl KeyConditions {
 
     /// Gives each key its condition.
     pub(crate) fn bind(self, keys: &KeySchema) -> Result<KeyCondition, Failure> {
-        let has = |name: &str| self.0.iter().any(|(known, _)| known == name);
-        let missed = |name: &str| Err(KeyConditionError::Missed(name.to_owned()).into());
-        if self.0.len() > 1 && keys.sort.is_none() {
-            return Err(KeyConditionError::NotSupported.into());
-        }
-        if !has(&keys.partition.name) {
-            return missed(&keys.partition.name);
-        }
-        if let Some(sort) = &keys.sort
-            && self.0.len() > 1
-            && !has(&sort.name)
-        {
-            return missed(&sort.name);
+        if !keys.has_several() {
+            self.check_simple(keys)?;
         }
         let conditions = self
             .0
@@ -55,6 +58,25 @@ impl KeyConditions {
                 )
             })?;
         Ok(expression::KeyConditions::new(conditions).bind(keys)?)
+    }
+
+    /// Checks conditions on a key whose parts have one attribute each.
+    fn check_simple(&self, keys: &KeySchema) -> Result<(), KeyConditionError> {
+        let has = |name: &str| self.0.iter().any(|(known, _)| known == name);
+        let missed = |name: &str| Err(KeyConditionError::Missed(name.to_owned()));
+        if self.0.len() > SIMPLE_CONDITIONS_MAX {
+            return Err(KeyConditionError::TooManyConditions);
+        }
+        if self.0.len() > 1 && keys.sort.is_none() {
+            return Err(KeyConditionError::NotSupported);
+        }
+        if !has(&keys.partition.name) {
+            return missed(&keys.partition.name);
+        }
+        match &keys.sort {
+            Some(sort) if self.0.len() > 1 && !has(&sort.name) => missed(&sort.name),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -17,4 +17,4 @@ pub(crate) use attributes_to_get::{AttributesToGet, constrain_names, projection}
 pub(crate) use conditional_operator::join;
 pub(crate) use conditions::{Conditions, check_filter_keys, check_values, constrain, filter};
 pub(crate) use expected::{Expected, condition};
-pub(crate) use key_conditions::KeyConditions;
+pub(crate) use key_conditions::{KeyConditions, partition};

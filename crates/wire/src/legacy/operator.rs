@@ -138,7 +138,10 @@ impl Operator {
             Self::GreaterOrEqual => path.at_least(values.next()?),
             Self::Greater => path.greater_than(values.next()?),
             Self::Contains => path.contains(values.next()?),
-            Self::NotContains => !path.contains(values.next()?),
+            // For a missing attribute, neither CONTAINS nor NOT_CONTAINS is true.
+            Self::NotContains => {
+                Condition::exists(path.clone()).and(!path.contains(values.next()?))
+            }
             Self::BeginsWith => path.begins_with(values.next()?),
         })
     }
@@ -215,6 +218,8 @@ mod tests {
             ("CONTAINS", None, vec![text("x")], false),
             ("NOT_CONTAINS", Some(set.clone()), vec![text("x")], false),
             ("NOT_CONTAINS", Some(set), vec![text("z")], true),
+            ("NOT_CONTAINS", Some(number(1)), vec![text("z")], true),
+            ("NOT_CONTAINS", None, vec![text("z")], false),
             ("BEGINS_WITH", Some(text("xyz")), vec![text("xy")], true),
             ("BEGINS_WITH", Some(text("xyz")), vec![text("y")], false),
             ("IN", Some(text("b")), vec![text("a"), text("b")], true),

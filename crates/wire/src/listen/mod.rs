@@ -1,43 +1,56 @@
-//! Accepting connections, as many as are allowed, cutting off silent ones, and letting the others
-//! end when the server stops. Every HTTP port is served from here, whatever answers on it.
+//! Ports: accepts connections within limits, closes those of slow clients, and ends all of them when the server stops.
+//! Every HTTP port is served from here; `crates/server` accepts MQTT with the same limits.
 
+mod accept;
+mod addresses;
+mod connections;
+mod origins;
+mod refusal;
 mod silence;
 
 use std::error::Error;
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::{Body, Incoming};
 use hyper::service::{HttpService, Service, service_fn};
-use hyper::{Request, Response};
+use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-use silence::{Activity, Watched};
+use refusal::Refusals;
+use silence::{Activity, Busy, Timeouts, Watched};
 
-pub use silence::Busy;
+pub use accept::Acceptor;
+pub use addresses::{
+    AddressRange, AddressRanges, ForwardedHeader, InvalidRange, TrustedProxies, client_network,
+};
+pub use connections::{ConnectionLimits, ConnectionPermit, ConnectionRefused, Connections};
+pub use origins::{AllowedOrigins, Hosts, InvalidOrigin, OriginRefused, is_same_origin};
+pub use refusal::{REFUSAL_TIMEOUT, REFUSALS_MAX};
 
 /// Header fields of a request together may not be longer than this.
 const HEADERS_MAX_BYTES: u32 = 16 * 1024;
 /// Requests that one HTTP/2 connection may have open.
 const STREAMS_MAX: u32 = 128;
-/// How long connections may go on with what they are doing once the server stops.
+/// How long connections may take to finish once the server stops.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
-/// How long to wait after a failure to accept, which is mostly a lack of file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What a port may be asked for at one time, and for how long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How many connections an HTTP port serves, and how long it waits for clients.
+#[derive(Debug, Clone)]
 pub struct Limits {
-    /// Connections at one time; more wait to be accepted.
+    /// Connections of this port at the same time; further ones are answered with 503.
     pub connections_max: usize,
-    /// How long a connection may be silent while no request is being answered, and how long the
-    /// headers of a request may take.
+    /// The connections of all ports together.
+    pub connections: Connections,
+    /// Time for the head of a request, from its first byte; for the first request from when the connection was accepted.
+    pub header_timeout: Duration,
+    /// Time without a byte between requests, and without progress while an answer is sent.
     pub idle_timeout: Duration,
 }
 
@@ -45,21 +58,42 @@ pub struct Limits {
 #[derive(Debug, Clone)]
 pub struct Connection {
     activity: Arc<Activity>,
+    connections: Connections,
+    permit: Arc<ConnectionPermit>,
     peer: SocketAddr,
+    client: IpAddr,
+}
+
+/// A connection that was upgraded to another protocol. While this is held, the connection counts in the limits, and the
+/// idle timeout does not apply: the other protocol has its own.
+#[derive(Debug)]
+pub struct UpgradedConnection {
+    _busy: Busy,
+    _permit: Arc<ConnectionPermit>,
+    _client_permit: ConnectionPermit,
 }
 
 impl Connection {
-    /// Who is at the other end: the client, or the proxy before it.
+    /// The address of the client, also behind trusted proxies.
     #[must_use]
-    pub fn peer(&self) -> SocketAddr {
-        self.peer
+    pub fn client(&self) -> IpAddr {
+        self.client
     }
 
-    /// Lets the connection be silent for as long as the answer is kept: for one that goes on as
-    /// something other than HTTP and has rules of its own.
-    #[must_use]
-    pub fn stay_busy(&self) -> Busy {
-        self.activity.begin()
+    /// Prepares an upgrade to another protocol. A connection of a trusted proxy then serves one client, and counts
+    /// against the limit of that client.
+    ///
+    /// # Errors
+    /// When the client has too many connections.
+    pub fn upgrade(&self) -> Result<UpgradedConnection, ConnectionRefused> {
+        let client_permit = self
+            .connections
+            .admit_forwarded(self.peer.ip(), self.client)?;
+        Ok(UpgradedConnection {
+            _busy: self.activity.begin(),
+            _permit: Arc::clone(&self.permit),
+            _client_permit: client_permit,
+        })
     }
 }
 
@@ -81,37 +115,49 @@ pub async fn serve<S, B>(
 {
     let builder = Arc::new(builder(limits.idle_timeout));
     let graceful = GracefulShutdown::new();
-    let room = Arc::new(Semaphore::new(limits.connections_max));
+    let port_room = Arc::new(Semaphore::new(limits.connections_max));
+    let refusals = Refusals::new();
+    let timeouts = Timeouts {
+        header: limits.header_timeout,
+        idle: limits.idle_timeout,
+    };
+    let mut acceptor = Acceptor::new(listener);
     let mut stop = std::pin::pin!(stop);
     loop {
-        let accept = async {
-            let permit = Arc::clone(&room).acquire_owned().await.ok();
-            (permit, listener.accept().await)
-        };
-        let (permit, accepted) = tokio::select! {
+        let (stream, peer) = tokio::select! {
             () = &mut stop => break,
-            accepted = accept => accepted,
+            accepted = acceptor.accept() => accepted,
         };
-        let (stream, peer) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+        let admitted = match Arc::clone(&port_room).try_acquire_owned() {
+            Ok(of_port) => {
+                let of_all = limits.connections.admit(peer.ip());
+                of_all.map(|of_all| (of_port, Arc::new(of_all)))
+            }
+            Err(_) => Err(ConnectionRefused::Full),
+        };
+        let (port_permit, permit) = match admitted {
+            Ok(permits) => permits,
+            Err(reason) => {
+                acceptor.log_refusal(peer, &reason);
+                refusals.answer(stream, reason);
                 continue;
             }
         };
-        // Answers are written at once: waiting to fill a packet only delays them.
-        let _ = stream.set_nodelay(true);
         let activity = Arc::new(Activity::default());
-        let stream = Watched::new(stream, limits.idle_timeout, Arc::clone(&activity));
+        let stream = Watched::new(stream, timeouts, Arc::clone(&activity));
         let service = service.clone();
+        let connections = limits.connections.clone();
+        let request_permit = Arc::clone(&permit);
         let handle = service_fn(move |mut request: Request<Incoming>| {
             let connection = Connection {
                 activity: Arc::clone(&activity),
                 peer,
+                client: connections.proxies().client(peer.ip(), request.headers()),
+                connections: connections.clone(),
+                permit: Arc::clone(&request_permit),
             };
+            let answering = activity.begin_request(request.version() == Version::HTTP_2);
             request.extensions_mut().insert(connection);
-            let answering = activity.begin();
             let answer = service.call(request);
             async move {
                 let answer = answer.await;
@@ -124,14 +170,14 @@ pub async fn serve<S, B>(
             .into_owned();
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
-            let _permit = permit;
-            // A client that breaks off is no concern of ours.
+            let _permits = (port_permit, permit);
+            // Clients may close a connection at any time.
             if let Err(error) = connection.await {
                 tracing::debug!(error, "a connection ended early");
             }
         });
     }
-    drop(listener);
+    drop(acceptor);
     if tokio::time::timeout(DRAIN_MAX, graceful.shutdown())
         .await
         .is_err()

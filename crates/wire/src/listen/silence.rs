@@ -1,61 +1,131 @@
-//! A stream that fails once nothing has gone through it for too long. Hyper bounds the time that
-//! headers take, but neither the wait for a connection's first bytes nor an answer that its client
-//! does not take; each would hold a place among the connections for ever.
+//! A stream that fails when a client is too slow: to send the head of a request, or to send or read anything at all.
+//! Hyper's own header timeout does not suffice: it also runs while a connection waits for its next request, and it covers
+//! neither the wait for the first bytes of a connection nor a client that does not read its answer.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-/// Requests of a connection that are being answered. While there is one, silence is no fault of the
-/// client: how long an answer may take is the service's own decision.
+/// The requests of a connection.
 #[derive(Debug, Default)]
-pub(super) struct Activity(AtomicUsize);
+pub(super) struct Activity {
+    /// Requests that are being answered. The timeouts do not run meanwhile: the client waits for us, and the service has
+    /// its own limits.
+    answering: AtomicUsize,
+    /// Requests whose head has been read.
+    begun: AtomicUsize,
+    /// With HTTP/2, bytes between requests may be a ping and need not begin a head.
+    is_http2: AtomicBool,
+}
 
-/// Lasts as long as a request is being answered, or something else makes silence no fault.
+/// Suspends the timeouts while it is held.
 #[derive(Debug)]
-pub struct Busy(Arc<Activity>);
+pub(super) struct Busy(Arc<Activity>);
 
 impl Activity {
+    /// Notes that the head of a request has been read.
+    pub(super) fn begin_request(self: &Arc<Self>, is_http2: bool) -> Busy {
+        self.is_http2.store(is_http2, Ordering::Relaxed);
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        self.begin()
+    }
+
     pub(super) fn begin(self: &Arc<Self>) -> Busy {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.answering.fetch_add(1, Ordering::Relaxed);
         Busy(Arc::clone(self))
+    }
+
+    fn is_answering(&self) -> bool {
+        self.answering.load(Ordering::Relaxed) > 0
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.answering.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// A stream with a limit on silence.
+/// How long a client may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Timeouts {
+    /// For the head of a request, from its first byte; for the first one from when the connection was accepted.
+    pub(super) header: Duration,
+    /// Between requests, and between two reads of an answer.
+    pub(super) idle: Duration,
+}
+
+/// A head that is being read.
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    since: Instant,
+    /// Requests begun before this head. Once more have begun, the head has been read.
+    begun_before: usize,
+}
+
+/// A stream with limits on the client's time.
 pub(super) struct Watched<S> {
     stream: S,
-    idle_timeout: Duration,
+    timeouts: Timeouts,
     activity: Arc<Activity>,
-    /// When bytes went through last.
+    head: Head,
+    /// When the last bytes were sent or received.
     moved_at: Instant,
     timer: Pin<Box<Sleep>>,
 }
 
 impl<S> Watched<S> {
-    pub(super) fn new(stream: S, idle_timeout: Duration, activity: Arc<Activity>) -> Self {
+    pub(super) fn new(stream: S, timeouts: Timeouts, activity: Arc<Activity>) -> Self {
+        let now = Instant::now();
+        let first = timeouts.header.min(timeouts.idle);
         Self {
             stream,
-            idle_timeout,
+            timeouts,
             activity,
-            moved_at: Instant::now(),
-            timer: Box::pin(tokio::time::sleep(idle_timeout)),
+            head: Head {
+                since: now,
+                begun_before: 0,
+            },
+            moved_at: now,
+            timer: Box::pin(tokio::time::sleep_until(now + first)),
         }
     }
 
-    /// Passes on an outcome of the stream, unless it has been waited for too long.
+    fn is_reading_head(&self) -> bool {
+        self.head.begun_before == self.activity.begun.load(Ordering::Relaxed)
+    }
+
+    /// Handles received bytes: they begin the head of a request, unless a head is being read or a request answered.
+    fn note_read(&mut self) {
+        let is_http2 = self.activity.is_http2.load(Ordering::Relaxed);
+        if !is_http2 && !self.is_reading_head() && !self.activity.is_answering() {
+            self.head = Head {
+                since: self.moved_at,
+                begun_before: self.activity.begun.load(Ordering::Relaxed),
+            };
+        }
+    }
+
+    /// When the client has taken too long.
+    fn deadline(&mut self, now: Instant) -> Instant {
+        if self.activity.is_answering() {
+            self.moved_at = now;
+            return now + self.timeouts.idle;
+        }
+        let silent_at = self.moved_at + self.timeouts.idle;
+        match self.is_reading_head() {
+            true => silent_at.min(self.head.since + self.timeouts.header),
+            false => silent_at,
+        }
+    }
+
+    /// Passes on the result of the stream, or fails after the deadline.
     fn watch<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -65,19 +135,36 @@ impl<S> Watched<S> {
             self.moved_at = Instant::now();
             return outcome;
         }
+        // Resetting the timer for every byte would cost too much. It is extended when it fires, and shortened only
+        // while a head is being read.
+        if self.is_reading_head() {
+            let until = self.deadline(Instant::now());
+            if until < self.timer.deadline() {
+                self.timer.as_mut().reset(until);
+            }
+        }
         loop {
             ready!(self.timer.as_mut().poll(context));
-            // The timer is not moved with every byte, which would cost more: it looks when it ends.
             let now = Instant::now();
-            if self.activity.0.load(Ordering::Relaxed) > 0 {
-                self.moved_at = now;
-            }
-            let until = self.moved_at + self.idle_timeout;
+            let until = self.deadline(now);
             if until <= now {
                 return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
             }
             self.timer.as_mut().reset(until);
         }
+    }
+
+    /// Passes on the result of a write. While an answer is being read, the time for the next head does not run.
+    fn watch_write<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        outcome: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        let outcome = self.watch(context, outcome);
+        if outcome.is_ready() && self.head.begun_before > 0 {
+            self.head.since = self.moved_at;
+        }
+        outcome
     }
 }
 
@@ -88,7 +175,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let outcome = Pin::new(&mut self.stream).poll_read(context, buffer);
-        self.watch(context, outcome)
+        let outcome = self.watch(context, outcome);
+        if outcome.is_ready() {
+            self.note_read();
+        }
+        outcome
     }
 }
 
@@ -99,7 +190,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.watch(context, outcome)
+        self.watch_write(context, outcome)
     }
 
     fn poll_write_vectored(
@@ -108,7 +199,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.watch(context, outcome)
+        self.watch_write(context, outcome)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -129,39 +220,83 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-    const IDLE: Duration = Duration::from_secs(10);
+    const HEADER: Duration = Duration::from_secs(10);
+    const IDLE: Duration = Duration::from_secs(100);
+    const TIMEOUTS: Timeouts = Timeouts {
+        header: HEADER,
+        idle: IDLE,
+    };
 
     fn pair() -> (Watched<tokio::io::DuplexStream>, tokio::io::DuplexStream) {
         let (near, far) = tokio::io::duplex(4);
-        (Watched::new(near, IDLE, Arc::default()), far)
+        (Watched::new(near, TIMEOUTS, Arc::default()), far)
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn silence_ends_a_stream_when_nothing_moved_for_the_whole_time() {
-        let (mut watched, mut far) = pair();
-        tokio::time::advance(IDLE / 2).await;
-        far.write_all(b"x").await.expect("written");
-        assert_eq!(watched.read_u8().await.expect("a byte"), b'x');
-        let moved_at = Instant::now();
+    /// Waits for a byte that does not come; how long it took until the stream failed.
+    async fn fails_after(watched: &mut Watched<tokio::io::DuplexStream>) -> u64 {
+        let started = Instant::now();
         let error = watched.read_u8().await.expect_err("silence");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        assert_eq!(moved_at.elapsed().as_secs(), IDLE.as_secs());
+        started.elapsed().as_secs()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_that_nobody_takes_ends_the_stream() {
+    async fn first_head_is_timed_from_accept() {
+        let (mut watched, mut far) = pair();
+        tokio::time::advance(HEADER / 2).await;
+        far.write_all(b"G").await.expect("written");
+        assert_eq!(watched.read_u8().await.expect("a byte"), b'G');
+        assert_eq!(fails_after(&mut watched).await, 5);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn idle_connections_outlive_the_header_timeout() {
+        let (mut watched, mut far) = pair();
+        drop(watched.activity.begin_request(false));
+        tokio::time::advance(IDLE - HEADER).await;
+        far.write_all(b"G").await.expect("written");
+        assert_eq!(watched.read_u8().await.expect("a byte"), b'G');
+        // The next head has begun.
+        assert_eq!(fails_after(&mut watched).await, 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_head_gets_the_whole_time() {
+        let (mut watched, mut far) = pair();
+        for _ in 0..5 {
+            tokio::time::advance(HEADER * 2 / 3).await;
+            far.write_all(b"G").await.expect("written");
+            watched.read_u8().await.expect("a byte");
+            // Answered before the stream is asked again.
+            drop(watched.activity.begin_request(false));
+        }
+        assert_eq!(fails_after(&mut watched).await, IDLE.as_secs());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pings_of_http2_are_not_heads() {
+        let (mut watched, mut far) = pair();
+        drop(watched.activity.begin_request(true));
+        far.write_all(b"p").await.expect("written");
+        watched.read_u8().await.expect("a byte");
+        assert_eq!(fails_after(&mut watched).await, IDLE.as_secs());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn untaken_answer_ends_the_stream() {
         let (mut watched, _far) = pair();
+        drop(watched.activity.begin_request(false));
+        let started = Instant::now();
         let error = watched.write_all(b"too long for it").await;
-        assert_eq!(
-            error.expect_err("nobody reads").kind(),
-            io::ErrorKind::TimedOut
-        );
+        let error = error.expect_err("nobody reads");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(started.elapsed().as_secs(), IDLE.as_secs());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_being_answered_is_not_silence() {
+    async fn request_being_answered_is_not_silence() {
         let (mut watched, _far) = pair();
-        let answering = watched.activity.begin();
+        let answering = watched.activity.begin_request(false);
         let started = Instant::now();
         tokio::spawn(async move {
             tokio::time::sleep(IDLE * 5).await;

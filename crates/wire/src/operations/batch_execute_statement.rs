@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use bytes::Bytes;
 use homeport_engine::WriteCost;
 use homeport_item::{Item, json};
 use homeport_partiql::{Select, Statement};
@@ -11,10 +10,11 @@ use serde::Deserialize;
 use tokio::task::JoinSet;
 
 use super::execute_statement::failure;
+use crate::access::{Permission, Request, Resources};
 use crate::capacity::{self, Consumed, Split, Wanted};
 use crate::constraints::{Constraints, RETURN_CAPACITY};
 use crate::failure::Failure;
-use crate::input::{self, Element, List, Text};
+use crate::input::{Element, List, Text};
 use crate::output::{self, Object};
 use crate::partiql::{self, StatementInput};
 use crate::service::Service;
@@ -23,7 +23,7 @@ const STATEMENTS_MAX: usize = 25;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     statements: Option<List<Element<StatementInput<'a>>>>,
     #[serde(borrow)]
@@ -44,8 +44,16 @@ struct Outcome {
     failure: Option<Failure>,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        let statements = self.statements.iter().flat_map(|list| &list.0);
+        statements
+            .map(|Element(given)| given.permission(resources))
+            .collect()
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     check(&input)?;
     let wanted = Wanted::of(input.return_consumed_capacity.as_ref());
     let given = input.statements.map_or(Vec::new(), |list| list.0);
@@ -289,6 +297,7 @@ fn answer(outcomes: &[Outcome], wanted: Wanted) -> Result<Vec<u8>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input;
 
     #[test]
     fn bad_requests_are_refused() {

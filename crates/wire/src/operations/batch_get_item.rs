@@ -1,12 +1,14 @@
 //! BatchGetItem: several items by their keys.
 
-use bytes::Bytes;
+use std::borrow::Cow;
+
 use homeport_item::expression::Projection;
 use homeport_item::{Item, json};
 use homeport_store::{BATCH_GET_MAX, Get};
 use serde::Deserialize;
 
 use super::reading;
+use crate::access::{self, Expressions, Permission, Request, RequestContext, Resources, Values};
 use crate::capacity::{self, Consumed, Split, Wanted};
 use crate::constraints::{Constraints, RETURN_CAPACITY};
 use crate::expressions;
@@ -22,11 +24,14 @@ const ANSWER_MAX_BYTES: usize = 16 * 1024 * 1024;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     request_items: Option<Mapping<'a, Element<KeysAndAttributes<'a>>>>,
     #[serde(borrow)]
     return_consumed_capacity: Option<Text<'a>>,
+    /// Read again where a table's name is invalid: the violation shows the member as it was sent.
+    #[serde(skip)]
+    body: &'a [u8],
 }
 
 #[derive(Debug, Deserialize)]
@@ -48,31 +53,69 @@ impl Named for KeysAndAttributes<'_> {
 
 /// One table's part of a request.
 #[derive(Debug)]
-struct Part<'a> {
+struct Part {
     /// As the request names the table.
-    name: &'a str,
-    table: &'a str,
+    name: String,
+    table: String,
     keys: Vec<Item>,
     projection: Option<Projection>,
     consistent: bool,
-    given: &'a KeysAndAttributes<'a>,
+    /// How the request says what to project, for the keys that are left to another one.
+    attributes_to_get: Option<Vec<String>>,
+    projection_expression: Option<String>,
+    attribute_names: Option<Vec<(String, String)>>,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let body = body.clone();
+impl<'a> Request<'a> for Input<'a> {
+    fn read(body: &'a [u8]) -> Result<Self, Failure> {
+        let input: Self = input::read(body)?;
+        Ok(Self { body, ..input })
+    }
+
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        let items = self.request_items.iter().flat_map(|items| &items.0);
+        let part = |(name, Element(part)): &(Cow<'_, str>, Element<KeysAndAttributes<'_>>)| {
+            let name = Text(Cow::Borrowed(name.as_ref()));
+            let table = Some(&name);
+            let named = part.projection_expression.is_some() || part.attributes_to_get.is_some();
+            let expressions = Expressions {
+                names: part.expression_attribute_names.as_ref(),
+                projection: part.projection_expression.as_ref(),
+                ..Expressions::default()
+            };
+            let keys = part.keys.as_ref().map(|keys| &keys.0);
+            let mut context = RequestContext {
+                leading_keys: keys.map_or(Values::Unknown, |_| Values::Absent),
+                attributes: access::listed(part.attributes_to_get.as_ref())
+                    .with(expressions.attributes()),
+                select: Values::select(None, named, false),
+                return_consumed_capacity: Values::given(self.return_consumed_capacity.as_ref()),
+                ..RequestContext::default()
+            };
+            for key in keys.into_iter().flatten() {
+                let leading_key = resources.leading_key(table, Some(key));
+                context.leading_keys = context.leading_keys.with(leading_key);
+                context.attributes = context.attributes.with(access::attributes_of(Some(key)));
+            }
+            resources.table(table).with(context)
+        };
+        items.map(part).collect()
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
+    let wanted = Wanted::of(input.return_consumed_capacity.as_ref());
+    let parts = check(&input, input.body)?;
     let service = service.clone();
     // A hundred items may be 40 MB from the disk.
-    tokio::task::spawn_blocking(move || answer(&service, &body))
+    tokio::task::spawn_blocking(move || answer(&service, &parts, wanted))
         .await
         .map_err(|error| Failure::internal(&error))?
 }
 
-fn answer(service: &Service, body: &[u8]) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
-    let wanted = Wanted::of(input.return_consumed_capacity.as_ref());
-    let parts = check(&input, body)?;
-    for part in &parts {
-        let view = service.engine().table(part.table)?;
+fn answer(service: &Service, parts: &[Part], wanted: Wanted) -> Result<Vec<u8>, Failure> {
+    for part in parts {
+        let view = service.engine().table(&part.table)?;
         if let Some(projection) = &part.projection {
             expressions::check_key_paths(view.schema(), &projection.paths)?;
         }
@@ -80,19 +123,19 @@ fn answer(service: &Service, body: &[u8]) -> Result<Vec<u8>, Failure> {
     let mut out = Vec::with_capacity(1024);
     let mut object = Object::new(&mut out);
     let mut bytes = 0;
-    let mut unprocessed: Vec<(&Part<'_>, usize)> = Vec::new();
+    let mut unprocessed: Vec<(&Part, usize)> = Vec::new();
     let mut consumed: Vec<(&str, Consumed)> = Vec::new();
     let mut responses = Object::new(object.member("Responses"));
-    for part in &parts {
+    for part in parts {
         let gets: Vec<Get> = part
             .keys
             .iter()
-            .map(|key| Get::new(part.table, key.clone()))
+            .map(|key| Get::new(part.table.as_str(), key.clone()))
             .collect();
         let found = service.engine().get_stored_together(&gets)?;
         let mut units = 0.0;
         let mut done = 0;
-        let list = responses.member(part.name);
+        let list = responses.member(&part.name);
         let items = found.iter().map_while(|item| {
             if bytes >= ANSWER_MAX_BYTES {
                 return None;
@@ -112,12 +155,12 @@ fn answer(service: &Service, body: &[u8]) -> Result<Vec<u8>, Failure> {
         if done < part.keys.len() {
             unprocessed.push((part, done));
         }
-        consumed.push((part.table, Consumed::of_table(units)));
+        consumed.push((&part.table, Consumed::of_table(units)));
     }
     responses.end();
     let mut left = Object::new(object.member("UnprocessedKeys"));
     for (part, done) in unprocessed {
-        write_unprocessed(part, done, left.member(part.name));
+        write_unprocessed(part, done, left.member(&part.name));
     }
     left.end();
     if wanted.anything() {
@@ -132,7 +175,7 @@ fn answer(service: &Service, body: &[u8]) -> Result<Vec<u8>, Failure> {
 }
 
 /// Writes what is left of a part as it can be asked for again.
-fn write_unprocessed(part: &Part<'_>, done: usize, out: &mut Vec<u8>) {
+fn write_unprocessed(part: &Part, done: usize, out: &mut Vec<u8>) {
     let mut object = Object::new(out);
     let keys = object.member("Keys");
     let written: Result<(), std::convert::Infallible> =
@@ -144,22 +187,22 @@ fn write_unprocessed(part: &Part<'_>, done: usize, out: &mut Vec<u8>) {
     if part.consistent {
         object.member("ConsistentRead").extend_from_slice(b"true");
     }
-    if let Some(names) = &part.given.attributes_to_get {
+    if let Some(names) = &part.attributes_to_get {
         let list = object.member("AttributesToGet");
         let written: Result<(), std::convert::Infallible> =
-            output::list(list, &names.0, |name, out| {
-                json::write_string(name.as_str(), out);
+            output::list(list, names, |name, out| {
+                json::write_string(name, out);
                 Ok(())
             });
         debug_assert!(written.is_ok());
     }
-    if let Some(projection) = &part.given.projection_expression {
-        object.text("ProjectionExpression", projection.as_str());
+    if let Some(projection) = &part.projection_expression {
+        object.text("ProjectionExpression", projection);
     }
-    if let Some(names) = &part.given.expression_attribute_names {
+    if let Some(names) = &part.attribute_names {
         object.object("ExpressionAttributeNames", |object| {
-            for (key, name) in &names.0 {
-                object.text(key, name.as_str());
+            for (key, name) in names {
+                object.text(key, name);
             }
         });
     }
@@ -178,7 +221,7 @@ fn shown_items(body: &[u8]) -> String {
     })
 }
 
-fn check<'a>(input: &'a Input<'a>, body: &[u8]) -> Result<Vec<Part<'a>>, Failure> {
+fn check(input: &Input<'_>, body: &[u8]) -> Result<Vec<Part>, Failure> {
     let items = match &input.request_items {
         Some(items) if items.0.is_empty() => {
             return Err(Failure::validation(
@@ -251,7 +294,7 @@ fn constrain(name: &str, part: &KeysAndAttributes<'_>, constraints: &mut Constra
     ));
 }
 
-fn check_part<'a>(name: &'a str, given: &'a KeysAndAttributes<'a>) -> Result<Part<'a>, Failure> {
+fn check_part(name: &str, given: &KeysAndAttributes<'_>) -> Result<Part, Failure> {
     expressions::check_parameters(
         &[],
         &[(
@@ -283,13 +326,23 @@ fn check_part<'a>(name: &'a str, given: &'a KeysAndAttributes<'a>) -> Result<Par
             ));
         }
     }
+    let owned = |text: &Text<'_>| text.as_str().to_owned();
+    let attributes_to_get = given.attributes_to_get.as_ref();
+    let attribute_names = given.expression_attribute_names.as_ref();
     Ok(Part {
-        name,
-        table: table_name::check_items_name("requestItems", name)?,
+        name: name.to_owned(),
+        table: table_name::check_items_name("requestItems", name)?.to_owned(),
         keys,
         projection: projection.or(whole),
         consistent: given.consistent_read.is_some_and(|flag| flag.0),
-        given,
+        attributes_to_get: attributes_to_get.map(|names| names.0.iter().map(owned).collect()),
+        projection_expression: given.projection_expression.as_ref().map(owned),
+        attribute_names: attribute_names.map(|names| {
+            let pairs = names.0.iter();
+            pairs
+                .map(|(key, name)| (key.to_string(), owned(name)))
+                .collect()
+        }),
     })
 }
 

@@ -1,23 +1,25 @@
 //! BatchWriteItem: several independent puts and deletes.
 
-use bytes::Bytes;
+use std::borrow::Cow;
+
 use homeport_item::schema::KeyError;
 use homeport_item::{Item, json};
 use homeport_store::{Action, BATCH_WRITE_MAX, Delete, Put, StoreError, WriteError};
 use serde::Deserialize;
 
 use super::writing;
+use crate::access::{self, Permission, Request, RequestContext, Resources, Values};
 use crate::capacity::{Consumed, Split, Wanted};
 use crate::constraints::{Constraints, RETURN_CAPACITY, RETURN_METRICS};
 use crate::failure::Failure;
-use crate::input::{self, Attributes, Element, Field, List, Mapping, Named, Text};
+use crate::input::{Attributes, Element, Field, List, Mapping, Named, Text};
 use crate::output::{self, Object};
 use crate::service::Service;
 use crate::table_name;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     request_items: Option<Mapping<'a, List<Element<WriteRequest>>>>,
     #[serde(borrow)]
@@ -64,8 +66,39 @@ struct NamedWrite {
     action: Action,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        let items = self.request_items.iter().flat_map(|items| &items.0);
+        let part = |(name, List(requests)): &(Cow<'_, str>, List<Element<WriteRequest>>)| {
+            let name = Text(Cow::Borrowed(name.as_ref()));
+            let table = Some(&name);
+            let mut context = RequestContext {
+                return_consumed_capacity: Values::given(self.return_consumed_capacity.as_ref()),
+                ..RequestContext::default()
+            };
+            for Element(request) in requests {
+                let put = request.put_request.as_ref();
+                let delete = request.delete_request.as_ref();
+                let put = put.and_then(|Field(put)| put.item.as_ref());
+                let delete = delete.and_then(|Field(delete)| delete.key.as_ref());
+                if put.is_none() && delete.is_none() {
+                    context.leading_keys = Values::Unknown;
+                    context.attributes = Values::Unknown;
+                }
+                for attributes in [put, delete].into_iter().flatten() {
+                    let leading_key = resources.leading_key(table, Some(attributes));
+                    let names = access::attributes_of(Some(attributes));
+                    context.leading_keys = context.leading_keys.with(leading_key);
+                    context.attributes = context.attributes.with(names);
+                }
+            }
+            resources.table(table).with(context)
+        };
+        items.map(part).collect()
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let wanted = Wanted::of(input.return_consumed_capacity.as_ref());
     let metrics = writing::wants_metrics(input.return_item_collection_metrics.as_ref());
     let writes = check(input)?;
@@ -298,6 +331,7 @@ fn action(table: &str, request: WriteRequest) -> Result<Action, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input;
 
     #[test]
     fn bad_requests_are_refused() {

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use bytes::Bytes;
 use homeport_engine::TableExtent;
 use homeport_item::schema::{IndexSchema, KeySchema, LOCAL_INDEXES_MAX, TableSchema};
 use serde::Deserialize;
 
+use crate::access::{Permission, Request, Resources};
 use crate::constraints::Constraints;
 use crate::failure::Failure;
-use crate::input::{self, Element, Field, Flag, List, Text};
+use crate::input::{Element, Field, Flag, List, Text};
 use crate::service::Service;
 use crate::table_name;
 use crate::tables::definition::{
@@ -19,12 +19,13 @@ use crate::tables::definition::{
 use crate::tables::description;
 use crate::tables::settings::{Billing, Encryption, OnDemand, TableSettings};
 use crate::tables::tags::{self, Tag};
+use crate::tables::warm_throughput::{Subject, WarmInput, WarmThroughput};
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Input<'a> {
     #[serde(borrow)]
-    table_name: Option<Text<'a>>,
+    pub(super) table_name: Option<Text<'a>>,
     #[serde(borrow)]
     attribute_definitions: Option<List<Element<AttributeDefinition<'a>>>>,
     #[serde(borrow)]
@@ -37,6 +38,7 @@ pub(super) struct Input<'a> {
     billing_mode: Option<Text<'a>>,
     provisioned_throughput: Option<Field<ThroughputInput>>,
     on_demand_throughput: Option<Field<OnDemandInput>>,
+    warm_throughput: Option<Field<WarmInput>>,
     #[serde(borrow)]
     stream_specification: Option<Field<StreamInput<'a>>>,
     #[serde(rename = "SSESpecification", borrow)]
@@ -48,8 +50,13 @@ pub(super) struct Input<'a> {
     deletion_protection_enabled: Option<Flag>,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        vec![resources.table(self.table_name.as_ref())]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let now_ms = service.config().clock.now_ms();
     let (schema, settings) = check(&input, now_ms)?;
     let created = service
@@ -206,6 +213,13 @@ fn billing(input: &Input<'_>, now_ms: i64) -> Result<TableSettings, Failure> {
             write_max: given.max_write_request_units.map(|units| units.0),
         });
     }
+    let warm = WarmThroughput::of_new(
+        input.warm_throughput.as_ref(),
+        settings.billing,
+        settings.throughput,
+        Subject::Table,
+    )?;
+    settings.warm = warm.unwrap_or_default();
     Ok(settings)
 }
 
@@ -256,6 +270,7 @@ fn indexes(
         for Element(given) in global {
             let index = definition::index(given, definitions, key, false)?;
             index_throughput(given, &index.name, settings)?;
+            index_warm_throughput(given, &index.name, settings)?;
             add(index)?;
         }
         if global.len() > GLOBAL_INDEXES_MAX {
@@ -290,6 +305,25 @@ fn index_throughput(
         }
         (None, Billing::PayPerRequest) => Ok(()),
     }
+}
+
+/// Keeps the warm throughput that a new index asks for.
+pub(super) fn index_warm_throughput(
+    given: &IndexInput<'_>,
+    name: &str,
+    settings: &mut TableSettings,
+) -> Result<(), Failure> {
+    let throughput = settings.index_throughput.get(name).copied();
+    let warm = WarmThroughput::of_new(
+        given.warm_throughput.as_ref(),
+        settings.billing,
+        throughput.unwrap_or_default(),
+        Subject::Index(name),
+    )?;
+    if let Some(warm) = warm {
+        settings.index_warm.insert(name.to_owned(), warm);
+    }
+    Ok(())
 }
 
 /// Attributes that no key uses have no business among the definitions.
@@ -338,6 +372,7 @@ fn check_stream(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input;
 
     fn with(changes: &str) -> String {
         let base = r#""TableName":"abc","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"a","AttributeType":"S"}],"KeySchema":[{"AttributeName":"a","KeyType":"HASH"}]"#;

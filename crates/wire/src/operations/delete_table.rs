@@ -1,11 +1,11 @@
 //! DeleteTable: removes a table with everything in it.
 
-use bytes::Bytes;
 use homeport_engine::TableExtent;
 use serde::Deserialize;
 
+use crate::access::{Permission, Request, Resources};
 use crate::failure::Failure;
-use crate::input::{self, Text};
+use crate::input::Text;
 use crate::service::Service;
 use crate::table_name;
 use crate::tables::description;
@@ -13,24 +13,34 @@ use crate::tables::settings::TableSettings;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     table_name: Option<Text<'a>>,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        vec![resources.table(self.table_name.as_ref())]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let name = table_name::of_tables(input.table_name.as_ref())?;
     let table = service.engine().describe_table(name)?;
     if table.is_restoring {
         return Err(Failure::being_created(name));
     }
-    if TableSettings::read(&table.settings).deletion_protection {
-        return Err(Failure::validation(
-            "Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first.",
-        ));
-    }
-    let deleted = service.engine().delete_table(name).await?;
+    let deleted = service
+        .engine()
+        .delete_table_if(name, |settings| {
+            match TableSettings::read(settings).deletion_protection {
+                true => Err(Failure::validation(
+                    "Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first.",
+                )),
+                false => Ok(()),
+            }
+        })
+        .await?;
     let described = description::describe(
         &service.config().region,
         &deleted,

@@ -1,22 +1,27 @@
 //! DescribeBackup: a backup and the table that it was taken of.
 
-use bytes::Bytes;
 use serde::Deserialize;
 
+use crate::access::{Permission, Request, Resources};
 use crate::failure::Failure;
-use crate::input::{self, Text};
+use crate::input::Text;
 use crate::service::Service;
 use crate::tables::backup;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     backup_arn: Option<Text<'a>>,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        vec![resources.backup(self.backup_arn.as_ref())]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let found = backup::find(service.engine(), input.backup_arn.as_ref())?;
     let described = backup::describe(&service.config().region, &found, false);
     super::describe_table::wrapped("BackupDescription", &described)

@@ -1,23 +1,29 @@
 //! DescribeContinuousBackups: whether a table's past is kept, and which moments can be restored.
 
-use bytes::Bytes;
 use serde::Deserialize;
 
+use crate::access::{Permission, Request, Resources};
 use crate::failure::Failure;
-use crate::input::{self, Text};
+use crate::input::Text;
 use crate::output::Object;
 use crate::service::Service;
 use crate::table_name;
+use crate::tables::restore_window::RestoreWindow;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     table_name: Option<Text<'a>>,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        vec![resources.table(self.table_name.as_ref())]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let name = table_name::of_tables(input.table_name.as_ref())?;
     answer(service, name)
 }
@@ -28,7 +34,7 @@ pub(super) fn answer(service: &Service, name: &str) -> Result<Vec<u8>, Failure> 
         .engine()
         .describe_table(name)
         .map_err(|_| Failure::table_missing(name))?;
-    let now_ms = service.config().clock.now_ms();
+    let now_ms = service.engine().clock_status().commit_ms;
     let mut out = Vec::with_capacity(256);
     let mut object = Object::new(&mut out);
     object.object("ContinuousBackupsDescription", |object| {
@@ -42,16 +48,10 @@ pub(super) fn answer(service: &Service, name: &str) -> Result<Vec<u8>, Failure> 
             object.text("PointInTimeRecoveryStatus", "ENABLED");
             let days = usize::try_from(history.period_days).unwrap_or(usize::MAX);
             object.count("RecoveryPeriodInDays", days);
-            // Whole seconds, since clients cut fractions off. In the second in which the past begins
-            // to be kept there is none yet.
-            let earliest = history.reaches_back_to_ms(now_ms).saturating_add(999) / 1000;
-            let latest = (now_ms - 1) / 1000;
-            if latest < earliest {
-                return;
-            }
+            let window = RestoreWindow::of(&history, now_ms);
             for (name, secs) in [
-                ("EarliestRestorableDateTime", earliest),
-                ("LatestRestorableDateTime", latest),
+                ("EarliestRestorableDateTime", window.earliest_secs),
+                ("LatestRestorableDateTime", window.latest_secs),
             ] {
                 let out = object.member(name);
                 out.extend_from_slice(secs.to_string().as_bytes());

@@ -1,11 +1,11 @@
 //! DescribeContributorInsights: whether the insights of a table or an index are on.
 
-use bytes::Bytes;
 use serde::Deserialize;
 
+use crate::access::{Permission, Request, Resources};
 use crate::constraints::Constraints;
 use crate::failure::Failure;
-use crate::input::{self, Text};
+use crate::input::Text;
 use crate::output::Object;
 use crate::service::Service;
 use crate::table_name;
@@ -15,15 +15,20 @@ use crate::tables::settings::TableSettings;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     table_name: Option<Text<'a>>,
     #[serde(borrow)]
     index_name: Option<Text<'a>>,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        vec![resources.table(self.table_name.as_ref())]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let name = table_name::of_tables(input.table_name.as_ref())?;
     let mut constraints = Constraints::new();
     constraints.index_name("indexName", input.index_name.as_ref());

@@ -1,15 +1,23 @@
 //! DescribeLimits: DynamoDB's default quotas. Nothing here is limited by them.
 
-use bytes::Bytes;
-use serde::de::IgnoredAny;
+use serde::Deserialize;
 
+use crate::access::{Permission, Request, Resources};
 use crate::failure::Failure;
-use crate::input;
 use crate::output::Object;
 use crate::service::Service;
 
-pub(super) async fn run(_: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    input::read::<IgnoredAny>(body)?;
+/// Without members.
+#[derive(Debug, Deserialize)]
+pub(super) struct Input {}
+
+impl Request<'_> for Input {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        vec![resources.any()]
+    }
+}
+
+pub(super) async fn run(_: &Service, _: Input) -> Result<Vec<u8>, Failure> {
     let mut out = Vec::with_capacity(192);
     let mut object = Object::new(&mut out);
     object.count("AccountMaxReadCapacityUnits", 80_000);

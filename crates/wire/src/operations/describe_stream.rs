@@ -1,12 +1,12 @@
 //! DescribeStream: a stream and its shards.
 
-use bytes::Bytes;
 use homeport_engine::{Shard, Stream};
 use serde::Deserialize;
 
+use crate::access::{Permission, Request, Resources};
 use crate::constraints::Constraints;
 use crate::failure::Failure;
-use crate::input::{self, Field, Integer, Named, Text};
+use crate::input::{Field, Integer, Named, Text};
 use crate::output::{self, Object};
 use crate::service::Service;
 use crate::streams::names::{self, SHARD_ID_LEN, STREAM_ARN_LEN};
@@ -17,7 +17,7 @@ const PAGE_MAX: i64 = 100;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     stream_arn: Option<Text<'a>>,
     limit: Option<Integer>,
@@ -40,8 +40,13 @@ impl Named for ShardFilter<'_> {
     const NAME: &'static str = "ShardFilter";
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        vec![resources.stream(self.stream_arn.as_ref())]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let limit = check(&input)?;
     let stream = streams::find(service.engine(), input.stream_arn.as_ref())?;
     let mut shards = stream.shards.clone();

@@ -1,16 +1,16 @@
 //! ExecuteStatement: one PartiQL statement.
 
-use bytes::Bytes;
 use homeport_item::json;
 use homeport_partiql::Statement;
 use homeport_store::WriteError;
 use serde::Deserialize;
 
 use super::reading::INLINE_ITEMS_MAX;
+use crate::access::{self, Permission, Request, Resources};
 use crate::capacity::{Consumed, Split, Wanted};
 use crate::constraints::{Constraints, RETURN_CAPACITY};
 use crate::failure::Failure;
-use crate::input::{self, Attribute, Flag, Integer, List, Text};
+use crate::input::{Attribute, Flag, Integer, List, Text};
 use crate::output::{self, Object};
 use crate::partiql::{self, Reading, Resume, StatementInput};
 use crate::service::Service;
@@ -19,7 +19,7 @@ const TOKEN_MAX: usize = 32_768;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     statement: Option<Text<'a>>,
     parameters: Option<List<Attribute>>,
@@ -46,8 +46,19 @@ struct Checked {
     capacity: Wanted,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let checked = check(input::read(body)?)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        vec![access::statement_permission(
+            resources,
+            self.statement.as_ref(),
+            self.parameters.as_ref(),
+            self.return_values_on_condition_check_failure.as_ref(),
+        )]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
+    let checked = check(input)?;
     match checked.statement {
         Statement::Select(select) => {
             let answer = Answer {
@@ -193,6 +204,7 @@ fn check(input: Input<'_>) -> Result<Checked, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input;
 
     #[test]
     fn bad_requests_are_refused_in_dynamodb_s_order() {

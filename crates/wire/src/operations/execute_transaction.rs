@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use bytes::Bytes;
 use homeport_item::json;
 use homeport_partiql::Statement;
 use homeport_store::{
@@ -12,17 +11,18 @@ use serde::Deserialize;
 
 use super::batch_execute_statement::by_key;
 use super::transact_write_items::{self, TOKEN_MAX};
+use crate::access::{Permission, Request, Resources};
 use crate::capacity::{self, Consumed, Split, TRANSACTION_FACTOR, Wanted};
 use crate::constraints::{Constraints, RETURN_CAPACITY};
 use crate::failure::Failure;
-use crate::input::{self, Element, List, Text};
+use crate::input::{Element, List, Text};
 use crate::output::{self, Object};
 use crate::partiql::{self, StatementInput};
 use crate::service::Service;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     transact_statements: Option<List<Element<StatementInput<'a>>>>,
     #[serde(borrow)]
@@ -31,8 +31,16 @@ struct Input<'a> {
     return_consumed_capacity: Option<Text<'a>>,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        let statements = self.transact_statements.iter().flat_map(|list| &list.0);
+        statements
+            .map(|Element(given)| given.permission(resources))
+            .collect()
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     check(&input)?;
     let wanted = Wanted::of(input.return_consumed_capacity.as_ref());
     let given = input.transact_statements.map_or(Vec::new(), |list| list.0);
@@ -59,7 +67,12 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
                 .collect();
             write(service, statements, &old_on_failure, token, wanted).await
         }
-        count if count == statements.len() => read(service, &statements, wanted),
+        count if count == statements.len() => {
+            let service = service.clone();
+            tokio::task::spawn_blocking(move || read(&service, &statements, wanted))
+                .await
+                .map_err(|error| Failure::internal(&error))?
+        }
         _ => Err(Failure::validation(
             "ExecuteTransaction API does not support both read and write operations in the same request.",
         )),
@@ -213,6 +226,7 @@ async fn write(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input;
 
     #[test]
     fn bad_requests_are_refused() {

@@ -1,19 +1,20 @@
 //! ExportTableToPointInTime: begins to write a table, as it is or was, to a bucket.
 
-use bytes::Bytes;
 use homeport_engine::{ExportTarget, RestoreError, RestorePoint, TransferKind};
 use serde::Deserialize;
 
+use crate::access::{Permission, Request, Resources};
 use crate::constraints::Constraints;
 use crate::failure::Failure;
-use crate::input::{self, Text, Timestamp};
+use crate::input::{Text, Timestamp};
 use crate::service::Service;
 use crate::table_name;
 use crate::tables::bucket::{self, Bucket};
+use crate::tables::restore_window;
 use crate::tables::transfer::{self, Notes};
 
 #[derive(Debug, Deserialize)]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(rename = "TableArn", borrow)]
     table: Option<Text<'a>>,
     #[serde(rename = "ExportTime")]
@@ -30,19 +31,24 @@ struct Input<'a> {
     kind: Option<Text<'a>>,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        let notes = notes(self);
+        vec![
+            resources.table(self.table.as_ref()),
+            resources.objects(
+                "s3:PutObject",
+                self.bucket.as_ref(),
+                &transfer::key_prefix(&notes),
+            ),
+        ]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     check(&input)?;
     let table = table_name::of_tables(input.table.as_ref())?;
-    let notes = Notes {
-        bucket: input.bucket.as_ref().map_or("", Text::as_str).to_owned(),
-        prefix: input.prefix.as_ref().map(|text| text.as_str().to_owned()),
-        client_token: input
-            .client_token
-            .as_ref()
-            .map(|text| text.as_str().to_owned()),
-        compression: None,
-    };
+    let notes = notes(&input);
     let engine = service.engine();
     let region = service.config().region.clone();
     // A request that is sent again is answered with what it began.
@@ -61,8 +67,9 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
     }
     let bucket = Bucket::find(service, &notes.bucket)?;
     let key_prefix = transfer::key_prefix(&notes);
+    bucket.check_prefix(&key_prefix)?;
     let target = ExportTarget {
-        folder: bucket.folder(&key_prefix)?,
+        bucket: bucket.folder,
         key_prefix,
         notes: notes.write(),
         summary: {
@@ -71,7 +78,7 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
         },
     };
     let point = match input.at {
-        Some(Timestamp(at_ms)) => RestorePoint::At(at_ms),
+        Some(Timestamp(at_ms)) => restore_window::point(service, table, at_ms),
         None => RestorePoint::Latest,
     };
     let export = match engine.export_table(table, point, target).await {
@@ -80,6 +87,16 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
     };
     let described = transfer::describe_export(&region, &export);
     super::describe_table::wrapped("ExportDescription", &described)
+}
+
+fn notes(input: &Input<'_>) -> Notes {
+    let owned = |text: &Option<Text<'_>>| text.as_ref().map(|text| text.as_str().to_owned());
+    Notes {
+        bucket: owned(&input.bucket).unwrap_or_default(),
+        prefix: owned(&input.prefix),
+        client_token: owned(&input.client_token),
+        compression: None,
+    }
 }
 
 fn check(input: &Input<'_>) -> Result<(), Failure> {

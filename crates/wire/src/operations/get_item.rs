@@ -1,15 +1,15 @@
 //! GetItem: one item by its key.
 
-use bytes::Bytes;
 use homeport_store::Get;
 use serde::Deserialize;
 
 use super::{reading, writing};
+use crate::access::{self, Expressions, Permission, Request, RequestContext, Resources, Values};
 use crate::capacity::{self, Consumed, Split, Wanted};
 use crate::constraints::{Constraints, RETURN_CAPACITY};
 use crate::expressions;
 use crate::failure::Failure;
-use crate::input::{self, Attributes, Flag, Mapping, Text};
+use crate::input::{Attributes, Flag, Mapping, Text};
 use crate::legacy;
 use crate::output::Object;
 use crate::service::Service;
@@ -17,7 +17,7 @@ use crate::table_name;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     table_name: Option<Text<'a>>,
     key: Option<Attributes>,
@@ -32,8 +32,29 @@ struct Input<'a> {
     attributes_to_get: Option<legacy::AttributesToGet<'a>>,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        let table = self.table_name.as_ref();
+        let named = self.projection_expression.is_some() || self.attributes_to_get.is_some();
+        let expressions = Expressions {
+            names: self.expression_attribute_names.as_ref(),
+            projection: self.projection_expression.as_ref(),
+            ..Expressions::default()
+        };
+        let context = RequestContext {
+            leading_keys: resources.leading_key(table, self.key.as_ref()),
+            attributes: access::attributes_of(self.key.as_ref())
+                .with(access::listed(self.attributes_to_get.as_ref()))
+                .with(expressions.attributes()),
+            select: Values::select(None, named, false),
+            return_consumed_capacity: Values::given(self.return_consumed_capacity.as_ref()),
+            ..RequestContext::default()
+        };
+        vec![resources.table(table).with(context)]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let wanted = Wanted::of(input.return_consumed_capacity.as_ref());
     let get = check(input)?;
     if let Some(projection) = &get.projection {
@@ -105,6 +126,7 @@ fn check(input: Input<'_>) -> Result<Get, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input;
 
     #[test]
     fn bad_requests_are_refused() {

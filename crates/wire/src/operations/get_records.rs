@@ -1,14 +1,14 @@
 //! GetRecords: changes from a place in a shard on.
 
-use bytes::Bytes;
 use homeport_engine::{Change, ShardPage, ShardPosition, Stream, StreamError};
 use homeport_item::json;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
+use crate::access::{Permission, Request, Resources};
 use crate::constraints::Constraints;
 use crate::failure::Failure;
-use crate::input::{self, Integer, Text};
+use crate::input::{Integer, Text};
 use crate::output::{self, Object};
 use crate::service::Service;
 use crate::streams::iterator::ShardIterator;
@@ -20,14 +20,19 @@ const ITERATOR_LEN_MAX: usize = 2048;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     shard_iterator: Option<Text<'a>>,
     limit: Option<Integer>,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        vec![resources.iterated_stream(self.shard_iterator.as_ref())]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let limit = check(&input)?;
     let text = input.shard_iterator.as_ref().map_or("", Text::as_str);
     let now_ms = service.config().clock.now_ms();

@@ -1,12 +1,12 @@
 //! GetShardIterator: a place in a shard to read from.
 
-use bytes::Bytes;
 use homeport_engine::{Shard, ShardPosition, Stream};
 use serde::Deserialize;
 
+use crate::access::{Permission, Request, Resources};
 use crate::constraints::Constraints;
 use crate::failure::Failure;
-use crate::input::{self, Text};
+use crate::input::Text;
 use crate::output::Object;
 use crate::service::Service;
 use crate::streams::iterator::ShardIterator;
@@ -22,7 +22,7 @@ const KINDS: &[&str] = &[
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     stream_arn: Option<Text<'a>>,
     #[serde(borrow)]
@@ -33,8 +33,13 @@ struct Input<'a> {
     sequence_number: Option<Text<'a>>,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        vec![resources.stream(self.stream_arn.as_ref())]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     check(&input)?;
     let engine = service.engine();
     let stream = streams::find(engine, input.stream_arn.as_ref())?;
@@ -115,5 +120,11 @@ fn check(input: &Input<'_>) -> Result<(), Failure> {
     let (least, most) = SEQUENCE_NUMBER_LEN;
     let sequence = input.sequence_number.as_ref();
     constraints.text_length("sequenceNumber", sequence, least, most);
-    constraints.finish()
+    constraints.finish()?;
+    match kind.map(Text::as_str) {
+        Some(kind @ ("TRIM_HORIZON" | "LATEST")) if sequence.is_some() => Err(Failure::validation(
+            format!("SequenceNumber must not be specified for ShardIteratorType {kind}"),
+        )),
+        _ => Ok(()),
+    }
 }

@@ -1,20 +1,20 @@
 //! ImportTable: begins to make a new table from files in a bucket.
 
-use bytes::Bytes;
 use homeport_engine::{Compression, ImportSource, NewTable, RestoreError, TransferKind};
 use serde::Deserialize;
 
 use super::create_table;
+use crate::access::{Permission, Request, Resources};
 use crate::constraints::Constraints;
 use crate::failure::Failure;
-use crate::input::{self, Field, Named, Text};
+use crate::input::{Field, Named, Text};
 use crate::service::Service;
 use crate::tables::bucket::{self, Bucket};
 use crate::tables::transfer::{self, Notes};
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     client_token: Option<Text<'a>>,
     #[serde(borrow)]
@@ -44,8 +44,22 @@ impl Named for create_table::Input<'_> {
     const NAME: &'static str = "TableCreationParameters";
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        let table = self.table_creation_parameters.as_ref();
+        let table = table.and_then(|Field(table)| table.table_name.as_ref());
+        let source = self.s3_bucket_source.as_ref().map(|Field(source)| source);
+        let bucket = source.and_then(|source| source.s3_bucket.as_ref());
+        let prefix = source.and_then(|source| source.s3_key_prefix.as_ref());
+        vec![
+            resources.table(table),
+            resources.bucket("s3:ListBucket", bucket),
+            resources.objects("s3:GetObject", bucket, prefix.map_or("", Text::as_str)),
+        ]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let (notes, compression) = check(&input)?;
     let Some(Field(table)) = &input.table_creation_parameters else {
         return Err(Failure::validation("TableCreationParameters is required"));
@@ -67,6 +81,7 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
     }
     let bucket = Bucket::find(service, &notes.bucket)?;
     let prefix = notes.prefix.clone().unwrap_or_default();
+    let folder = bucket.folder.clone();
     let listed = tokio::task::spawn_blocking(move || bucket.files(&prefix));
     let files = listed.await.map_err(|error| Failure::internal(&error))??;
     if files.is_empty() {
@@ -75,6 +90,7 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
         ));
     }
     let source = ImportSource {
+        bucket: folder,
         files,
         compression,
         notes: notes.write(),

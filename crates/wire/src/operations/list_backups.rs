@@ -1,11 +1,11 @@
 //! ListBackups: the backups of one table or of all, in the order of their times.
 
-use bytes::Bytes;
 use serde::Deserialize;
 
+use crate::access::{Permission, Request, Resources};
 use crate::constraints::Constraints;
 use crate::failure::Failure;
-use crate::input::{self, Integer, Text, Timestamp};
+use crate::input::{Integer, Text, Timestamp};
 use crate::output::{self, Object};
 use crate::service::Service;
 use crate::table_name;
@@ -15,7 +15,7 @@ const PAGE_MAX: i64 = 100;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     table_name: Option<Text<'a>>,
     limit: Option<Integer>,
@@ -27,8 +27,13 @@ struct Input<'a> {
     backup_type: Option<Text<'a>>,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        vec![resources.table(self.table_name.as_ref())]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let limit = check(&input)?;
     let table = match &input.table_name {
         Some(_) => Some(table_name::of_tables(input.table_name.as_ref())?),

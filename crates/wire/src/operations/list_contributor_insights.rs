@@ -1,11 +1,11 @@
 //! ListContributorInsights: the tables and indexes whose insights were ever switched, or those of one table.
 
-use bytes::Bytes;
 use serde::Deserialize;
 
+use crate::access::{Permission, Request, Resources};
 use crate::constraints::Constraints;
 use crate::failure::Failure;
-use crate::input::{self, Integer, Text};
+use crate::input::{Integer, Text};
 use crate::output::{self, Object};
 use crate::service::Service;
 use crate::table_name;
@@ -19,7 +19,7 @@ const TOKEN_MAX_BYTES: usize = 1024;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     table_name: Option<Text<'a>>,
     #[serde(borrow)]
@@ -27,8 +27,13 @@ struct Input<'a> {
     max_results: Option<Integer>,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        vec![resources.table(self.table_name.as_ref())]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let limit = check(&input)?;
     let tables = match &input.table_name {
         Some(_) => {

@@ -1,12 +1,12 @@
 //! ListExports: the exports of one table or of all, in the order of their times.
 
-use bytes::Bytes;
 use homeport_engine::TransferKind;
 use serde::Deserialize;
 
+use crate::access::{Permission, Request, Resources};
 use crate::constraints::Constraints;
 use crate::failure::Failure;
-use crate::input::{self, Integer, Text};
+use crate::input::{Integer, Text};
 use crate::output::{self, Object};
 use crate::service::Service;
 use crate::table_name;
@@ -16,7 +16,7 @@ const PAGE_MAX: i64 = 25;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     table_arn: Option<Text<'a>>,
     max_results: Option<Integer>,
@@ -24,8 +24,13 @@ struct Input<'a> {
     next_token: Option<Text<'a>>,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        vec![resources.table(self.table_arn.as_ref())]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let mut constraints = Constraints::new();
     constraints.at_least("maxResults", input.max_results, 1);
     constraints.at_most("maxResults", input.max_results, PAGE_MAX);

@@ -1,12 +1,12 @@
 //! ListStreams: the streams that can be read, of one table or of all.
 
-use bytes::Bytes;
 use homeport_engine::Stream;
 use serde::Deserialize;
 
+use crate::access::{Permission, Request, Resources};
 use crate::constraints::Constraints;
 use crate::failure::Failure;
-use crate::input::{self, Integer, Text};
+use crate::input::{Integer, Text};
 use crate::output::{self, Object};
 use crate::service::Service;
 use crate::streams::names::STREAM_ARN_LEN;
@@ -17,7 +17,7 @@ const PAGE_MAX: i64 = 100;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     table_name: Option<Text<'a>>,
     limit: Option<Integer>,
@@ -25,8 +25,18 @@ struct Input<'a> {
     exclusive_start_stream_arn: Option<Text<'a>>,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        // A start that is the stream of another table would tell whether that stream exists.
+        let start = self.exclusive_start_stream_arn.as_ref();
+        let start = start.map(|start| resources.stream(Some(start)));
+        let mut permissions = vec![resources.table(self.table_name.as_ref())];
+        permissions.extend(start);
+        permissions
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let limit = check(&input)?;
     let mut listed = service.engine().streams();
     if let Some(name) = &input.table_name {

@@ -1,11 +1,11 @@
 //! ListTables: the names of the tables, in order.
 
-use bytes::Bytes;
 use serde::Deserialize;
 
+use crate::access::{Permission, Request, Resources};
 use crate::constraints::Constraints;
 use crate::failure::Failure;
-use crate::input::{self, Integer, Text};
+use crate::input::{Integer, Text};
 use crate::output::{self, Object};
 use crate::service::Service;
 
@@ -13,14 +13,19 @@ const PAGE_MAX: i64 = 100;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     exclusive_start_table_name: Option<Text<'a>>,
     limit: Option<Integer>,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        vec![resources.any()]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let limit = check(&input)?;
     let start = input
         .exclusive_start_table_name
@@ -60,6 +65,7 @@ fn check(input: &Input<'_>) -> Result<usize, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input;
 
     #[test]
     fn limits_and_names_are_checked() {

@@ -1,10 +1,10 @@
 //! ListTagsOfResource: the tags of a table.
 
-use bytes::Bytes;
 use serde::Deserialize;
 
+use crate::access::{Permission, Request, Resources};
 use crate::failure::Failure;
-use crate::input::{self, Text};
+use crate::input::Text;
 use crate::output::{self, Object};
 use crate::service::Service;
 use crate::tables::tags;
@@ -14,7 +14,7 @@ const PAGE_LEN: usize = 10;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     resource_arn: Option<Text<'a>>,
     /// The key that the page before this one ended with.
@@ -22,8 +22,13 @@ struct Input<'a> {
     next_token: Option<Text<'a>>,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        vec![resources.table(self.resource_arn.as_ref())]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let table = tags::table(input.resource_arn.as_ref())?;
     let resource = input.resource_arn.as_ref().map_or("", Text::as_str);
     let settings = tags::shown(service, table, resource)?;

@@ -49,8 +49,8 @@ mod update_table;
 mod update_time_to_live;
 mod writing;
 
-use bytes::Bytes;
-
+use crate::access::Call;
+use crate::config::Credential;
 use crate::failure::Failure;
 use crate::service::Service;
 
@@ -72,16 +72,38 @@ macro_rules! operations {
                     _ => None,
                 }
             }
+
+            pub(crate) fn name(self) -> &'static str {
+                match self {
+                    $(Self::$name => stringify!($name),)*
+                }
+            }
         }
 
-        /// Carries an operation out; the answer is the JSON of its body.
+        /// Reads the request of an operation, checks that the caller is permitted what it needs, and runs it; the answer is
+        /// the JSON of its body.
+        ///
+        /// IMPORTANT: this is the only way to an operation, so that none can be run without authorization.
         pub(crate) async fn run(
             service: &Service,
             operation: Operation,
-            body: &Bytes,
+            caller: Option<&Credential>,
+            body: &[u8],
         ) -> Result<Vec<u8>, Failure> {
+            let call = Call {
+                engine: service.engine(),
+                config: service.config(),
+                operation: operation.name(),
+                caller,
+            };
             match operation {
-                $(Operation::$name => $module::run(service, body).await,)*
+                $(Operation::$name => {
+                    let input = call.read(body)?;
+                    let entry = call.authorize(&input)?;
+                    let answer = $module::run(service, input).await;
+                    entry.record(answer.as_ref().map(|_| ()));
+                    answer
+                })*
             }
         }
     };
@@ -92,8 +114,8 @@ const TABLES_TARGET: &str = "DynamoDB_20120810";
 const STREAMS_TARGET: &str = "DynamoDBStreams_20120810";
 
 impl Operation {
-    /// The operation that a request's target names, and its name.
-    pub(crate) fn from_target(target: &str) -> Option<(Self, &str)> {
+    /// The operation that a request's target names.
+    pub(crate) fn from_target(target: &str) -> Option<Self> {
         let (service, name) = target.split_once('.')?;
         let operation = Self::from_name(name)?;
         let of_streams = matches!(
@@ -105,7 +127,7 @@ impl Operation {
         } else {
             TABLES_TARGET
         };
-        (service == expected).then_some((operation, name))
+        (service == expected).then_some(operation)
     }
 }
 

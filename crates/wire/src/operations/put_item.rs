@@ -1,10 +1,10 @@
 //! PutItem: creates or replaces an item.
 
-use bytes::Bytes;
 use homeport_store::Put;
 use serde::Deserialize;
 
 use super::writing;
+use crate::access::{self, Expressions, Permission, Request, RequestContext, Resources, Values};
 use crate::capacity::Wanted;
 use crate::constraints::Constraints;
 use crate::expressions;
@@ -16,7 +16,7 @@ use crate::table_name;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     table_name: Option<Text<'a>>,
     item: Option<Attributes>,
@@ -38,14 +38,45 @@ struct Input<'a> {
     expected: Option<legacy::Expected<'a>>,
     #[serde(borrow)]
     conditional_operator: Option<Text<'a>>,
+    /// Read again where something is wrong with the request: its depth then counts.
+    #[serde(skip)]
+    body: &'a [u8],
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn read(body: &'a [u8]) -> Result<Self, Failure> {
+        let input: Self = input::read(body)?;
+        Ok(Self { body, ..input })
+    }
+
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        let table = self.table_name.as_ref();
+        let expressions = Expressions {
+            names: self.expression_attribute_names.as_ref(),
+            values: self.expression_attribute_values.as_ref(),
+            condition: self.condition_expression.as_ref(),
+            ..Expressions::default()
+        };
+        let on_failure = self.return_values_on_condition_check_failure.as_ref();
+        let context = RequestContext {
+            leading_keys: resources.leading_key(table, self.item.as_ref()),
+            attributes: access::attributes_of(self.item.as_ref())
+                .with(Values::keys(self.expected.as_ref()))
+                .with(expressions.attributes()),
+            return_values: Values::given(self.return_values.as_ref())
+                .with(Values::returned_on_failure(on_failure)),
+            return_consumed_capacity: Values::given(self.return_consumed_capacity.as_ref()),
+            ..RequestContext::default()
+        };
+        vec![resources.table(table).with(context)]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let capacity = Wanted::of(input.return_consumed_capacity.as_ref());
     let metrics = writing::wants_metrics(input.return_item_collection_metrics.as_ref());
     writing::check_very_deep(
-        body,
+        input.body,
         input.return_values.as_ref(),
         input.conditional_operator.as_ref(),
         true,

@@ -1,25 +1,27 @@
 //! Query: a page of one partition of a table or index.
 
-use bytes::Bytes;
-use homeport_item::expression::{Condition, KeyCondition, KeyConditions, Projection};
+use homeport_item::expression::{
+    Condition, ExpressionError, KeyCondition, KeyConditions, Projection, SortCondition,
+};
 use homeport_item::schema::KeySchema;
 use homeport_item::{Item, Value};
-use homeport_store::{self as store, StoreError};
+use homeport_store as store;
 use serde::Deserialize;
 
 use super::reading::{self, INLINE_ITEMS_MAX, PageAnswer, Select};
+use crate::access::{self, Expressions, Permission, Request, RequestContext, Resources, Values};
 use crate::capacity::Wanted;
 use crate::constraints::{Constraints, RETURN_CAPACITY, SELECT};
 use crate::expressions;
 use crate::failure::Failure;
-use crate::input::{self, Attribute, Attributes, Flag, Integer, Mapping, Text};
+use crate::input::{Attribute, Attributes, Flag, Integer, Mapping, Text};
 use crate::legacy;
 use crate::service::Service;
 use crate::table_name;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     table_name: Option<Text<'a>>,
     #[serde(borrow)]
@@ -86,8 +88,41 @@ struct Checked {
     capacity: Wanted,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let checked = check(input::read(body)?)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        let (table, index) = (self.table_name.as_ref(), self.index_name.as_ref());
+        let named = self.projection_expression.is_some() || self.attributes_to_get.is_some();
+        let expressions = Expressions {
+            names: self.expression_attribute_names.as_ref(),
+            values: self.expression_attribute_values.as_ref(),
+            filter: self.filter_expression.as_ref(),
+            key_condition: self.key_condition_expression.as_ref(),
+            projection: self.projection_expression.as_ref(),
+            ..Expressions::default()
+        };
+        let partition =
+            resources.partition_name(table.map_or("", Text::as_str), index.map(Text::as_str));
+        let leading_keys = match (partition, &self.key_condition_expression) {
+            (None, _) => Values::Unknown,
+            (Some(name), Some(_)) => expressions.partition(&name),
+            (Some(name), None) => legacy::partition(self.key_conditions.as_ref(), &name),
+        };
+        let context = RequestContext {
+            leading_keys,
+            attributes: Values::keys(self.key_conditions.as_ref())
+                .with(Values::keys(self.query_filter.as_ref()))
+                .with(access::listed(self.attributes_to_get.as_ref()))
+                .with(expressions.attributes()),
+            select: Values::select(self.select.as_ref(), named, index.is_some()),
+            return_consumed_capacity: Values::given(self.return_consumed_capacity.as_ref()),
+            ..RequestContext::default()
+        };
+        vec![resources.index(table, index).with(context)]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
+    let checked = check(input)?;
     if checked.limit.is_some_and(|limit| limit <= INLINE_ITEMS_MAX) {
         return answer(service, checked);
     }
@@ -105,13 +140,17 @@ fn answer(service: &Service, checked: Checked) -> Result<Vec<u8>, Failure> {
     let key_condition = checked.key_conditions.bind(keys)?;
     let names = checked.legacy_filter_names.iter();
     legacy::check_filter_keys(keys, names.map(String::as_str))?;
+    let finds_one = index.is_none() && pins_whole_key(keys, &key_condition);
     if let Some(start) = &checked.start {
-        check_start(keys, &key_condition, start)?;
+        let fits_table = index.is_some() || keys.exact_values(start).is_ok();
+        if fits_table {
+            check_start(keys, &key_condition, start, finds_one)?;
+        }
     }
     if let Some(projection) = &checked.projection {
         expressions::check_key_paths(schema, &projection.paths)?;
     }
-    let fetch = reading::must_fetch(index, checked.select)?;
+    let attributes = reading::attributes(index, checked.select)?;
     let query = store::Query {
         table: checked.table,
         index: checked.index,
@@ -124,33 +163,63 @@ fn answer(service: &Service, checked: Checked) -> Result<Vec<u8>, Failure> {
         consistent: checked.consistent,
         count_only: checked.select == Select::Count,
     };
-    let page = service.engine().query_stored(&query)?;
+    let mut page = service.engine().query_stored_with(&query, attributes)?;
+    if finds_one {
+        page.next = None;
+    }
     PageAnswer {
-        service,
         table: &query.table,
         index,
         projection: query.projection.as_ref(),
         select: checked.select,
-        fetch,
         consistent: checked.consistent,
         capacity: checked.capacity,
     }
     .write(&page)
 }
 
-/// A page can only go on where its query has been.
-fn check_start(keys: &KeySchema, condition: &KeyCondition, start: &Item) -> Result<(), StoreError> {
-    let (Some((name, sort)), Some(partition)) = (&condition.sort, start.get(&keys.partition.name))
-    else {
-        return Ok(());
-    };
-    let matches = |value: &Value| sort.holds(value);
-    if *partition == condition.partition && start.get(name).is_some_and(|value| !matches(value)) {
-        return Err(StoreError::Invalid(
-            "The provided starting key does not match the range key predicate".to_owned(),
-        ));
+/// Whether a condition on a table's key matches one item at most.
+fn pins_whole_key(keys: &KeySchema, condition: &KeyCondition) -> bool {
+    match &condition.sort {
+        Some((_, sort)) => matches!(sort, SortCondition::Equal(_)),
+        None => keys.sort.is_none(),
     }
-    Ok(())
+}
+
+/// Checks that a start key lies within the query's range. The engine refuses one in another partition; here that is only
+/// checked with a condition on the sort key, for which DynamoDB has another message.
+fn check_start(
+    keys: &KeySchema,
+    condition: &KeyCondition,
+    start: &Item,
+    finds_one: bool,
+) -> Result<(), Failure> {
+    let fits = |name: &str| {
+        start
+            .get(name)
+            .is_some_and(|value| keys.check_attribute(name, value).is_ok())
+    };
+    if !keys.attributes().all(|attribute| fits(&attribute.name)) {
+        return Ok(());
+    }
+    let is_at = |name: &str, value: &Value| start.get(name) == Some(value);
+    let in_partition = is_at(&condition.partition_name, &condition.partition)
+        && condition
+            .rest
+            .iter()
+            .all(|(name, value)| is_at(name, value));
+    let in_range = condition
+        .sort
+        .as_ref()
+        .map(|(name, sort)| start.get(name).is_some_and(|value| sort.holds(value)));
+    match in_range {
+        Some(false) => Err(Failure::validation(
+            "The provided starting key does not match the range key predicate",
+        )),
+        Some(true) if finds_one || !in_partition => Err(Failure::not_restartable()),
+        None if finds_one && in_partition => Err(Failure::not_restartable()),
+        _ => Ok(()),
+    }
 }
 
 fn check(input: Input<'_>) -> Result<Checked, Failure> {
@@ -240,13 +309,19 @@ fn check(input: Input<'_>) -> Result<Checked, Failure> {
         input.expression_attribute_values.as_ref(),
         expressions::Values::Newer,
     )?;
+    // Syntax errors are reported at once; operators that no key condition can have, only after errors in the other
+    // expressions.
     let expression = match &input.key_condition_expression {
-        Some(text) => Some(KeyConditions::parse(text.as_str(), &mut placeholders)?),
+        Some(text) => match KeyConditions::parse(text.as_str(), &mut placeholders) {
+            Err(error @ ExpressionError::Invalid { .. }) => return Err(error.into()),
+            parsed => Some(parsed),
+        },
         None => None,
     };
     let filter = expressions::filter(input.filter_expression.as_ref(), &mut placeholders)?;
     let projection =
         expressions::projection(input.projection_expression.as_ref(), &mut placeholders)?;
+    let expression = expression.transpose()?;
     placeholders.check_all_used()?;
     let key_conditions = match (expression, &input.key_conditions) {
         (Some(expression), _) => Asked::Expression(expression),
@@ -277,6 +352,7 @@ fn check(input: Input<'_>) -> Result<Checked, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input;
 
     #[test]
     fn bad_requests_are_refused_in_dynamodb_s_order() {

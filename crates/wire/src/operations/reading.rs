@@ -1,17 +1,16 @@
 //! What the operations that read items have in common.
 
-use homeport_engine::{StoredItem, StoredPage};
+use homeport_engine::{Attributes as ReadAttributes, StoredItem, StoredPage};
 use homeport_item::expression::Projection;
 use homeport_item::schema::{IndexProjection, IndexSchema, TableSchema};
 use homeport_item::{Item, json};
-use homeport_store::{Get, StoreError};
+use homeport_store::StoreError;
 
 use crate::capacity::{self, Consumed, Split, Wanted};
 use crate::expressions::{self, GivenNames, Values};
 use crate::failure::Failure;
 use crate::input::{Attributes, Text};
 use crate::output::{self, Object};
-use crate::service::Service;
 
 /// Pages that may be longer than this many items are read on a thread that may block.
 pub(crate) const INLINE_ITEMS_MAX: usize = 128;
@@ -51,7 +50,8 @@ pub(crate) fn start_key(
     let read = given.map(|Attributes(read)| read).transpose();
     read.map_err(|problem| {
         Failure::validation(match wording {
-            Values::Newer if problem.has_two_wordings() => problem.newer().to_owned(),
+            Values::Newer if problem.omits_parameter() => problem.newer().to_owned(),
+            Values::Older if problem.omits_parameter() => problem.older().to_owned(),
             _ => format!("The provided starting key is invalid: {}", problem.older()),
         })
     })
@@ -133,30 +133,31 @@ pub(crate) fn index<'a>(
     Ok(Some(index))
 }
 
-/// Whether the items themselves must be fetched, since the index does not carry all of them.
-pub(crate) fn must_fetch(index: Option<&IndexSchema>, select: Select) -> Result<bool, Failure> {
+/// The attributes that a page is read with. A local index that does not carry all of them has the items read too.
+pub(crate) fn attributes(
+    index: Option<&IndexSchema>,
+    select: Select,
+) -> Result<ReadAttributes, Failure> {
+    if select != Select::All {
+        return Ok(ReadAttributes::Projected);
+    }
     match index {
-        Some(index) if select == Select::All && index.projection != IndexProjection::All => {
-            if index.local {
-                return Ok(true);
-            }
+        Some(index) if !index.local && index.projection != IndexProjection::All => {
             Err(Failure::invalid_values(format_args!(
                 "Select type ALL_ATTRIBUTES is not supported for global secondary index {} because its projection type is not ALL",
                 index.name
             )))
         }
-        _ => Ok(false),
+        _ => Ok(ReadAttributes::All),
     }
 }
 
 /// A page and how it is to be answered.
 pub(crate) struct PageAnswer<'a> {
-    pub(crate) service: &'a Service,
     pub(crate) table: &'a str,
     pub(crate) index: Option<&'a IndexSchema>,
     pub(crate) projection: Option<&'a Projection>,
     pub(crate) select: Select,
-    pub(crate) fetch: bool,
     pub(crate) consistent: bool,
     pub(crate) capacity: Wanted,
 }
@@ -167,16 +168,11 @@ impl PageAnswer<'_> {
         let mut object = Object::new(&mut out);
         object.count("Count", page.count);
         object.count("ScannedCount", page.scanned);
-        let mut fetched_units = capacity::fetch_units(&page.fetched_sizes, self.consistent);
+        let fetched_units = capacity::fetch_units(&page.fetched_sizes, self.consistent);
         if self.select != Select::Count {
             let list = object.member("Items");
             output::list(list, &page.items, |item, out| {
-                if !self.fetch {
-                    return write_item(item, self.projection, out);
-                }
-                let whole = self.fetch(item)?;
-                fetched_units += capacity::read_units(whole.size()?, self.consistent);
-                write_item(&whole, self.projection, out)
+                write_item(item, self.projection, out)
             })?;
         }
         if let Some(next) = &page.next {
@@ -203,13 +199,6 @@ impl PageAnswer<'_> {
         }
         object.end();
         Ok(out)
-    }
-
-    /// The whole item behind an index's entry; the entry where the item has just gone.
-    fn fetch(&self, entry: &StoredItem) -> Result<StoredItem, Failure> {
-        let get = Get::new(self.table, entry.key()?);
-        let found = self.service.engine().get_stored(&get)?;
-        Ok(found.unwrap_or_else(|| entry.clone()))
     }
 }
 

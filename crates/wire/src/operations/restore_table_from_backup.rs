@@ -1,27 +1,37 @@
 //! RestoreTableFromBackup: begins to make a new table from a backup.
 
-use bytes::Bytes;
 use serde::Deserialize;
 
+use crate::access::{Permission, Request, Resources};
 use crate::constraints::Constraints;
 use crate::failure::Failure;
-use crate::input::{self, Text};
+use crate::input::Text;
 use crate::service::Service;
 use crate::tables::restored::{self, Overrides};
 use crate::tables::settings::Restored;
 use crate::tables::{arn, backup};
 
 #[derive(Debug, Deserialize)]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(rename = "TargetTableName", borrow)]
     target: Option<Text<'a>>,
     #[serde(rename = "BackupArn", borrow)]
     backup_arn: Option<Text<'a>>,
+    #[serde(flatten)]
+    changes: Overrides<'a>,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
-    let changes: Overrides<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        vec![
+            resources.backup(self.backup_arn.as_ref()),
+            resources.table(self.target.as_ref()),
+        ]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
+    let changes = &input.changes;
     let mut constraints = Constraints::new();
     constraints.not_null("targetTableName", input.target.as_ref());
     constraints.index_name("targetTableName", input.target.as_ref());

@@ -1,20 +1,21 @@
 //! RestoreTableToPointInTime: begins to make a new table as another one was at some moment.
 
-use bytes::Bytes;
 use homeport_engine::RestorePoint;
 use serde::Deserialize;
 
+use crate::access::{Permission, Request, Resources};
 use crate::constraints::Constraints;
 use crate::failure::Failure;
-use crate::input::{self, Flag, Text, Timestamp};
+use crate::input::{Flag, Text, Timestamp};
 use crate::service::Service;
 use crate::table_name;
 use crate::tables::arn;
+use crate::tables::restore_window;
 use crate::tables::restored::{self, Overrides};
 use crate::tables::settings::Restored;
 
 #[derive(Debug, Deserialize)]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(rename = "SourceTableArn", borrow)]
     source_arn: Option<Text<'a>>,
     #[serde(rename = "SourceTableName", borrow)]
@@ -25,11 +26,25 @@ struct Input<'a> {
     use_latest: Option<Flag>,
     #[serde(rename = "RestoreDateTime")]
     at: Option<Timestamp>,
+    #[serde(flatten)]
+    changes: Overrides<'a>,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
-    let changes: Overrides<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        let sources = [self.source.as_ref(), self.source_arn.as_ref()];
+        let sources = sources.into_iter().filter(Option::is_some);
+        let mut permissions: Vec<_> = sources.map(|source| resources.table(source)).collect();
+        if permissions.is_empty() {
+            permissions.push(resources.any());
+        }
+        permissions.push(resources.table(self.target.as_ref()));
+        permissions
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
+    let changes = &input.changes;
     let mut constraints = Constraints::new();
     constraints.not_null("targetTableName", input.target.as_ref());
     constraints.index_name("targetTableName", input.target.as_ref());
@@ -40,7 +55,11 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
     let table = engine
         .describe_table(source)
         .map_err(|_| Failure::table_missing(source))?;
-    let now_ms = service.config().clock.now_ms();
+    let now_ms = engine.clock_status().commit_ms;
+    let point = match point {
+        RestorePoint::At(at_ms) => restore_window::point(service, source, at_ms),
+        RestorePoint::Latest => RestorePoint::Latest,
+    };
     let target = changes.table(
         input.target.as_ref().map_or("", Text::as_str),
         &table.schema,

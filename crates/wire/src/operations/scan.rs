@@ -1,17 +1,18 @@
 //! Scan: a page of all items of a table or index.
 
-use bytes::Bytes;
 use homeport_item::Item;
 use homeport_item::expression::{Condition, Projection};
+use homeport_item::schema::KeyError;
 use homeport_store::{self as store, Segment};
 use serde::Deserialize;
 
 use super::reading::{self, INLINE_ITEMS_MAX, PageAnswer, Select};
+use crate::access::{self, Expressions, Permission, Request, RequestContext, Resources, Values};
 use crate::capacity::Wanted;
 use crate::constraints::{Constraints, RETURN_CAPACITY, SELECT};
 use crate::expressions;
 use crate::failure::Failure;
-use crate::input::{self, Attribute, Attributes, Flag, Integer, Mapping, Text};
+use crate::input::{Attribute, Attributes, Flag, Integer, Mapping, Text};
 use crate::legacy;
 use crate::service::Service;
 use crate::table_name;
@@ -20,7 +21,7 @@ const SEGMENTS_MAX: i64 = 1_000_000;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     table_name: Option<Text<'a>>,
     #[serde(borrow)]
@@ -64,8 +65,31 @@ struct Checked {
     capacity: Wanted,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let checked = check(input::read(body)?)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        let (table, index) = (self.table_name.as_ref(), self.index_name.as_ref());
+        let named = self.projection_expression.is_some() || self.attributes_to_get.is_some();
+        let expressions = Expressions {
+            names: self.expression_attribute_names.as_ref(),
+            values: self.expression_attribute_values.as_ref(),
+            filter: self.filter_expression.as_ref(),
+            projection: self.projection_expression.as_ref(),
+            ..Expressions::default()
+        };
+        let context = RequestContext {
+            attributes: Values::keys(self.scan_filter.as_ref())
+                .with(access::listed(self.attributes_to_get.as_ref()))
+                .with(expressions.attributes()),
+            select: Values::select(self.select.as_ref(), named, index.is_some()),
+            return_consumed_capacity: Values::given(self.return_consumed_capacity.as_ref()),
+            ..RequestContext::default()
+        };
+        vec![resources.index(table, index).with(context)]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
+    let checked = check(input)?;
     if checked.limit.is_some_and(|limit| limit <= INLINE_ITEMS_MAX) {
         return answer(service, checked);
     }
@@ -85,7 +109,16 @@ fn answer(service: &Service, checked: Checked) -> Result<Vec<u8>, Failure> {
     if let Some(filter) = &checked.filter {
         expressions::check_key_paths(schema, filter.paths())?;
     }
-    let fetch = reading::must_fetch(index, checked.select)?;
+    if let Some(start) = &checked.start
+        && index.is_none()
+        && let Err(KeyError::DoesNotMatchSchema | KeyError::Missing(_)) =
+            schema.key.exact_values(start)
+    {
+        return Err(Failure::validation(
+            "The provided starting key is invalid: The provided key element does not match the schema",
+        ));
+    }
+    let attributes = reading::attributes(index, checked.select)?;
     let scan = store::Scan {
         table: checked.table,
         index: checked.index,
@@ -97,14 +130,12 @@ fn answer(service: &Service, checked: Checked) -> Result<Vec<u8>, Failure> {
         consistent: checked.consistent,
         count_only: checked.select == Select::Count,
     };
-    let page = service.engine().scan_stored(&scan)?;
+    let page = service.engine().scan_stored_with(&scan, attributes)?;
     PageAnswer {
-        service,
         table: &scan.table,
         index,
         projection: scan.projection.as_ref(),
         select: checked.select,
-        fetch,
         consistent: checked.consistent,
         capacity: checked.capacity,
     }
@@ -220,6 +251,7 @@ fn segment(segment: Option<Integer>, total: Option<Integer>) -> Result<Option<Se
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input;
 
     #[test]
     fn bad_requests_are_refused() {

@@ -1,26 +1,31 @@
 //! TagResource: sets tags of a table.
 
-use bytes::Bytes;
 use serde::Deserialize;
 
+use crate::access::{Permission, Request, Resources};
 use crate::constraints::Constraints;
 use crate::failure::Failure;
-use crate::input::{self, Element, List, Text};
+use crate::input::{Element, List, Text};
 use crate::service::Service;
 use crate::tables::settings::TableSettings;
 use crate::tables::tags::{self, Tag};
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     resource_arn: Option<Text<'a>>,
     #[serde(borrow)]
     tags: Option<List<Element<Tag<'a>>>>,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        vec![resources.table(self.resource_arn.as_ref())]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let mut constraints = Constraints::new();
     if input.resource_arn.is_some() {
         constraints.not_null("tags", input.tags.as_ref());
@@ -35,15 +40,14 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
     };
     let new = tags::read(given)?;
     let resource = input.resource_arn.as_ref().map_or("", Text::as_str);
-    let mut all = tags::settings(service, table, resource)?.tags;
-    all.extend(new.clone());
-    tags::check_count(&all)?;
+    tags::settings(service, table, resource)?;
     service
         .engine()
         .change_settings(table, move |kept| {
             let mut settings = TableSettings::read(kept);
             settings.tags.extend(new);
-            settings.write()
+            tags::check_count(&settings.tags)?;
+            Ok::<_, Failure>(settings.write())
         })
         .await?;
     // There is nothing to say, not even an empty object.

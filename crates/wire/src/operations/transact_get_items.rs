@@ -1,23 +1,23 @@
 //! TransactGetItems: several items as they were at one moment.
 
-use bytes::Bytes;
 use homeport_item::json;
 use homeport_store::{CancelReason, Get, TRANSACTION_ACTIONS_MAX, TransactError};
 use serde::Deserialize;
 
 use super::{reading, writing};
+use crate::access::{self, Expressions, Permission, Request, RequestContext, Resources, Values};
 use crate::capacity::{self, Consumed, Split, TRANSACTION_FACTOR, Wanted};
 use crate::constraints::{Constraints, RETURN_CAPACITY};
 use crate::expressions;
 use crate::failure::Failure;
-use crate::input::{self, Attributes, Element, Field, List, Mapping, Named, Text};
+use crate::input::{Attributes, Element, Field, List, Mapping, Named, Text};
 use crate::output::{self, Object};
 use crate::service::Service;
 use crate::table_name;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     transact_items: Option<List<Element<TransactGetItem<'a>>>>,
     #[serde(borrow)]
@@ -51,17 +51,48 @@ impl Named for GetInput<'_> {
     const NAME: &'static str = "Get";
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        let items = self.transact_items.iter().flat_map(|items| &items.0);
+        let gets = items.filter_map(|Element(item)| item.get.as_ref());
+        gets.map(|Field(get)| {
+            let table = get.table_name.as_ref();
+            let expressions = Expressions {
+                names: get.expression_attribute_names.as_ref(),
+                projection: get.projection_expression.as_ref(),
+                ..Expressions::default()
+            };
+            let context = RequestContext {
+                leading_keys: resources.leading_key(table, get.key.as_ref()),
+                attributes: access::attributes_of(get.key.as_ref()).with(expressions.attributes()),
+                select: Values::select(None, get.projection_expression.is_some(), false),
+                return_consumed_capacity: Values::given(self.return_consumed_capacity.as_ref()),
+                enclosing_operation: Values::one(resources.operation()),
+                ..RequestContext::default()
+            };
+            resources.item_action("GetItem", table).with(context)
+        })
+        .collect()
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let wanted = Wanted::of(input.return_consumed_capacity.as_ref());
     let gets = check(input)?;
     check_keys(service, &gets)?;
-    let found = service.engine().get_stored_together(&gets)?;
+    let service = service.clone();
+    tokio::task::spawn_blocking(move || answer(&service, &gets, wanted))
+        .await
+        .map_err(|error| Failure::internal(&error))?
+}
+
+fn answer(service: &Service, gets: &[Get], wanted: Wanted) -> Result<Vec<u8>, Failure> {
+    let found = service.engine().get_stored_together(gets)?;
     let mut out = Vec::with_capacity(1024);
     let mut object = Object::new(&mut out);
     let mut consumed: Vec<(&str, Consumed)> = Vec::new();
     let list = object.member("Responses");
-    output::list(list, found.iter().zip(&gets), |(item, get), out| {
+    output::list(list, found.iter().zip(gets), |(item, get), out| {
         let mut size = 0;
         let mut response = Object::new(out);
         if let Some(item) = item {
@@ -174,6 +205,7 @@ fn check(input: Input<'_>) -> Result<Vec<Get>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input;
 
     #[test]
     fn bad_requests_are_refused() {

@@ -1,6 +1,5 @@
 //! TransactWriteItems: several writes and conditions, all or none.
 
-use bytes::Bytes;
 use homeport_engine::TransactionDone;
 use homeport_item::Item;
 use homeport_item::expression;
@@ -8,13 +7,12 @@ use homeport_store::{Action, Check, Delete, Put, TRANSACTION_ACTIONS_MAX, Transa
 use serde::Deserialize;
 
 use super::writing;
+use crate::access::{self, Expressions, Permission, Request, RequestContext, Resources, Values};
 use crate::capacity::{self, Consumed, Split, TRANSACTION_FACTOR, Wanted};
 use crate::constraints::{Constraints, RETURN_CAPACITY, RETURN_METRICS, RETURN_ON_FAILURE};
 use crate::expressions;
 use crate::failure::Failure;
-use crate::input::{
-    self, Attribute, Attributes, Element, Field, List, Mapping, Named, Problem, Text,
-};
+use crate::input::{Attribute, Attributes, Element, Field, List, Mapping, Named, Problem, Text};
 use crate::output::{self, Object};
 use crate::service::Service;
 use crate::table_name;
@@ -23,7 +21,7 @@ pub(super) const TOKEN_MAX: usize = 36;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     transact_items: Option<List<Element<TransactWriteItem<'a>>>>,
     #[serde(borrow)]
@@ -84,6 +82,16 @@ enum Kind {
 }
 
 impl Kind {
+    /// The action that a permission is needed for.
+    fn action(self) -> &'static str {
+        match self {
+            Self::Put => "PutItem",
+            Self::Update => "UpdateItem",
+            Self::Delete => "DeleteItem",
+            Self::Check => "ConditionCheckItem",
+        }
+    }
+
     /// The field's name in messages.
     fn field(self) -> &'static str {
         match self {
@@ -95,8 +103,41 @@ impl Kind {
     }
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        let items = self.transact_items.iter().flat_map(|items| &items.0);
+        let actions = items.flat_map(|Element(item)| given(item));
+        actions
+            .map(|(kind, action)| {
+                let table = action.table_name.as_ref();
+                let written = match kind {
+                    Kind::Put => action.item.as_ref(),
+                    _ => action.key.as_ref(),
+                };
+                let update = action.update_expression.as_ref();
+                let expressions = Expressions {
+                    names: action.expression_attribute_names.as_ref(),
+                    values: action.expression_attribute_values.as_ref(),
+                    condition: action.condition_expression.as_ref(),
+                    update: update.filter(|_| kind == Kind::Update),
+                    ..Expressions::default()
+                };
+                let on_failure = action.return_values_on_condition_check_failure.as_ref();
+                let context = RequestContext {
+                    leading_keys: resources.leading_key(table, written),
+                    attributes: access::attributes_of(written).with(expressions.attributes()),
+                    return_values: Values::returned_on_failure(on_failure),
+                    return_consumed_capacity: Values::given(self.return_consumed_capacity.as_ref()),
+                    enclosing_operation: Values::one(resources.operation()),
+                    ..RequestContext::default()
+                };
+                resources.item_action(kind.action(), table).with(context)
+            })
+            .collect()
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let wanted = Wanted::of(input.return_consumed_capacity.as_ref());
     let metrics = writing::wants_metrics(input.return_item_collection_metrics.as_ref());
     let transaction = check(input)?;
@@ -418,6 +459,7 @@ fn action(item: TransactWriteItem<'_>) -> Result<Action, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input;
 
     #[test]
     fn bad_requests_are_refused() {

@@ -1,26 +1,31 @@
 //! UntagResource: removes tags of a table.
 
-use bytes::Bytes;
 use serde::Deserialize;
 
+use crate::access::{Permission, Request, Resources};
 use crate::constraints::Constraints;
 use crate::failure::Failure;
-use crate::input::{self, List, Text};
+use crate::input::{List, Text};
 use crate::service::Service;
 use crate::tables::settings::TableSettings;
 use crate::tables::tags;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     resource_arn: Option<Text<'a>>,
     #[serde(borrow)]
     tag_keys: Option<List<Text<'a>>>,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        vec![resources.table(self.resource_arn.as_ref())]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let mut constraints = Constraints::new();
     if input.resource_arn.is_some() {
         constraints.not_null("tagKeys", input.tag_keys.as_ref());
@@ -45,7 +50,7 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
         .change_settings(table, move |kept| {
             let mut settings = TableSettings::read(kept);
             settings.tags.retain(|key, _| !keys.contains(key));
-            settings.write()
+            Ok::<_, Failure>(settings.write())
         })
         .await?;
     // There is nothing to say, not even an empty object.

@@ -1,19 +1,19 @@
 //! UpdateContinuousBackups: keeps a table's past, or no longer.
 
-use bytes::Bytes;
 use homeport_engine::HISTORY_DAYS_MAX;
 use serde::Deserialize;
 
 use super::describe_continuous_backups;
+use crate::access::{Permission, Request, Resources};
 use crate::constraints::Constraints;
 use crate::failure::Failure;
-use crate::input::{self, Field, Flag, Integer, Named, Text};
+use crate::input::{Field, Flag, Integer, Named, Text};
 use crate::service::Service;
 use crate::table_name;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     table_name: Option<Text<'a>>,
     point_in_time_recovery_specification: Option<Field<Specification>>,
@@ -30,8 +30,13 @@ impl Named for Specification {
     const NAME: &'static str = "PointInTimeRecoverySpecification";
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        vec![resources.table(self.table_name.as_ref())]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let name = table_name::of_tables(input.table_name.as_ref())?;
     let asked = check(&input)?;
     let engine = service.engine();

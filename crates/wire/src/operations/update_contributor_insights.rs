@@ -1,11 +1,11 @@
 //! UpdateContributorInsights: switches the insights of a table or an index on or off.
 
-use bytes::Bytes;
 use serde::Deserialize;
 
+use crate::access::{Permission, Request, Resources};
 use crate::constraints::Constraints;
 use crate::failure::Failure;
-use crate::input::{self, Text};
+use crate::input::Text;
 use crate::output::Object;
 use crate::service::Service;
 use crate::table_name;
@@ -14,7 +14,7 @@ use crate::tables::settings::TableSettings;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     table_name: Option<Text<'a>>,
     #[serde(borrow)]
@@ -25,8 +25,13 @@ struct Input<'a> {
     contributor_insights_mode: Option<Text<'a>>,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        vec![resources.table(self.table_name.as_ref())]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let name = table_name::of_tables(input.table_name.as_ref())?;
     check(&input)?;
     let table = service.engine().describe_table(name)?;
@@ -48,7 +53,7 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
         .change_settings(name, move |settings| {
             let mut settings = TableSettings::read(settings);
             settings.insights.insert(key, kept);
-            settings.write()
+            Ok::<_, Failure>(settings.write())
         })
         .await?;
     let mut out = Vec::with_capacity(160);

@@ -1,14 +1,17 @@
 //! UpdateTable: throughput, billing, global indexes, stream, encryption, protection, class.
 
-use bytes::Bytes;
-use homeport_engine::TableDescription;
+use std::collections::BTreeSet;
+
+use homeport_engine::{TableDescription, TableError};
 use homeport_item::KeyKind;
 use homeport_item::schema::{IndexSchema, StreamView, TableSchema};
 use serde::Deserialize;
 
+use super::create_table::index_warm_throughput;
+use crate::access::{Permission, Request, Resources};
 use crate::constraints::Constraints;
 use crate::failure::Failure;
-use crate::input::{self, Element, Field, Flag, List, Named, Text};
+use crate::input::{Element, Field, Flag, List, Named, Text};
 use crate::service::Service;
 use crate::table_name;
 use crate::tables::definition::{
@@ -16,10 +19,14 @@ use crate::tables::definition::{
     OnDemandInput, STREAM_VIEWS, StreamInput, ThroughputInput,
 };
 use crate::tables::settings::{Billing, Encryption, OnDemand, TableSettings, Throughput};
+use crate::tables::warm_throughput::{Subject, WarmInput};
+
+/// How often an update is tried while others change the settings of the same table.
+const SETTINGS_TRIES_MAX: usize = 16;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     table_name: Option<Text<'a>>,
     #[serde(borrow)]
@@ -28,6 +35,7 @@ struct Input<'a> {
     billing_mode: Option<Text<'a>>,
     provisioned_throughput: Option<Field<ThroughputInput>>,
     on_demand_throughput: Option<Field<OnDemandInput>>,
+    warm_throughput: Option<Field<WarmInput>>,
     #[serde(borrow)]
     global_secondary_index_updates: Option<List<Element<IndexUpdate<'a>>>>,
     #[serde(borrow)]
@@ -57,6 +65,7 @@ struct IndexThroughput<'a> {
     index_name: Option<Text<'a>>,
     provisioned_throughput: Option<Field<ThroughputInput>>,
     on_demand_throughput: Option<Field<OnDemandInput>>,
+    warm_throughput: Option<Field<WarmInput>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -88,25 +97,17 @@ struct Changes {
     settings: Option<TableSettings>,
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        vec![resources.table(self.table_name.as_ref())]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let name = table_name::of_tables(input.table_name.as_ref())?;
     check(&input)?;
-    let table = service.engine().describe_table(name)?;
-    if table.is_restoring {
-        return Err(Failure::being_created(name));
-    }
-    let changes = changes(&input, &table, service.config().clock.now_ms())?;
     let engine = service.engine();
-    if let Some(settings) = changes.settings {
-        // Tags are changed by others; everything else is as this request has it.
-        engine
-            .change_settings(name, move |kept| {
-                let tags = TableSettings::read(kept).tags;
-                TableSettings { tags, ..settings }.write()
-            })
-            .await?;
-    }
+    let changes = change_settings(service, name, &input).await?;
     if let Some(stream) = changes.stream {
         engine.set_stream(name, stream).await?;
     }
@@ -118,6 +119,52 @@ pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Fail
     }
     let described = super::describe_table::described(service, name).await?;
     super::describe_table::wrapped("TableDescription", &described)
+}
+
+/// Why new settings were not written.
+enum NotWritten {
+    /// Others have changed the settings since they were read.
+    Outdated,
+    Failed(TableError),
+}
+
+impl From<TableError> for NotWritten {
+    fn from(error: TableError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Computes the changes and writes the settings among them. If others changed the settings meanwhile, computes the
+/// changes again from the new settings.
+async fn change_settings(
+    service: &Service,
+    name: &str,
+    input: &Input<'_>,
+) -> Result<Changes, Failure> {
+    let engine = service.engine();
+    for _ in 0..SETTINGS_TRIES_MAX {
+        let table = engine.describe_table(name)?;
+        if table.is_restoring {
+            return Err(Failure::being_created(name));
+        }
+        let changes = changes(input, &table, service.config().clock.now_ms())?;
+        let Some(settings) = changes.settings.as_ref().map(TableSettings::write) else {
+            return Ok(changes);
+        };
+        let before = table.settings;
+        let written = engine.change_settings(name, move |current| match current == before {
+            true => Ok(settings),
+            false => Err(NotWritten::Outdated),
+        });
+        match written.await {
+            Ok(()) => return Ok(changes),
+            Err(NotWritten::Outdated) => {}
+            Err(NotWritten::Failed(error)) => return Err(error.into()),
+        }
+    }
+    Err(Failure::in_use(format!(
+        "Attempt to change a resource which is still in use: Table is being updated: {name}"
+    )))
 }
 
 fn check(input: &Input<'_>) -> Result<(), Failure> {
@@ -149,12 +196,35 @@ fn check(input: &Input<'_>) -> Result<(), Failure> {
         constrain_update(&mut constraints, &path, update);
     }
     constraints.finish()?;
+    check_index_warm_throughput(input)?;
     if is_empty(input) {
         return Err(Failure::validation(
             "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates, SSESpecification, ReplicaUpdates, MultiAccountReplicaReady, ReplicaTransitRoleArn, MultiRegionConsistency, DeletionProtectionEnabled, OnDemandThroughput, WarmThroughput or TableClass is required",
         ));
     }
     check_alone(input)
+}
+
+/// An index's warm throughput without any unit is refused even where there is no such table.
+fn check_index_warm_throughput(input: &Input<'_>) -> Result<(), Failure> {
+    for Element(update) in updates(input) {
+        if let Some(Field(update)) = &update.update
+            && let Some(Field(warm)) = &update.warm_throughput
+            && warm.is_empty()
+        {
+            return Err(Failure::invalid_values(format_args!(
+                "WarmThroughput must have at least one of ReadUnitsPerSecond or WriteUnitsPerSecond specified for index: {}",
+                update.index_name.as_ref().map_or("", Text::as_str)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The table's warm throughput, unless it has no unit, which counts as absent.
+fn warm_throughput<'i>(input: &'i Input<'_>) -> Option<&'i WarmInput> {
+    let Field(given) = input.warm_throughput.as_ref()?;
+    (!given.is_empty()).then_some(given)
 }
 
 fn updates<'i, 'a>(input: &'i Input<'a>) -> impl Iterator<Item = &'i Element<IndexUpdate<'a>>> {
@@ -193,6 +263,7 @@ fn is_empty(input: &Input<'_>) -> bool {
         && input.encryption.is_none()
         && input.deletion_protection_enabled.is_none()
         && input.on_demand_throughput.is_none()
+        && warm_throughput(input).is_none()
         && input.table_class.is_none()
 }
 
@@ -206,6 +277,7 @@ fn check_alone(input: &Input<'_>) -> Result<(), Failure> {
         input.stream_specification.is_some(),
         updates(input).next().is_some(),
         input.on_demand_throughput.is_some(),
+        warm_throughput(input).is_some(),
     ];
     if others.iter().filter(|given| **given).count() < 2 {
         return Ok(());
@@ -225,6 +297,22 @@ fn check_alone(input: &Input<'_>) -> Result<(), Failure> {
         }
     }
     let changes_index = updates(input).any(|Element(update)| update.update.is_none());
+    if warm_throughput(input).is_some() {
+        let creates_index = updates(input).any(|Element(update)| update.create.is_some());
+        let only_indexes_change = others.iter().filter(|given| **given).count() == 2
+            && updates(input).next().is_some()
+            && !changes_index;
+        if creates_index {
+            return Err(Failure::invalid_values(
+                "Create global secondary index cannot be specified when updating WarmThroughput",
+            ));
+        }
+        if !only_indexes_change {
+            return Err(Failure::invalid_values(
+                "WarmThroughput must be the only operation in the request",
+            ));
+        }
+    }
     let text = match (
         input.provisioned_throughput.is_some(),
         input.stream_specification.is_some(),
@@ -248,7 +336,14 @@ fn changes(input: &Input<'_>, table: &TableDescription, now_ms: i64) -> Result<C
         stream: None,
         settings: None,
     };
+    if input.billing_mode.is_some() || input.provisioned_throughput.is_some() {
+        let global = schema.indexes.iter().filter(|index| !index.local);
+        settings.keep_warm_throughput(global.map(|index| index.name.as_str()));
+    }
     change_billing(input, &mut settings, now_ms)?;
+    if let Some(given) = warm_throughput(input) {
+        settings.warm = settings.warm_throughput().changed(given, Subject::Table)?;
+    }
     index_changes(input, schema, &mut settings, &mut changes, now_ms)?;
     if let Some(Field(given)) = &input.stream_specification {
         changes.stream = Some(change_stream(given, schema)?);
@@ -353,7 +448,32 @@ fn index_changes(
     changes: &mut Changes,
     now_ms: i64,
 ) -> Result<(), Failure> {
-    let mut seen: Vec<&str> = Vec::new();
+    for (name, update) in named_updates(input)? {
+        if let Some(Field(given)) = &update.create {
+            create_index(input, given, schema, settings, changes)?;
+        }
+        if let Some(Field(given)) = &update.update {
+            global_index(schema, name, "update")?;
+            update_index(given, name, settings, now_ms)?;
+        }
+        if update.delete.is_some() {
+            global_index(schema, name, "delete")?;
+            settings.index_throughput.remove(name);
+            settings.index_warm.remove(name);
+            settings.insights.remove(name);
+            changes.delete = Some(name.to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// The updates of indexes, each with the name of its index. Their number is checked here, before the indexes are looked
+/// up.
+fn named_updates<'i, 'a>(
+    input: &'i Input<'a>,
+) -> Result<Vec<(&'i str, &'i IndexUpdate<'a>)>, Failure> {
+    let mut named: Vec<(&str, &IndexUpdate<'_>)> = Vec::new();
+    let mut names = BTreeSet::new();
     for Element(update) in updates(input) {
         let (create, change, delete) = (&update.create, &update.update, &update.delete);
         let given = [create.is_some(), change.is_some(), delete.is_some()];
@@ -376,30 +496,23 @@ fn index_changes(
         let name = name.or_else(|| change.as_ref()?.0.index_name.as_ref());
         let name = name.or_else(|| delete.as_ref()?.0.index_name.as_ref());
         let name = name.map_or("", Text::as_str);
-        if seen.contains(&name) {
+        if !names.insert(name) {
             return Err(Failure::invalid_values(format_args!(
                 "Only one global secondary index update per index is allowed simultaneously. Index: {name}"
             )));
         }
-        seen.push(name);
-        if let Some(Field(given)) = create {
-            create_index(input, given, schema, settings, changes)?;
-        }
-        if let Some(Field(given)) = change {
-            global_index(schema, name, "update")?;
-            update_index(given, name, settings, now_ms)?;
-        }
-        if delete.is_some() {
-            global_index(schema, name, "delete")?;
-            if changes.create.is_some() || changes.delete.is_some() {
-                return Err(one_at_a_time());
-            }
-            settings.index_throughput.remove(name);
-            settings.insights.remove(name);
-            changes.delete = Some(name.to_owned());
-        }
+        named.push((name, update));
     }
-    Ok(())
+    let count = |is_counted: fn(&IndexUpdate<'_>) -> bool| {
+        let counted = named.iter().filter(|(_, update)| is_counted(update));
+        counted.count()
+    };
+    let deleted = count(|update| update.delete.is_some());
+    let created = count(|update| update.create.is_some());
+    if deleted > 0 && deleted + created > 1 {
+        return Err(one_at_a_time());
+    }
+    Ok(named)
 }
 
 fn one_at_a_time() -> Failure {
@@ -439,7 +552,7 @@ fn create_index(
             "Subscriber limit exceeded: Number of GlobalSecondaryIndexes exceeds per-table limit of {GLOBAL_INDEXES_MAX}"
         )));
     }
-    if changes.create.is_some() || changes.delete.is_some() {
+    if changes.create.is_some() {
         return Err(one_at_a_time());
     }
     match (&given.provisioned_throughput, settings.billing) {
@@ -464,6 +577,7 @@ fn create_index(
         }
         (None, Billing::PayPerRequest) => {}
     }
+    index_warm_throughput(given, &index.name, settings)?;
     changes.create = Some(index);
     Ok(())
 }
@@ -496,6 +610,14 @@ fn update_index(
     settings: &mut TableSettings,
     now_ms: i64,
 ) -> Result<(), Failure> {
+    if let Some(Field(warm)) = &given.warm_throughput {
+        let current = settings.index_warm_throughput(name);
+        let changed = current.changed(warm, Subject::Index(name))?;
+        settings.index_warm.insert(name.to_owned(), changed);
+        if given.provisioned_throughput.is_none() {
+            return Ok(());
+        }
+    }
     if settings.billing == Billing::PayPerRequest {
         if given.on_demand_throughput.is_some() && given.provisioned_throughput.is_none() {
             return Ok(());
@@ -511,6 +633,7 @@ fn update_index(
     };
     let wanted = definition::throughput(wanted);
     definition::check_units(wanted, Some(name))?;
+    settings.keep_warm_throughput(std::iter::once(name));
     let current = settings
         .index_throughput
         .get(name)
@@ -550,6 +673,7 @@ fn change_stream(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input;
 
     fn table() -> TableDescription {
         TableDescription {
@@ -615,6 +739,21 @@ mod tests {
         ] {
             assert_eq!(outcome(body).expect_err(body), text, "{body}");
         }
+    }
+
+    #[test]
+    fn very_many_index_updates_are_refused_quickly() {
+        let deletes: Vec<String> = (0..100_000)
+            .map(|at| format!(r#"{{"Delete":{{"IndexName":"index{at}"}}}}"#))
+            .collect();
+        let body = format!(
+            r#"{{"GlobalSecondaryIndexUpdates":[{}]}}"#,
+            deletes.join(",")
+        );
+        let started = std::time::Instant::now();
+        let refused = outcome(&body).expect_err("too many");
+        assert!(refused.contains("Only 1 online index"), "{refused}");
+        assert!(started.elapsed().as_secs() < 10);
     }
 
     #[test]

@@ -1,18 +1,18 @@
 //! UpdateTimeToLive: switches the expiry of a table's items on or off, at once.
 
-use bytes::Bytes;
 use serde::Deserialize;
 
+use crate::access::{Permission, Request, Resources};
 use crate::constraints::Constraints;
 use crate::failure::Failure;
-use crate::input::{self, Field, Flag, Named, Text};
+use crate::input::{Field, Flag, Named, Text};
 use crate::output::Object;
 use crate::service::Service;
 use crate::table_name;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Input<'a> {
+pub(super) struct Input<'a> {
     #[serde(borrow)]
     table_name: Option<Text<'a>>,
     #[serde(borrow)]
@@ -31,8 +31,13 @@ impl Named for Specification<'_> {
     const NAME: &'static str = "TimeToLiveSpecification";
 }
 
-pub(super) async fn run(service: &Service, body: &Bytes) -> Result<Vec<u8>, Failure> {
-    let input: Input<'_> = input::read(body)?;
+impl<'a> Request<'a> for Input<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        vec![resources.table(self.table_name.as_ref())]
+    }
+}
+
+pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let (name, attribute, enabled) = check(&input)?;
     let current = service.engine().describe_table(name)?.schema.ttl_attribute;
     match (&current, enabled) {
@@ -82,6 +87,7 @@ fn check<'a>(input: &'a Input<'_>) -> Result<(&'a str, &'a str, bool), Failure> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input;
 
     #[test]
     fn bad_requests_are_refused() {

@@ -4,6 +4,7 @@ use homeport_item::Value;
 use homeport_partiql::{STATEMENT_MAX_CHARS, Statement};
 use serde::Deserialize;
 
+use crate::access::{self, Permission, Resources};
 use crate::constraints::{Constraints, RETURN_ON_FAILURE};
 use crate::failure::Failure;
 use crate::input::{Attribute, Flag, List, Named, Problem, Text};
@@ -18,6 +19,18 @@ pub(crate) struct StatementInput<'a> {
     pub(crate) consistent_read: Option<Flag>,
     #[serde(borrow)]
     pub(crate) return_values_on_condition_check_failure: Option<Text<'a>>,
+}
+
+impl StatementInput<'_> {
+    /// The permission that the statement needs.
+    pub(crate) fn permission(&self, resources: &Resources<'_>) -> Permission {
+        access::statement_permission(
+            resources,
+            self.statement.as_ref(),
+            self.parameters.as_ref(),
+            self.return_values_on_condition_check_failure.as_ref(),
+        )
+    }
 }
 
 impl Named for StatementInput<'_> {

@@ -24,11 +24,26 @@ const SKEW_MAX_SECS: i64 = 15 * 60;
 const AMZ_DATE: HeaderName = HeaderName::from_static("x-amz-date");
 const CONTENT_SHA256: HeaderName = HeaderName::from_static("x-amz-content-sha256");
 
-/// Checks a request's signature and tells whose it is. With no credentials configured everyone may ask.
+/// Verifies a request's signature and returns its credential: none when no credentials are configured, since all callers
+/// are allowed then.
 pub(crate) fn verify<'c>(
     config: &'c Config,
     head: &Parts,
     body: &[u8],
+) -> Result<Option<&'c Credential>, Failure> {
+    check(config, head, Some(body))
+}
+
+/// Checks everything but the signature itself, which covers the body: the access key is known and the request is recent.
+pub(crate) fn check_head(config: &Config, head: &Parts) -> Result<(), Failure> {
+    check(config, head, None).map(drop)
+}
+
+// IMPORTANT: without a body the credential is not authenticated.
+fn check<'c>(
+    config: &'c Config,
+    head: &Parts,
+    body: Option<&[u8]>,
 ) -> Result<Option<&'c Credential>, Failure> {
     if config.credentials.is_empty() {
         return Ok(None);
@@ -45,7 +60,7 @@ pub(crate) fn verify<'c>(
                 "Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header.",
             ));
         }
-        return presigned::verify(config, head, body).map(Some);
+        return presigned::check(config, head, body).map(Some);
     }
     let given = given
         .filter(|value| value.starts_with("AWS4-"))
@@ -67,6 +82,9 @@ pub(crate) fn verify<'c>(
     check_time(amz_date, at_secs, config.clock.now_ms().div_euclid(1000))?;
     authorization.check_scope(&amz_date[..8])?;
     let credential = credential(config, authorization.access_key_id)?;
+    let Some(body) = body else {
+        return Ok(Some(credential));
+    };
     let body_hash = canonical::hex(&Sha256::digest(body));
     if let Some(claimed) = text(&head.headers, &CONTENT_SHA256)
         && claimed != body_hash

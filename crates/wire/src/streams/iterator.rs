@@ -46,7 +46,7 @@ impl ShardIterator {
     pub(crate) fn read(text: &str, now_ms: i64) -> Result<(Self, &str), Failure> {
         let (arn, iterator) =
             parse(text).ok_or_else(|| Failure::validation("Invalid ShardIterator"))?;
-        if now_ms - iterator.issued_at_ms > AGE_MAX_MS {
+        if now_ms.saturating_sub(iterator.issued_at_ms) > AGE_MAX_MS {
             return Err(Failure::expired_iterator());
         }
         Ok((iterator, arn))
@@ -122,6 +122,18 @@ mod tests {
             assert_eq!((read, arn), (given, "arn:x"));
             let failure = ShardIterator::read(&text, last_ms + 1).expect_err("too old");
             assert_eq!(failure.kind(), "ExpiredIteratorException");
+        }
+    }
+
+    #[test]
+    fn impossible_times_do_not_panic() {
+        for (issued_at_ms, expired) in [(i64::MIN, true), (i64::MAX, false)] {
+            let forged = ShardIterator {
+                issued_at_ms,
+                ..iterator(ShardPosition::Oldest)
+            };
+            let read = ShardIterator::read(&forged.write("arn:x"), 1_700_000_001_000).map(|_| ());
+            assert_eq!(read.is_err(), expired, "{issued_at_ms}");
         }
     }
 

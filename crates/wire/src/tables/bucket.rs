@@ -1,9 +1,11 @@
 //! Buckets: folders of one directory that the operator has set, where DynamoDB has buckets of S3.
 //!
-//! What a request names never leads out of the directory: names and prefixes are checked before they
-//! become paths.
+//! What a request names never leads out of the directory: names and prefixes are checked, and symbolic links are not
+//! followed.
 
-use std::path::{Path, PathBuf};
+use std::io::ErrorKind;
+
+use homeport_engine::{EntryKind, Folder};
 
 use crate::constraints::Constraints;
 use crate::failure::Failure;
@@ -14,13 +16,13 @@ const NAME_LEN_MAX: usize = 255;
 const PREFIX_LEN_MAX: usize = 1024;
 /// Files that one import may have.
 const FILES_MAX: usize = 100_000;
-/// Folders within folders that are looked at.
+/// Levels of folders that one import may have.
 const DEPTH_MAX: usize = 32;
 
-/// A bucket that is there.
+/// An open bucket.
 #[derive(Debug, Clone)]
 pub(crate) struct Bucket {
-    root: PathBuf,
+    pub(crate) folder: Folder,
 }
 
 pub(crate) fn constrain(
@@ -48,75 +50,81 @@ impl Bucket {
                 "Invalid S3 bucket name: {name}"
             )));
         }
-        let root = directory.join(name);
-        if !root.is_dir() {
-            return Err(Failure::validation(format!(
-                "The specified S3 bucket does not exist: {name}"
-            )));
-        }
-        Ok(Self { root })
+        Folder::open(directory)
+            .and_then(|buckets| buckets.folder(name))
+            .map(|folder| Self { folder })
+            .map_err(|_| {
+                Failure::validation(format!("The specified S3 bucket does not exist: {name}"))
+            })
     }
 
-    /// The folder for what is written under a prefix.
-    pub(crate) fn folder(&self, prefix: &str) -> Result<PathBuf, Failure> {
-        let mut folder = self.root.clone();
+    /// Checks that objects can be written under a prefix: what there is of it already are folders, and no links to others.
+    pub(crate) fn check_prefix(&self, prefix: &str) -> Result<(), Failure> {
+        let mut folder = Some(self.folder.clone());
         for part in prefix.split('/').filter(|part| !part.is_empty()) {
             check_part(part)?;
-            folder.push(part);
+            folder = match folder.map(|folder| folder.folder(part)) {
+                Some(Ok(next)) => Some(next),
+                Some(Err(error)) if error.kind() != ErrorKind::NotFound => {
+                    return Err(Failure::validation(format!(
+                        "Invalid S3 prefix: {part} is not a folder; symbolic links are not followed"
+                    )));
+                }
+                _ => None,
+            };
         }
-        Ok(folder)
+        Ok(())
     }
 
-    /// The files whose names within the bucket begin with a prefix, in the order of their names. What exports
-    /// keep beside their data is left out.
-    pub(crate) fn files(&self, prefix: &str) -> Result<Vec<PathBuf>, Failure> {
+    /// The keys of the files whose keys begin with a prefix, in order. What exports keep beside their data is left out.
+    pub(crate) fn files(&self, prefix: &str) -> Result<Vec<String>, Failure> {
         let mut files = Vec::new();
-        collect(&self.root, &self.root, prefix, DEPTH_MAX, &mut files)?;
+        collect(&self.folder, "", prefix, DEPTH_MAX, &mut files)?;
         files.sort();
         Ok(files)
     }
 }
 
+/// Collects the files of a folder, whose keys begin with `path`.
 fn collect(
-    root: &Path,
-    folder: &Path,
+    folder: &Folder,
+    path: &str,
     prefix: &str,
     depth_left: usize,
-    files: &mut Vec<PathBuf>,
+    files: &mut Vec<String>,
 ) -> Result<(), Failure> {
-    let entries = std::fs::read_dir(folder).map_err(|error| Failure::internal(&error))?;
-    for entry in entries {
-        let entry = entry.map_err(|error| Failure::internal(&error))?;
-        let path = entry.path();
-        let Some(key) = path.strip_prefix(root).ok().and_then(Path::to_str) else {
-            continue;
-        };
-        // A link could lead anywhere.
-        let kind = entry
-            .file_type()
-            .map_err(|error| Failure::internal(&error))?;
-        if kind.is_dir() {
-            let may_have = key.starts_with(prefix) || prefix.starts_with(&format!("{key}/"));
-            if may_have && depth_left > 0 {
-                collect(root, &path, prefix, depth_left - 1, files)?;
+    let entries = folder.entries();
+    for (name, kind) in entries.map_err(|error| Failure::internal(&error))? {
+        let key = format!("{path}{name}");
+        match kind {
+            EntryKind::Folder => {
+                let path = format!("{key}/");
+                if !path.starts_with(prefix) && !prefix.starts_with(&path) {
+                    continue;
+                }
+                if depth_left == 0 {
+                    return Err(Failure::limit_exceeded(format!(
+                        "An import may have {DEPTH_MAX} levels of folders at most"
+                    )));
+                }
+                let inner = folder.folder(&name);
+                let inner = inner.map_err(|error| Failure::internal(&error))?;
+                collect(&inner, &path, prefix, depth_left - 1, files)?;
             }
-            continue;
+            EntryKind::File
+                if key.starts_with(prefix)
+                    && !name.starts_with('_')
+                    && !name.starts_with("manifest-") =>
+            {
+                if files.len() >= FILES_MAX {
+                    return Err(Failure::limit_exceeded(format!(
+                        "An import may have {FILES_MAX} files at most"
+                    )));
+                }
+                files.push(key);
+            }
+            EntryKind::File | EntryKind::Other => {}
         }
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if !kind.is_file()
-            || !key.starts_with(prefix)
-            || name.starts_with('_')
-            || name.starts_with("manifest-")
-        {
-            continue;
-        }
-        if files.len() >= FILES_MAX {
-            return Err(Failure::limit_exceeded(format!(
-                "An import may have {FILES_MAX} files at most"
-            )));
-        }
-        files.push(path);
     }
     Ok(())
 }
@@ -151,13 +159,30 @@ mod tests {
         for name in ["", "a", "..", "../x", "a/b", ".x", "x-", "a b"] {
             assert!(!is_name(name), "{name}");
         }
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::write(directory.path().join("file"), b"").expect("a file");
         let bucket = Bucket {
-            root: PathBuf::from("/buckets/one"),
+            folder: Folder::open(directory.path()).expect("a folder"),
         };
-        let folder = bucket.folder("a//b/").expect("a folder");
-        assert_eq!(folder, Path::new("/buckets/one/a/b"));
-        for prefix in ["..", "a/../../b", "./x", "a\\b", "c:"] {
-            assert!(bucket.folder(prefix).is_err(), "{prefix}");
+        for prefix in ["", "a//b/", "a/b/c"] {
+            assert!(bucket.check_prefix(prefix).is_ok(), "{prefix}");
         }
+        for prefix in ["..", "a/../../b", "./x", "a\\b", "c:", "file", "file/x"] {
+            assert!(bucket.check_prefix(prefix).is_err(), "{prefix}");
+        }
+        assert!(!directory.path().join("a").exists());
+    }
+
+    #[test]
+    fn deeper_folders_are_not_skipped_silently() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let bucket = Bucket {
+            folder: Folder::open(directory.path()).expect("a folder"),
+        };
+        let path = vec!["a"; DEPTH_MAX].join("/");
+        std::fs::create_dir_all(directory.path().join(&path)).expect("folders");
+        assert_eq!(bucket.files(""), Ok(Vec::new()));
+        std::fs::create_dir(directory.path().join(&path).join("b")).expect("a folder");
+        assert!(bucket.files("").is_err());
     }
 }

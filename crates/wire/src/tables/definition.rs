@@ -10,6 +10,7 @@ use homeport_item::schema::{
 use serde::Deserialize;
 
 use super::settings::Throughput;
+use super::warm_throughput::WarmInput;
 use crate::constraints::Constraints;
 use crate::failure::Failure;
 use crate::input::{Element, Field, Flag, List, Long, Named, Text};
@@ -63,6 +64,7 @@ pub(crate) struct IndexInput<'a> {
     #[serde(borrow)]
     pub(crate) projection: Option<Field<ProjectionInput<'a>>>,
     pub(crate) provisioned_throughput: Option<Field<ThroughputInput>>,
+    pub(crate) warm_throughput: Option<Field<WarmInput>>,
 }
 
 #[derive(Debug, Deserialize)]

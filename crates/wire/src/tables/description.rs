@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::arn;
 use super::settings::{Billing, Encryption, TableSettings, Throughput};
+use super::warm_throughput::WarmThroughput;
 
 /// The structure that CreateTable, DescribeTable, UpdateTable and DeleteTable answer with.
 #[derive(Debug, Serialize)]
@@ -26,6 +27,7 @@ pub(crate) struct Described {
     billing_mode_summary: Option<DescribedBilling>,
     #[serde(skip_serializing_if = "Option::is_none")]
     on_demand_throughput: Option<DescribedOnDemand>,
+    warm_throughput: DescribedWarm,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     local_secondary_indexes: Vec<DescribedIndex>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -108,6 +110,24 @@ struct DescribedOnDemand {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
+struct DescribedWarm {
+    read_units_per_second: i64,
+    write_units_per_second: i64,
+    status: &'static str,
+}
+
+impl DescribedWarm {
+    fn of(warm: WarmThroughput) -> Self {
+        Self {
+            read_units_per_second: warm.read,
+            write_units_per_second: warm.write,
+            status: "ACTIVE",
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
 struct DescribedIndex {
     index_name: String,
     key_schema: Vec<DescribedKey>,
@@ -118,6 +138,8 @@ struct DescribedIndex {
     backfilling: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     provisioned_throughput: Option<DescribedThroughput>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warm_throughput: Option<DescribedWarm>,
     index_size_bytes: u64,
     item_count: u64,
     index_arn: String,
@@ -226,6 +248,7 @@ pub(crate) fn describe(
             max_read_request_units: on_demand.read_max.unwrap_or(-1),
             max_write_request_units: on_demand.write_max.unwrap_or(-1),
         }),
+        warm_throughput: DescribedWarm::of(settings.warm_throughput()),
         local_secondary_indexes: index(true),
         global_secondary_indexes: index(false),
         stream_specification: schema.stream.map(DescribedStream::of),
@@ -283,6 +306,8 @@ fn describe_index(
         index_status: (!index.local).then_some(if building { "CREATING" } else { "ACTIVE" }),
         backfilling: (!index.local && building).then_some(true),
         provisioned_throughput: (!index.local).then(|| describe_throughput(throughput)),
+        warm_throughput: (!index.local)
+            .then(|| DescribedWarm::of(settings.index_warm_throughput(&index.name))),
         index_size_bytes: extent.bytes,
         item_count: extent.items,
         index_arn: arn::of_index(region, table, &index.name),

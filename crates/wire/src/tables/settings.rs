@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::insights::Insights;
+use super::warm_throughput::WarmThroughput;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
@@ -16,6 +17,9 @@ pub(crate) struct TableSettings {
     pub(crate) pay_per_request_at_ms: Option<i64>,
     pub(crate) on_demand: Option<OnDemand>,
     pub(crate) index_throughput: BTreeMap<String, Throughput>,
+    /// The highest value that the table ever had, if it is more than the billing mode's.
+    pub(crate) warm: WarmThroughput,
+    pub(crate) index_warm: BTreeMap<String, WarmThroughput>,
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) deletion_protection: bool,
     pub(crate) table_class: Option<String>,
@@ -74,6 +78,29 @@ impl Billing {
 }
 
 impl TableSettings {
+    /// The warm throughput of the table.
+    pub(crate) fn warm_throughput(&self) -> WarmThroughput {
+        let least = WarmThroughput::least(self.billing, self.throughput);
+        least.max(self.warm)
+    }
+
+    /// The warm throughput of a global index.
+    pub(crate) fn index_warm_throughput(&self, index: &str) -> WarmThroughput {
+        let throughput = self.index_throughput.get(index).copied();
+        let least = WarmThroughput::least(self.billing, throughput.unwrap_or_default());
+        least.max(self.index_warm.get(index).copied().unwrap_or_default())
+    }
+
+    /// Stores the current warm throughput of the table and of these indexes, so that a change of their throughput does
+    /// not lower it.
+    pub(crate) fn keep_warm_throughput<'a>(&mut self, indexes: impl Iterator<Item = &'a str>) {
+        self.warm = self.warm_throughput();
+        for index in indexes {
+            let warm = self.index_warm_throughput(index);
+            self.index_warm.insert(index.to_owned(), warm);
+        }
+    }
+
     /// Reads what is kept with a table; a table that was not made through this protocol has none.
     pub(crate) fn read(kept: &str) -> Self {
         if kept.is_empty() {

@@ -31,14 +31,18 @@ impl Named for Tag<'_> {
 pub(crate) fn read(given: &List<Element<Tag<'_>>>) -> Result<BTreeMap<String, String>, Failure> {
     let mut tags = BTreeMap::new();
     for Element(tag) in &given.0 {
-        let key = tag.key.as_ref().map_or("", Text::as_str);
+        let Some(key) = tag.key.as_ref().map(Text::as_str) else {
+            return Err(Failure::validation(
+                "The Tag Key provided is invalid, Key: null",
+            ));
+        };
         check_key(key)?;
         let Some(value) = &tag.value else {
             return Err(Failure::validation(
                 "The Tag Value provided is invalid, Value: null",
             ));
         };
-        if value.as_str().chars().count() > VALUE_MAX {
+        if value.as_str().chars().count() > VALUE_MAX || !value.as_str().chars().all(is_allowed) {
             return Err(Failure::validation(format!(
                 "The Tag Value provided is invalid, Value: {}",
                 value.as_str()
@@ -56,8 +60,14 @@ pub(crate) fn read(given: &List<Element<Tag<'_>>>) -> Result<BTreeMap<String, St
     Ok(tags)
 }
 
+/// Whether a tag may contain the character: letters, digits and spaces of any script, and a few signs.
+fn is_allowed(character: char) -> bool {
+    let is_space = character.is_whitespace() && !character.is_control();
+    character.is_alphanumeric() || is_space || "_.:/=+-@".contains(character)
+}
+
 fn check_key(key: &str) -> Result<(), Failure> {
-    if key.is_empty() || key.chars().count() > KEY_MAX {
+    if key.is_empty() || key.chars().count() > KEY_MAX || !key.chars().all(is_allowed) {
         return Err(Failure::validation(format!(
             "The Tag Key provided is invalid, Key: {key}"
         )));

@@ -1,11 +1,10 @@
 //! What credentials with policies may do.
 
-use hmac::{Hmac, Mac as _};
-use homeport_wire::{Config, Credential, Policy};
+use homeport_wire::Config;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use crate::server::Server;
+use crate::signing::{ADMIN, ANN, Caller, credentials};
 
 const POLICY: &str = r#"{"Version":"2012-10-17","Statement":[
   {"Effect":"Allow","Action":["dynamodb:GetItem","dynamodb:PutItem","dynamodb:UpdateItem","dynamodb:Query","dynamodb:Batch*","dynamodb:PartiQL*","dynamodb:ConditionCheckItem"],
@@ -18,14 +17,8 @@ const POLICY: &str = r#"{"Version":"2012-10-17","Statement":[
 ]}"#;
 
 async fn server() -> Server {
-    let policy = Policy::parse(POLICY, "ann").expect("a policy");
     let server = Server::start_with(Config {
-        credentials: vec![
-            Credential::new("ADMIN", "admin secret"),
-            Credential::new("ANN", "ann secret")
-                .of_user("ann")
-                .limited_by(policy),
-        ],
+        credentials: credentials(POLICY),
         ..Config::default()
     })
     .await;
@@ -33,31 +26,8 @@ async fn server() -> Server {
     server
 }
 
-struct Who {
-    id: &'static str,
-    secret: &'static str,
-}
-const ADMIN: Who = Who {
-    id: "ADMIN",
-    secret: "admin secret",
-};
-const ANN: Who = Who {
-    id: "ANN",
-    secret: "ann secret",
-};
-
-fn hmac(key: &[u8], data: &str) -> Vec<u8> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("any length");
-    mac.update(data.as_bytes());
-    mac.finalize().into_bytes().to_vec()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 impl Server {
-    async fn create_indexed_table_as(&self, who: &Who, name: &str) {
+    async fn create_indexed_table_as(&self, caller: &Caller, name: &str) {
         let attribute =
             |name: &str, kind: &str| json!({"AttributeName": name, "AttributeType": kind});
         let key = |name: &str, kind: &str| json!({"AttributeName": name, "KeyType": kind});
@@ -70,86 +40,9 @@ impl Server {
                 "Projection": {"ProjectionType": "ALL"},
             }],
         });
-        let (status, answer) = self.call_as(who, "CreateTable", table).await;
+        let (status, answer) = self.call_as(caller, "CreateTable", table).await;
         assert_eq!(status, 200, "{answer}");
     }
-
-    /// Calls an operation with a request that `who` signed, as an SDK would sign it.
-    async fn call_as(&self, who: &Who, operation: &str, body: Value) -> (u16, Value) {
-        let body = body.to_string();
-        let now = homeport_engine::Clock::now_ms(&homeport_engine::SystemClock) / 1000;
-        let date = timestamp(now);
-        let scope = format!("{}/us-east-1/dynamodb/aws4_request", &date[..8]);
-        let canonical = format!(
-            "POST\n/\n\nhost:{}\nx-amz-date:{date}\nx-amz-target:DynamoDB_20120810.{operation}\n\nhost;x-amz-date;x-amz-target\n{}",
-            self.address,
-            hex(&Sha256::digest(&body))
-        );
-        let to_sign = format!(
-            "AWS4-HMAC-SHA256\n{date}\n{scope}\n{}",
-            hex(&Sha256::digest(canonical))
-        );
-        let mut key = hmac(format!("AWS4{}", who.secret).as_bytes(), &date[..8]);
-        for part in ["us-east-1", "dynamodb", "aws4_request"] {
-            key = hmac(&key, part);
-        }
-        let signature = hex(&hmac(&key, &to_sign));
-        let request = self
-            .request(operation)
-            .header("host", &self.address)
-            .header("x-amz-date", &date)
-            .header("authorization", format!("AWS4-HMAC-SHA256 Credential={}/{scope}, SignedHeaders=host;x-amz-date;x-amz-target, Signature={signature}", who.id))
-            .body(body.into());
-        let response = self.send(request.expect("a request")).await;
-        let status = response.status().as_u16();
-        let body = http_body_util::BodyExt::collect(response.into_body())
-            .await
-            .expect("a body");
-        (
-            status,
-            serde_json::from_slice(&body.to_bytes()).expect("JSON"),
-        )
-    }
-}
-
-/// A time as signatures write it.
-fn timestamp(secs: i64) -> String {
-    let (days, second) = (secs.div_euclid(86_400), secs.rem_euclid(86_400));
-    let mut year = 1970;
-    let mut left = days;
-    let is_leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    while left >= 365 + i64::from(is_leap(year)) {
-        left -= 365 + i64::from(is_leap(year));
-        year += 1;
-    }
-    let mut month = 1;
-    for days in [
-        31,
-        28 + i64::from(is_leap(year)),
-        31,
-        30,
-        31,
-        30,
-        31,
-        31,
-        30,
-        31,
-        30,
-        31,
-    ] {
-        if left < days {
-            break;
-        }
-        left -= days;
-        month += 1;
-    }
-    format!(
-        "{year:04}{month:02}{:02}T{:02}{:02}{:02}Z",
-        left + 1,
-        second / 3600,
-        second / 60 % 60,
-        second % 60
-    )
 }
 
 fn key(pk: &str) -> Value {

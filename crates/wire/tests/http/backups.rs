@@ -193,13 +193,21 @@ async fn a_table_is_restored_to_any_second_that_is_told() {
         .await;
     assert_eq!(name, "PointInTimeRecoveryUnavailableException");
     let on = json!({"TableName": "things", "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": true, "RecoveryPeriodInDays": 7}});
-    server.ok("UpdateContinuousBackups", on).await;
+    let enabled = server.ok("UpdateContinuousBackups", on).await;
+    let enabled = &enabled["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"];
+    let start = START_MS / 1000;
+    // At once there is a time to restore to, though its second is not over.
+    assert_eq!(enabled["EarliestRestorableDateTime"], start);
+    assert_eq!(enabled["LatestRestorableDateTime"], start);
+    let body = json!({"SourceTableName": "things", "TargetTableName": "at-once", "RestoreDateTime": start});
+    server.ok("RestoreTableToPointInTime", body).await;
+    is_active(&server, "at-once").await;
+    assert_eq!(count(&server, "at-once").await, 0);
     for n in 0..5 {
         put(&server, "things", n).await;
         clock.advance_ms(1000);
     }
     let told = server.ok("DescribeContinuousBackups", table).await;
-    let start = START_MS / 1000;
     assert_eq!(
         told["ContinuousBackupsDescription"],
         json!({
@@ -231,6 +239,37 @@ async fn a_table_is_restored_to_any_second_that_is_told() {
         let (name, _) = server.refused("RestoreTableToPointInTime", body).await;
         assert_eq!(name, "InvalidRestoreTimeException", "{at}");
     }
+}
+
+#[tokio::test]
+async fn restore_window_does_not_leap_with_the_clock() {
+    let clock = Arc::new(ManualClock::at_ms(START_MS));
+    let config = Config {
+        clock: Arc::clone(&clock) as _,
+        ..Config::default()
+    };
+    let server = Server::start_with(config).await;
+    server.create_indexed_table("things").await;
+    let on = json!({"TableName": "things", "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": true}});
+    server.ok("UpdateContinuousBackups", on).await;
+    put(&server, "things", 1).await;
+    clock.advance_ms(10_000);
+    put(&server, "things", 2).await;
+    clock.advance_ms(400 * 24 * 60 * 60 * 1000);
+    let table = json!({"TableName": "things"});
+    let told = server.ok("DescribeContinuousBackups", table).await;
+    let told = &told["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"];
+    let start = START_MS / 1000;
+    assert_eq!(told["EarliestRestorableDateTime"], start);
+    let latest = told["LatestRestorableDateTime"].as_i64();
+    let latest = latest.expect("a time");
+    assert_eq!(latest, start + 9);
+    let body =
+        json!({"SourceTableName": "things", "TargetTableName": "then", "RestoreDateTime": latest});
+    server.ok("RestoreTableToPointInTime", body).await;
+    is_active(&server, "then").await;
+    // The second item was put a second later.
+    assert_eq!(count(&server, "then").await, 1);
 }
 
 #[tokio::test]

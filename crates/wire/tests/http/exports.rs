@@ -369,3 +369,44 @@ async fn bad_requests_are_refused() {
     assert_eq!(name, "ValidationException");
     assert!(text.contains("dynamodb.buckets"), "{text}");
 }
+
+#[tokio::test]
+async fn links_do_not_lead_out_of_a_bucket() {
+    let world = World::new().await;
+    let outside = tempfile::tempdir().expect("a directory");
+    let line = r#"{"Item":{"pk":{"S":"a"}}}"#;
+    std::fs::write(outside.path().join("items.json"), line).expect("a file");
+    let buckets = world.buckets.path();
+    for link in ["linked", "exports/link"] {
+        std::os::unix::fs::symlink(outside.path(), buckets.join(link)).expect("a link");
+    }
+    std::fs::create_dir(buckets.join("exports/real")).expect("a folder");
+    std::os::unix::fs::symlink(outside.path(), buckets.join("exports/real/AWSDynamoDB"))
+        .expect("a link");
+    for (bucket, prefix) in [
+        ("linked", ""),
+        ("exports", "link"),
+        ("exports", "link/deeper"),
+        // The folder that every export makes.
+        ("exports", "real"),
+    ] {
+        let export = json!({"TableArn": ARN, "S3Bucket": bucket, "S3Prefix": prefix});
+        let (kind, text) = world
+            .server
+            .refused("ExportTableToPointInTime", export)
+            .await;
+        assert_eq!(kind, "ValidationException", "{bucket} {prefix}: {text}");
+    }
+    for (bucket, prefix) in [
+        ("linked", "items"),
+        ("exports", "link/"),
+        ("exports", "real/AWSDynamoDB/"),
+    ] {
+        let mut import = import_request("copy", prefix, "NONE");
+        import["S3BucketSource"]["S3Bucket"] = json!(bucket);
+        let (kind, text) = world.server.refused("ImportTable", import).await;
+        assert_eq!(kind, "ValidationException", "{bucket} {prefix}: {text}");
+    }
+    let left = std::fs::read_dir(outside.path()).expect("a directory");
+    assert_eq!(left.count(), 1, "an export wrote out of its bucket");
+}

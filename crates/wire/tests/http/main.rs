@@ -1,8 +1,11 @@
 //! The real service with a real engine on a free port, spoken to over HTTP.
 
 mod access;
+mod authorization;
 mod backups;
 mod batches;
+mod browsers;
+mod connections;
 mod exports;
 mod items;
 mod legacy;
@@ -12,6 +15,7 @@ mod partiql;
 mod protocol;
 mod security;
 mod server;
+mod signing;
 mod streams;
 mod tables;
 mod transactions;

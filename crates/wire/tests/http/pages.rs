@@ -122,6 +122,52 @@ async fn indexes_answer_with_what_they_carry_or_fetch() {
     );
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_attributes_come_from_the_snapshot_of_the_index() {
+    const ITEMS: usize = 60;
+    const WRITES: usize = 80;
+    let server = Server::start().await;
+    server.create_indexed_table("readings").await;
+    // All items move together from one end of the index to the other and back.
+    let write = async |round: usize| {
+        let l = if round.is_multiple_of(2) {
+            "even"
+        } else {
+            "odd"
+        };
+        let puts: Vec<Value> = (0..ITEMS)
+            .map(|sk| {
+                let item = json!({"pk": {"S": "a"}, "sk": {"N": sk.to_string()}, "l": {"S": l}, "w": {"S": l}});
+                json!({"Put": {"TableName": "readings", "Item": item}})
+            })
+            .collect();
+        let body = json!({"TransactItems": puts});
+        server.ok("TransactWriteItems", body).await;
+    };
+    write(0).await;
+    let is_done = std::sync::atomic::AtomicBool::new(false);
+    let writing = async {
+        for round in 1..=WRITES {
+            write(round).await;
+        }
+        is_done.store(true, std::sync::atomic::Ordering::SeqCst);
+    };
+    let reading = async {
+        while !is_done.load(std::sync::atomic::Ordering::SeqCst) {
+            let query = json!({
+                "TableName": "readings", "IndexName": "local", "Select": "ALL_ATTRIBUTES",
+                "KeyConditionExpression": "pk = :p AND l = :l", "ConsistentRead": true,
+                "ExpressionAttributeValues": {":p": {"S": "a"}, ":l": {"S": "even"}},
+            });
+            let answer = server.ok("Query", query).await;
+            for item in answer["Items"].as_array().expect("items") {
+                assert_eq!(item["w"], json!({"S": "even"}));
+            }
+        }
+    };
+    tokio::join!(writing, reading);
+}
+
 #[tokio::test]
 async fn segments_of_a_scan_cover_the_table_once() {
     let server = Server::start().await;

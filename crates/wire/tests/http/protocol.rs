@@ -1,8 +1,11 @@
 //! What holds for every request.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::{GzEncoder, ZlibEncoder};
+use homeport_wire::Config;
 use http_body_util::{BodyExt as _, Full};
 use hyper::Request;
 use hyper_util::client::legacy::Client;
@@ -12,6 +15,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::server::Server;
+use crate::signing::{ADMIN, credentials, sha256};
 
 #[tokio::test]
 async fn a_get_tells_that_the_service_is_healthy() {
@@ -20,10 +24,155 @@ async fn a_get_tells_that_the_service_is_healthy() {
     let response = server.send(request.expect("a request")).await;
     assert_eq!(response.status(), 200);
     let body = response.into_body().collect().await.expect("a body");
-    assert_eq!(
-        body.to_bytes(),
-        "healthy: dynamodb.us-east-1.amazonaws.com "
-    );
+    assert_eq!(body.to_bytes(), format!("healthy: {} ", server.address));
+}
+
+#[tokio::test]
+async fn endpoint_is_the_host_the_client_used() {
+    let server = Server::start().await;
+    let port = server.address.rsplit_once(':').expect("a port").1;
+    let ours = server.address.clone();
+    let named = format!("localhost:{port}");
+    for (given, is_host) in [
+        (named.as_str(), true),
+        ("127.0.0.1", true),
+        ("user@127.0.0.1", false),
+        ("127.0.0.1\" x=\"", false),
+    ] {
+        let head = format!(
+            "POST / HTTP/1.1\r\nHost: {given}\r\nConnection: close\r\nContent-Type: application/x-amz-json-1.0\r\nX-Amz-Target: DynamoDB_20120810.DescribeEndpoints\r\nContent-Length: 2\r\n\r\n{{}}"
+        );
+        let mut stream = TcpStream::connect(&ours).await.expect("connects");
+        stream.write_all(head.as_bytes()).await.expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("an answer");
+        if is_host {
+            let endpoint = format!(r#""Address":"{given}""#);
+            assert!(answer.contains(&endpoint), "{given}: {answer}");
+        } else {
+            let refused = answer.starts_with("HTTP/1.1 403") && !answer.contains(given);
+            assert!(refused, "{given}: {answer}");
+        }
+    }
+    let answer = server.ok("DescribeEndpoints", json!({})).await;
+    let endpoints = json!([{"Address": ours, "CachePeriodInMinutes": 1440}]);
+    assert_eq!(answer["Endpoints"], endpoints);
+}
+
+#[tokio::test]
+async fn only_the_root_path_is_served() {
+    let server = Server::start().await;
+    for path in ["/abc", "/index.htm", "/health", "//", "/abc?x=/"] {
+        let address = format!("http://{}{path}", server.address);
+        let get = Request::get(&address).body(Full::default());
+        let post = server.request("ListTables").uri(&address).body("{}".into());
+        for request in [get, post] {
+            let response = server.send(request.expect("a request")).await;
+            assert_eq!(response.status(), 404, "{path}");
+            let body = response.into_body().collect().await.expect("a body");
+            assert_eq!(body.to_bytes(), "<UnknownOperationException/>\n", "{path}");
+        }
+    }
+    let address = format!("http://{}/?x=1", server.address);
+    let get = Request::get(address).body(Full::default());
+    let response = server.send(get.expect("a request")).await;
+    assert_eq!(response.status(), 200);
+}
+
+#[tokio::test]
+async fn compressed_requests_are_carried_out() {
+    let server = Server::start().await;
+    server.create_plain_table("texts").await;
+    for (coding, encode) in [
+        ("gzip", gzip as fn(&[u8]) -> Vec<u8>),
+        ("GZIP", gzip),
+        ("deflate", zlib),
+        ("identity", <[u8]>::to_vec),
+    ] {
+        let item = json!({"pk": {"S": coding}, "text": {"S": "abc".repeat(20_000)}});
+        let body = json!({"TableName": "texts", "Item": item}).to_string();
+        let status = server
+            .send_coded("PutItem", coding, encode(body.as_bytes()))
+            .await;
+        assert_eq!(status, 200, "{coding}");
+        let key = json!({"TableName": "texts", "Key": {"pk": {"S": coding}}});
+        assert_eq!(server.ok("GetItem", key).await["Item"], item);
+    }
+}
+
+#[tokio::test]
+async fn undecodable_requests_are_refused() {
+    let server = Server::start().await;
+    let whole = gzip(b"{}");
+    for (coding, body, expected) in [
+        ("garbage", b"{}".to_vec(), 400),
+        ("gzip, gzip", gzip(&whole), 400),
+        ("gzip", b"{}".to_vec(), 400),
+        ("gzip", whole[..whole.len() - 1].to_vec(), 400),
+        ("gzip", Vec::new(), 400),
+        ("deflate", b"{}".to_vec(), 400),
+        ("deflate", Vec::new(), 400),
+        // 16 KB that decode to 16 MB and one byte.
+        ("gzip", gzip(&vec![b' '; 16 * 1024 * 1024 + 1]), 413),
+        ("deflate", zlib(&vec![b' '; 16 * 1024 * 1024 + 1]), 413),
+    ] {
+        let status = server.send_coded("ListTables", coding, body).await;
+        assert_eq!(status, expected, "{coding}");
+    }
+}
+
+#[tokio::test]
+async fn signature_covers_the_compressed_body() {
+    let server = Server::start_with(Config {
+        credentials: credentials(r#"{"Version":"2012-10-17","Statement":[]}"#),
+        ..Config::default()
+    })
+    .await;
+    let plain = b"{}".to_vec();
+    for (coding, sent) in [("gzip", gzip(&plain)), ("deflate", zlib(&plain))] {
+        for (signed, hashed, expected) in [
+            (&sent, &sent, 200_u16),
+            (&plain, &plain, 400),
+            (&plain, &sent, 400),
+            (&sent, &plain, 400),
+        ] {
+            let request = server
+                .request_signed_by(&ADMIN, "ListTables", signed)
+                .header("x-amz-content-sha256", sha256(hashed))
+                .header("content-encoding", coding)
+                .body(Bytes::from(sent.clone()).into());
+            let response = server.send(request.expect("a request")).await;
+            assert_eq!(
+                response.status(),
+                expected,
+                "{coding} {signed:?} {hashed:?}"
+            );
+        }
+    }
+}
+
+fn gzip(data: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(data).expect("in memory");
+    encoder.finish().expect("in memory")
+}
+
+fn zlib(data: &[u8]) -> Vec<u8> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(data).expect("in memory");
+    encoder.finish().expect("in memory")
+}
+
+impl Server {
+    /// Sends a body with a content coding; the status of the answer.
+    async fn send_coded(&self, operation: &str, coding: &str, body: Vec<u8>) -> u16 {
+        let request = self
+            .request(operation)
+            .header("content-encoding", coding)
+            .body(Bytes::from(body).into());
+        let response = self.send(request.expect("a request")).await;
+        response.status().as_u16()
+    }
 }
 
 #[tokio::test]
@@ -114,7 +263,9 @@ async fn an_answer_without_the_body_read_says_that_the_connection_ends() {
         ("PUT", 0, "404", false),
     ] {
         let mut stream = TcpStream::connect(&server.address).await.expect("connects");
-        let head = format!("{method} / HTTP/1.1\r\nHost: h\r\nContent-Length: {announced}\r\n\r\n");
+        let head = format!(
+            "{method} / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {announced}\r\n\r\n"
+        );
         stream.write_all(head.as_bytes()).await.expect("sent");
         let mut answer = Vec::new();
         while !answer.windows(4).any(|four| four == b"\r\n\r\n") {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use homeport_engine::{Engine, Options};
+use homeport_engine::{Clock, Engine, Options};
 use homeport_wire::{Config, service};
 use http_body_util::{BodyExt as _, Full};
 use hyper::{Request, Response};
@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 
 pub(crate) struct Server {
     pub(crate) address: String,
+    pub(crate) clock: Arc<dyn Clock>,
     client: Client<HttpConnector, Full<Bytes>>,
     // Dropped with the server, which stops it.
     _stop: oneshot::Sender<()>,
@@ -34,6 +35,7 @@ impl Server {
             clock: Arc::clone(&config.clock),
             ..Options::default()
         };
+        let clock = Arc::clone(&config.clock);
         let engine = Engine::open(directory.path(), options).expect("an engine");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("its address").to_string();
@@ -44,6 +46,7 @@ impl Server {
         tokio::spawn(serving);
         Self {
             address,
+            clock,
             client: Client::builder(TokioExecutor::new()).build_http(),
             _stop: stop,
             _directory: directory,
@@ -94,15 +97,20 @@ impl Server {
         }
     }
 
-    pub(crate) fn request(&self, operation: &str) -> hyper::http::request::Builder {
+    /// The header that names an operation.
+    pub(crate) fn target(operation: &str) -> String {
         let service = match operation {
             "DescribeStream" | "GetRecords" | "GetShardIterator" | "ListStreams" => {
                 "DynamoDBStreams_20120810"
             }
             _ => "DynamoDB_20120810",
         };
+        format!("{service}.{operation}")
+    }
+
+    pub(crate) fn request(&self, operation: &str) -> hyper::http::request::Builder {
         Request::post(format!("http://{}/", self.address))
-            .header("x-amz-target", format!("{service}.{operation}"))
+            .header("x-amz-target", Self::target(operation))
             .header("content-type", "application/x-amz-json-1.0")
     }
 

@@ -299,3 +299,69 @@ async fn limits_endpoints_and_backups_are_described() {
         "DISABLED"
     );
 }
+
+#[tokio::test]
+async fn concurrent_updates_keep_all_settings() {
+    let server = Server::start().await;
+    for round in 0..5 {
+        let name = format!("things{round}");
+        server.create_plain_table(&name).await;
+        let arn = format!("arn:aws:dynamodb:us-east-1:000000000000:table/{name}");
+        tokio::join!(
+            server.ok(
+                "UpdateTable",
+                json!({"TableName": name, "DeletionProtectionEnabled": true})
+            ),
+            server.ok(
+                "UpdateTable",
+                json!({"TableName": name, "TableClass": "STANDARD_INFREQUENT_ACCESS"})
+            ),
+            server.ok(
+                "UpdateContributorInsights",
+                json!({"TableName": name, "ContributorInsightsAction": "ENABLE"})
+            ),
+            server.ok(
+                "TagResource",
+                json!({"ResourceArn": arn, "Tags": [{"Key": "a", "Value": "b"}]})
+            ),
+        );
+        let named = json!({"TableName": name});
+        let table = server.ok("DescribeTable", named.clone()).await;
+        let insights = server.ok("DescribeContributorInsights", named).await;
+        let tags = server
+            .ok("ListTagsOfResource", json!({"ResourceArn": arn}))
+            .await;
+        assert_eq!(
+            (
+                &table["Table"]["DeletionProtectionEnabled"],
+                &table["Table"]["TableClassSummary"]["TableClass"],
+                &insights["ContributorInsightsStatus"],
+                &tags["Tags"][0]["Key"],
+            ),
+            (
+                &json!(true),
+                &json!("STANDARD_INFREQUENT_ACCESS"),
+                &json!("ENABLED"),
+                &json!("a")
+            ),
+            "round {round}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn concurrent_tags_stay_within_the_limit() {
+    let server = Server::start().await;
+    server.create_plain_table("things").await;
+    let arn = "arn:aws:dynamodb:us-east-1:000000000000:table/things";
+    let tags = |name: &str| {
+        let tags: Vec<_> = (0..30)
+            .map(|n| json!({"Key": format!("{name}{n}"), "Value": "v"}))
+            .collect();
+        server.call("TagResource", json!({"ResourceArn": arn, "Tags": tags}))
+    };
+    let (one, other) = tokio::join!(tags("a"), tags("b"));
+    let mut statuses = [one.0, other.0];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 400]);
+}

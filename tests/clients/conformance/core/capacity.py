@@ -68,6 +68,7 @@ CASES = [
     Case("a write of one small item costs one unit", [
         done(put(H, {"pk": "w"}, **TOTAL), of(H, 1)),
         done(update(H, {"pk": "w"}, "SET a = :a", {":a": 1}, **TOTAL), of(H, 1)),
+        done(update(H, {"pk": "no item"}, "REMOVE a", **TOTAL), of(H, 1)),
         done(delete(H, {"pk": "w"}, **TOTAL), of(H, 1)),
     ]),
     Case("nothing is told where it is not asked for", [

@@ -114,6 +114,13 @@ CASES = [
     *(holding(*each) for each in HOLD),
     *(failing(*each) for each in FAIL),
     *(wrong(*each) for each in WRONG),
+    Case("parentheses nest as deep as the limit of operators allows", [
+        done(put(H, {"pk": "nested", "a": 1, "b": 2})),
+        done(update(H, {"pk": "nested"}, "SET z = :v", {":v": 1}, ConditionExpression="a < b " + "or (a < b " * 149 + ")" * 149)),
+        done(update(H, {"pk": "nested"}, "SET z = :v", {":v": 1}, ConditionExpression="NOT (" * 298 + "a < b" + ")" * 298)),
+        refused(update(H, {"pk": "nested"}, "SET z = :v", {":v": 1}, ConditionExpression="a < b " + "or (a < b " * 150 + ")" * 150),
+                "ValidationException", "Invalid ConditionExpression: The expression contains too many operators; operator count: 301"),
+    ]),
     Case("a put makes an item only where there is none", [
         done(put(H, {"pk": "first", "n": 1}, **condition("attribute_not_exists(pk)"))),
         refused(put(H, {"pk": "first", "n": 2}, **condition("attribute_not_exists(pk)")), FAILED),

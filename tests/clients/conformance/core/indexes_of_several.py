@@ -1,6 +1,7 @@
 """Global indexes whose partition key or sort key has several attributes."""
 
 from .steps import ABSENT, Case, Exactly, Until, Walks, column, done, execute, index, item, put, query, refused, rows, scan, table, update
+from .values import typed
 
 S, M, N, A = "several", "several-mixed", "several-numbers", "several-added"
 
@@ -49,6 +50,12 @@ def asked(condition, **more):
     return query(S, condition, {name: value for name, value in VALUES.items() if name in condition}, IndexName="gsi", **more)
 
 
+def conditions(**wanted):
+    """KeyConditions: a value to equal, or an operator and its value."""
+    operators = {name: value if isinstance(value, tuple) else ("EQ", value) for name, value in wanted.items()}
+    return {name: {"ComparisonOperator": operator, "AttributeValueList": [typed(value)]} for name, (operator, value) in operators.items()}
+
+
 def found(condition, *wanted, **more):
     return done(asked(condition, **more), {"Items": column("pk", *wanted)})
 
@@ -84,6 +91,16 @@ CASES = [
         gap("h = :h AND a = :a AND c = :c", "b", "c"),
         gap("h = :h AND a = :a AND b > :b AND c = :c", "b", "c"),
         gap("h = :h AND b = :b", "a", "b"),
+    ]),
+    Case("KeyConditions take a condition for each attribute", [
+        done(("Query", {"TableName": S, "IndexName": "gsi", "KeyConditions": conditions(h="o", a="T", b="live", c="a", d=("BEGINS_WITH", "r"))}), {"Items": column("pk", "p3", "p2")}),
+        done(("Query", {"TableName": S, "IndexName": "gsi", "KeyConditions": conditions(h="o", a="T", b=("LT", "live"))}), {"Items": column("pk", "p4")}),
+        done(("Query", {"TableName": S, "IndexName": "gsi", "KeyConditions": conditions(h="o")}), {"Items": column("pk", "p5", "p4", "p3", "p2", "p1")}),
+        done(("Query", {"TableName": M, "IndexName": "multi", "KeyConditions": conditions(h1="a", h2="x", r1="m")}), {"Items": column("pk", "i")}),
+        refused(("Query", {"TableName": S, "IndexName": "gsi", "KeyConditions": conditions(h="o", a="T", c="a")}), "ValidationException", "RANGE key attributes b must have equality conditions specified in the query because a condition is present on key attribute c"),
+        refused(("Query", {"TableName": M, "IndexName": "multi", "KeyConditions": conditions(h1="a", r1="m")}), "ValidationException", "HASH key attributes h2 must have equality conditions specified in the query"),
+        refused(("Query", {"TableName": M, "KeyConditions": conditions(pk="i", sk="s", more="x")}), "ValidationException", whole="Conditions can be of length 1 or 2 only"),
+        refused(("Query", {"TableName": M, "IndexName": "single", "KeyConditions": conditions(g="g1", h1="a", h2="x")}), "ValidationException", whole="Conditions can be of length 1 or 2 only"),
     ]),
     Case("all attributes of the partition key are asked for", [
         refused(query(N, "h1 = :a", {":a": "a"}, IndexName="gsi"), "ValidationException", "HASH key attributes h2 must have equality conditions specified in the query"),

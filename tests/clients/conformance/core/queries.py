@@ -1,9 +1,10 @@
 """Query on tables: key conditions, order, pages, filters and what is selected."""
 
-from .steps import ABSENT, Case, Walks, column, done, put, query, refused, table
+from .steps import ABSENT, Case, Walks, column, done, index, item, put, query, refused, table
 
 C, N, B = "queries", "queries-numbers", "queries-bytes"
-TABLES = [table(C, ["pk", "sk"]), table(N, ["pk", "sk"], {"sk": "N"}), table(B, ["pk", "sk"], {"sk": "B"})]
+H = "queries-hash"
+TABLES = [table(H, ["pk"], GlobalSecondaryIndexes=[index("by-g", "g", "r")]), table(C, ["pk", "sk"]), table(N, ["pk", "sk"], {"sk": "N"}), table(B, ["pk", "sk"], {"sk": "B"})]
 GREEK = ["alpha", "beta", "delta", "gamma"]
 NUMBERS = [-100, -5, -1, 0, 1, 5, 10, 20, 50, 100]
 BYTES = [b"\x01", b"\x01\x02", b"\x02", b"\xff"]
@@ -14,6 +15,7 @@ PEOPLE = [
     {"sk": "4", "name": "dave", "age": 28, "tags": {"viewer"}, "m": {"in": "v", "k": 1, "j": 2, "i": 3}, "l": [1, 2, 3, 4], "b": b"12345"},
 ]  # fmt: skip
 SEED = [
+    *(put(H, {"pk": str(at), "g": "g", "r": "r"}) for at in range(3)),
     *(put(C, {"pk": "greek", "sk": name}) for name in GREEK),
     *(put(C, {"pk": "pages", "sk": f"{at:03}", "even": at % 2 == 0}) for at in range(10)),
     *(put(C, {"pk": "people", **person}) for person in PEOPLE),
@@ -22,6 +24,9 @@ SEED = [
     # Two characters, three units of UTF-16, six bytes of UTF-8.
     put(C, {"pk": "utf", "sk": "1", "s": "é\U0001d11e"}),
 ]
+START = "The provided starting key"
+BAD_START = f"{START} is invalid"
+ONE_ROW = "The query can return at most one row and cannot be restarted"
 NAMES = {"#n": "name", "#i": "in"}
 
 
@@ -121,6 +126,28 @@ CASES = [
     ]),
     Case("a page begins at a key of the table", [
         refused(page(ExclusiveStartKey={"bad": {"S": "x"}}), "ValidationException", "The provided starting key is invalid"),
+    ]),
+    Case("a query for one item has one page and takes no start key", [
+        done(query(H, "pk = :p", {":p": "1"}, Limit=1), {"Items": column("pk", "1"), "LastEvaluatedKey": ABSENT}),
+        done(query(C, "pk = :p AND sk = :s", {":p": "greek", ":s": "beta"}, Limit=1), {"Items": column("sk", "beta"), "LastEvaluatedKey": ABSENT}),
+        refused(query(H, "pk = :p", {":p": "1"}, ExclusiveStartKey=item(pk="1")), "ValidationException", whole=ONE_ROW),
+        refused(query(C, "pk = :p AND sk = :s", {":p": "greek", ":s": "beta"}, ExclusiveStartKey=item(pk="greek", sk="beta")), "ValidationException", whole=ONE_ROW),
+        refused(query(H, "pk = :p", {":p": "1"}, ExclusiveStartKey=item(pk="1", more="x")), "ValidationException", whole=BAD_START),
+        Walks(*query(H, "g = :g AND r = :r", {":g": "g", ":r": "r"}, IndexName="by-g", Limit=1), "pk", ["0", "1", "2"], cursor=["pk", "g", "r"], pages_min=3),
+    ]),
+    Case("a start key lies within the range of the query", [
+        refused(page(ExclusiveStartKey=item(pk="greek", sk="beta")), "ValidationException", whole=f"{START} is outside query boundaries based on provided conditions"),
+        refused(query(H, "pk = :p", {":p": "1"}, ExclusiveStartKey=item(pk="2")), "ValidationException", whole=f"{START} is outside query boundaries based on provided conditions"),
+        refused(query(C, "pk = :p AND sk < :s", {":p": "greek", ":s": "c"}, ExclusiveStartKey=item(pk="greek", sk="delta")), "ValidationException", whole=f"{START} does not match the range key predicate"),
+        refused(query(C, "pk = :p AND sk < :s", {":p": "greek", ":s": "c"}, ExclusiveStartKey=item(pk="pages", sk="delta")), "ValidationException", whole=f"{START} does not match the range key predicate"),
+        refused(query(C, "pk = :p AND sk < :s", {":p": "greek", ":s": "c"}, ExclusiveStartKey=item(pk="pages", sk="alpha")), "ValidationException", whole=ONE_ROW),
+        refused(query(H, "g = :g AND r = :r", {":g": "g", ":r": "r"}, IndexName="by-g", ExclusiveStartKey=item(pk="1", g="x", r="r")), "ValidationException", whole=ONE_ROW),
+    ]),
+    Case("other expressions are checked before the operators of the key condition", [
+        refused(query(C, "attribute_type(pk, :p)", {":p": "N"}, FilterExpression="", ProjectionExpression=""), "ValidationException", whole="Invalid FilterExpression: The expression can not be empty;"),
+        refused(query(C, "attribute_type(pk, :p)", {":p": "N"}, FilterExpression="a > b", ProjectionExpression=""), "ValidationException", whole="Invalid ProjectionExpression: The expression can not be empty;"),
+        refused(query(C, "attribute_type(pk, :p)", {":p": "N"}, FilterExpression="a > b"), "ValidationException", whole="Invalid operator used in KeyConditionExpression: attribute_type"),
+        refused(query(C, "", {":p": "N"}, FilterExpression=""), "ValidationException", whole="Invalid KeyConditionExpression: The expression can not be empty;"),
     ]),
     Case("counting leaves the items out", [
         done(page(Select="COUNT"), {"Count": 10, "ScannedCount": 10, "Items": ABSENT}),

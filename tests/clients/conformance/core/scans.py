@@ -70,7 +70,14 @@ CASES = [
         Walks(*scan(S, "n >= :v", {":v": 10}, Limit=3), "pk", [f"{at:03}" for at in range(10, 20)], pages_min=7),
     ]),
     Case("a page begins at a key of the table", [
-        refused(scan(H, ExclusiveStartKey=item(bad="x")), "ValidationException", "The provided starting key is invalid"),
+        refused(scan(H, ExclusiveStartKey=item(bad="x")), "ValidationException", whole="The provided starting key is invalid: The provided key element does not match the schema"),
+        refused(scan(H, ExclusiveStartKey=item(pk="1", more="x")), "ValidationException", whole="The provided starting key is invalid: The provided key element does not match the schema"),
+        refused(scan(H, ExclusiveStartKey={"pk": {"N": "1e126"}}), "ValidationException", whole="Number overflow. Attempting to store a number with magnitude larger than supported range"),
+        refused(scan(H, ExclusiveStartKey={"pk": {}}), "ValidationException", "The provided starting key is invalid: Supplied AttributeValue is empty"),
+    ]),
+    Case("a start key lies within the segment", [
+        refused((lambda request: (request[0], {**request[1], "ExclusiveStartKey": item(pk="000")}))(segment(0, 1_000_000)), "ValidationException",
+                whole="The provided starting key is invalid: Invalid ExclusiveStartKey. Please use ExclusiveStartKey with correct Segment. TotalSegments: 1000000 Segment: 0"),
     ]),
     Case("segments share a table without gap or overlap", [Segments(1), Segments(4), Segments(7)]),
     Case("segments are numbered within their count, of at most a million", [

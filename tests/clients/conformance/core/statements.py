@@ -136,6 +136,7 @@ CASES = [
     Case("a DELETE of nobody does nothing, and an UPDATE of nobody fails", [
         done(execute(f"DELETE FROM \"{H}\" WHERE pk = 'nobody' AND \"name\" = 'x'"), {"Items": []}),
         refused(execute(f"UPDATE \"{H}\" SET n = 1 WHERE pk = 'nobody'"), *FAILED, whole="The conditional request failed"),
+        refused(execute(f"UPDATE \"{H}\" REMOVE m.n WHERE pk = 'nobody'"), *FAILED, whole="The conditional request failed"),
         missing(H, {"pk": "nobody"}),
     ]),
     Case("branches of an OR with a sort key turned around are read together", [

@@ -1,6 +1,6 @@
 """DynamoDB Streams: what a table tells of its stream, and what its records show."""
 
-from .steps import ABSENT, Case, Exactly, Satisfies, delete, done, item, put, some_text, table, update
+from .steps import ABSENT, Case, Exactly, Satisfies, delete, done, item, put, refused, some_text, table, update
 
 VIEWS = ("NEW_AND_OLD_IMAGES", "NEW_IMAGE", "OLD_IMAGE", "KEYS_ONLY")
 TABLES = [table(f"streams-{view}", ["pk"], StreamSpecification={"StreamEnabled": True, "StreamViewType": view}) for view in VIEWS]
@@ -8,6 +8,8 @@ SEED = [
     request
     for view in VIEWS
     for request in (
+        # An update that only removes creates no item, and so no record.
+        update(f"streams-{view}", {"pk": "a"}, "REMOVE v"),
         put(f"streams-{view}", {"pk": "a", "v": "old"}),
         update(f"streams-{view}", {"pk": "a"}, "SET v = :v", {":v": "new"}),
         delete(f"streams-{view}", {"pk": "a"}),
@@ -64,12 +66,27 @@ class Iterators:
                 assert server.send("GetShardIterator", wanted)["ShardIterator"]
 
 
+class NumberedIterators:
+    """Only iterators that start at a sequence number take one."""
+
+    def run(self, server):
+        arn = server.send("DescribeTable", {"TableName": "streams-KEYS_ONLY"})["Table"]["LatestStreamArn"]
+        shard = server.send("DescribeStream", {"StreamArn": arn})["StreamDescription"]["Shards"][0]
+        first = shard["SequenceNumberRange"]["StartingSequenceNumber"]
+        numbered = {"StreamArn": arn, "ShardId": shard["ShardId"], "SequenceNumber": first}
+        for kind in ("AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER"):
+            assert server.send("GetShardIterator", {**numbered, "ShardIteratorType": kind})["ShardIterator"]
+        for kind in ("TRIM_HORIZON", "LATEST"):
+            refused(("GetShardIterator", {**numbered, "ShardIteratorType": kind}), "ValidationException", "SequenceNumber", kind).run(server)
+
+
 CASES = [
     told("NEW_AND_OLD_IMAGES", (None, OLD), (OLD, NEW), (NEW, None)),
     told("NEW_IMAGE", (None, OLD), (None, NEW), (None, None)),
     told("OLD_IMAGE", (None, None), (OLD, None), (NEW, None)),
     told("KEYS_ONLY", (None, None), (None, None), (None, None)),
     Case("every shard gives iterators", [Iterators()]),
+    Case("TRIM_HORIZON and LATEST take no sequence number", [NumberedIterators()]),
     Case("a table without a stream tells none", [
         done(("CreateTable", table("streams-none", ["pk"])), {"TableDescription": {"LatestStreamArn": ABSENT, "StreamSpecification": ABSENT}}),
         done(("DeleteTable", {"TableName": "streams-none"})),

@@ -5,6 +5,12 @@ from .steps import ABSENT, Case, Remembered, Satisfies, Until, done, index, put,
 T, P, K, I = "settings-time", "settings-recovery", "settings-backup", "settings-indexed"
 TABLES = [table(T, ["pk"]), table("settings-no-time", ["pk"]), table("settings-tags", ["pk"]), table(P, ["pk"]), table(K, ["pk"]), table(I, ["pk"], GlobalSecondaryIndexes=[index("global", "gk")])]
 SEED = [put(K, {"pk": "a"})]
+RESTORABLE = Satisfies("a window that ends after it begins", lambda found: found["EarliestRestorableDateTime"] <= found["LatestRestorableDateTime"])
+RECOVERABLE = Satisfies(
+    "enabled, with restorable times",
+    lambda found: found["ContinuousBackupsStatus"] == found["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"] == "ENABLED"
+    and RESTORABLE.test(found["PointInTimeRecoveryDescription"]),
+)
 
 
 def time_to_live(name, attribute, enabled=True):
@@ -66,14 +72,29 @@ CASES = [
         done(untag("env")),
         tags(),
     ]),
+    Case("tags consist of letters, digits, spaces and a few signs", [
+        arn_of("settings-tags"),
+        *(done(tag(**{text: text})) for text in ("a+b-c=d.e_f:g/h@i", "ключ", "café 表", "a\u00a0b\u3000c", "٣")),
+        done(tag(empty="")),
+        *(refused(tag(**{text: "ok"}), "ValidationException", whole=f"The Tag Key provided is invalid, Key: {text}") for text in ("#", "a,b", "\U0001f511", "(x)", "a\tb")),
+        *(refused(tag(ok=text), "ValidationException", whole=f"The Tag Value provided is invalid, Value: {text}") for text in ("100%", "it's", "a&b", "<a>", "~a", "\U0001f511", "a\nb")),
+        refused(("TagResource", {"ResourceArn": Remembered("arn"), "Tags": [{"Value": "v"}]}), "ValidationException", whole="The Tag Key provided is invalid, Key: null"),
+        refused(("TagResource", {"ResourceArn": Remembered("arn"), "Tags": [{"Key": "k"}]}), "ValidationException", whole="The Tag Value provided is invalid, Value: null"),
+        done(untag("a+b-c=d.e_f:g/h@i", "ключ", "café 表", "a\u00a0b\u3000c", "٣", "empty")),
+        tags(),
+        refused(("CreateTable", table("settings-bad-tag", ["pk"], Tags=[{"Key": "a", "Value": "100%"}])), "ValidationException", "The Tag Value provided is invalid, Value: 100%"),
+    ]),
     Case("tags of what is no table", [
         refused(("TagResource", {"ResourceArn": "no-arn", "Tags": [{"Key": "a", "Value": "b"}]}), "ValidationException"),
         refused(("ListTagsOfResource", {"ResourceArn": "arn:aws:dynamodb:us-east-1:000000000000:table/settings-none"}), "AccessDeniedException"),
     ]),
     Case("recovery to a point in time is off and is turned on", [
         done(("DescribeContinuousBackups", {"TableName": P}), {"ContinuousBackupsDescription": {"PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": "DISABLED"}}}),
-        done(("UpdateContinuousBackups", {"TableName": P, "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True}})),
-        done(("DescribeContinuousBackups", {"TableName": P}), {"ContinuousBackupsDescription": {"ContinuousBackupsStatus": "ENABLED", "PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": "ENABLED"}}}),
+        done(("UpdateContinuousBackups", {"TableName": P, "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True}}), {"ContinuousBackupsDescription": RECOVERABLE}, {"at": ["ContinuousBackupsDescription", "PointInTimeRecoveryDescription", "LatestRestorableDateTime"]}),
+        done(("RestoreTableToPointInTime", {"SourceTableName": P, "TargetTableName": "settings-recovered", "RestoreDateTime": Remembered("at")})),
+        done(("DescribeContinuousBackups", {"TableName": P}), {"ContinuousBackupsDescription": RECOVERABLE}),
+        Until("DescribeTable", {"TableName": "settings-recovered"}, {"Table": {"TableStatus": "ACTIVE"}}),
+        done(("DeleteTable", {"TableName": "settings-recovered"})),
     ]),
     Case("contributor insights are off, are turned on and listed, and off again", [
         done(("DescribeContributorInsights", {"TableName": T}), {"TableName": T, "ContributorInsightsStatus": "DISABLED", "IndexName": ABSENT}),

@@ -4,11 +4,14 @@ from .steps import ABSENT, Case, Satisfies, Until, done, get, index, item, proje
 
 TABLES = [
     table("changed-provisioned", ["pk"], ProvisionedThroughput={"ReadCapacityUnits": 5, "WriteCapacityUnits": 5}),
+    table("changed-cold", ["pk"], ProvisionedThroughput={"ReadCapacityUnits": 2, "WriteCapacityUnits": 1}),
+    table("changed-warm", ["pk"], GlobalSecondaryIndexes=[index("old", "gk")]),
     *(table(f"changed-demand-{at}", ["pk"]) for at in range(3)),
     *(table(f"changed-base-{at}", ["pk", "sk"]) for at in range(9)),
     *(table(f"changed-indexed-{at}", ["pk", "sk"], GlobalSecondaryIndexes=[index("old", "gk")]) for at in range(3)),
 ]  # fmt: skip
 SEED = []
+INVALID = "One or more parameter values were invalid: "
 SIMPLE, PROVISIONED = "changed-demand-0", "changed-provisioned"
 
 
@@ -18,6 +21,10 @@ def change(name, **more):
 
 def described(name, wanted):
     return Until("DescribeTable", {"TableName": name}, {"Table": {"TableStatus": "ACTIVE", **wanted}})
+
+
+def warm(read, write):
+    return {"ReadUnitsPerSecond": read, "WriteUnitsPerSecond": write, "Status": "ACTIVE"}
 
 
 def units(read, write):
@@ -128,6 +135,44 @@ CASES = [
     Case("an index that is there is not added, and one that is not is not removed", [
         refused(add("changed-indexed-1", index("old", "gk"), gk="S"), "ValidationException"),
         refused(remove("changed-base-8", "none"), "ResourceNotFoundException"),
+    ]),
+    Case("a second change of an index is refused before unknown names are", [
+        refused(change("changed-base-8", GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": name}} for name in ("none", "nobody")]), "LimitExceededException", "Only 1 online index can be created or deleted simultaneously per table"),
+        refused(change("changed-indexed-1", AttributeDefinitions=definitions(gs="S"), GlobalSecondaryIndexUpdates=[{"Create": index("new", "gs")}, {"Delete": {"IndexName": "none"}}]), "LimitExceededException", "Only 1 online index"),
+    ]),
+    Case("warm throughput starts at that of the billing mode and only grows", [
+        described("changed-warm", {"WarmThroughput": warm(12000, 4000)}),
+        done(change("changed-warm", WarmThroughput={"ReadUnitsPerSecond": 12001, "WriteUnitsPerSecond": 4001})),
+        described("changed-warm", {"WarmThroughput": warm(12001, 4001)}),
+        done(change("changed-warm", WarmThroughput={"WriteUnitsPerSecond": 4002})),
+        described("changed-warm", {"WarmThroughput": warm(12001, 4002)}),
+        *(refused(change("changed-warm", WarmThroughput=given), "ValidationException", whole=f"{INVALID}Requested {unit} for WarmThroughput for table is lower than current WarmThroughput, decreasing WarmThroughput is not supported")
+          for given, unit in (({"ReadUnitsPerSecond": 12000}, "ReadUnitsPerSecond"), ({"WriteUnitsPerSecond": 1}, "WriteUnitsPerSecond"))),
+        refused(change("changed-warm", WarmThroughput={}), "ValidationException", "At least one of ProvisionedThroughput"),
+        refused(change("changed-warm", WarmThroughput={"ReadUnitsPerSecond": 13000}, DeletionProtectionEnabled=True), "ValidationException", "DeletionProtection modification must be the only operation in the request"),
+        refused(change("changed-warm", WarmThroughput={"ReadUnitsPerSecond": 13000}, BillingMode="PAY_PER_REQUEST"), "ValidationException", whole=f"{INVALID}WarmThroughput must be the only operation in the request"),
+        refused(change("changed-warm", AttributeDefinitions=definitions(gs="S"), WarmThroughput={"ReadUnitsPerSecond": 13000}, GlobalSecondaryIndexUpdates=[{"Create": index("new", "gs")}]), "ValidationException", whole=f"{INVALID}Create global secondary index cannot be specified when updating WarmThroughput"),
+    ]),
+    Case("warm throughput of an index", [
+        described("changed-warm", {"GlobalSecondaryIndexes": [{"IndexName": "old", "WarmThroughput": warm(12000, 4000)}]}),
+        done(change("changed-warm", GlobalSecondaryIndexUpdates=[{"Update": {"IndexName": "old", "WarmThroughput": {"ReadUnitsPerSecond": 12002}}}])),
+        described("changed-warm", {"GlobalSecondaryIndexes": [{"IndexName": "old", "WarmThroughput": warm(12002, 4000)}]}),
+        refused(change("changed-warm", GlobalSecondaryIndexUpdates=[{"Update": {"IndexName": "old", "WarmThroughput": {"ReadUnitsPerSecond": 100}}}]), "ValidationException", whole=f"{INVALID}Requested ReadUnitsPerSecond for WarmThroughput for index old is lower than current WarmThroughput, decreasing WarmThroughput is not supported"),
+        refused(change("changed-none", GlobalSecondaryIndexUpdates=[{"Update": {"IndexName": "old", "WarmThroughput": {}}}]), "ValidationException", whole=f"{INVALID}WarmThroughput must have at least one of ReadUnitsPerSecond or WriteUnitsPerSecond specified for index: old"),
+        refused(change("changed-warm", GlobalSecondaryIndexUpdates=[{"Update": {"IndexName": "none", "WarmThroughput": {"ReadUnitsPerSecond": 13000}}}]), "ResourceNotFoundException"),
+        done(change("changed-warm", AttributeDefinitions=definitions(gs="S"), GlobalSecondaryIndexUpdates=[{"Create": {**index("new", "gs"), "WarmThroughput": {"WriteUnitsPerSecond": 5000}}}])),
+        active("changed-warm", "new", "old"),
+        described("changed-warm", {"GlobalSecondaryIndexes": [{"IndexName": "old"}, {"IndexName": "new", "WarmThroughput": warm(12000, 5000)}]}),
+    ]),
+    Case("warm throughput of a provisioned table is its highest throughput so far", [
+        described("changed-cold", {"WarmThroughput": warm(2, 1)}),
+        done(change("changed-cold", ProvisionedThroughput=units(3, 4))),
+        done(change("changed-cold", ProvisionedThroughput=units(1, 1))),
+        described("changed-cold", {"WarmThroughput": warm(3, 4)}),
+        done(change("changed-cold", BillingMode="PAY_PER_REQUEST")),
+        described("changed-cold", {"WarmThroughput": warm(12000, 4000)}),
+        done(change("changed-cold", BillingMode="PROVISIONED", ProvisionedThroughput=units(1, 1))),
+        described("changed-cold", {"WarmThroughput": warm(12000, 4000)}),
     ]),
     Case("the keys of a new index are defined in its request", [
         refused(change("changed-base-8", GlobalSecondaryIndexUpdates=[{"Create": index("ggg", "unknown")}]), "ValidationException"),

@@ -13,6 +13,7 @@ TABLES = [
     ),
 ]
 SEED = []
+INITIAL = "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/on-demand-capacity-mode.html#on-demand-capacity-mode-initial"
 THROUGHPUT = {"ReadCapacityUnits": 5, "WriteCapacityUnits": 5}
 
 
@@ -81,6 +82,10 @@ CASES = [
          {"DeletionProtectionEnabled": False, "SSEDescription": ABSENT, "TableClassSummary": ABSENT}),
     made("a table of the class for infrequent access", {"TableClassSummary": {"TableClass": "STANDARD_INFREQUENT_ACCESS"}}, TableClass="STANDARD_INFREQUENT_ACCESS"),
     made("a table encrypted with a managed key", {"SSEDescription": {"Status": "ENABLED", "SSEType": "KMS", "KMSMasterKeyArn": containing("arn:aws:kms:")}}, SSESpecification={"Enabled": True}),
+    made("a table with warm throughput for reads only", {"WarmThroughput": {"ReadUnitsPerSecond": 12001, "WriteUnitsPerSecond": 4000, "Status": "ACTIVE"}}, WarmThroughput={"ReadUnitsPerSecond": 12001}),
+    made("a table and an index with their own warm throughput",
+         {"WarmThroughput": {"ReadUnitsPerSecond": 12000, "WriteUnitsPerSecond": 4000}, "GlobalSecondaryIndexes": [{"WarmThroughput": {"ReadUnitsPerSecond": 13000, "WriteUnitsPerSecond": 5000, "Status": "ACTIVE"}}]},
+         WarmThroughput={}, GlobalSecondaryIndexes=[{**index("ggg", "gk"), "WarmThroughput": {"ReadUnitsPerSecond": 13000, "WriteUnitsPerSecond": 5000}}]),
     made("a table on demand with a maximum", {"OnDemandThroughput": {"MaxReadRequestUnits": 10, "MaxWriteRequestUnits": 5}}, OnDemandThroughput={"MaxReadRequestUnits": 10, "MaxWriteRequestUnits": 5}),
     Case("a table keeps the id that it was created with", [
         done(create("created-id"), {"TableDescription": {"TableId": some_text}}, {"id": ["TableDescription", "TableId"]}),
@@ -120,6 +125,9 @@ CASES = [
     wrong("no keys", {**bad(), "KeySchema": []}, "keySchema"),
     wrong("a definition too many", bad(("pk",), AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "extra")]), "Number of attributes in KeySchema does not exactly match number of attributes defined in AttributeDefinitions"),
     wrong("throughput on demand", bad(BillingMode="PAY_PER_REQUEST", ProvisionedThroughput=THROUGHPUT), "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST"),
+    wrong("warm throughput below that of every table on demand", bad(BillingMode="PAY_PER_REQUEST", WarmThroughput={"ReadUnitsPerSecond": 1, "WriteUnitsPerSecond": 4000}), f"Requested ReadUnitsPerSecond for WarmThroughput for table is lower than initial throughput for OnDemand. See: {INITIAL}"),
+    wrong("warm throughput of an index below that of every index on demand", bad(BillingMode="PAY_PER_REQUEST", GlobalSecondaryIndexes=[{**index("ggg", "gk"), "WarmThroughput": {"WriteUnitsPerSecond": 1}}]), f"Requested WriteUnitsPerSecond for WarmThroughput for index ggg is lower than initial throughput for OnDemand. See: {INITIAL}"),
+    wrong("warm throughput below the provisioned", bad(ProvisionedThroughput=THROUGHPUT, WarmThroughput={"ReadUnitsPerSecond": 1}), "Requested ReadUnitsPerSecond for WarmThroughput for table is lower than ReadCapacityUnits of ProvisionedThroughput"),
     wrong("a view of a stream that is off", bad(StreamSpecification={"StreamEnabled": False, "StreamViewType": "NEW_IMAGE"}), "Table is being created with a stream disabled, UpdateViewType should not be specified"),
     wrong("an index with some attributes, none named", bad(GlobalSecondaryIndexes=[index("ggg", "gk", project={"ProjectionType": "INCLUDE"})]), "NonKeyAttributes"),
     wrong("a local index with some attributes, none named", bad(("pk", "sk"), LocalSecondaryIndexes=[index("lll", "pk", "lk", project={"ProjectionType": "INCLUDE"})]), "NonKeyAttributes"),

@@ -95,6 +95,11 @@ CASES = [
         done(write(*(tdelete(H, {"pk": f"many-{at}"}) for at in range(3)))),
         missing(H, {"pk": "many-0"}),
     ]),
+    Case("an update that only removes creates no item", [
+        done(write(tupdate(H, {"pk": "ghost"}, "REMOVE a, m.x"), tput(H, {"pk": "beside-ghost"})), Exactly({})),
+        missing(H, {"pk": "ghost"}),
+        stored(H, {"pk": "beside-ghost"}, {}),
+    ]),
     Case("a set with an empty text is put", [
         done(write(tput(H, {"pk": "empty", "tags": {"", "a"}}))),
         stored(H, {"pk": "empty"}, {"tags": {"", "a"}}),

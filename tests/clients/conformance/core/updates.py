@@ -5,6 +5,8 @@ from .steps import ABSENT, Case, Exactly, done, get, item, missing, put, refused
 H = "updates-hash"
 TABLES = [table(H, ["pk"])]
 SEED = []
+LIST_APPEND = "The function is not allowed to be used this way in an expression; function: list_append"
+OVERFLOW = "Number overflow. Attempting to store a number with magnitude larger than supported range"
 MISSING_PATH = "The document path provided in the update expression is invalid for update"
 
 
@@ -23,6 +25,13 @@ def returns(claim, before, expression, values, **wanted):
         shown = ABSENT if attributes is None else Exactly(item({**key, **attributes} if kind.startswith("ALL") else attributes))
         steps.append(done(update(H, key, expression, values, ReturnValues=kind), {"Attributes": shown}))
     return Case(claim, steps)
+
+
+def creates_no_item(claim, expression, values=None):
+    """An update that only removes from an item that does not exist succeeds, returns nothing and stores nothing."""
+    key = {"pk": claim}
+    steps = [done(update(H, key, expression, values, ReturnValues=kind), Exactly({})) for kind in ("NONE", "ALL_OLD", "ALL_NEW", "UPDATED_OLD", "UPDATED_NEW")]
+    return Case(claim, [*steps, missing(H, key)])
 
 
 def wrong(claim, expression, values=None, *texts, before=None, **more):
@@ -52,6 +61,22 @@ CASES = [
     changes("SET makes a set within a map", {"m": {}}, "SET m.tags = :v", {"m": {"tags": {""}}}, {":v": {""}}),
     changes("REMOVE takes an attribute away", {"a": 1, "b": 2}, "REMOVE a", {"b": 2}),
     changes("REMOVE of what is not there does nothing", {"a": 1, "m": {"x": 1}}, "REMOVE nothing, m.nothing", {"a": 1, "m": {"x": 1}}),
+    creates_no_item("REMOVE creates no item", "REMOVE a, b"),
+    creates_no_item("REMOVE of a nested path creates no item", "REMOVE m.x, l[0], deep.er[1].x"),
+    creates_no_item("DELETE creates no item", "DELETE s :v", {":v": {"a"}}),
+    creates_no_item("DELETE of a nested path creates no item", "DELETE m.s :v", {":v": {"a"}}),
+    creates_no_item("REMOVE and DELETE create no item", "REMOVE a DELETE s :v", {":v": {"a"}}),
+    changes("REMOVE and SET create an item", None, "SET a = :a REMOVE b", {"a": 1}, {":a": 1}),
+    changes("DELETE and ADD create an item", None, "ADD n :n DELETE s :v", {"n": 1}, {":n": 1, ":v": {"a"}}),
+    Case("the condition of REMOVE is checked without an item", [
+        refused(update(H, {"pk": "remove-if"}, "REMOVE a", ConditionExpression="attribute_exists(pk)"), "ConditionalCheckFailedException"),
+        done(update(H, {"pk": "remove-if"}, "REMOVE a", ConditionExpression="attribute_not_exists(pk)"), Exactly({})),
+        missing(H, {"pk": "remove-if"}),
+    ]),
+    Case("REMOVE without an item still needs a valid key", [
+        refused(update(H, {"other": "x"}, "REMOVE a"), "ValidationException", "The provided key element does not match the schema"),
+        refused(update(H, {"pk": "x"}, "REMOVE pk"), "ValidationException", "Cannot update attribute pk. This attribute is part of the key"),
+    ]),
     changes("ADD counts", {"n": 10}, "ADD n :v", {"n": 13}, {":v": 3}),
     changes("ADD makes a number", {}, "ADD n :v", {"n": 10}, {":v": 10}),
     changes("ADD puts into a set, in order", {"s": {"b"}}, "ADD s :v", {"s": {"", "a", "b", "c"}}, {":v": {"c", "a", ""}}),
@@ -87,6 +112,13 @@ CASES = [
     ]),
     wrong("SET into a map that is not there", "SET m.a.b = :v", {":v": 1}, MISSING_PATH, before={"other": 1}),
     wrong("SET into a list that is not there", "SET l[0] = :v", {":v": 1}, MISSING_PATH, before={"other": 1}),
+    wrong("REMOVE of a nested path in a missing map", "REMOVE m.x", None, MISSING_PATH, before={"other": 1}),
+    wrong("SET and REMOVE of a nested path without an item", "SET a = :a REMOVE m.x", {":a": 1}, MISSING_PATH),
+    wrong("list_append within list_append", "SET l = list_append(list_append(l, :a), :b)", {":a": [1], ":b": [2]}, LIST_APPEND, before={"l": []}),
+    wrong("list_append as the second operand of list_append", "SET l = list_append(:a, list_append(l, :b))", {":a": [1], ":b": [2]}, LIST_APPEND, before={"l": []}),
+    wrong("a sum with more digits than a number has", "SET n = n + :v", {":v": 1}, OVERFLOW, before={"n": 10**50}),
+    wrong("a difference with more digits than a number has", "SET n = :v - n", {":v": 10**50}, OVERFLOW, before={"n": 1}),
+    wrong("ADD with more digits than a number has", "ADD n :v", {":v": 1}, OVERFLOW, before={"n": 10**50}),
     wrong("SET of one attribute twice", "SET a = :a, a = :b", {":a": 1, ":b": 2}, "Two document paths overlap with each other", before={"a": 0}),
     wrong("SET of the key", "SET pk = :v", {":v": "x"}, "Cannot update attribute pk. This attribute is part of the key"),
     wrong("a name without its sign", "SET #s = :v", {":v": 1}, 'ExpressionAttributeNames contains invalid key: Syntax error; key: "s"', ExpressionAttributeNames={"s": "status"}),

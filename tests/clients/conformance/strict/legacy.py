@@ -2,7 +2,7 @@
 
 from .case import ACCEPTED, Answered, case, condition_failed, invalid, story
 from .tables import PAIR, TEXT
-from .values import INVALID, N, S, key
+from .values import INVALID, N, S, key, one
 
 BOTH = "Can not use both expression and non-expression parameters in the same request: Non-expression parameters: {{{}}} Expression parameters: {{{}}}"
 
@@ -90,6 +90,31 @@ CASES = [
         {"a": {"Action": "PUT", "Value": S("new")}, "n": {"Action": "ADD", "Value": N(9)}, "x": {"Action": "DELETE"}},
         {"a": S("new"), "n": N(10)},
     ),
+    *[
+        story(
+            f"AttributeUpdates: {name} creates no item",
+            ("DeleteItem", {"TableName": TEXT, "Key": key("updates-ghost")}, ACCEPTED),
+            ("UpdateItem", {"TableName": TEXT, "Key": key("updates-ghost"), "AttributeUpdates": updates, "ReturnValues": "ALL_NEW"}, Answered(without=("Attributes",))),
+            ("GetItem", {"TableName": TEXT, "Key": key("updates-ghost")}, Answered(without=("Item",))),
+        )
+        for name, updates in [
+            ("delete of an attribute", {"a": {"Action": "DELETE"}}),
+            ("delete of members", {"t": {"Action": "DELETE", "Value": {"SS": ["b"]}}}),
+            ("delete of two kinds", {"a": {"Action": "DELETE"}, "t": {"Action": "DELETE", "Value": {"NS": ["1"]}}}),
+        ]
+    ],
+    *[
+        story(
+            f"AttributeUpdates: {name} creates an item",
+            ("DeleteItem", {"TableName": TEXT, "Key": key("updates-made")}, ACCEPTED),
+            ("UpdateItem", {"TableName": TEXT, "Key": key("updates-made"), "AttributeUpdates": updates}, ACCEPTED),
+            ("GetItem", {"TableName": TEXT, "Key": key("updates-made")}, Answered({"Item": {**key("updates-made"), **made}})),
+        )
+        for name, updates, made in [
+            ("nothing", {}, {}),
+            ("add and delete", {"a": {"Action": "DELETE"}, "n": {"Action": "ADD", "Value": N(1)}}, {"n": N(1)}),
+        ]
+    ],
     case(
         "AttributeUpdates: of the key",
         "UpdateItem",
@@ -103,6 +128,29 @@ CASES = [
     expected("equal", {"a": S("1")}, {"a": compares("EQ", S("1"))}, True),
     expected("not equal", {"a": S("1")}, {"a": compares("EQ", S("x"))}, False),
     expected("beginning", {"a": S("hello-world")}, {"a": compares("BEGINS_WITH", S("hello"))}, True),
+    expected("not containing", {"a": S("hello"), "l": {"L": [N(2)]}, "t": {"NS": ["2"]}}, {name: compares("NOT_CONTAINS", N(1)) for name in "alt"}, True),
+    expected("not containing, of a member", {"t": {"NS": ["2"]}}, {"t": compares("NOT_CONTAINS", N(2))}, False),
+    # For a missing attribute, neither CONTAINS nor NOT_CONTAINS is true; NE is.
+    expected("containing, of a missing attribute", {"a": S("1")}, {"q": compares("CONTAINS", N(1))}, False),
+    expected("not containing, of a missing attribute", {"a": S("1")}, {"q": compares("NOT_CONTAINS", N(1))}, False),
+    expected("not equal, of a missing attribute", {"a": S("1")}, {"q": compares("NE", N(1))}, True),
+    *[
+        case(
+            f"Expected: {operator} of a value of type {kind}",
+            "PutItem",
+            {"TableName": TEXT, "Item": key("expected-types"), "Expected": {"a": compares(operator, *([value] * count))}},
+            invalid(one(f"{INVALID}ComparisonOperator {operator} is not valid for {kind} AttributeValue type")),
+        )
+        for operator, count, kind, value in [
+            ("BEGINS_WITH", 1, "N", N(3)),
+            ("CONTAINS", 1, "L", {"L": [N(1)]}),
+            ("NOT_CONTAINS", 1, "SS", {"SS": ["a"]}),
+            ("LT", 1, "BOOL", {"BOOL": True}),
+            ("GE", 1, "M", {"M": {}}),
+            ("BETWEEN", 2, "NS", {"NS": ["1"]}),
+            ("IN", 1, "L", {"L": [N(1)]}),
+        ]
+    ],
     expected("both of two", {"a": S("1"), "b": S("2")}, TWO, True, ConditionalOperator="AND"),
     expected("one of two where both are needed", {"a": S("1"), "b": S("3")}, TWO, False, ConditionalOperator="AND"),
     expected("one of two where one is enough", {"a": S("1"), "b": S("3")}, TWO, True, ConditionalOperator="OR"),
@@ -140,6 +188,7 @@ CASES = [
     scanned("greater", ["f-4", "f-5"], {"legacyNumber": compares("GT", N(30))}),
     scanned("beginning", ["f-1", "f-3", "f-5"], {"legacyText": compares("BEGINS_WITH", S("alpha"))}),
     scanned("part of a text", ["f-2"], {"legacyText": compares("CONTAINS", S("two"))}),
+    scanned("text without a substring", ["f-1", "f-3", "f-4", "f-5"], {"legacyText": compares("NOT_CONTAINS", S("two"))}),
     scanned("both of two", ["f-3", "f-5"], {"legacyText": compares("BEGINS_WITH", S("alpha")), "legacyNumber": compares("GT", N(20))}, ConditionalOperator="AND"),
     case(
         "ScanFilter: beside an expression",
@@ -150,6 +199,9 @@ CASES = [
     chosen("of GetItem", "GetItem", {"TableName": TEXT, "Key": key("person"), "AttributesToGet": ["name", "age"]}, Answered({"Item": {"name": S("alice"), "age": N(30)}})),
     chosen("one", "GetItem", {"TableName": TEXT, "Key": key("person"), "AttributesToGet": ["role"]}, Answered({"Item": {"role": S("admin")}})),
     chosen("one that is not there", "GetItem", {"TableName": TEXT, "Key": key("person"), "AttributesToGet": ["name", "none"]}, Answered({"Item": {"name": S("alice")}})),
+    chosen("an empty name", "GetItem", {"TableName": TEXT, "Key": key("person"), "AttributesToGet": [""]}, invalid("Empty attribute name")),
+    chosen("a name and an empty one, of Scan", "Scan", {"TableName": TEXT, "AttributesToGet": ["name", ""]}, invalid("Empty attribute name")),
+    chosen("an empty name, of BatchGetItem", "BatchGetItem", {"RequestItems": {TEXT: {"Keys": [key("person")], "AttributesToGet": [""]}}}, invalid("Empty attribute name")),
     chosen("of BatchGetItem", "BatchGetItem", {"RequestItems": {TEXT: {"Keys": [key("person")], "AttributesToGet": ["pk", "role"]}}}, Answered({"Responses": {TEXT: [{**key("person"), "role": S("admin")}]}})),
     chosen(
         "of Scan",

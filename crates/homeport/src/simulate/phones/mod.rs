@@ -97,7 +97,7 @@ impl Phones {
         expo.set_weather(weather::weather(plan.seed, plan.disconnects));
         // Served until the process ends.
         tokio::spawn(expo.clone().serve(listener, std::future::pending()));
-        eprintln!("a stand-in of Expo's push service is at {expo_url}");
+        note!("a stand-in of Expo's push service is at {expo_url}");
         Self::new(plan, now_ms, secret, expo, expo_url)
     }
 

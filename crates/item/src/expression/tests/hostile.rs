@@ -65,16 +65,16 @@ fn nesting_is_bounded_before_the_stack_is() {
             read_as_everything(&open.repeat(levels));
         }
     }
-    let not = |levels| {
-        let text = format!("{}a = :n", "NOT ".repeat(levels));
-        Condition::parse(&text, &mut any_placeholders())
+    let operand = |levels| {
+        let text = format!("a = {}b{}", "(".repeat(levels), ")".repeat(levels));
+        problem(Condition::parse(&text, &mut any_placeholders()))
     };
-    assert!(not(NESTING_MAX).is_ok());
-    assert_eq!(problem(not(NESTING_MAX + 1)), Problem::TooDeep(NESTING_MAX));
+    assert_eq!(operand(NESTING_MAX), Problem::RedundantParentheses);
+    assert_eq!(operand(NESTING_MAX + 1), Problem::TooDeep(NESTING_MAX));
     let calls = |levels| {
         let text = format!(
             "SET a = {}b{}",
-            "list_append(b, ".repeat(levels),
+            "if_not_exists(b, ".repeat(levels),
             ")".repeat(levels)
         );
         Update::parse(&text, &mut any_placeholders())
@@ -84,6 +84,26 @@ fn nesting_is_bounded_before_the_stack_is() {
         problem(calls(NESTING_MAX + 1)),
         Problem::TooDeep(NESTING_MAX)
     );
+}
+
+#[test]
+fn conditions_nest_as_deep_as_operators_allow() {
+    let nested = |open: &str, levels| {
+        let text = format!("{}a = :n{}", open.repeat(levels), ")".repeat(levels));
+        Condition::parse(&text, &mut any_placeholders())
+    };
+    let document = item(r#"{"a": {"N":"1"}}"#);
+    for (open, levels) in [("a = :n OR (", 149), ("a = :n AND (", 149), ("NOT (", 298)] {
+        let condition = nested(open, levels).expect("valid");
+        assert_eq!(condition.matches(&document), Ok(true), "{open}");
+        assert_eq!(condition.clone(), condition);
+        assert_eq!(condition.paths().len(), if levels == 149 { 150 } else { 1 });
+    }
+    let refused = nested("a = :n OR (", 150);
+    assert_eq!(problem(refused), Problem::TooManyOperators(301));
+    let refused = nested("NOT (", 300);
+    assert_eq!(problem(refused), Problem::TooManyOperators(301));
+    assert_eq!(problem(nested("(", 2040)), Problem::RedundantParentheses);
 }
 
 #[test]

@@ -77,7 +77,11 @@ impl FromStr for BridgeAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is not of the form mqtt://host:port or mqtts://host:port");
+        // The text is not repeated, since it may hold a password.
+        let wrong = || {
+            "must be of the form mqtt://host:port or mqtts://host:port, without user name and password"
+                .to_owned()
+        };
         let (has_tls, rest) = match (text.strip_prefix("mqtt://"), text.strip_prefix("mqtts://")) {
             (Some(rest), _) => (false, rest),
             (None, Some(rest)) => (true, rest),

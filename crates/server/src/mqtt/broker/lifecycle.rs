@@ -70,7 +70,7 @@ impl Broker {
                 let secs = i64::from(state.expiry_secs);
                 state.expires_at = Some(self.now_secs().plus_secs(secs));
             }
-            self.schedule_expiry(&session);
+            self.reschedule(&session);
         }
         self.measure_sessions();
     }
@@ -112,6 +112,7 @@ impl Broker {
                 }
                 std::mem::take(&mut state.unacknowledged)
             };
+            self.reschedule(&session);
             // After the link is there, so that one of the two sees the other.
             self.end_if_stopping(&mailbox);
             drop(changing);
@@ -152,13 +153,13 @@ impl Broker {
                         let delay = delay.min(state.expiry_secs);
                         let due_ms = self.now().0.saturating_add(i64::from(delay) * 1000);
                         state.will = Some(PendingWill { due_ms, message });
-                        self.schedule(due_ms, session);
                         None
                     }
                     will => will.map(|(message, _)| message),
                 }
             }
         };
+        self.reschedule(session);
         session.detached.notify_waiters();
         if let Some(message) = will_now {
             self.publish_will(message).await;
@@ -243,6 +244,7 @@ impl Broker {
             state.is_over = true;
             state.is_stored
         };
+        self.reschedule(session);
         self.sessions().remove(&session.name);
         self.measure_sessions();
         self.leave_trie(session);
@@ -301,7 +303,8 @@ impl Broker {
     ) -> Result<bool, StoreError> {
         let is_present = {
             let state = session.state();
-            let is_expired = state.expires_at.is_some_and(|at| at <= self.now_secs());
+            let now = self.removal_now().seconds();
+            let is_expired = state.expires_at.is_some_and(|at| at <= now);
             state.is_durable() && !arrival.clean_start && !is_expired
         };
         if !is_present {
@@ -363,7 +366,7 @@ impl Broker {
             state.expires_at = Some(self.now_secs().plus_secs(secs));
             state.is_stored = true;
         }
-        self.schedule_expiry(session);
+        self.reschedule(session);
         self.0.session_table.put(&session.to_stored()).await
     }
 

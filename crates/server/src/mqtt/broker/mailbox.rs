@@ -134,6 +134,12 @@ impl Mailbox {
         self.waker.wake();
     }
 
+    /// Has the connection read the store's messages again: it may have missed some.
+    pub(super) fn read_again(&self) {
+        self.state().behind = Some(Behind { has_more: true });
+        self.waker.wake();
+    }
+
     /// Ends the connection, for the first reason that is given.
     pub(in crate::mqtt) fn close(&self, refusal: Refusal) {
         self.state().closed.get_or_insert(refusal);

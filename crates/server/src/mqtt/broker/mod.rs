@@ -15,7 +15,7 @@ mod trie;
 mod upkeep;
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -31,8 +31,8 @@ use tokio::sync::Semaphore;
 use super::access::{Access, Credentials};
 use super::measure::Meters;
 use super::settings::MqttSettings;
+use crate::auth::AdminToken;
 use crate::limits::RateLimiter;
-use crate::state::AdminToken;
 use retained::Retained;
 use trie::Trie;
 
@@ -44,6 +44,15 @@ pub(super) use session::Session;
 /// Sequences of one run of the server; a later run has higher ones, whatever the clock says.
 const SEQUENCE_BITS_OF_RUN: u32 = 40;
 
+/// The first sequence within the last counted run for a start that could not be counted: in the upper half
+/// of that run's sequences, which it does not reach, and later than those of an earlier such start.
+fn uncounted_sequence(now_secs: i64) -> u64 {
+    const SEQUENCE_BITS_PER_SECOND: u32 = 8;
+    const SECONDS_MASK: u64 = (1 << 31) - 1;
+    let now_secs = u64::try_from(now_secs).unwrap_or(0) & SECONDS_MASK;
+    (1 << (SEQUENCE_BITS_OF_RUN - 1)) | (now_secs << SEQUENCE_BITS_PER_SECOND)
+}
+
 /// The broker; cheap to clone.
 #[derive(Clone)]
 pub struct Broker(Arc<Shared>);
@@ -51,6 +60,7 @@ pub struct Broker(Arc<Shared>);
 struct Shared {
     settings: MqttSettings,
     clock: Arc<dyn Clock>,
+    removal_clock: Arc<dyn Clock>,
     intake: Arc<dyn Intake>,
     credentials: Credentials,
     rate_limiter: Arc<RateLimiter>,
@@ -63,6 +73,10 @@ struct Shared {
     /// When which session has something to be done: its end, or its will.
     due: Mutex<BTreeSet<(i64, Arc<str>)>>,
     sequence: AtomicU64,
+    /// The latest time at which a queue was read.
+    queues_read_ms: AtomicI64,
+    /// Whether the store knows of this start.
+    is_run_counted: AtomicBool,
     link_ids: AtomicU64,
     /// Places for connections; each holds one while it lasts.
     connection_room: Arc<Semaphore>,
@@ -76,6 +90,8 @@ pub struct BrokerParts {
     pub settings: MqttSettings,
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
+    /// Decides when sessions are deleted; it follows no leap that nobody has confirmed.
+    pub removal_clock: Arc<dyn Clock>,
     /// What every message goes through before anybody gets it.
     pub intake: Arc<dyn Intake>,
     pub api_keys: Arc<ApiKeys>,
@@ -102,13 +118,25 @@ impl Broker {
     pub async fn start(parts: BrokerParts) -> Result<Self, StoreError> {
         let session_table = SessionTable::new(Arc::clone(&parts.store));
         let retained_table = RetainedTable::new(Arc::clone(&parts.store));
-        let run = session_table.begin_run().await?;
+        let counted = session_table.begin_run().await;
+        let (first_sequence, is_run_counted) = match counted {
+            Ok(run) => (run << SEQUENCE_BITS_OF_RUN, true),
+            // A store that takes no writes now, because its disk is full say, is served all the same.
+            Err(error) if error.is_transient() => {
+                tracing::warn!(%error, "MQTT starts without counting this start; trying again");
+                let last_run = session_table.last_run().await?;
+                let uncounted = uncounted_sequence(parts.clock.now_secs());
+                ((last_run << SEQUENCE_BITS_OF_RUN) | uncounted, false)
+            }
+            Err(error) => return Err(error),
+        };
         let stored = session_table.load().await?;
         let retained = Retained::new(retained_table.topics().await?);
         let room = parts.settings.connections_max;
         let broker = Self(Arc::new(Shared {
             settings: parts.settings,
             clock: parts.clock,
+            removal_clock: parts.removal_clock,
             intake: parts.intake,
             credentials: Credentials {
                 api_keys: parts.api_keys,
@@ -122,7 +150,9 @@ impl Broker {
             subscriptions: RwLock::default(),
             retained,
             due: Mutex::default(),
-            sequence: AtomicU64::new(run << SEQUENCE_BITS_OF_RUN),
+            queues_read_ms: AtomicI64::new(i64::MIN),
+            sequence: AtomicU64::new(first_sequence),
+            is_run_counted: AtomicBool::new(is_run_counted),
             link_ids: AtomicU64::new(0),
             connection_room: Arc::new(Semaphore::new(room)),
             is_stopping: AtomicBool::new(false),
@@ -183,7 +213,7 @@ impl Broker {
         if retained.len() < self.0.settings.retained_max || retained.contains(topic) {
             return false;
         }
-        retained.forget_expired(self.now_secs());
+        retained.forget_expired(self.removal_now().seconds());
         retained.len() >= self.0.settings.retained_max
     }
 
@@ -210,8 +240,28 @@ impl Broker {
         EpochMillis(self.0.clock.now_ms())
     }
 
+    /// The time by which sessions and retained messages are deleted.
+    fn removal_now(&self) -> EpochMillis {
+        EpochMillis(self.0.removal_clock.now_ms())
+    }
+
     fn now_secs(&self) -> EpochSeconds {
         self.now().seconds()
+    }
+
+    /// Counts this start if the store did not take that before.
+    async fn count_run(&self) {
+        if self.0.is_run_counted.load(Ordering::Relaxed) {
+            return;
+        }
+        match self.0.session_table.begin_run().await {
+            Ok(run) => {
+                let first = run << SEQUENCE_BITS_OF_RUN;
+                self.0.sequence.fetch_max(first, Ordering::Relaxed);
+                self.0.is_run_counted.store(true, Ordering::Relaxed);
+            }
+            Err(error) => tracing::debug!(%error, "this start is not counted yet"),
+        }
     }
 
     fn next_sequence(&self) -> u64 {

@@ -39,6 +39,8 @@ pub(in crate::mqtt) struct SessionState {
     /// When it was counted: messages may have expired since.
     pub(super) queue_counted_at: EpochMillis,
     pub(super) will: Option<PendingWill>,
+    /// The session's entry in the broker's schedule.
+    pub(super) due_ms: Option<i64>,
     /// Whether the store has the session.
     pub(super) is_stored: bool,
     /// It is out of the registry; whoever still holds it must look again.
@@ -77,6 +79,7 @@ impl Session {
                 queue_len: Some(0),
                 queue_counted_at: EpochMillis(0),
                 will: None,
+                due_ms: None,
                 is_stored: false,
                 is_over: false,
             }),

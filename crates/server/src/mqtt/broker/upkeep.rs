@@ -1,5 +1,5 @@
-//! What happens by itself: sessions that expire, wills that have waited, keys that were revoked, and
-//! the end of everything.
+//! Background work of the broker: expired sessions, delayed wills, revoked keys, and the shutdown of all
+//! connections.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -7,14 +7,14 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use homeport_systems::api_keys::KeyId;
-use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{Notify, broadcast};
+use tokio::time::MissedTickBehavior;
 
 use super::Broker;
 use super::mailbox::Mailbox;
 use super::session::{Link, PendingWill, Session};
 use crate::mqtt::codec::{Reason, Refusal};
-use crate::mqtt::settings::KEY_CHECK_EVERY;
 
 /// How often it is looked what is due.
 const TICK: Duration = Duration::from_millis(500);
@@ -27,24 +27,70 @@ fn stopping() -> Refusal {
 }
 
 impl Broker {
-    /// Does what is due until `stop` is done, then ends all connections.
+    /// Runs the background work until `stop` is done, then ends all connections.
     pub async fn run_until(self, stop: impl Future<Output = ()> + Send) {
-        let mut stop = std::pin::pin!(stop);
-        let mut revocations = self.0.credentials.api_keys.revocations();
-        let mut tick = tokio::time::interval(TICK);
-        let mut key_check = tokio::time::interval(KEY_CHECK_EVERY);
-        loop {
-            tokio::select! {
-                () = &mut stop => break,
-                _ = tick.tick() => self.do_due().await,
-                _ = key_check.tick() => self.check_keys().await,
-                revoked = next_revoked(&mut revocations) => match revoked {
-                    Some(key_id) => self.disconnect_key(key_id),
-                    None => self.check_keys().await,
-                },
-            }
+        let key_check = Notify::new();
+        // IMPORTANT: three loops, so that a slow store delays neither revocations nor the other work.
+        tokio::select! {
+            () = stop => {}
+            () = self.run_due() => {}
+            () = self.end_revoked(&key_check) => {}
+            () = self.check_keys_regularly(&key_check) => {}
         }
         self.end_all().await;
+    }
+
+    async fn run_due(&self) {
+        let mut tick = tokio::time::interval(TICK);
+        loop {
+            tick.tick().await;
+            self.count_run().await;
+            self.do_due().await;
+            self.read_queues_again_after_a_leap();
+        }
+    }
+
+    /// Remembers that a queue is read at this time.
+    pub(in crate::mqtt) fn note_queue_read(&self) {
+        let now_ms = self.now().0;
+        self.0.queues_read_ms.fetch_max(now_ms, Ordering::Relaxed);
+    }
+
+    /// The store hides messages that have expired by the clock. If the clock was ahead for a while, connections
+    /// may have missed messages that are visible again now.
+    fn read_queues_again_after_a_leap(&self) {
+        let now_ms = self.now().0;
+        if self.0.queues_read_ms.load(Ordering::Relaxed) <= now_ms {
+            return;
+        }
+        self.0.queues_read_ms.store(now_ms, Ordering::Relaxed);
+        for link in self.links() {
+            link.mailbox.read_again();
+        }
+    }
+
+    /// Ends the connections of keys that this process revokes. Asks for a check of all keys when
+    /// revocations were missed.
+    async fn end_revoked(&self, key_check: &Notify) {
+        let mut revocations = self.0.credentials.api_keys.revocations();
+        loop {
+            match next_revoked(&mut revocations).await {
+                Some(key_id) => self.disconnect_keys(&BTreeSet::from([key_id])),
+                None => key_check.notify_one(),
+            }
+        }
+    }
+
+    async fn check_keys_regularly(&self, asked: &Notify) {
+        let mut tick = tokio::time::interval(self.0.settings.key_check_every);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = tick.tick() => {}
+                () = asked.notified() => {}
+            }
+            self.check_keys().await;
+        }
     }
 
     /// Ends every connection because the server stops, and waits for them.
@@ -70,14 +116,29 @@ impl Broker {
         }
     }
 
-    pub(super) fn schedule(&self, due_ms: i64, session: &Session) {
-        self.due().insert((due_ms, Arc::clone(&session.name)));
+    /// Schedules the next work on a session, its will or its expiry. It replaces the entry from before, so
+    /// that there is at most one per session, however often its client reconnects.
+    pub(super) fn reschedule(&self, session: &Session) {
+        let mut state = session.state();
+        let expiry_ms = state.expires_at.map(|at| at.0.saturating_mul(1000));
+        let will_ms = state.will.as_ref().map(|will| will.due_ms);
+        let is_waiting = !state.is_connected() && !state.is_over;
+        let next = expiry_ms.into_iter().chain(will_ms).min();
+        let next = next.filter(|_| is_waiting);
+        let mut due = self.due();
+        if let Some(before) = state.due_ms {
+            due.remove(&(before, Arc::clone(&session.name)));
+        }
+        if let Some(next) = next {
+            due.insert((next, Arc::clone(&session.name)));
+        }
+        state.due_ms = next;
     }
 
-    pub(super) fn schedule_expiry(&self, session: &Session) {
-        if let Some(at) = session.state().expires_at {
-            self.schedule(at.0.saturating_mul(1000), session);
-        }
+    /// How many sessions wait for their expiry or their will.
+    #[must_use]
+    pub fn scheduled_len(&self) -> usize {
+        self.due().len()
     }
 
     fn due(&self) -> MutexGuard<'_, BTreeSet<(i64, Arc<str>)>> {
@@ -85,34 +146,32 @@ impl Broker {
     }
 
     async fn do_due(&self) {
-        let now_ms = self.now().0;
-        loop {
-            let name = {
-                let mut due = self.due();
-                match due.first() {
-                    Some((at_ms, _)) if *at_ms <= now_ms => due.pop_first(),
-                    _ => None,
-                }
-            };
-            let Some((_, name)) = name else {
-                return;
-            };
+        let due = {
+            let first_later: (i64, Arc<str>) = (self.now().0.saturating_add(1), Arc::from(""));
+            let mut due = self.due();
+            let later = due.split_off(&first_later);
+            std::mem::replace(&mut *due, later)
+        };
+        // Each once: a session stays due while the clock by which it has expired is not confirmed.
+        for (_, name) in due {
             let session = self.sessions().get(&name).cloned();
             if let Some(session) = session {
-                self.do_due_of(&session, now_ms).await;
+                self.do_due_of(&session).await;
+                self.reschedule(&session);
             }
         }
     }
 
-    /// What was scheduled may have been overtaken: the session itself says what is due.
-    async fn do_due_of(&self, session: &Arc<Session>, now_ms: i64) {
+    /// The session may have changed since the entry was read: its own state says what is due.
+    async fn do_due_of(&self, session: &Arc<Session>) {
         let _changing = session.change.lock().await;
+        let (now_ms, removal_ms) = (self.now().0, self.removal_now().0);
         let (will, is_expired) = {
             let mut state = session.state();
             if state.is_connected() || state.is_over {
                 return;
             }
-            let is_expired = state.expires_at.is_some_and(|at| at.0 * 1000 <= now_ms);
+            let is_expired = state.expires_at.is_some_and(|at| at.0 * 1000 <= removal_ms);
             let is_will_due = |will: &mut PendingWill| is_expired || will.due_ms <= now_ms;
             (state.will.take_if(is_will_due), is_expired)
         };
@@ -124,30 +183,28 @@ impl Broker {
         }
     }
 
-    /// Asks the store for every key that is connected: another process may have revoked it.
+    /// Looks up the keys of all connections: another process may have revoked some.
     async fn check_keys(&self) {
         let links = self.links();
         let key_ids: BTreeSet<_> = links.iter().filter_map(|link| link.key_id).collect();
-        for key_id in key_ids {
-            match self.0.credentials.api_keys.is_active(key_id).await {
-                Ok(true) => {}
-                Ok(false) => self.disconnect_key(key_id),
-                Err(error) => {
-                    // Nobody knows; the next round asks again.
-                    tracing::warn!(%error, "cannot look up the keys of MQTT connections");
-                    return;
-                }
-            }
+        match self.0.credentials.api_keys.inactive(&key_ids).await {
+            Ok(inactive) => self.disconnect_keys(&inactive),
+            // The next check tries again.
+            Err(error) => tracing::warn!(%error, "cannot look up the keys of MQTT connections"),
         }
     }
 
-    fn disconnect_key(&self, key_id: KeyId) {
-        let links = self.links().into_iter();
-        for link in links.filter(|link| link.key_id == Some(key_id)) {
-            link.mailbox.close(Refusal::new(
-                Reason::NOT_AUTHORIZED,
-                "the API key was revoked",
-            ));
+    fn disconnect_keys(&self, key_ids: &BTreeSet<KeyId>) {
+        if key_ids.is_empty() {
+            return;
+        }
+        for link in self.links() {
+            if link.key_id.is_some_and(|id| key_ids.contains(&id)) {
+                link.mailbox.close(Refusal::new(
+                    Reason::NOT_AUTHORIZED,
+                    "the API key was revoked",
+                ));
+            }
         }
     }
 
@@ -160,12 +217,12 @@ impl Broker {
     }
 }
 
-/// The next key that was revoked; none when some were missed.
+/// The next revoked key; `None` when some were missed.
 async fn next_revoked(revocations: &mut broadcast::Receiver<KeyId>) -> Option<KeyId> {
     match revocations.recv().await {
         Ok(key_id) => Some(key_id),
         Err(RecvError::Lagged(_)) => None,
-        // Nobody can revoke a key any more.
+        // No more keys can be revoked.
         Err(RecvError::Closed) => std::future::pending().await,
     }
 }

@@ -8,6 +8,8 @@ mod connect;
 mod decode;
 mod encode;
 mod fields;
+#[cfg(feature = "fuzzing")]
+pub(super) mod fuzzing;
 mod properties;
 mod reason;
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! The beginning of a connection: who it is, whether it may, and which session it gets.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use homeport_systems::ids::UuidV4;
 use homeport_systems::messages::{Message, check_topic};
+use homeport_wire::listen::REFUSAL_TIMEOUT;
 
 use super::{Connection, delivery_of};
 use crate::mqtt::access::{Access, Denied};
@@ -20,8 +22,13 @@ const NEVER: u32 = u32::MAX;
 const CONNECT_BYTES_MAX: usize = 128 * 1024;
 
 /// Brings a connection to the point where packets flow; none when it does not get there.
-pub(super) async fn welcome(mut io: Transport, broker: &Broker) -> Option<Connection> {
-    let connect = match first_packet(&mut io, broker).await {
+pub(super) async fn welcome(
+    mut io: Transport,
+    broker: &Broker,
+    client: IpAddr,
+) -> Option<Connection> {
+    let timeout = broker.settings().connect_timeout;
+    let connect = match first_packet(&mut io, broker, timeout).await {
         Ok(connect) => connect?,
         Err(refusal) => {
             broker.meters().refused(refusal.reason);
@@ -33,7 +40,7 @@ pub(super) async fn welcome(mut io: Transport, broker: &Broker) -> Option<Connec
     };
     let version = connect.version;
     let client_id = connect.client_id.clone();
-    match admit(connect, broker, &mut io).await {
+    match admit(connect, broker, client, &mut io).await {
         Ok(connection) => Some(connection.over(io)),
         Err(refusal) => {
             broker.meters().refused(refusal.reason);
@@ -45,6 +52,18 @@ pub(super) async fn welcome(mut io: Transport, broker: &Broker) -> Option<Connec
             turn_away(&mut io, version, refusal).await;
             None
         }
+    }
+}
+
+/// Answers a client that there is no room for.
+pub(super) async fn refuse_busy(mut io: Transport, broker: &Broker) {
+    let refusal = Refusal::new(
+        Reason::SERVER_BUSY,
+        "there are too many connections; try again later",
+    );
+    broker.meters().refused(refusal.reason);
+    if let Ok(Some(connect)) = first_packet(&mut io, broker, REFUSAL_TIMEOUT).await {
+        turn_away(&mut io, connect.version, refusal).await;
     }
 }
 
@@ -60,7 +79,11 @@ pub(super) struct Admitted {
     pub(super) maximum_packet_size: usize,
 }
 
-async fn first_packet(io: &mut Transport, broker: &Broker) -> Result<Option<Connect>, Refusal> {
+async fn first_packet(
+    io: &mut Transport,
+    broker: &Broker,
+    timeout: Duration,
+) -> Result<Option<Connect>, Refusal> {
     let max = broker.settings().packet_bytes_max.min(CONNECT_BYTES_MAX);
     let read = async {
         loop {
@@ -73,7 +96,7 @@ async fn first_packet(io: &mut Transport, broker: &Broker) -> Result<Option<Conn
             }
         }
     };
-    match tokio::time::timeout(broker.settings().connect_timeout, read).await {
+    match tokio::time::timeout(timeout, read).await {
         Ok(outcome) => outcome,
         Err(_) => Err(Refusal::new(
             Reason::KEEP_ALIVE_TIMEOUT,
@@ -82,7 +105,12 @@ async fn first_packet(io: &mut Transport, broker: &Broker) -> Result<Option<Conn
     }
 }
 
-async fn admit(connect: Connect, broker: &Broker, io: &mut Transport) -> Result<Admitted, Refusal> {
+async fn admit(
+    connect: Connect,
+    broker: &Broker,
+    client: IpAddr,
+    io: &mut Transport,
+) -> Result<Admitted, Refusal> {
     if connect.has_authentication_method {
         return Err(Refusal::new(
             Reason::BAD_AUTHENTICATION_METHOD,
@@ -91,7 +119,11 @@ async fn admit(connect: Connect, broker: &Broker, io: &mut Transport) -> Result<
     }
     let credentials = broker.credentials();
     let access = credentials
-        .verify(connect.user_name.as_deref(), connect.password.as_deref())
+        .verify(
+            connect.user_name.as_deref(),
+            connect.password.as_deref(),
+            client,
+        )
         .await
         .map_err(denied)?;
     let (client_id, is_assigned) = client_id(&connect)?;
@@ -194,6 +226,10 @@ fn denied(denied: Denied) -> Refusal {
         Denied::Wrong => Refusal::new(
             Reason::BAD_CREDENTIALS,
             "the user name or password is wrong",
+        ),
+        Denied::TooMany => Refusal::new(
+            Reason::CONNECTION_RATE_EXCEEDED,
+            "too many wrong admin tokens were sent; try again later",
         ),
         Denied::OtherSystem => Refusal::new(
             Reason::NOT_AUTHORIZED,

@@ -5,9 +5,11 @@
 mod handshake;
 mod inbound;
 mod outbound;
+mod packet_ids;
 
 use std::collections::HashMap;
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -87,9 +89,9 @@ impl From<Refusal> for End {
 }
 
 /// Serves a connection until it ends.
-pub(super) async fn serve(io: Box<dyn Io>, broker: Broker) {
+pub(super) async fn serve(io: Box<dyn Io>, broker: Broker, client: IpAddr) {
     // Boxed: what the beginning needs is not to be part of a connection for all of its life.
-    let welcome = Box::pin(handshake::welcome(Transport::new(io), &broker));
+    let welcome = Box::pin(handshake::welcome(Transport::new(io), &broker, client));
     let Some(mut connection) = welcome.await.map(Box::new) else {
         return;
     };
@@ -98,6 +100,11 @@ pub(super) async fn serve(io: Box<dyn Io>, broker: Broker) {
     let end = std::future::poll_fn(|context| connection.poll(context)).await;
     Box::pin(connection.finish(end)).await;
     meters.connections.decrement(1);
+}
+
+/// Answers a connection that there is no room for.
+pub(super) async fn refuse_busy(io: Box<dyn Io>, broker: &Broker) {
+    handshake::refuse_busy(Transport::new(io), broker).await;
 }
 
 /// MQTT's QoS; of 2 the most that is granted.

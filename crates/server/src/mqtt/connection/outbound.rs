@@ -1,6 +1,6 @@
 //! What a client is sent: its mailbox, what its queue in the store has, and retained messages.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -10,6 +10,7 @@ use homeport_store::{BATCH_WRITE_MAX, StoreError};
 use homeport_systems::messages::{Delivery, Message, QueuePage, Subscription, TopicFilter};
 
 use super::Connection;
+use super::packet_ids::PacketIds;
 use crate::mqtt::broker::Outgoing;
 use crate::mqtt::codec::{self, Reason, Refusal, Sent};
 use crate::mqtt::settings::WRITE_BYTES_MAX;
@@ -20,13 +21,9 @@ const QUEUE_PAGE: usize = 64;
 const RETAINED_PAGE: usize = 8;
 
 pub(super) struct Outbound {
-    /// Sent and not acknowledged: packet id and, of stored messages, the sequence.
-    inflight: HashMap<u16, Option<u64>>,
-    last_id: u16,
+    packet_ids: PacketIds,
     receive_maximum: usize,
     maximum_packet_size: usize,
-    /// What the connection before sent under which packet id.
-    resend: HashMap<u64, u16>,
     /// Acknowledged and still in the store.
     acknowledged: Vec<u64>,
     removing: Option<Removal>,
@@ -60,13 +57,10 @@ impl Outbound {
         maximum_packet_size: usize,
         unacknowledged: Vec<(u16, u64)>,
     ) -> Self {
-        let resend = unacknowledged.into_iter();
         Self {
-            inflight: HashMap::new(),
-            last_id: 0,
+            packet_ids: PacketIds::new(unacknowledged),
             receive_maximum: receive_maximum.into(),
             maximum_packet_size,
-            resend: resend.map(|(id, sequence)| (sequence, id)).collect(),
             acknowledged: Vec::new(),
             removing: None,
             loading: None,
@@ -76,24 +70,14 @@ impl Outbound {
         }
     }
 
-    /// What was sent and not acknowledged, for the session's next connection.
+    /// Sent and not acknowledged, for the session's next connection: packet ids and sequences.
     pub(super) fn unacknowledged(&self) -> Vec<(u16, u64)> {
-        let inflight = self.inflight.iter();
-        let sent = inflight.filter_map(|(id, sequence)| Some((*id, (*sequence)?)));
-        let resend = self.resend.iter().map(|(sequence, id)| (*id, *sequence));
-        sent.chain(resend).collect()
+        self.packet_ids.unacknowledged()
     }
 
-    /// A packet id that nothing else has.
-    fn free_id(&mut self) -> u16 {
-        loop {
-            self.last_id = self.last_id.checked_add(1).unwrap_or(1);
-            let is_taken = self.inflight.contains_key(&self.last_id)
-                || self.resend.values().any(|id| *id == self.last_id);
-            if !is_taken {
-                return self.last_id;
-            }
-        }
+    /// Whether the client's window takes another message with QoS 1.
+    fn has_window(&self) -> bool {
+        self.packet_ids.in_flight_len() < self.receive_maximum
     }
 }
 
@@ -121,9 +105,8 @@ impl Connection {
     /// A client has a message.
     pub(super) fn acknowledged(&mut self, packet_id: u16) {
         // An id that is not known is one of a message that was sent again and acknowledged twice.
-        if let Some(Some(sequence)) = self.outbound.inflight.remove(&packet_id) {
-            self.outbound.acknowledged.push(sequence);
-        }
+        let sequence = self.outbound.packet_ids.release(packet_id);
+        self.outbound.acknowledged.extend(sequence);
     }
 
     /// Sends the retained messages of a filter, as the client takes them.
@@ -165,8 +148,12 @@ impl Connection {
     }
 
     fn next_outgoing(&mut self) -> Option<Outgoing> {
-        let has_room = self.outbound.inflight.len() < self.outbound.receive_maximum;
-        let may_go = |one: &Outgoing| one.delivery == Delivery::AtMostOnce || has_room;
+        let has_window = self.outbound.has_window();
+        let packet_ids = &self.outbound.packet_ids;
+        let may_go = |one: &Outgoing| {
+            one.delivery == Delivery::AtMostOnce
+                || has_window && packet_ids.can_assign(one.sequence)
+        };
         if self.outbound.ready.front().is_some_and(may_go) {
             return self.outbound.ready.pop_front();
         }
@@ -180,33 +167,35 @@ impl Connection {
         let lifetime = message.properties.expires_after_secs;
         if lifetime.is_some_and(|secs| secs <= waited_secs) {
             self.broker.meters().dropped_expired.increment(1);
-            self.outbound.acknowledged.extend(outgoing.sequence);
+            if let Some(sequence) = outgoing.sequence {
+                self.outbound.packet_ids.drop_reserved(sequence);
+                self.outbound.acknowledged.push(sequence);
+            }
             return;
         }
-        let resend_id = outgoing
-            .sequence
-            .and_then(|sequence| self.outbound.resend.remove(&sequence));
-        let packet_id = match outgoing.delivery {
+        let assigned = match outgoing.delivery {
             Delivery::AtMostOnce => None,
-            Delivery::AtLeastOnce => Some(resend_id.unwrap_or_else(|| self.outbound.free_id())),
+            // There is one: `next_outgoing` has asked.
+            Delivery::AtLeastOnce => self.outbound.packet_ids.assign(outgoing.sequence),
         };
+        let packet_id = assigned.map(|assigned| assigned.id);
         let sent = Sent {
             message,
             packet_id,
-            is_duplicate: resend_id.is_some(),
+            is_duplicate: assigned.is_some_and(|assigned| assigned.is_duplicate),
             retain: outgoing.retain,
             identifiers: &outgoing.identifiers,
             expires_after_secs: lifetime.map(|secs| secs - waited_secs),
         };
         if codec::publish_len(self.version, &sent) > self.outbound.maximum_packet_size {
             self.broker.meters().dropped_too_large.increment(1);
+            if let Some(id) = packet_id {
+                self.outbound.packet_ids.release(id);
+            }
             self.outbound.acknowledged.extend(outgoing.sequence);
             return;
         }
         codec::publish(&mut self.io.write, self.version, &sent);
-        if let Some(id) = packet_id {
-            self.outbound.inflight.insert(id, outgoing.sequence);
-        }
         self.broker.meters().sent[usize::from(packet_id.is_some())].increment(1);
     }
 
@@ -234,6 +223,7 @@ impl Connection {
     fn finish_loading(&mut self, loaded: Loaded) -> Result<(), Refusal> {
         match loaded {
             Loaded::Queue(Ok(page)) => {
+                self.outbound.packet_ids.drop_expired(&page);
                 let has_more = page.has_more;
                 let is_news = self.mailbox.finish_reading(page.queued, has_more);
                 self.outbound.waits_for_removal = has_more && !is_news;
@@ -262,8 +252,10 @@ impl Connection {
 
     /// Reads more when there is nothing left to send; whether anything is asked for now.
     fn begin_loading(&mut self) -> bool {
-        let has_room = self.outbound.inflight.len() < self.outbound.receive_maximum;
-        if !has_room || !self.outbound.ready.is_empty() {
+        // A retained message that waits for a packet id does not hold up the queue, whose messages
+        // have the reserved ids.
+        let is_ready = !self.outbound.ready.is_empty() && !self.outbound.packet_ids.is_full();
+        if !self.outbound.has_window() || is_ready {
             return false;
         }
         // IMPORTANT: not while something is removed, nor the other way round. What was read before a
@@ -274,10 +266,16 @@ impl Connection {
         {
             let table = self.broker.queue_table().clone();
             let queue_id = self.broker.queue_id(&self.session);
+            let broker = self.broker.clone();
             self.outbound.loading = Some(Box::pin(async move {
-                Loaded::Queue(table.first(&queue_id, known + QUEUE_PAGE).await)
+                let page = table.first(&queue_id, known + QUEUE_PAGE).await;
+                broker.note_queue_read();
+                Loaded::Queue(page)
             }));
             return true;
+        }
+        if !self.outbound.ready.is_empty() {
+            return false;
         }
         let Some(wanted) = self.outbound.retained.front_mut() else {
             return false;
@@ -303,7 +301,7 @@ impl Connection {
     fn begin_removing(&mut self) -> bool {
         let outbound = &mut self.outbound;
         let is_due = outbound.acknowledged.len() >= BATCH_WRITE_MAX
-            || outbound.inflight.is_empty()
+            || outbound.packet_ids.in_flight_len() == 0
             || outbound.waits_for_removal;
         let is_busy = outbound.removing.is_some() || outbound.loading.is_some();
         if outbound.acknowledged.is_empty() || is_busy || !is_due {

@@ -24,8 +24,8 @@ use crate::url::{self, PathPart, UrlQuery};
 
 /// When to come back while others export.
 const RETRY_AFTER_SECS: u64 = 10;
-/// A selection of items in an address.
-const SELECTION_BYTES_MAX: usize = 8 * 1024;
+/// Characters of a selection of items in an address, which has to fit into the head of a request.
+const SELECTION_LEN_MAX: usize = 4096;
 
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
@@ -76,6 +76,11 @@ pub(super) struct ExportQuery {
     /// CSV and Parquet have a row for each value, NDJSON a line for each stored item; `csv` unless given
     #[param(inline)]
     format: Option<FormatWord>,
+    /// CSV only: texts as stored. Unless `true`, a text that a spreadsheet could evaluate as a formula
+    /// (one that begins with `=`, `+`, `-` or `@`, also after white space, or with a tab or line break) gets
+    /// the prefix `'`
+    #[param(default = false)]
+    raw: Option<bool>,
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -83,17 +88,22 @@ pub(super) struct ExportQuery {
 pub(super) struct ExportTableQuery {
     /// The body of a query or a scan of the table as JSON, without limit and cursor; everything unless
     /// given
-    #[param(max_length = 8192)]
+    #[param(max_length = 4096)]
     q: Option<String>,
     /// `csv` unless given
     #[param(inline)]
     format: Option<ItemFormatWord>,
+    /// CSV only: texts as stored. Unless `true`, a text that a spreadsheet could evaluate as a formula
+    /// (one that begins with `=`, `+`, `-` or `@`, also after white space, or with a tab or line break) gets
+    /// the prefix `'`
+    #[param(default = false)]
+    raw: Option<bool>,
 }
 
 impl From<FormatWord> for Format {
     fn from(word: FormatWord) -> Self {
         match word {
-            FormatWord::Csv => Self::Csv,
+            FormatWord::Csv => Self::CSV,
             FormatWord::Ndjson => Self::Ndjson,
             FormatWord::Parquet => Self::Parquet,
         }
@@ -103,7 +113,7 @@ impl From<FormatWord> for Format {
 impl From<ItemFormatWord> for Format {
     fn from(word: ItemFormatWord) -> Self {
         match word {
-            ItemFormatWord::Csv => Self::Csv,
+            ItemFormatWord::Csv => Self::CSV,
             ItemFormatWord::Ndjson => Self::Ndjson,
         }
     }
@@ -145,7 +155,7 @@ pub(super) async fn export_devices(
         from: bound("from", query.from.as_ref())?.unwrap_or(EpochMillis(0)),
         to: bound("to", query.to.as_ref())?.unwrap_or(EpochMillis(i64::MAX)),
     };
-    let format = query.format.unwrap_or_default().into();
+    let format = format(query.format.unwrap_or_default(), query.raw);
     let name = match &asked.device {
         Some(device) => format!("{}-{device}", asked.system),
         None => asked.system.to_string(),
@@ -179,19 +189,26 @@ pub(super) async fn export_table(
     let schema = tables::schema(&state, &table).await?;
     let selection = match query.q.as_deref().map(str::trim) {
         None | Some("") => TableSelection::default(),
-        Some(text) if text.len() > SELECTION_BYTES_MAX => {
-            return Err(Problem::invalid("q has at most 8192 bytes"));
+        Some(text) if text.chars().count() > SELECTION_LEN_MAX => {
+            return Err(Problem::invalid("q has at most 4096 characters"));
         }
         Some(text) => serde_json::from_str(text)
             .map_err(|error| Problem::invalid(format!("q is not as expected: {error}")))?,
     };
-    let format = query.format.unwrap_or_default().into();
+    let format = format(query.format.unwrap_or_default(), query.raw);
     let permit = permit(&state)?;
     let browser = &state.console.tables;
     let mut export = Export::of_table(browser, schema, selection.asked(), format)?;
     // What is wrong with the query shows now, and not in the middle of a file.
     let first = export.next_bytes().await?.unwrap_or_default();
     Ok(body(export, Some(first), permit, &table, format))
+}
+
+fn format(word: impl Into<Format>, raw: Option<bool>) -> Format {
+    match raw {
+        Some(true) => word.into().raw(),
+        _ => word.into(),
+    }
 }
 
 fn permit(state: &AppState) -> Result<OwnedSemaphorePermit, Problem> {

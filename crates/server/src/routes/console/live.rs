@@ -1,6 +1,7 @@
 //! `/v1/live`: what happens, as it happens, as server-sent events.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -16,7 +17,8 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::devices::SystemWord;
 use super::history::{self, EntryBody};
-use crate::auth::{Admin, text};
+use crate::auth::{Admin, bearer, cookie, text};
+use crate::console::Console;
 use crate::problem::{Problem, ProblemBody};
 use crate::state::AppState;
 use crate::url::UrlQuery;
@@ -72,6 +74,10 @@ pub(in crate::routes) struct ChangeBody {
 struct Listening {
     reader: LiveReader,
     device: Option<String>,
+    console: Arc<Console>,
+    /// The session that the client signed in with; `None` for the admin token itself, which lasts as long
+    /// as the process.
+    session: Option<String>,
 }
 
 impl ChangeBody {
@@ -97,7 +103,8 @@ impl ChangeBody {
 ///
 /// An event `change` has what happened; `id` is a place to go on from, and comes with the last event
 /// of those that were read together: who goes on may see some again, which have the same id in their
-/// data. An event `gap` says that changes were left out. A comment comes every 15 seconds.
+/// data. An event `gap` says that changes were left out. A comment comes every 15 seconds. A stream that
+/// was opened in a session of the console ends with that session.
 #[utoipa::path(get, path = "/v1/live", tag = "console", security(("admin_token" = [])),
     params(LiveQuery, ("Last-Event-ID" = Option<String>, Header, description = "Where to go on; from now on unless given")), responses(
     (status = 200, description = "Events that do not end", body = ChangeBody, content_type = "text/event-stream"),
@@ -132,7 +139,16 @@ pub(super) async fn follow_live(
     let hello = format!("retry: {RETRY_MS}\nid: {}\n\n", reader.position());
     // IMPORTANT: who does not take what is sent is cut off by the port, which bounds the silence of
     // every connection; heartbeats keep all others alive.
-    let listening = Listening { reader, device };
+    let session = match bearer(&headers) {
+        Some(_) => None,
+        None => cookie::sent(&headers).map(str::to_owned),
+    };
+    let listening = Listening {
+        reader,
+        device,
+        console: Arc::clone(&state.console),
+        session,
+    };
     let events = stream::unfold(
         (listening, Some(hello)),
         |(mut listening, hello)| async move {
@@ -151,9 +167,24 @@ pub(super) async fn follow_live(
 }
 
 impl Listening {
-    /// The next lines to send; none when it is over.
+    /// The next lines to send; `None` at the end of the feed or of the client's session.
     async fn next(&mut self) -> Option<String> {
-        let event = tokio::time::timeout(HEARTBEAT, self.reader.next()).await;
+        let sessions = &self.console.sessions;
+        let session = self.session.as_deref();
+        let session_end = async {
+            match session {
+                Some(session) => sessions.until_over(session).await,
+                None => std::future::pending().await,
+            }
+        };
+        let event = tokio::select! {
+            () = session_end => return None,
+            event = tokio::time::timeout(HEARTBEAT, self.reader.next()) => event,
+        };
+        // It may have expired while both were waited for.
+        if session.is_some_and(|session| sessions.expires_at(session).is_none()) {
+            return None;
+        }
         match event {
             Err(_) => Some(": still here\n\n".to_owned()),
             Ok(Ok(Some(LiveEvent::Entries(entries, position)))) => {

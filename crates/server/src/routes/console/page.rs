@@ -5,6 +5,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 
+use crate::routes::security_headers;
 use crate::state::AppState;
 
 /// A file of the console.
@@ -21,11 +22,6 @@ include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 const INDEX: &str = "index.html";
 /// Files in here have a digest in their names: what a name holds never changes.
 const HASHED: &str = "assets/";
-
-/// Nothing but our own files runs or is loaded, no page may frame us, and forms go nowhere else.
-const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; script-src 'self'; style-src 'self'; \
-    img-src 'self' data:; font-src 'self'; connect-src 'self'; object-src 'none'; base-uri 'none'; \
-    form-action 'self'; frame-ancestors 'none'";
 
 pub(super) fn router() -> Router<AppState> {
     let mut router = Router::new();
@@ -55,17 +51,10 @@ fn answer(asset: &'static Asset, asked: &HeaderMap) -> Response {
         (header::CONTENT_TYPE, media_type(asset.path)),
         (header::CACHE_CONTROL, caching),
         (header::ETAG, asset.etag),
-        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::X_FRAME_OPTIONS, "DENY"),
-        (header::REFERRER_POLICY, "no-referrer"),
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    headers.insert(
-        "cross-origin-opener-policy",
-        HeaderValue::from_static("same-origin"),
-    );
+    security_headers::add(headers);
     response
 }
 

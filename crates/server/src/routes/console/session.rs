@@ -1,24 +1,18 @@
 //! `/v1/session`: signing in at the console with the admin token, and out.
 
-use std::net::{IpAddr, Ipv4Addr};
-
 use axum::Json;
-use axum::extract::{Extension, State};
+use axum::extract::State;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use homeport_systems::time::UtcMillis;
-use homeport_wire::listen::Connection;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::auth::{cookie, text};
+use crate::auth::{client, cookie, text};
 use crate::body::JsonBody;
 use crate::problem::{Problem, ProblemBody};
 use crate::state::AppState;
-
-/// Longer texts are no token, and are not looked at.
-const TOKEN_LEN_MAX: usize = 1024;
 
 #[derive(Deserialize, ToSchema)]
 pub(in crate::routes) struct SignIn {
@@ -41,13 +35,12 @@ pub(in crate::routes) struct SessionBody {
 #[utoipa::path(post, path = "/v1/session", tag = "console", request_body = SignIn, responses(
     (status = 204, description = "Signed in", headers(("Set-Cookie" = String, description = "The session; no script can read it"))),
     (status = 400, description = "There is no token in the body", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "The token is not right", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 401, description = "Invalid admin token", body = ProblemBody, content_type = "application/problem+json"),
     (status = 403, description = "Sent by a page of another site", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 429, description = "Too many wrong tokens from this address", body = ProblemBody, content_type = "application/problem+json")
+    (status = 429, description = "Too many wrong admin tokens", body = ProblemBody, content_type = "application/problem+json")
 ))]
 pub(in crate::routes) async fn begin_session(
     State(state): State<AppState>,
-    connection: Option<Extension<Connection>>,
     parts: Parts,
     JsonBody(body): JsonBody<SignIn>,
 ) -> Result<Response, Problem> {
@@ -61,28 +54,9 @@ pub(in crate::routes) async fn begin_session(
             "people sign in on the console's own page",
         ));
     }
+    let client = client(&parts.extensions);
+    state.admin_token.check(body.token.trim(), client)?;
     let sessions = &state.console.sessions;
-    // Where nobody says who is at the other end, all are held back together.
-    let address = connection.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |connection| {
-        connection.0.peer().ip()
-    });
-    sessions.may_try(address).map_err(|wait_secs| {
-        Problem::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            "RATE_LIMITED",
-            "too many wrong tokens came from this address",
-        )
-        .retry_after(wait_secs)
-    })?;
-    let sent = body.token.trim();
-    if sent.len() > TOKEN_LEN_MAX || !state.admin_token.is(sent) {
-        sessions.failed(address);
-        return Err(Problem::new(
-            StatusCode::UNAUTHORIZED,
-            "TOKEN_INVALID",
-            "the admin token is not right",
-        ));
-    }
     let session = sessions.begin();
     let cookie = set_cookie(&session.token, session.lifetime_secs, &parts.headers)?;
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response())

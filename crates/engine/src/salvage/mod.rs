@@ -1,0 +1,335 @@
+//! Copying everything readable of a damaged data directory into a new one. The damaged one is only read.
+//!
+//! Tables are created from the catalogue, and their items are written one by one, which builds the indexes.
+//! Items that cannot be decoded are left out. Change logs are not copied: streams and histories start again.
+
+mod source;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use homeport_item::schema::TableSchema;
+
+use crate::backup::{BackupError, rename_durably};
+use crate::catalogue::TABLE_PREFIX;
+use crate::directory;
+use crate::engine::Engine;
+use crate::keyspaces::Keyspaces;
+use crate::layout;
+use crate::options::Options;
+use crate::permissions;
+use crate::record::{self, Record};
+use crate::seal::file::{self, FileKeys};
+use crate::seal::keyring::Keyring;
+use crate::seal::sealer::Sealer;
+use crate::shared::stopped;
+use crate::table::TableRecord;
+use crate::table_backups::{self, BACKUP_PREFIX, TableBackup};
+use source::{Found, Source};
+
+/// Items that are written at once.
+const CHUNK_ITEMS: usize = 500;
+/// Problems that a report describes one by one; more are only counted.
+const DESCRIBED_MAX: usize = 1000;
+
+/// What was copied, and what is missing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SalvageReport {
+    pub tables: u64,
+    pub items: u64,
+    /// Backups of tables.
+    pub backups: u64,
+    /// Items whose key could be read and whose value could not.
+    pub unreadable_items: u64,
+    /// How many problems there are.
+    pub problems: u64,
+    /// The first problems in words.
+    pub descriptions: Vec<String>,
+}
+
+impl SalvageReport {
+    /// Whether nothing is known to be missing.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.problems == 0
+    }
+
+    fn problem(&mut self, description: String) {
+        self.problems += 1;
+        if self.descriptions.len() < DESCRIBED_MAX {
+            self.descriptions.push(description);
+        }
+    }
+}
+
+/// Copies everything readable of the data directory `from`, which nobody has open, to `to`, which must not
+/// exist and must not be inside `from`. `options` say how the copy is opened; if `from` is sealed, the master key in them opens it, and the
+/// copy is sealed under the same key. The copy appears only when all of it is there.
+///
+/// # Errors
+/// When `to` exists or cannot be written, when there is no data directory at `from`, when another process has
+/// it open, or when it is sealed and the key is missing or another one.
+pub async fn salvage(
+    from: &Path,
+    to: &Path,
+    options: Options,
+) -> Result<SalvageReport, BackupError> {
+    if to.exists() {
+        return Err(BackupError::Exists(to.to_owned()));
+    }
+    if is_inside(to, from).map_err(io(to))? {
+        let reason = "the copy would be inside the damaged data directory";
+        return Err(io(to)(std::io::Error::other(reason)));
+    }
+    let _lock = directory::lock_existing(from)?;
+    let sealer = sealer(from, &options)?;
+    let source = Source::open(from, sealer).map_err(io(from))?;
+    let mut unfinished = to.as_os_str().to_owned();
+    unfinished.push(".unfinished");
+    let unfinished = PathBuf::from(unfinished);
+    if unfinished.exists() {
+        std::fs::remove_dir_all(&unfinished).map_err(io(&unfinished))?;
+    }
+    let copied = copy(source, from, &unfinished, options).await;
+    let report = match copied {
+        Ok(report) => report,
+        Err(error) => {
+            let _ = std::fs::remove_dir_all(&unfinished);
+            return Err(error);
+        }
+    };
+    rename_durably(&unfinished, to)?;
+    Ok(report)
+}
+
+/// Whether a path that does not exist yet would be inside a directory.
+fn is_inside(path: &Path, directory: &Path) -> std::io::Result<bool> {
+    let directory = directory.canonicalize()?;
+    let path = std::path::absolute(path)?;
+    let existing = path.ancestors().skip(1).find(|parent| parent.exists());
+    match existing {
+        Some(parent) => Ok(parent.canonicalize()?.starts_with(directory)),
+        None => Ok(false),
+    }
+}
+
+/// Opens the values of a sealed directory. A keyring shows that it is sealed, since its `FORMAT` may be lost.
+fn sealer(from: &Path, options: &Options) -> Result<Option<Arc<Sealer>>, BackupError> {
+    let says_sealed = matches!(directory::read_format(from), Ok(Some(format)) if format.is_sealed);
+    if !says_sealed && Keyring::look(from)?.is_none() {
+        return Ok(None);
+    }
+    let keyring = directory::unlock(from, options.master_key.as_ref())?;
+    let sealer = options.master_key.clone().map(|master| {
+        let clock = Arc::clone(&options.clock);
+        Arc::new(Sealer::new(from, keyring, master, clock))
+    });
+    Ok(sealer)
+}
+
+async fn copy(
+    mut source: Source,
+    from: &Path,
+    target: &Path,
+    options: Options,
+) -> Result<SalvageReport, BackupError> {
+    let mut report = SalvageReport::default();
+    let catalogue = read_catalogue(&mut source, &mut report);
+    let engine = Engine::open(target, options)?;
+    let mut used: BTreeSet<String> = BTreeSet::new();
+    for record in &catalogue.tables {
+        used.extend(record.keyspace_names());
+        copy_table(&engine, &mut source, record, &mut report).await?;
+    }
+    copy_backups(&engine, &source, from, catalogue.backups, &mut report).await?;
+    let (named, unnamed) = source.keyspaces().map_err(io(target))?;
+    for name in named {
+        if !Keyspaces::is_own(&name) && !used.contains(&name) {
+            let entries = count(&mut source, &name);
+            if entries > 0 {
+                report.problem(format!(
+                    "keyspace \"{name}\" has {entries} entries of a table or index that the catalogue does not name"
+                ));
+            }
+        }
+    }
+    for number in unnamed {
+        report.problem(format!(
+            "the folder of keyspace {number} has table files, but its name is lost"
+        ));
+    }
+    for damage in std::mem::take(&mut source.damage) {
+        report.problem(damage);
+    }
+    Ok(report)
+}
+
+/// The readable part of the catalogue.
+#[derive(Default)]
+struct FoundCatalogue {
+    tables: Vec<TableRecord>,
+    backups: Vec<TableBackup>,
+}
+
+fn read_catalogue(source: &mut Source, report: &mut SalvageReport) -> FoundCatalogue {
+    let mut catalogue = FoundCatalogue::default();
+    let Some(entries) = source.entries(layout::CATALOGUE_KEYSPACE) else {
+        report.problem("the catalogue of tables is missing".to_owned());
+        return catalogue;
+    };
+    for found in entries {
+        let (key, value) = match found {
+            Found::Entry(key, value) => (key, value),
+            Found::Unopened(key) => {
+                let key = String::from_utf8_lossy(&key);
+                report.problem(format!("the entry {key} of the catalogue does not open"));
+                continue;
+            }
+            Found::Gap { damage, .. } => {
+                report.problem(format!("the catalogue of tables: {damage}"));
+                continue;
+            }
+        };
+        let read = if key.starts_with(TABLE_PREFIX) {
+            serde_json::from_slice(&value).map(|table| catalogue.tables.push(table))
+        } else if key.starts_with(BACKUP_PREFIX) {
+            serde_json::from_slice(&value).map(|backup| catalogue.backups.push(backup))
+        } else {
+            Ok(())
+        };
+        if let Err(error) = read {
+            let key = String::from_utf8_lossy(&key);
+            report.problem(format!(
+                "the entry {key} of the catalogue cannot be read: {error}"
+            ));
+        }
+    }
+    catalogue
+}
+
+async fn copy_table(
+    engine: &Engine,
+    source: &mut Source,
+    record: &TableRecord,
+    report: &mut SalvageReport,
+) -> Result<(), BackupError> {
+    let name = &record.schema.name;
+    // Copied items are no changes: the stream is switched on at the end.
+    let schema = TableSchema {
+        stream: None,
+        ..record.schema.clone()
+    };
+    engine
+        .create_table_with(schema, record.settings.clone())
+        .await?;
+    report.tables += 1;
+    match source.entries(&record.keyspace_name()) {
+        None => report.problem(format!("table {name}: its items are missing")),
+        Some(entries) => {
+            let mut chunk = Vec::new();
+            for found in entries {
+                match found {
+                    Found::Entry(key, value) => {
+                        let item = Record::new(&record.schema.key, &key, &value)
+                            .and_then(|record| record.to_item());
+                        match item {
+                            Ok(item) => chunk.push(item),
+                            Err(_) => unreadable(record, &key, report),
+                        }
+                    }
+                    Found::Unopened(key) => unreadable(record, &key, report),
+                    Found::Gap { after, damage } => {
+                        let after = after.map(|key| name_of(record, &key));
+                        let after = after.as_deref().unwrap_or("the beginning");
+                        report.problem(format!(
+                            "table {name}: items after {after} are missing or outdated: {damage}"
+                        ));
+                    }
+                }
+                if chunk.len() == CHUNK_ITEMS {
+                    report.items += CHUNK_ITEMS as u64;
+                    engine.load_items(name, std::mem::take(&mut chunk)).await?;
+                }
+            }
+            report.items += chunk.len() as u64;
+            engine.load_items(name, chunk).await?;
+        }
+    }
+    if record.schema.stream.is_some() {
+        engine.set_stream(name, record.schema.stream).await?;
+    }
+    if let Some(history) = record.history {
+        engine.set_history(name, Some(history.period_days)).await?;
+    }
+    Ok(())
+}
+
+/// Copies the backups of single tables that the catalogue names.
+async fn copy_backups(
+    engine: &Engine,
+    source: &Source,
+    from: &Path,
+    backups: Vec<TableBackup>,
+    report: &mut SalvageReport,
+) -> Result<(), BackupError> {
+    let shared = engine.shared();
+    let folder = shared.directory.join(table_backups::FOLDER);
+    if !backups.is_empty() {
+        permissions::create_folder(&folder).map_err(io(&folder))?;
+    }
+    for backup in backups {
+        let path = table_backups::path_in(from, &backup.id);
+        let copy = table_backups::path_in(&shared.directory, &backup.id);
+        let mut file = match file::open(&path, FileKeys::Store(source.sealer())) {
+            Ok(file) => file,
+            Err(error) => {
+                report.problem(format!("backup {}: {error}", backup.id));
+                continue;
+            }
+        };
+        let mut writer = file::create(&copy, shared.database.sealer())?;
+        if let Err(error) = std::io::copy(&mut file, &mut writer) {
+            report.problem(format!("backup {}: {}: {error}", backup.id, path.display()));
+            std::fs::remove_file(&copy).map_err(io(&copy))?;
+            continue;
+        }
+        writer.finish().map_err(io(&copy))?;
+        let kept = shared.exclusive(|committer| table_backups::keep(committer, backup));
+        kept.await.map_err(|_| stopped())??;
+        report.backups += 1;
+    }
+    Ok(())
+}
+
+fn unreadable(table: &TableRecord, key: &[u8], report: &mut SalvageReport) {
+    report.unreadable_items += 1;
+    report.problem(format!(
+        "table {}: the item {} cannot be read",
+        table.schema.name,
+        name_of(table, key)
+    ));
+}
+
+/// An item's key as JSON.
+fn name_of(table: &TableRecord, key: &[u8]) -> String {
+    let empty = record::encode(&homeport_item::Item::new(), &table.schema.key);
+    Record::new(&table.schema.key, key, &empty)
+        .and_then(|record| record.key_item())
+        .ok()
+        .and_then(|key| serde_json::to_string(&key).ok())
+        .unwrap_or_else(|| hex::encode(key))
+}
+
+fn count(source: &mut Source, keyspace: &str) -> u64 {
+    let entries = source.entries(keyspace).into_iter().flatten();
+    entries.fold(0, |count, found| match found {
+        Found::Gap { .. } => count,
+        Found::Entry(..) | Found::Unopened(_) => count + 1,
+    })
+}
+
+fn io(path: &Path) -> impl FnOnce(std::io::Error) -> BackupError {
+    let path = path.to_owned();
+    move |source| BackupError::Io { path, source }
+}

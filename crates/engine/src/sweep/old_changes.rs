@@ -1,0 +1,395 @@
+//! Trimming the change log: a stream shows a day of a table's changes, and its history may need more.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use homeport_store::StoreError;
+
+use super::CHUNK;
+use crate::changes;
+use crate::engine::sequence_of;
+use crate::error::unavailable;
+use crate::layout::{self, TableId};
+use crate::shared::{Shared, run_exclusive};
+use crate::vault::{self, UserKey};
+
+/// Where the log of each table begins, as far as the sweeper has seen it.
+#[derive(Default)]
+pub(super) struct Positions {
+    /// Nothing before the first pass, which looks for tables that were deleted earlier and still have changes.
+    tables: Option<BTreeMap<TableId, Position>>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Position {
+    /// No change before this one is left.
+    first: u64,
+    /// Up to here, no change has a time that can be relied on.
+    looked_until: u64,
+    /// The first change that has one.
+    dated: Option<Dated>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Dated {
+    sequence: u64,
+    at_ms: i64,
+}
+
+impl Positions {
+    /// Removes the changes of all tables that need not be kept at `now_ms`.
+    pub(super) fn trim(&mut self, shared: &Shared, now_ms: i64) -> Result<u64, StoreError> {
+        let tables = match &mut self.tables {
+            Some(tables) => tables,
+            None => self.tables.insert(tables_with_changes(shared)?),
+        };
+        let catalogue = shared.catalogue.now();
+        for table in catalogue.tables() {
+            tables.entry(table.id()).or_default();
+        }
+        let mut total = 0;
+        let mut failure = None;
+        tables.retain(|&table, position| {
+            let cutoff_ms = kept_since_ms(shared, table, now_ms);
+            match position.trim(shared, table, cutoff_ms) {
+                Ok(trimmed) => total += trimmed,
+                // A failure in one table must not keep the others from being trimmed.
+                Err(error) => failure = Some(error),
+            }
+            position.dated.is_some() || failure.is_some() || catalogue.by_id(table).is_some()
+        });
+        match failure {
+            Some(error) => Err(error),
+            None => Ok(total),
+        }
+    }
+}
+
+/// The time before which changes of a table need not be kept.
+fn kept_since_ms(shared: &Shared, table: TableId, now_ms: i64) -> i64 {
+    let for_streams = now_ms.saturating_sub(shared.options.change_retention_ms);
+    let catalogue = shared.catalogue.now();
+    let history = catalogue
+        .by_id(table)
+        .and_then(|table| table.record.history);
+    history.map_or(for_streams, |history| {
+        history.reaches_back_to_ms(now_ms).min(for_streams)
+    })
+}
+
+/// All tables that have changes, also those that are deleted.
+fn tables_with_changes(shared: &Shared) -> Result<BTreeMap<TableId, Position>, StoreError> {
+    let mut tables = BTreeMap::new();
+    let mut from = Some(layout::change_key(0, 0).to_vec());
+    while let Some(begin) = from {
+        let snapshot = shared.database.snapshot();
+        let Some(guard) = snapshot.range(&shared.keyspaces.changes, begin..).next() else {
+            break;
+        };
+        let key = guard.key().map_err(unavailable)?;
+        let table = key.first_chunk::<4>().map(|id| TableId::from_be_bytes(*id));
+        let (Some(table), Ok(first)) = (table, sequence_of(&key)) else {
+            tracing::warn!(?key, "a change's key is damaged");
+            from = Some([key.as_ref(), &[0]].concat());
+            continue;
+        };
+        let position = Position {
+            first,
+            looked_until: first,
+            dated: None,
+        };
+        tables.insert(table, position);
+        let next = table.checked_add(1);
+        from = next.map(|table| layout::change_key(table, 0).to_vec());
+    }
+    Ok(tables)
+}
+
+impl Position {
+    fn trim(&mut self, shared: &Shared, table: TableId, cutoff_ms: i64) -> Result<u64, StoreError> {
+        let mut total = 0;
+        while let Some(dated) = self.find_dated(shared, table)? {
+            if dated.at_ms >= cutoff_ms {
+                break;
+            }
+            let last = last_old(shared, table, dated.sequence, cutoff_ms)?;
+            // What comes before it in the log is at least as old, whatever its own record says.
+            total += remove_until(shared, table, self.first, last)?;
+            *self = Self {
+                first: last + 1,
+                looked_until: last + 1,
+                dated: None,
+            };
+        }
+        Ok(total)
+    }
+
+    /// The first change whose time can be relied on. Damaged records have none, and a time in the future was written
+    /// by a version that followed any clock.
+    fn find_dated(&mut self, shared: &Shared, table: TableId) -> Result<Option<Dated>, StoreError> {
+        while self.dated.is_none() {
+            let mut looked = 0;
+            let changes = read(shared, table, self.looked_until, CHUNK)?;
+            // IMPORTANT: after the changes were read: none of them was committed later than this.
+            let now_ms = shared.times().commit_ms;
+            for change in changes {
+                looked += 1;
+                let sequence = sequence_of(&change.key)?;
+                if let Some(at_ms) = change.at_ms.filter(|at_ms| *at_ms <= now_ms) {
+                    self.dated = Some(Dated { sequence, at_ms });
+                    break;
+                }
+                if self.looked_until <= sequence {
+                    tracing::warn!(
+                        table,
+                        sequence,
+                        "a change has no usable time; it is kept as long as the next one"
+                    );
+                }
+                self.looked_until = sequence + 1;
+            }
+            if looked == 0 {
+                break;
+            }
+        }
+        Ok(self.dated)
+    }
+}
+
+/// The last old change among those that one commit covers, from an old one on.
+fn last_old(shared: &Shared, table: TableId, from: u64, cutoff_ms: i64) -> Result<u64, StoreError> {
+    let mut last = from;
+    for change in read(shared, table, from, CHUNK)? {
+        if change.at_ms.is_some_and(|at_ms| at_ms < cutoff_ms) {
+            last = sequence_of(&change.key)?;
+        }
+    }
+    Ok(last)
+}
+
+/// Removes the changes of a table from `first` to `last`.
+fn remove_until(shared: &Shared, table: TableId, first: u64, last: u64) -> Result<u64, StoreError> {
+    let mut total = 0;
+    let mut from = first;
+    while from <= last {
+        let mut keys = Vec::new();
+        for change in read(shared, table, from, CHUNK)? {
+            if sequence_of(&change.key)? > last {
+                break;
+            }
+            keys.push(change.key);
+        }
+        let Some(end) = keys.last() else {
+            break;
+        };
+        from = sequence_of(end)? + 1;
+        total += remove(shared, table, keys)?;
+    }
+    Ok(total)
+}
+
+struct LoggedChange {
+    key: UserKey,
+    /// Nothing where the record is damaged.
+    at_ms: Option<i64>,
+}
+
+/// Up to `count` changes of a table from a sequence number on.
+fn read(
+    shared: &Shared,
+    table: TableId,
+    from: u64,
+    count: usize,
+) -> Result<Vec<LoggedChange>, StoreError> {
+    let range = layout::change_key(table, from)..=layout::change_key(table, u64::MAX);
+    let snapshot = shared.database.snapshot();
+    let entries = snapshot.range(&shared.keyspaces.changes, range).take(count);
+    entries
+        .map(|guard| match guard.into_inner() {
+            Err(vault::Error::Unopened { key, .. }) => Ok(LoggedChange { key, at_ms: None }),
+            entry => {
+                let (key, value) = entry.map_err(unavailable)?;
+                let at_ms = changes::changed_at_ms(&value);
+                Ok(LoggedChange { key, at_ms })
+            }
+        })
+        .collect()
+}
+
+/// Removes changes of a table, in their order, in one commit.
+fn remove(shared: &Shared, table: TableId, keys: Vec<UserKey>) -> Result<u64, StoreError> {
+    let removed = run_exclusive(shared, move |committer| {
+        let shared = Arc::clone(&committer.shared);
+        committer.write(|group| {
+            let count = keys.len() as u64;
+            // By the last of them, a reader that is late finds out that it is.
+            if let Some(last) = keys.last() {
+                let key = layout::trimmed_key(table);
+                group.insert(&shared.keyspaces.meta, key.into(), last.clone());
+            }
+            for key in keys {
+                group.remove(&shared.keyspaces.changes, key);
+            }
+            Ok(count)
+        })
+    })?;
+    shared.metrics.changes_trimmed(removed);
+    Ok(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Engine;
+    use crate::options::Options;
+    use crate::vault::UserValue;
+    use homeport_item::schema::{StreamView, TableSchema};
+    use homeport_item::{Item, KeyKind};
+    use homeport_store::{ManualClock, Put, Store as _};
+
+    const START_MS: i64 = 1_800_000_000_000;
+    const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+    struct Fixture {
+        engine: Engine,
+        clock: Arc<ManualClock>,
+        _directory: tempfile::TempDir,
+    }
+
+    impl Fixture {
+        async fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let clock = Arc::new(ManualClock::at_ms(START_MS));
+            let options = Options {
+                clock: Arc::clone(&clock) as _,
+                background_sweep: false,
+                ..Options::default()
+            };
+            let engine = Engine::open(directory.path(), options).unwrap();
+            for name in ["first", "second"] {
+                let mut table = TableSchema::new(name, "id", KeyKind::S);
+                table.stream = Some(StreamView::KeysOnly);
+                engine.create_table(table).await.unwrap();
+            }
+            Self {
+                engine,
+                clock,
+                _directory: directory,
+            }
+        }
+
+        async fn put(&self, table: &str, count: usize) {
+            for id in 0..count {
+                let item = Item::new().with("id", format!("{id}"));
+                self.engine.put(Put::new(table, item)).await.unwrap();
+                let delete = Item::new().with("id", format!("{id}"));
+                let delete = homeport_store::Delete::new(table, delete);
+                self.engine.delete(delete).await.unwrap();
+            }
+        }
+
+        /// Changes what a table's log has at some position.
+        async fn overwrite(&self, table: &str, at: usize, change: impl Fn(&[u8]) -> Vec<u8>) {
+            let shared = Arc::clone(self.engine.shared());
+            let id = shared.catalogue.table(table).unwrap().id();
+            let logged = read(&shared, id, 0, 1000).unwrap();
+            let key = logged[at].key.clone();
+            let value = shared.keyspaces.changes.get(&key).unwrap().unwrap();
+            let value = UserValue::from(change(&value));
+            let write = shared.exclusive(move |committer| {
+                let shared = Arc::clone(&committer.shared);
+                committer.write(|group| {
+                    group.insert(&shared.keyspaces.changes, key, value);
+                    Ok(())
+                })
+            });
+            write.await.unwrap().unwrap();
+        }
+
+        async fn trimmed_after_ms(&self, ms: i64) -> u64 {
+            self.clock.advance_ms(ms);
+            self.engine.sweep().await.unwrap().changes_trimmed
+        }
+    }
+
+    fn dated(at_ms: i64) -> impl Fn(&[u8]) -> Vec<u8> {
+        move |value| {
+            let mut value = value.to_vec();
+            value[3..11].copy_from_slice(&at_ms.to_be_bytes());
+            value
+        }
+    }
+
+    #[tokio::test]
+    async fn damaged_change_does_not_block_trimming() {
+        let store = Fixture::new().await;
+        store.put("first", 2).await;
+        store.put("second", 1).await;
+        store.overwrite("first", 1, |_| b"x".to_vec()).await;
+        assert_eq!(store.trimmed_after_ms(DAY_MS).await, 0);
+        assert_eq!(store.trimmed_after_ms(1).await, 6);
+    }
+
+    #[tokio::test]
+    async fn damaged_last_change_is_trimmed_with_the_next() {
+        let store = Fixture::new().await;
+        store.put("first", 1).await;
+        store.overwrite("first", 1, |_| Vec::new()).await;
+        assert_eq!(store.trimmed_after_ms(DAY_MS).await, 0);
+        assert_eq!(store.trimmed_after_ms(1).await, 1);
+        store.put("first", 1).await;
+        assert_eq!(store.trimmed_after_ms(DAY_MS).await, 0);
+        assert_eq!(store.trimmed_after_ms(1).await, 3);
+    }
+
+    #[tokio::test]
+    async fn future_change_of_an_older_version_is_trimmed() {
+        let store = Fixture::new().await;
+        store.put("first", 300).await;
+        store.put("second", 1).await;
+        for at in [0, 1, 5] {
+            let future = dated(START_MS + 400 * DAY_MS);
+            store.overwrite("first", at, future).await;
+        }
+        assert_eq!(store.trimmed_after_ms(DAY_MS).await, 0);
+        assert_eq!(store.trimmed_after_ms(1).await, 602);
+    }
+
+    #[tokio::test]
+    async fn change_committed_during_a_sweep_has_its_time() {
+        let store = Fixture::new().await;
+        store.put("first", 1).await;
+        let shared = store.engine.shared();
+        let mut positions = Positions::default();
+        // The sweep began before the change was committed.
+        positions.trim(shared, START_MS - 1).unwrap();
+        let id = shared.catalogue.table("first").unwrap().id();
+        let dated = positions.tables.unwrap()[&id].dated;
+        assert_eq!(dated.map(|dated| dated.at_ms), Some(START_MS));
+    }
+
+    #[tokio::test]
+    async fn changes_of_a_deleted_table_are_trimmed() {
+        let store = Fixture::new().await;
+        store.put("first", 1).await;
+        assert_eq!(store.trimmed_after_ms(0).await, 0);
+        store.engine.delete_table("first").await.unwrap();
+        assert_eq!(store.trimmed_after_ms(DAY_MS).await, 0);
+        assert_eq!(store.trimmed_after_ms(1).await, 2);
+    }
+
+    #[tokio::test]
+    async fn trimmed_changes_are_not_read_again() {
+        let store = Fixture::new().await;
+        store.put("first", 5).await;
+        store.clock.advance_ms(DAY_MS);
+        store.put("first", 1).await;
+        assert_eq!(store.trimmed_after_ms(1).await, 10);
+        let shared = store.engine.shared();
+        let id = shared.catalogue.table("first").unwrap().id();
+        let sweeper = shared.sweeper.lock().unwrap();
+        let position = sweeper.changes.tables.as_ref().unwrap()[&id];
+        assert_eq!(position.first, 11);
+        assert_eq!(position.dated.map(|dated| dated.sequence), Some(11));
+    }
+}

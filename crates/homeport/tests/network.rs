@@ -1,0 +1,103 @@
+//! What a server process does with its limit on open files, and with the ports that are switched off.
+
+mod support;
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use support::{Server, homeport, path};
+
+const TOKEN: &str = "an admin token of the tests";
+/// Nothing here takes so long unless it is broken.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Starts a server whose shell ran `limit` before.
+fn start_limited(limit: &str, data_dir: &Path) -> Server {
+    let server = homeport(&[]);
+    let mut command = std::process::Command::new("sh");
+    for (name, value) in server.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+        .args(["-c", &format!("{limit} && exec \"$0\" \"$@\"")])
+        .arg(server.get_program())
+        .args(["serve", "--data-dir", path(data_dir)])
+        .args(["--http-listen", "127.0.0.1:0"])
+        .args(["--dynamodb-listen", "off"])
+        .args(["--mqtt-listen", "127.0.0.1:0"])
+        .env("HOMEPORT_ADMIN_TOKEN", TOKEN);
+    Server::spawn(command)
+}
+
+fn connect(server: &Server) -> TcpStream {
+    let stream = TcpStream::connect(server.url.trim_start_matches("http://")).expect("connects");
+    stream.set_read_timeout(Some(PATIENCE)).expect("set");
+    stream
+}
+
+/// Stores an API key over a connection; the status, unless the connection is closed without an answer.
+fn write(stream: &mut TcpStream) -> Option<String> {
+    let body = r#"{"description":"of a test"}"#;
+    let request = format!(
+        "POST /v1/api-keys HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).ok()?;
+    Some(String::from_utf8_lossy(&status).into_owned())
+}
+
+/// Writes over new connections until the status is as expected.
+fn write_until(server: &Server, expected: &str) {
+    let started = Instant::now();
+    while write(&mut connect(server)).as_deref() != Some(expected) {
+        assert!(started.elapsed() < PATIENCE, "never {expected}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn idle_connections_leave_descriptors_for_the_store() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = start_limited("ulimit -n 256", directory.path());
+    let mut first = connect(&server);
+    let idle: Vec<_> = (0..400).map(|_| connect(&server)).collect();
+    assert_eq!(write(&mut first).as_deref(), Some("HTTP/1.1 201"));
+    write_until(&server, "HTTP/1.1 503");
+    drop(idle);
+    write_until(&server, "HTTP/1.1 201");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn soft_limit_on_open_files_is_raised() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = start_limited("ulimit -Sn 256", directory.path());
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.id()));
+    let limits = limits.expect("the limits");
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let mut numbers = line.expect("a line").split_whitespace().skip(3);
+    let (soft, hard) = (numbers.next(), numbers.next());
+    assert!(soft.is_some() && soft == hard, "{limits}");
+}
+
+#[test]
+fn dynamodb_port_can_be_switched_off() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = start_limited("true", directory.path());
+    assert!(!directory.path().join("dynamodb-address").exists());
+    let status = server.status(
+        "/v1/api-keys",
+        ("authorization", &format!("Bearer {TOKEN}")),
+    );
+    assert_eq!(status, 200);
+}

@@ -1,0 +1,192 @@
+//! The faults. Each returns when its cause is gone, and fails if it did not take place. The server may be
+//! stopped then.
+
+mod damage;
+mod damage_files;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use jiff::Timestamp;
+use tokio::net::TcpStream;
+
+use crate::clients::{Caller, Clients, Reply};
+use crate::crew::Crew;
+use crate::dice::Dice;
+use crate::plan::{Fault, Step};
+use crate::round::Round;
+use crate::samples;
+use crate::server::{DESCRIPTORS, Launch};
+
+/// By how many days the clock is wrong, and whether the server restarts meanwhile. It goes back by less than
+/// the seven days after which a session without a connection may end, and the 30 days for which telemetry
+/// is kept: nothing that is written under such a clock may expire when the clock returns.
+const JUMPS: [(i64, bool); 5] = [
+    (400, false),
+    (-5, false),
+    (40, false),
+    (400, true),
+    (-5, true),
+];
+const DAY_SECS: i64 = 86_400;
+/// The server notices a fault within this time.
+const NOTICE_MAX: Duration = Duration::from_secs(10);
+/// Idle connections are opened for this long: less than the time after which the server closes them.
+const CONNECT_MAX: Duration = Duration::from_secs(4);
+const POLL_EVERY: Duration = Duration::from_millis(20);
+
+pub(crate) async fn inject(round: &mut Round<'_>, step: &Step, crew: &Crew) -> Result<(), String> {
+    let mut dice = Dice::new(step.seed);
+    match step.fault {
+        Fault::Kill => round.kill(),
+        Fault::Terminate => {
+            round.terminate()?;
+            check_is_clean(&round.launch, &round.place.data_dir())
+        }
+        Fault::PowerCut => {
+            // IMPORTANT: nothing is acknowledged after the cut. A sync that runs while the file system stops
+            // may return success, which a real power cut leaves nobody to see.
+            if let Some(server) = round.server() {
+                server.freeze()?;
+            }
+            let off = round.place.power_off();
+            round.kill()?;
+            off?;
+            round.place.power_on()
+        }
+        Fault::Disk => fill_disk(round, &mut dice).await,
+        Fault::Descriptors => exhaust_descriptors(round, &mut dice).await,
+        Fault::Clock => jump(round, &mut dice).await,
+        Fault::Damage => damage::inject(round, &mut dice, crew).await,
+    }
+}
+
+/// `homeport check` finds nothing wrong.
+pub(crate) fn check_is_clean(launch: &Launch, data_dir: &Path) -> Result<(), String> {
+    let output = launch.command(&["check"], data_dir).output();
+    let output = output.map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!(
+        "homeport check finds damage where there is none: {}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    ))
+}
+
+/// Fills the disk, lets the writers meet it, sometimes restarts the server, and frees the disk.
+async fn fill_disk(round: &mut Round<'_>, dice: &mut Dice) -> Result<(), String> {
+    round.place.fill()?;
+    wait_until_unready(round).await?;
+    round.wait(hold(dice)).await?;
+    match dice.below(3) {
+        0 => {
+            round.kill()?;
+            // A server starts on a full disk too.
+            round.start()?;
+            wait_until_unready(round).await?;
+            round.wait(hold(dice)).await?;
+        }
+        1 => round.kill()?,
+        _ => {}
+    }
+    round.place.empty()
+}
+
+/// Waits until the server reports that it cannot serve all requests.
+async fn wait_until_unready(round: &Round<'_>) -> Result<(), String> {
+    let mut clients = Clients::new(round.target());
+    let deadline = Instant::now() + NOTICE_MAX;
+    loop {
+        let reply = clients.http(Caller::Operator, "GET", "/readyz", None).await;
+        match reply {
+            Reply::Unknown(answer) if answer.starts_with("503") => return Ok(()),
+            other if Instant::now() > deadline => {
+                return Err(format!("/readyz does not report the full disk: {other:?}"));
+            }
+            _ => tokio::time::sleep(POLL_EVERY).await,
+        }
+    }
+}
+
+/// Opens more idle connections than the server has descriptors, and closes them.
+async fn exhaust_descriptors(round: &mut Round<'_>, dice: &mut Dice) -> Result<(), String> {
+    let Some(server) = round.server() else {
+        return Err("no server runs".to_owned());
+    };
+    let (addresses, process) = (server.addresses, server.id());
+    let mut ports = vec![addresses.http, addresses.dynamodb, addresses.mqtt];
+    let first = ports.swap_remove(dice.below(ports.len()));
+    let mut open = connections(first, DESCRIPTORS).await;
+    for port in ports {
+        open.extend(connections(port, DESCRIPTORS / 8).await);
+    }
+    let deadline = Instant::now() + NOTICE_MAX;
+    // The server keeps about half of its descriptors for the store and for itself.
+    while samples::descriptors(process) < DESCRIPTORS / 2 {
+        if Instant::now() > deadline {
+            let (count, used) = (open.len(), samples::descriptors(process));
+            return Err(format!("{count} connections take only {used} descriptors"));
+        }
+        tokio::time::sleep(POLL_EVERY).await;
+    }
+    round.wait(hold(dice)).await?;
+    drop(open);
+    Ok(())
+}
+
+/// Opens connections, as many of them as the server accepts in time: a port whose backlog is full accepts more a
+/// moment later.
+async fn connections(address: SocketAddr, count: usize) -> Vec<TcpStream> {
+    let deadline = Instant::now() + CONNECT_MAX;
+    let mut open = Vec::with_capacity(count);
+    while open.len() < count && Instant::now() < deadline {
+        let connecting = TcpStream::connect(address);
+        let connected = tokio::time::timeout(Duration::from_millis(100), connecting).await;
+        open.extend(connected.ok().and_then(Result::ok));
+    }
+    open
+}
+
+/// Moves the clock, lets the writers meet it, and moves it back.
+async fn jump(round: &mut Round<'_>, dice: &mut Dice) -> Result<(), String> {
+    let (days, restarts) = *dice.pick(&JUMPS);
+    let restart = if restarts { ", with a restart" } else { "" };
+    println!("  clock {days:+} days{restart}");
+    set_clock(round, days).await?;
+    round.wait(hold(dice)).await?;
+    if restarts {
+        round.kill()?;
+        round.start()?;
+        round.wait(hold(dice)).await?;
+    }
+    set_clock(round, 0).await
+}
+
+/// Sets the server's clock off by some days, and sees that the server goes by it.
+async fn set_clock(round: &Round<'_>, days: i64) -> Result<(), String> {
+    let clock = round.clock.as_ref().ok_or("the clock cannot be set")?;
+    clock.set(days)?;
+    let mut clients = Clients::new(round.target());
+    let answer = clients
+        .http(Caller::Operator, "GET", "/v1/time", None)
+        .await;
+    let answer = answer.done()?;
+    let shown = answer["now"].as_str().unwrap_or_default();
+    let shown: Timestamp = shown.parse().map_err(|_| format!("no time in {answer}"))?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now_secs = now.map_or(0, |now| i64::try_from(now.as_secs()).unwrap_or_default());
+    let off_by = shown.as_second() - now_secs - days * DAY_SECS;
+    if off_by.abs() < DAY_SECS / 24 {
+        return Ok(());
+    }
+    Err(format!(
+        "the server's clock is {shown}, which is not {days:+} days off"
+    ))
+}
+
+fn hold(dice: &mut Dice) -> Duration {
+    Duration::from_millis(500 + dice.next() % 1500)
+}

@@ -1,0 +1,142 @@
+//! Torture: writers over HTTP, MQTT and DynamoDB's protocol, while the server is killed, its disk
+//! fills up, its descriptors run out, its clock jumps and its files are damaged. After every fault
+//! everything that was acknowledged must be there.
+//!
+//! As a test it takes less than a minute; `cargo xtask torture --minutes 60` runs it for long.
+
+#![cfg(target_os = "linux")]
+
+mod checker;
+mod clients;
+mod clock;
+mod crew;
+mod faults;
+mod history;
+mod mqtt;
+mod options;
+mod place;
+mod plan;
+mod report;
+mod round;
+mod samples;
+mod server;
+mod target;
+mod workloads;
+
+#[path = "../hostile/dice.rs"]
+#[allow(dead_code, reason = "shared with another test")]
+mod dice;
+#[path = "../hostile/exchange.rs"]
+#[allow(dead_code, reason = "shared with another test")]
+mod exchange;
+
+use crate::options::Options;
+use crate::plan::Fault;
+use crate::report::Report;
+use crate::round::Round;
+
+/// Steps of a round in a long run. Each round has a directory and a history of its own, so that neither
+/// grows with the length of a run.
+const ROUND_STEPS: usize = 21;
+/// Fewer acknowledged writes would mean that the run did not take place.
+const ACKNOWLEDGED_MIN: u64 = 100;
+
+#[test]
+fn faults_lose_nothing_and_show_nothing_wrong() {
+    let options = Options::from_environment().expect("options");
+    for fault in &options.faults {
+        if let Some(reason) = unavailable(*fault) {
+            let name = fault.name();
+            panic!("the fault `{name}` cannot be injected: {reason}; leave it out with --faults");
+        }
+    }
+    if let Some(has_passed) = place::reenter(TEST, &options.faults) {
+        assert!(has_passed, "the run in a mount namespace of its own failed");
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let mut report = Report::new(options.seed);
+    loop {
+        if runtime.block_on(play_until_interrupted(&options, &mut report)) {
+            panic!("interrupted");
+        }
+        let is_over = options
+            .duration
+            .is_none_or(|duration| report.elapsed() >= duration);
+        if report.violation.is_some() || is_over {
+            break;
+        }
+    }
+    let markdown = report.markdown();
+    println!("{markdown}");
+    if let Some(file) = &options.report {
+        std::fs::write(file, &markdown).expect("the report's file");
+    }
+    assert_eq!(report.violation, None);
+    assert!(
+        report.acknowledged() >= ACKNOWLEDGED_MIN,
+        "nothing was written"
+    );
+}
+
+/// The name under which the test runs itself again.
+const TEST: &str = "faults_lose_nothing_and_show_nothing_wrong";
+
+/// Plays one round; whether it was interrupted by Ctrl-C or SIGTERM. Then its server is ended and its files
+/// are removed.
+async fn play_until_interrupted(options: &Options, report: &mut Report) -> bool {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate()).expect("a signal handler");
+    tokio::select! {
+        () = play(options, report) => false,
+        _ = tokio::signal::ctrl_c() => true,
+        _ = terminate.recv() => true,
+    }
+}
+
+/// Plays one round.
+async fn play(options: &Options, report: &mut Report) {
+    let number = options.first_round + report.rounds;
+    let steps = if options.is_short() {
+        options.faults.len()
+    } else {
+        ROUND_STEPS
+    };
+    let plan = plan::draw(options.seed, number, &options.faults, steps);
+    println!("seed {}, round {number}", options.seed);
+    let directory = tempfile::Builder::new()
+        .prefix("torture-")
+        .tempdir()
+        .expect("a directory");
+    report.rounds += 1;
+    let outcome = match Round::new(options, directory.path(), number, report) {
+        Ok(mut round) => {
+            let outcome = round.run(&plan, options.seed.wrapping_add(number)).await;
+            if outcome.is_err() {
+                round.keep();
+            }
+            outcome
+        }
+        Err(why) => Err(why),
+    };
+    if let Err(why) = outcome {
+        let violation = format!("seed {}, round {number}, {why}", options.seed);
+        println!("VIOLATION: {violation}");
+        report.violation = Some(violation);
+        let _ = directory.keep();
+    }
+}
+
+/// Why a fault cannot be injected on this machine.
+fn unavailable(fault: Fault) -> Option<&'static str> {
+    match fault {
+        Fault::Clock if clock::library().is_none() => {
+            Some("libfaketime is missing: install Debian's package faketime")
+        }
+        fault => place::unavailable(fault),
+    }
+}

@@ -1,0 +1,70 @@
+//! The options of a run: short among the tests, longer with environment variables that
+//! `cargo xtask torture` sets.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::plan::Fault;
+
+/// The seed of the run among the tests.
+const SEED: u64 = 17;
+/// Faults of the run among the tests, each once.
+const SHORT_FAULTS: [Fault; 2] = [Fault::Kill, Fault::Terminate];
+
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    pub(crate) seed: u64,
+    /// The round to begin with, to repeat a later one of an earlier run.
+    pub(crate) first_round: u64,
+    /// How long to run; one short round if it is not given.
+    pub(crate) duration: Option<Duration>,
+    pub(crate) faults: Vec<Fault>,
+    /// Where the report goes, beside the output.
+    pub(crate) report: Option<PathBuf>,
+    /// The server's binary: that of this build, or another one whose defences were removed.
+    pub(crate) binary: PathBuf,
+}
+
+impl Options {
+    pub(crate) fn from_environment() -> Result<Self, String> {
+        let variable = |name: &str| std::env::var(format!("HOMEPORT_TORTURE_{name}")).ok();
+        let number = |name: &str| -> Result<Option<u64>, String> {
+            let Some(text) = variable(name) else {
+                return Ok(None);
+            };
+            let number = text.parse();
+            number
+                .map(Some)
+                .map_err(|_| format!("HOMEPORT_TORTURE_{name}={text} is not a number"))
+        };
+        let minutes = number("MINUTES")?;
+        let faults = match variable("FAULTS") {
+            Some(names) => parse_faults(&names)?,
+            None if minutes.is_some() => Fault::ALL.to_vec(),
+            None => SHORT_FAULTS.to_vec(),
+        };
+        Ok(Self {
+            seed: number("SEED")?.unwrap_or(SEED),
+            first_round: number("ROUND")?.unwrap_or(0),
+            duration: minutes.map(|minutes| Duration::from_secs(minutes * 60)),
+            faults,
+            report: variable("REPORT").map(PathBuf::from),
+            binary: variable("BINARY")
+                .unwrap_or_else(|| env!("CARGO_BIN_EXE_homeport").to_owned())
+                .into(),
+        })
+    }
+
+    pub(crate) fn is_short(&self) -> bool {
+        self.duration.is_none()
+    }
+}
+
+fn parse_faults(names: &str) -> Result<Vec<Fault>, String> {
+    let parse = |name: &str| {
+        let fault = Fault::ALL.into_iter().find(|fault| fault.name() == name);
+        let known: Vec<&str> = Fault::ALL.iter().map(|fault| fault.name()).collect();
+        fault.ok_or_else(|| format!("unknown fault {name}; choose from {}", known.join(",")))
+    };
+    names.split(',').map(parse).collect()
+}

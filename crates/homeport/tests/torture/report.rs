@@ -1,0 +1,146 @@
+//! What a run did and found, as Markdown for `docs/reliability.md`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use crate::plan::Fault;
+use crate::samples::Samples;
+use crate::workloads::Ended;
+
+#[derive(Debug)]
+pub(crate) struct Report {
+    seed: u64,
+    started: Instant,
+    pub(crate) rounds: u64,
+    pub(crate) steps: u64,
+    pub(crate) verifications: u64,
+    /// By workload, in the order of `Ended::ALL`.
+    operations: BTreeMap<&'static str, [u64; Ended::ALL.len()]>,
+    faults: BTreeMap<Fault, FaultCount>,
+    /// By kind of file and of damage: refused at start, errors on reads, served whole.
+    damage: BTreeMap<(&'static str, &'static str), [u64; 3]>,
+    pub(crate) transactions: u64,
+    pub(crate) anomalies: u64,
+    pub(crate) samples: Samples,
+    pub(crate) violation: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct FaultCount {
+    count: u64,
+    recoveries_ms: Vec<u64>,
+}
+
+/// How a server behaves on a damaged directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DamageOutcome {
+    RefusedAtStart,
+    RefusedOnRead,
+    ServedWhole,
+}
+
+impl Report {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            started: Instant::now(),
+            rounds: 0,
+            steps: 0,
+            verifications: 0,
+            operations: BTreeMap::new(),
+            faults: BTreeMap::new(),
+            damage: BTreeMap::new(),
+            transactions: 0,
+            anomalies: 0,
+            samples: Samples::default(),
+            violation: None,
+        }
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    pub(crate) fn add_operations(&mut self, workload: &'static str, ended: Ended, count: u64) {
+        self.operations.entry(workload).or_default()[ended as usize] += count;
+    }
+
+    pub(crate) fn add_fault(&mut self, fault: Fault, recovery: Duration) {
+        let count = self.faults.entry(fault).or_default();
+        count.count += 1;
+        let millis = u64::try_from(recovery.as_millis()).unwrap_or(u64::MAX);
+        count.recoveries_ms.push(millis);
+    }
+
+    pub(crate) fn add_damage(
+        &mut self,
+        file: &'static str,
+        damage: &'static str,
+        outcome: DamageOutcome,
+    ) {
+        let counts = self.damage.entry((file, damage)).or_default();
+        counts[match outcome {
+            DamageOutcome::RefusedAtStart => 0,
+            DamageOutcome::RefusedOnRead => 1,
+            DamageOutcome::ServedWhole => 2,
+        }] += 1;
+    }
+
+    pub(crate) fn acknowledged(&self) -> u64 {
+        let written = Ended::Acknowledged as usize;
+        self.operations.values().map(|counts| counts[written]).sum()
+    }
+
+    pub(crate) fn markdown(&self) -> String {
+        let mut text = String::new();
+        let verdict = match &self.violation {
+            Some(violation) => format!("**failed**: {violation}"),
+            None => "passed".to_owned(),
+        };
+        // Writing to a text does not fail.
+        let _ = writeln!(
+            text,
+            "Seed {}, {} s, {} rounds, {} steps, {} verifications: {verdict}.\n",
+            self.seed,
+            self.elapsed().as_secs(),
+            self.rounds,
+            self.steps,
+            self.verifications
+        );
+        text.push_str(
+            "| workload | acknowledged writes | reads | refused | unknown |\n\
+             | --- | ---: | ---: | ---: | ---: |\n",
+        );
+        for (workload, [acknowledged, reads, refused, unknown]) in &self.operations {
+            let _ = writeln!(
+                text,
+                "| {workload} | {acknowledged} | {reads} | {refused} | {unknown} |"
+            );
+        }
+        text.push_str("\n| fault | count | median recovery | longest recovery |\n| --- | ---: | ---: | ---: |\n");
+        for (fault, count) in &self.faults {
+            let mut times = count.recoveries_ms.clone();
+            times.sort_unstable();
+            let median = times.get(times.len() / 2).copied().unwrap_or_default();
+            let longest = times.last().copied().unwrap_or_default();
+            let (name, count) = (fault.name(), count.count);
+            let _ = writeln!(text, "| {name} | {count} | {median} ms | {longest} ms |");
+        }
+        if !self.damage.is_empty() {
+            text.push_str(
+                "\n| damaged file | damage | refused at start | refused on read | served whole |\n\
+                 | --- | --- | ---: | ---: | ---: |\n",
+            );
+        }
+        for ((file, damage), [start, read, whole]) in &self.damage {
+            let _ = writeln!(text, "| {file} | {damage} | {start} | {read} | {whole} |");
+        }
+        let _ = writeln!(
+            text,
+            "\nHistory: {} transactions, {} anomalies. {}",
+            self.transactions, self.anomalies, self.samples
+        );
+        text
+    }
+}

@@ -1,0 +1,159 @@
+//! Backups of the bank table that are taken while it is written to. Each is one moment of the bank.
+
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use serde_json::json;
+
+use super::bank::TABLE as BANK;
+use super::{Ended, Problem, Scope, Workload, bank_audit, lock, violation, wait_active};
+use crate::clients::{Clients, Reply};
+use crate::dice::Dice;
+
+const LANES: usize = 1;
+const KEPT_MAX: usize = 4;
+
+pub(super) struct Backups {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    next: u32,
+    /// ARNs of complete backups.
+    backups: Vec<String>,
+}
+
+impl Backups {
+    pub(super) fn new() -> Self {
+        Self {
+            state: Mutex::default(),
+        }
+    }
+
+    fn next_name(&self, prefix: &str) -> String {
+        let mut state = lock(&self.state);
+        state.next += 1;
+        format!("torture-{prefix}-{}", state.next)
+    }
+
+    async fn back_up(&self, clients: &mut Clients) -> Result<Ended, String> {
+        let name = self.next_name("backup");
+        let request = json!({"TableName": BANK, "BackupName": name});
+        let answer = match clients.dynamodb("CreateBackup", &request).await {
+            Reply::Done(answer) => answer,
+            Reply::Refused(..) => return Ok(Ended::Refused),
+            Reply::Unknown(_) => return Ok(Ended::Unknown),
+        };
+        let arn = answer["BackupDetails"]["BackupArn"].as_str();
+        let Some(arn) = arn.map(str::to_owned) else {
+            return Err(format!("backups: no ARN in {answer}"));
+        };
+        for _ in 0..super::WAIT_POLLS_MAX {
+            match status(clients, &arn).await {
+                Ok(status) if status == "AVAILABLE" => {
+                    lock(&self.state).backups.push(arn);
+                    return Ok(Ended::Acknowledged);
+                }
+                Ok(_) => tokio::time::sleep(super::WAIT_POLL).await,
+                // A backup that was cut off by a crash leaves nothing.
+                Err(_) => return Ok(Ended::Unknown),
+            }
+        }
+        Ok(Ended::Unknown)
+    }
+
+    /// Restores a backup, whose books must agree, and deletes the table.
+    async fn restore(&self, clients: &mut Clients, arn: &str) -> Result<Ended, String> {
+        let name = self.next_name("restored");
+        match restore_and_audit(clients, arn, &name).await {
+            Ok(()) => {}
+            Err(Problem::Violation(why)) => return Err(why),
+            Err(Problem::Unreadable(_)) => return Ok(Ended::Unknown),
+        }
+        let request = json!({"TableName": name});
+        let deleted = clients.dynamodb("DeleteTable", &request).await.done();
+        Ok(match deleted {
+            Ok(_) => Ended::Acknowledged,
+            Err(_) => Ended::Unknown,
+        })
+    }
+
+    async fn delete(&self, clients: &mut Clients, arn: &str) -> Ended {
+        lock(&self.state).backups.retain(|kept| kept != arn);
+        let request = json!({"BackupArn": arn});
+        match clients.dynamodb("DeleteBackup", &request).await {
+            Reply::Done(_) => Ended::Acknowledged,
+            Reply::Refused(..) => Ended::Refused,
+            Reply::Unknown(_) => Ended::Unknown,
+        }
+    }
+}
+
+async fn status(clients: &mut Clients, arn: &str) -> Result<String, String> {
+    let request = json!({"BackupArn": arn});
+    let answer = clients.dynamodb("DescribeBackup", &request).await.done()?;
+    let details = &answer["BackupDescription"]["BackupDetails"];
+    Ok(details["BackupStatus"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned())
+}
+
+async fn restore_and_audit(clients: &mut Clients, arn: &str, name: &str) -> Result<(), Problem> {
+    let request = json!({"TargetTableName": name, "BackupArn": arn});
+    let restore = clients.dynamodb("RestoreTableFromBackup", &request).await;
+    restore.done()?;
+    wait_active(clients, name).await?;
+    bank_audit::audit(clients, name).await?;
+    Ok(())
+}
+
+#[async_trait]
+impl Workload for Backups {
+    fn name(&self) -> &'static str {
+        "backups"
+    }
+
+    fn lanes(&self) -> usize {
+        LANES
+    }
+
+    async fn prepare(&self, _: &mut Clients) -> Result<(), String> {
+        Ok(())
+    }
+
+    async fn write(
+        &self,
+        _: usize,
+        clients: &mut Clients,
+        dice: &mut Dice,
+    ) -> Result<Ended, String> {
+        let backups = lock(&self.state).backups.clone();
+        if backups.len() > KEPT_MAX {
+            return Ok(self.delete(clients, &backups[0]).await);
+        }
+        if backups.is_empty() || dice.once_in(2) {
+            return self.back_up(clients).await;
+        }
+        let backup: &String = dice.pick(&backups);
+        self.restore(clients, backup).await
+    }
+
+    async fn verify(&self, clients: &mut Clients, scope: Scope) -> Result<(), Problem> {
+        let backups = lock(&self.state).backups.clone();
+        for (at, arn) in backups.iter().enumerate() {
+            let request = json!({"BackupArn": arn});
+            let reply = clients.dynamodb("DescribeBackup", &request).await;
+            if reply.is_refused_with("BackupNotFoundException") {
+                return violation(format!("backups: {arn} is missing"));
+            }
+            reply.done()?;
+            // A copy is about damage, which only a restore meets.
+            if scope == Scope::Copy {
+                restore_and_audit(clients, arn, &format!("torture-copy-{at}")).await?;
+            }
+        }
+        Ok(())
+    }
+}

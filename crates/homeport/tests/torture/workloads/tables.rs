@@ -1,0 +1,231 @@
+//! Tables that are created, changed and deleted. A change adds an index to a table or removes it.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use super::{Ended, Problem, Scope, Workload, lock, number, scan, violation};
+use crate::clients::{Clients, Reply};
+use crate::dice::Dice;
+
+const LANES: usize = 1;
+const ITEMS: i64 = 5;
+const KEPT_MAX: usize = 4;
+const INDEX: &str = "by-n";
+
+pub(super) struct Tables {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    next: u32,
+    tables: BTreeMap<String, Table>,
+}
+
+/// What is certain about a table.
+#[derive(Debug, Clone, Copy)]
+struct Table {
+    table: Known,
+    index: Known,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Known {
+    Present,
+    Absent,
+    Unknown,
+}
+
+impl Tables {
+    pub(super) fn new() -> Self {
+        Self {
+            state: Mutex::default(),
+        }
+    }
+
+    fn set(&self, name: &str, table: Known, index: Known) {
+        let table = Table { table, index };
+        lock(&self.state).tables.insert(name.to_owned(), table);
+    }
+
+    async fn create(&self, clients: &mut Clients) -> Ended {
+        let name = {
+            let mut state = lock(&self.state);
+            state.next += 1;
+            format!("torture-table-{}", state.next)
+        };
+        self.set(&name, Known::Unknown, Known::Absent);
+        if super::create_table(clients, json!({"TableName": name}))
+            .await
+            .is_err()
+        {
+            return Ended::Unknown;
+        }
+        let puts: Vec<Value> = (0..ITEMS)
+            .map(|n| json!({"Put": {"TableName": name, "Item": {"pk": {"S": n.to_string()}, "n": {"N": n.to_string()}}}}))
+            .collect();
+        let request = json!({ "TransactItems": puts });
+        match clients.dynamodb("TransactWriteItems", &request).await {
+            Reply::Done(_) => {
+                self.set(&name, Known::Present, Known::Absent);
+                Ended::Acknowledged
+            }
+            Reply::Refused(..) => Ended::Refused,
+            Reply::Unknown(_) => Ended::Unknown,
+        }
+    }
+
+    async fn delete(&self, clients: &mut Clients, name: &str) -> Result<Ended, String> {
+        self.set(name, Known::Unknown, Known::Unknown);
+        let request = json!({"TableName": name});
+        let reply = clients.dynamodb("DeleteTable", &request).await;
+        match reply {
+            Reply::Done(_) => {
+                self.set(name, Known::Absent, Known::Absent);
+                Ok(Ended::Acknowledged)
+            }
+            Reply::Refused(0, _) | Reply::Unknown(_) => Ok(Ended::Unknown),
+            Reply::Refused(..) if reply.is_refused_with("ResourceNotFoundException") => {
+                Err(format!("tables: {name} was acknowledged and is gone"))
+            }
+            Reply::Refused(..) => Ok(Ended::Refused),
+        }
+    }
+
+    /// Adds the index to a table that has none, or removes it, and waits until that is done.
+    async fn change(&self, clients: &mut Clients, name: &str, index: Known) -> Ended {
+        let (change, wanted, later) = if index == Known::Absent {
+            let create = json!({"Create": {
+                "IndexName": INDEX,
+                "KeySchema": [{"AttributeName": "n", "KeyType": "HASH"}],
+                "Projection": {"ProjectionType": "ALL"},
+            }});
+            (create, Some("ACTIVE"), Known::Present)
+        } else {
+            let delete = json!({"Delete": {"IndexName": INDEX}});
+            (delete, None, Known::Absent)
+        };
+        let attribute =
+            |name: &str, kind: &str| json!({"AttributeName": name, "AttributeType": kind});
+        let request = json!({
+            "TableName": name,
+            "AttributeDefinitions": [attribute("pk", "S"), attribute("n", "N")],
+            "GlobalSecondaryIndexUpdates": [change],
+        });
+        self.set(name, Known::Present, Known::Unknown);
+        match clients.dynamodb("UpdateTable", &request).await {
+            Reply::Done(_) => {}
+            Reply::Refused(..) => return Ended::Refused,
+            Reply::Unknown(_) => return Ended::Unknown,
+        }
+        match wait_for_index(clients, name, wanted).await {
+            Ok(()) => {
+                self.set(name, Known::Present, later);
+                Ended::Acknowledged
+            }
+            Err(_) => Ended::Unknown,
+        }
+    }
+}
+
+/// Waits until the index has a status, or is gone.
+async fn wait_for_index(
+    clients: &mut Clients,
+    name: &str,
+    wanted: Option<&str>,
+) -> Result<(), String> {
+    for _ in 0..super::WAIT_POLLS_MAX {
+        let request = json!({"TableName": name});
+        let answer = clients.dynamodb("DescribeTable", &request).await.done()?;
+        let index = &answer["Table"]["GlobalSecondaryIndexes"][0];
+        if index["IndexStatus"].as_str() == wanted {
+            return Ok(());
+        }
+        tokio::time::sleep(super::WAIT_POLL).await;
+    }
+    Err(format!("the index of {name} does not become {wanted:?}"))
+}
+
+#[async_trait]
+impl Workload for Tables {
+    fn name(&self) -> &'static str {
+        "tables"
+    }
+
+    fn lanes(&self) -> usize {
+        LANES
+    }
+
+    async fn prepare(&self, _: &mut Clients) -> Result<(), String> {
+        Ok(())
+    }
+
+    async fn write(
+        &self,
+        _: usize,
+        clients: &mut Clients,
+        dice: &mut Dice,
+    ) -> Result<Ended, String> {
+        let present: Vec<(String, Known)> = {
+            let state = lock(&self.state);
+            let tables = state.tables.iter();
+            tables
+                .filter(|(_, known)| known.table == Known::Present)
+                .map(|(name, known)| (name.clone(), known.index))
+                .collect()
+        };
+        if present.is_empty() {
+            return Ok(self.create(clients).await);
+        }
+        let (name, index) = dice.pick(&present);
+        if present.len() > KEPT_MAX {
+            return self.delete(clients, name).await;
+        }
+        match dice.below(4) {
+            0 => self.delete(clients, name).await,
+            1 | 2 if *index != Known::Unknown => Ok(self.change(clients, name, *index).await),
+            _ => Ok(self.create(clients).await),
+        }
+    }
+
+    async fn verify(&self, clients: &mut Clients, _: Scope) -> Result<(), Problem> {
+        let tables = lock(&self.state).tables.clone();
+        for (name, known) in tables {
+            let request = json!({"TableName": name, "ConsistentRead": true});
+            let reply = clients.dynamodb("Scan", &request).await;
+            let is_missing = reply.is_refused_with("ResourceNotFoundException");
+            match known.table {
+                Known::Unknown => continue,
+                Known::Absent if is_missing => continue,
+                Known::Absent => {
+                    return violation(format!("tables: {name} was deleted and is there"));
+                }
+                Known::Present if is_missing => {
+                    return violation(format!("tables: {name} was created and is missing"));
+                }
+                Known::Present => {}
+            }
+            let answer = reply.done()?;
+            let items = answer["Items"].as_array().cloned().unwrap_or_default();
+            check_items(&name, &items)?;
+            if known.index == Known::Present {
+                let request = json!({"TableName": name, "IndexName": INDEX});
+                check_items(&name, &scan(clients, request).await?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A table and its index hold the items that were put in one transaction.
+fn check_items(name: &str, items: &[Value]) -> Result<(), Problem> {
+    let mut numbers: Vec<i64> = items.iter().filter_map(|item| number(item, "n")).collect();
+    numbers.sort_unstable();
+    if numbers.iter().copied().eq(0..ITEMS) {
+        return Ok(());
+    }
+    violation(format!("tables: {name} or its index holds {numbers:?}"))
+}

@@ -1,0 +1,88 @@
+//! One call of an operation: its request is read, authorized and recorded here, for all operations alike.
+
+use homeport_engine::Engine;
+use serde::Deserialize;
+
+use super::audit::{self, Entry};
+use super::permission::Permission;
+use super::policy::Decision;
+use super::resources::Resources;
+use crate::config::{Config, Credential};
+use crate::failure::Failure;
+use crate::input;
+
+/// The input of an operation.
+pub(crate) trait Request<'a>: Deserialize<'a> {
+    /// Reads the body of a request. The operation uses nothing of the body that is not read here.
+    fn read(body: &'a [u8]) -> Result<Self, Failure> {
+        input::read(body)
+    }
+
+    /// Every permission that the operation needs for this request. An empty list means that the request names nothing; it
+    /// then needs a permission for everything.
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission>;
+}
+
+/// A caller and the operation that it calls.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Call<'s> {
+    pub(crate) engine: &'s Engine,
+    pub(crate) config: &'s Config,
+    pub(crate) operation: &'static str,
+    /// None where no credentials are configured.
+    pub(crate) caller: Option<&'s Credential>,
+}
+
+impl<'s> Call<'s> {
+    /// Reads the request of the operation.
+    pub(crate) fn read<'a, R: Request<'a>>(&self, body: &'a [u8]) -> Result<R, Failure> {
+        R::read(body).inspect_err(|failure| self.entry(&[]).record(Err(failure)))
+    }
+
+    /// Checks the caller's policy, if there is one; answers with the entry of the audit log.
+    pub(crate) fn authorize<'a>(&self, request: &impl Request<'a>) -> Result<Entry<'s>, Failure> {
+        let policy = self.caller.and_then(Credential::policy);
+        // Without a policy nothing is denied, and operations on items are recorded only where they are.
+        if policy.is_none() && audit::is_item_operation(self.operation) {
+            return Ok(self.entry(&[]));
+        }
+        let resources = Resources {
+            engine: self.engine,
+            region: &self.config.region,
+            operation: self.operation,
+        };
+        let mut permissions = request.permissions(&resources);
+        if permissions.is_empty() {
+            permissions.push(resources.any().unknown());
+        }
+        let entry = self.entry(&permissions);
+        let Some((caller, policy)) = self.caller.zip(policy) else {
+            return Ok(entry);
+        };
+        for permission in &permissions {
+            let reason = match policy.decide(permission) {
+                Decision::Allowed => continue,
+                Decision::Denied => "with an explicit deny in an identity-based policy".to_owned(),
+                Decision::NotAllowed => format!(
+                    "because no identity-based policy allows the {} action",
+                    permission.action
+                ),
+            };
+            let denied = Failure::access_denied(format!(
+                "User: arn:aws:iam::000000000000:user/{} is not authorized to perform: {} on resource: {} {reason}",
+                caller.user_name(),
+                permission.action,
+                permission.resource,
+            ));
+            // The list of all resources may be cut off before this one.
+            self.entry(std::slice::from_ref(permission))
+                .record(Err(&denied));
+            return Err(denied);
+        }
+        Ok(entry)
+    }
+
+    fn entry(&self, permissions: &[Permission]) -> Entry<'s> {
+        Entry::new(self.operation, self.caller, permissions)
+    }
+}

@@ -1,0 +1,69 @@
+//! A permission that a request needs: one action on one resource.
+
+use super::request_context::{RequestContext, Values};
+
+/// No resource has a longer ARN: every operation rejects the names in it.
+const ARN_MAX_BYTES: usize = 4096;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Permission {
+    /// With its service, such as `dynamodb:GetItem`.
+    pub(super) action: String,
+    pub(super) resource: Resource,
+    pub(super) context: RequestContext,
+}
+
+/// What an action is on, as an ARN.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Resource {
+    One(String),
+    /// Everything whose ARN begins with this.
+    Prefix(String),
+}
+
+impl Permission {
+    pub(super) fn new(action: String, resource: Resource) -> Self {
+        let (Resource::One(arn) | Resource::Prefix(arn)) = &resource;
+        let is_possible = arn.len() <= ARN_MAX_BYTES;
+        Self {
+            action,
+            // A longer one is not compared with patterns, which would take long.
+            resource: if is_possible {
+                resource
+            } else {
+                Resource::any()
+            },
+            context: RequestContext::default(),
+        }
+    }
+
+    /// The same permission with what conditions can compare.
+    pub(crate) fn with(self, context: RequestContext) -> Self {
+        Self { context, ..self }
+    }
+
+    /// The same permission with an unknown context, which no condition permits.
+    pub(super) fn unknown(self) -> Self {
+        self.with(RequestContext {
+            leading_keys: Values::Unknown,
+            attributes: Values::Unknown,
+            ..RequestContext::default()
+        })
+    }
+}
+
+impl Resource {
+    /// Stands for all resources of an operation that is about none in particular.
+    pub(super) fn any() -> Self {
+        Self::One("*".to_owned())
+    }
+}
+
+impl std::fmt::Display for Resource {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::One(arn) => formatter.write_str(arn),
+            Self::Prefix(arn) => write!(formatter, "{arn}*"),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! From the names in a request to permissions on ARNs.
+//!
+//! IMPORTANT: names are resolved by the functions that the operations use (`table_name::named`, `tables::arn`), so that what is
+//! authorized is what is used. Region and account of a given ARN do not count: there is one of each.
+
+use homeport_engine::Engine;
+use homeport_item::Value;
+
+use super::permission::{Permission, Resource};
+use super::request_context::Values;
+use crate::input::{Attributes, Text};
+use crate::streams;
+use crate::streams::iterator::ShardIterator;
+use crate::table_name;
+use crate::tables::arn;
+
+/// What is needed to resolve the names of one operation's request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Resources<'s> {
+    pub(super) engine: &'s Engine,
+    pub(super) region: &'s str,
+    pub(super) operation: &'static str,
+}
+
+impl Resources<'_> {
+    pub(crate) fn operation(&self) -> &'static str {
+        self.operation
+    }
+
+    /// The operation's own action on a resource.
+    fn own(&self, resource: Resource) -> Permission {
+        Permission::new(format!("dynamodb:{}", self.operation), resource)
+    }
+
+    fn own_or_any(&self, arn: Option<String>) -> Permission {
+        self.own(arn.map_or_else(Resource::any, Resource::One))
+    }
+
+    /// For an operation that is about no resource in particular.
+    pub(crate) fn any(&self) -> Permission {
+        self.own(Resource::any())
+    }
+
+    /// A table by its name or ARN; any where none is named.
+    pub(crate) fn table(&self, given: Option<&Text<'_>>) -> Permission {
+        self.own_or_any(given.map(|given| self.table_arn(table_name::named(given.as_str()))))
+    }
+
+    /// An index, or its table where no index is named.
+    pub(crate) fn index(&self, table: Option<&Text<'_>>, index: Option<&Text<'_>>) -> Permission {
+        match (table, index) {
+            (Some(table), Some(index)) => {
+                let table = table_name::named(table.as_str());
+                self.own(Resource::One(self.index_arn(table, index.as_str())))
+            }
+            _ => self.table(table),
+        }
+    }
+
+    pub(crate) fn stream(&self, given: Option<&Text<'_>>) -> Permission {
+        self.part(given, arn::stream_of, arn::of_stream)
+    }
+
+    pub(crate) fn backup(&self, given: Option<&Text<'_>>) -> Permission {
+        self.part(given, arn::backup_of, arn::of_backup)
+    }
+
+    pub(crate) fn export(&self, given: Option<&Text<'_>>) -> Permission {
+        self.part(given, arn::export_of, arn::of_export)
+    }
+
+    pub(crate) fn import(&self, given: Option<&Text<'_>>) -> Permission {
+        self.part(given, arn::import_of, arn::of_import)
+    }
+
+    /// Something of a table that has an ARN of its own.
+    fn part(
+        &self,
+        given: Option<&Text<'_>>,
+        read: fn(&str) -> Option<(&str, &str)>,
+        write: fn(&str, &str, &str) -> String,
+    ) -> Permission {
+        let named = given.and_then(|given| read(given.as_str()));
+        self.own_or_any(named.map(|(table, id)| write(self.region, table, id)))
+    }
+
+    /// The stream that a shard iterator reads, whatever ARN stands in its text.
+    pub(crate) fn iterated_stream(&self, given: Option<&Text<'_>>) -> Permission {
+        let stream = given
+            .and_then(|given| ShardIterator::parse(given.as_str()))
+            .and_then(|iterator| self.engine.stream(iterator.stream));
+        self.own_or_any(stream.map(|stream| streams::arn_of(self.region, &stream)))
+    }
+
+    /// An action of S3 on a bucket.
+    pub(crate) fn bucket(&self, action: &str, bucket: Option<&Text<'_>>) -> Permission {
+        let arn = bucket.map(|bucket| format!("arn:aws:s3:::{}", bucket.as_str()));
+        Permission::new(
+            action.to_owned(),
+            arn.map_or_else(Resource::any, Resource::One),
+        )
+    }
+
+    /// An action of S3 on every object whose key begins with a prefix.
+    pub(crate) fn objects(
+        &self,
+        action: &str,
+        bucket: Option<&Text<'_>>,
+        prefix: &str,
+    ) -> Permission {
+        let arn = bucket.map(|bucket| format!("arn:aws:s3:::{}/{prefix}", bucket.as_str()));
+        Permission::new(
+            action.to_owned(),
+            arn.map_or_else(Resource::any, Resource::Prefix),
+        )
+    }
+
+    /// An action of a single item's operation, which a transaction consists of.
+    pub(crate) fn item_action(&self, action: &str, table: Option<&Text<'_>>) -> Permission {
+        Permission {
+            action: format!("dynamodb:{action}"),
+            ..self.table(table)
+        }
+    }
+
+    pub(super) fn table_arn(&self, table: &str) -> String {
+        arn::of_table(self.region, table)
+    }
+
+    pub(super) fn index_arn(&self, table: &str, index: &str) -> String {
+        arn::of_index(self.region, table, index)
+    }
+
+    /// The partition key of an item or a key.
+    pub(crate) fn leading_key(
+        &self,
+        table: Option<&Text<'_>>,
+        attributes: Option<&Attributes>,
+    ) -> Values {
+        let value = self
+            .partition_name(table.map_or("", Text::as_str), None)
+            .and_then(|name| attributes?.0.as_ref().ok()?.get(&name));
+        value.map_or(Values::Unknown, key_text)
+    }
+
+    /// The name of the partition key of a table or an index; none where there is no such table.
+    pub(crate) fn partition_name(&self, table: &str, index: Option<&str>) -> Option<String> {
+        let view = self.engine.table(table_name::named(table)).ok()?;
+        let schema = view.schema();
+        let key = match index {
+            None => &schema.key,
+            Some(name) => &schema.index(name)?.key,
+        };
+        Some(key.partition.name.clone())
+    }
+}
+
+/// A key's value as policies write it.
+pub(crate) fn key_text(value: &Value) -> Values {
+    use base64::Engine as _;
+    match value {
+        Value::S(text) => Values::one(text),
+        Value::N(number) => Values::one(&number.to_string()),
+        Value::B(bytes) => Values::one(&base64::engine::general_purpose::STANDARD.encode(bytes)),
+        _ => Values::Unknown,
+    }
+}

@@ -1,0 +1,9 @@
+//! Any bytes as a page of expiring items. What can be read survives another round.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    assert_ne!(homeport_engine::fuzzing::expiry_page(bytes), Some(false));
+});

@@ -1,0 +1,25 @@
+//! Any bytes as a keyring, with the checksum that belongs to them. Opening it never panics, and nothing
+//! but a keyring that was made with the master key is opened.
+
+#![no_main]
+
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use homeport_engine::{MasterKey, fuzzing};
+use libfuzzer_sys::fuzz_target;
+use xxhash_rust::xxh3::xxh3_64;
+
+const MASTER_KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+
+static DIRECTORY: LazyLock<PathBuf> =
+    LazyLock::new(|| tempfile::tempdir().expect("a directory").keep());
+static MASTER: LazyLock<MasterKey> =
+    LazyLock::new(|| MasterKey::parse(MASTER_KEY).expect("a key"));
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut keyring = bytes.to_vec();
+    keyring.extend_from_slice(&xxh3_64(bytes).to_be_bytes());
+    std::fs::write(DIRECTORY.join("keyring"), keyring).expect("a keyring");
+    let _ = fuzzing::keyring(&DIRECTORY, &MASTER);
+});

@@ -1,0 +1,8 @@
+//! Any bytes as a client's MQTT packets, first and later ones, in both versions. Nothing panics, and
+//! whatever is taken as a packet takes bytes.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| homeport_server::fuzz_packets(bytes));
