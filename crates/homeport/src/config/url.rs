@@ -14,10 +14,11 @@ pub(crate) enum Redacted {
 }
 
 /// The part of a setting's text that must be hidden. A list of schemes and hosts alone, such as allowed origins, is
-/// shown.
+/// shown. A text with `@` is one URL, whose password may contain commas.
 pub(crate) fn redacted(text: &str) -> Redacted {
     let mut entries = text.split(',').map(str::trim);
-    match entries.all(|entry| redacted_url(entry) == Redacted::Nothing) {
+    let is_list = !text.contains('@');
+    match is_list && entries.all(|entry| redacted_url(entry) == Redacted::Nothing) {
         true => Redacted::Nothing,
         false => redacted_url(text),
     }
@@ -70,6 +71,9 @@ mod tests {
             ("https://host,https://me@other", Redacted::Everything),
             ("https://host,https://other/x", Redacted::Everything),
             ("https://host/a,b", host("https://host")),
+            ("https://me:hu,sh@host", host("https://host")),
+            ("https://me:hu,https://sh@host", Redacted::Everything),
+            ("host,me:https://hush@host", Redacted::Everything),
             ("://x", Redacted::Everything),
         ] {
             assert_eq!(redacted(text), expected, "{text}");

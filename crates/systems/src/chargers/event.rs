@@ -90,9 +90,18 @@ impl NewEvent {
         // equal text.
         let data = serde_json::to_string(&Value::M(self.data.members().clone()))
             .expect("an attribute value has string keys only");
+        // IMPORTANT: ids are stored, so this text never changes.
+        let known = |text: String| format!("Some({text})");
+        let unknown = || "None".to_owned();
+        let occurred_at = self
+            .occurred_at
+            .map_or_else(unknown, |at| known(format!("EpochMillis({})", at.0)));
+        let sequence = self
+            .sequence
+            .map_or_else(unknown, |sequence| known(sequence.to_string()));
         let text = format!(
-            "{wireless}\n{}\n{:?}\n{:?}\n{data}",
-            self.event_type, self.occurred_at, self.sequence
+            "{wireless}\n{}\n{occurred_at}\n{sequence}\n{data}",
+            self.event_type
         );
         Some(UplinkId::of(&text))
     }
@@ -255,6 +264,31 @@ mod tests {
             ..event()
         };
         assert_eq!(nameless.uplink_id(wireless()), None);
+    }
+
+    #[test]
+    fn uplink_ids_are_the_same_in_every_version() {
+        for (occurred_at, sequence, expected) in [
+            (
+                Some(EpochMillis(1_771_709_400_000)),
+                Some(7),
+                "7e085d4d519dca136937aa4078628cb4",
+            ),
+            (None, Some(7), "0c3430d383a63970184a74eec8d20f2d"),
+            (
+                Some(EpochMillis(-1)),
+                None,
+                "7b7cab23cc92743b1cb4c24a2640c3ad",
+            ),
+        ] {
+            let event = NewEvent {
+                occurred_at,
+                sequence,
+                ..event()
+            };
+            let id = event.uplink_id(wireless()).unwrap();
+            assert_eq!(id.as_str(), expected);
+        }
     }
 
     #[test]

@@ -115,8 +115,9 @@ impl Resources<'_> {
         )
     }
 
-    /// An action of a single item's operation, which a transaction consists of.
-    pub(crate) fn item_action(&self, action: &str, table: Option<&Text<'_>>) -> Permission {
+    /// Another operation's action on a table, which a request includes: a transaction reads and writes items, and a new table
+    /// may have tags.
+    pub(crate) fn included_action(&self, action: &str, table: Option<&Text<'_>>) -> Permission {
         Permission {
             action: format!("dynamodb:{action}"),
             ..self.table(table)

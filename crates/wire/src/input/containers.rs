@@ -24,6 +24,20 @@ pub(crate) struct List<T>(pub(crate) Vec<T>);
 #[derive(Debug, Clone)]
 pub(crate) struct Mapping<'a, T>(pub(crate) Vec<(Cow<'a, str>, T)>);
 
+impl<T> List<T> {
+    /// The first elements, for the permissions of operations that reject longer lists.
+    pub(crate) fn first(&self, len_max: usize) -> &[T] {
+        &self.0[..self.0.len().min(len_max)]
+    }
+}
+
+impl<'a, T> Mapping<'a, T> {
+    /// The first entries, for the permissions of operations that reject larger maps.
+    pub(crate) fn first(&self, len_max: usize) -> &[(Cow<'a, str>, T)] {
+        &self.0[..self.0.len().min(len_max)]
+    }
+}
+
 /// A structure that is the field of another.
 #[derive(Debug, Clone)]
 pub(crate) struct Field<T>(pub(crate) T);

@@ -46,8 +46,9 @@ struct Outcome {
 
 impl<'a> Request<'a> for Input<'a> {
     fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
-        let statements = self.statements.iter().flat_map(|list| &list.0);
+        let statements = self.statements.iter();
         statements
+            .flat_map(|list| list.first(STATEMENTS_MAX))
             .map(|Element(given)| given.permission(resources))
             .collect()
     }

@@ -73,7 +73,8 @@ impl<'a> Request<'a> for Input<'a> {
     }
 
     fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
-        let items = self.request_items.iter().flat_map(|items| &items.0);
+        let items = self.request_items.iter();
+        let items = items.flat_map(|items| items.first(BATCH_GET_MAX));
         let part = |(name, Element(part)): &(Cow<'_, str>, Element<KeysAndAttributes<'_>>)| {
             let name = Text(Cow::Borrowed(name.as_ref()));
             let table = Some(&name);
@@ -83,7 +84,7 @@ impl<'a> Request<'a> for Input<'a> {
                 projection: part.projection_expression.as_ref(),
                 ..Expressions::default()
             };
-            let keys = part.keys.as_ref().map(|keys| &keys.0);
+            let keys = part.keys.as_ref().map(|keys| keys.first(BATCH_GET_MAX));
             let mut context = RequestContext {
                 leading_keys: keys.map_or(Values::Unknown, |_| Values::Absent),
                 attributes: access::listed(part.attributes_to_get.as_ref())

@@ -68,15 +68,16 @@ struct NamedWrite {
 
 impl<'a> Request<'a> for Input<'a> {
     fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
-        let items = self.request_items.iter().flat_map(|items| &items.0);
-        let part = |(name, List(requests)): &(Cow<'_, str>, List<Element<WriteRequest>>)| {
+        let items = self.request_items.iter();
+        let items = items.flat_map(|items| items.first(BATCH_WRITE_MAX));
+        let part = |(name, requests): &(Cow<'_, str>, List<Element<WriteRequest>>)| {
             let name = Text(Cow::Borrowed(name.as_ref()));
             let table = Some(&name);
             let mut context = RequestContext {
                 return_consumed_capacity: Values::given(self.return_consumed_capacity.as_ref()),
                 ..RequestContext::default()
             };
-            for Element(request) in requests {
+            for Element(request) in requests.first(BATCH_WRITE_MAX) {
                 let put = request.put_request.as_ref();
                 let delete = request.delete_request.as_ref();
                 let put = put.and_then(|Field(put)| put.item.as_ref());

@@ -52,7 +52,19 @@ pub(super) struct Input<'a> {
 
 impl<'a> Request<'a> for Input<'a> {
     fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
-        vec![resources.table(self.table_name.as_ref())]
+        let mut permissions = vec![resources.table(self.table_name.as_ref())];
+        permissions.extend(self.tagging(resources));
+        permissions
+    }
+}
+
+impl Input<'_> {
+    /// The permission to tag the new table, if the request has tags.
+    pub(super) fn tagging(&self, resources: &Resources<'_>) -> Option<Permission> {
+        let table = self.table_name.as_ref();
+        self.tags
+            .as_ref()
+            .map(|_| resources.included_action("TagResource", table))
     }
 }
 

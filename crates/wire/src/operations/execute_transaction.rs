@@ -33,8 +33,9 @@ pub(super) struct Input<'a> {
 
 impl<'a> Request<'a> for Input<'a> {
     fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
-        let statements = self.transact_statements.iter().flat_map(|list| &list.0);
+        let statements = self.transact_statements.iter();
         statements
+            .flat_map(|list| list.first(TRANSACTION_ACTIONS_MAX))
             .map(|Element(given)| given.permission(resources))
             .collect()
     }

@@ -47,15 +47,18 @@ impl Named for create_table::Input<'_> {
 impl<'a> Request<'a> for Input<'a> {
     fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
         let table = self.table_creation_parameters.as_ref();
-        let table = table.and_then(|Field(table)| table.table_name.as_ref());
+        let table = table.map(|Field(table)| table);
+        let tagging = table.and_then(|table| table.tagging(resources));
+        let table = table.and_then(|table| table.table_name.as_ref());
         let source = self.s3_bucket_source.as_ref().map(|Field(source)| source);
         let bucket = source.and_then(|source| source.s3_bucket.as_ref());
         let prefix = source.and_then(|source| source.s3_key_prefix.as_ref());
-        vec![
+        let needed = [
             resources.table(table),
             resources.bucket("s3:ListBucket", bucket),
             resources.objects("s3:GetObject", bucket, prefix.map_or("", Text::as_str)),
-        ]
+        ];
+        needed.into_iter().chain(tagging).collect()
     }
 }
 

@@ -53,7 +53,8 @@ impl Named for GetInput<'_> {
 
 impl<'a> Request<'a> for Input<'a> {
     fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
-        let items = self.transact_items.iter().flat_map(|items| &items.0);
+        let items = self.transact_items.iter();
+        let items = items.flat_map(|items| items.first(TRANSACTION_ACTIONS_MAX));
         let gets = items.filter_map(|Element(item)| item.get.as_ref());
         gets.map(|Field(get)| {
             let table = get.table_name.as_ref();
@@ -70,7 +71,7 @@ impl<'a> Request<'a> for Input<'a> {
                 enclosing_operation: Values::one(resources.operation()),
                 ..RequestContext::default()
             };
-            resources.item_action("GetItem", table).with(context)
+            resources.included_action("GetItem", table).with(context)
         })
         .collect()
     }

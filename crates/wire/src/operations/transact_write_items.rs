@@ -105,7 +105,8 @@ impl Kind {
 
 impl<'a> Request<'a> for Input<'a> {
     fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
-        let items = self.transact_items.iter().flat_map(|items| &items.0);
+        let items = self.transact_items.iter();
+        let items = items.flat_map(|items| items.first(TRANSACTION_ACTIONS_MAX));
         let actions = items.flat_map(|Element(item)| given(item));
         actions
             .map(|(kind, action)| {
@@ -131,7 +132,9 @@ impl<'a> Request<'a> for Input<'a> {
                     enclosing_operation: Values::one(resources.operation()),
                     ..RequestContext::default()
                 };
-                resources.item_action(kind.action(), table).with(context)
+                resources
+                    .included_action(kind.action(), table)
+                    .with(context)
             })
             .collect()
     }

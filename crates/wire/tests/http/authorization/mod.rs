@@ -314,6 +314,72 @@ async fn every_named_table_needs_a_permission() {
 }
 
 #[tokio::test]
+async fn overlong_lists_are_rejected_before_their_permissions() {
+    let world = World::new().await;
+    let get = json!({"Get": {"TableName": "secret", "Key": key()}});
+    let put = json!({"Put": {"TableName": "secret", "Item": key()}});
+    let select = json!({"Statement": "SELECT * FROM secret WHERE pk = 'a' AND sk = 1"});
+    let own_get = json!({"Get": {"TableName": "mine", "Key": key()}});
+    let own_put = json!({"Put": {"TableName": "mine", "Item": key()}});
+    let own_select = json!({"Statement": "SELECT * FROM mine WHERE pk = 'a' AND sk = 1"});
+    for (operation, member, len_max, own, other) in [
+        ("TransactGetItems", "TransactItems", 100, &own_get, &get),
+        ("TransactWriteItems", "TransactItems", 100, &own_put, &put),
+        (
+            "ExecuteTransaction",
+            "TransactStatements",
+            100,
+            &own_select,
+            &select,
+        ),
+        (
+            "BatchExecuteStatement",
+            "Statements",
+            25,
+            &own_select,
+            &select,
+        ),
+    ] {
+        let mut list = vec![own.clone(); len_max];
+        list.push(other.clone());
+        let answer = world.server.call_as(&ANN, operation, json!({member: list}));
+        let (_, answer) = answer.await;
+        let kind = answer["__type"].as_str().unwrap_or_default();
+        assert!(
+            kind.ends_with("#ValidationException"),
+            "{operation}: {answer}"
+        );
+        list.remove(0);
+        let answer = world.server.call_as(&ANN, operation, json!({member: list}));
+        denied(&answer.await);
+    }
+}
+
+#[tokio::test]
+async fn tags_of_a_new_table_need_a_permission() {
+    let policy = r#"{"Statement":[
+        {"Effect":"Allow","Action":"*","Resource":"*"},
+        {"Effect":"Deny","Action":"dynamodb:TagResource","Resource":"*"}]}"#;
+    let server = Server::start_with(Config {
+        credentials: credentials(policy),
+        ..Config::default()
+    })
+    .await;
+    let mut request = table("tagged");
+    request["Tags"] = json!([{"Key": "owner", "Value": "ann"}]);
+    let import = json!({"S3BucketSource": {"S3Bucket": "mine"}, "InputFormat": "DYNAMODB_JSON", "TableCreationParameters": request});
+    for (operation, request) in [("CreateTable", request), ("ImportTable", import)] {
+        let answer = server.call_as(&ANN, operation, request).await;
+        let text = denied(&answer);
+        let tagged = arn("table/tagged");
+        let needed = format!("dynamodb:TagResource on resource: {tagged} with an explicit deny");
+        assert!(text.contains(&needed), "{operation}: {text}");
+    }
+    let (status, answer) = server.call_as(&ANN, "CreateTable", table("plain")).await;
+    assert_eq!(status, 200, "{answer}");
+}
+
+#[tokio::test]
 async fn starts_of_pages_show_no_other_table() {
     let world = World::new().await;
     let (mine, secret) = (&world.mine, &world.secret);
