@@ -7,6 +7,7 @@ use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::uri::Authority;
 use hyper::{Method, Request};
+use tokio::sync::{Mutex, MutexGuard};
 
 use crate::answer::{self, HttpAnswer};
 use crate::body::{BodyError, BodyRoom, RequestBody};
@@ -36,6 +37,7 @@ struct Inner {
     config: Config,
     ids: RequestIds,
     bodies: BodyRoom,
+    table_changes: Mutex<()>,
 }
 
 /// Makes the service for an engine.
@@ -47,6 +49,7 @@ pub fn service(engine: Engine, config: Config) -> Service {
             config,
             ids: RequestIds::new(),
             bodies: BodyRoom::new(),
+            table_changes: Mutex::new(()),
         }),
         host: None,
     }
@@ -63,6 +66,11 @@ impl Service {
 
     pub(crate) fn next_request_id(&self) -> [u8; request_id::LEN] {
         self.inner.ids.next()
+    }
+
+    /// Serialises operations that read the description of a table and change the table by what they find.
+    pub(crate) async fn begin_table_change(&self) -> MutexGuard<'_, ()> {
+        self.inner.table_changes.lock().await
     }
 
     /// The host that the client sent its request to.

@@ -40,6 +40,7 @@ pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, 
     };
     let new = tags::read(given)?;
     let resource = input.resource_arn.as_ref().map_or("", Text::as_str);
+    let _change = service.begin_table_change().await;
     tags::settings(service, table, resource)?;
     service
         .engine()

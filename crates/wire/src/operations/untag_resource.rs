@@ -1,5 +1,7 @@
 //! UntagResource: removes tags of a table.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 
 use crate::access::{Permission, Request, Resources};
@@ -32,7 +34,7 @@ pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, 
     }
     constraints.finish()?;
     let table = tags::table(input.resource_arn.as_ref())?;
-    let keys: Vec<String> = input
+    let keys: BTreeSet<String> = input
         .tag_keys
         .iter()
         .flat_map(|keys| &keys.0)
@@ -44,6 +46,7 @@ pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, 
         ));
     }
     let resource = input.resource_arn.as_ref().map_or("", Text::as_str);
+    let _change = service.begin_table_change().await;
     tags::settings(service, table, resource)?;
     service
         .engine()

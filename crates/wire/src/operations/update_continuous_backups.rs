@@ -39,6 +39,7 @@ impl<'a> Request<'a> for Input<'a> {
 pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let name = table_name::of_tables(input.table_name.as_ref())?;
     let asked = check(&input)?;
+    let _change = service.begin_table_change().await;
     let engine = service.engine();
     let table = engine
         .describe_table(name)

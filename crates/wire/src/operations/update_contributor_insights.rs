@@ -34,6 +34,7 @@ impl<'a> Request<'a> for Input<'a> {
 pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let name = table_name::of_tables(input.table_name.as_ref())?;
     check(&input)?;
+    let _change = service.begin_table_change().await;
     let table = service.engine().describe_table(name)?;
     let subject = Subject::of(&table, input.index_name.as_ref())?;
     let action = input.contributor_insights_action.as_ref();

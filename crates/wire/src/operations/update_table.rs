@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use homeport_engine::{TableDescription, TableError};
+use homeport_engine::{Engine, TableDescription};
 use homeport_item::KeyKind;
 use homeport_item::schema::{IndexSchema, StreamView, TableSchema};
 use serde::Deserialize;
@@ -20,9 +20,6 @@ use crate::tables::definition::{
 };
 use crate::tables::settings::{Billing, Encryption, OnDemand, TableSettings, Throughput};
 use crate::tables::warm_throughput::{Subject, WarmInput};
-
-/// How often an update is tried while others change the settings of the same table.
-const SETTINGS_TRIES_MAX: usize = 16;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -93,7 +90,7 @@ struct Changes {
     create: Option<IndexSchema>,
     delete: Option<String>,
     stream: Option<Option<StreamView>>,
-    /// The settings as they are to be; none when they stay.
+    /// The new settings; `None` if they do not change.
     settings: Option<TableSettings>,
 }
 
@@ -106,8 +103,13 @@ impl<'a> Request<'a> for Input<'a> {
 pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let name = table_name::of_tables(input.table_name.as_ref())?;
     check(&input)?;
+    let _change = service.begin_table_change().await;
     let engine = service.engine();
-    let changes = change_settings(service, name, &input).await?;
+    let table = engine.describe_table(name)?;
+    if table.is_restoring {
+        return Err(Failure::being_created(name));
+    }
+    let changes = changes(&input, &table, service.config().clock.now_ms())?;
     if let Some(stream) = changes.stream {
         engine.set_stream(name, stream).await?;
     }
@@ -117,54 +119,29 @@ pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, 
     if let Some(index) = changes.delete {
         engine.delete_index(name, &index).await?;
     }
+    // IMPORTANT: after the index, so that a request that fails has changed nothing.
+    if let Some(settings) = changes.settings {
+        change_settings(engine, table, settings.write()).await?;
+    }
     let described = super::describe_table::described(service, name).await?;
     super::describe_table::wrapped("TableDescription", &described)
 }
 
-/// Why new settings were not written.
-enum NotWritten {
-    /// Others have changed the settings since they were read.
-    Outdated,
-    Failed(TableError),
-}
-
-impl From<TableError> for NotWritten {
-    fn from(error: TableError) -> Self {
-        Self::Failed(error)
-    }
-}
-
-/// Computes the changes and writes the settings among them. If others changed the settings meanwhile, computes the
-/// changes again from the new settings.
+/// Writes the settings, unless another table has the name by now.
 async fn change_settings(
-    service: &Service,
-    name: &str,
-    input: &Input<'_>,
-) -> Result<Changes, Failure> {
-    let engine = service.engine();
-    for _ in 0..SETTINGS_TRIES_MAX {
-        let table = engine.describe_table(name)?;
-        if table.is_restoring {
-            return Err(Failure::being_created(name));
-        }
-        let changes = changes(input, &table, service.config().clock.now_ms())?;
-        let Some(settings) = changes.settings.as_ref().map(TableSettings::write) else {
-            return Ok(changes);
-        };
-        let before = table.settings;
-        let written = engine.change_settings(name, move |current| match current == before {
-            true => Ok(settings),
-            false => Err(NotWritten::Outdated),
-        });
-        match written.await {
-            Ok(()) => return Ok(changes),
-            Err(NotWritten::Outdated) => {}
-            Err(NotWritten::Failed(error)) => return Err(error.into()),
-        }
-    }
-    Err(Failure::in_use(format!(
-        "Attempt to change a resource which is still in use: Table is being updated: {name}"
-    )))
+    engine: &Engine,
+    table: TableDescription,
+    settings: String,
+) -> Result<(), Failure> {
+    let name = table.schema.name.clone();
+    let written = engine.change_settings(&name, move |current| match current == table.settings {
+        true => Ok(settings),
+        false => Err(Failure::in_use(format!(
+            "Attempt to change a resource which is still in use: Table is being updated: {}",
+            table.schema.name
+        ))),
+    });
+    written.await
 }
 
 fn check(input: &Input<'_>) -> Result<(), Failure> {

@@ -39,6 +39,7 @@ impl<'a> Request<'a> for Input<'a> {
 
 pub(super) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let (name, attribute, enabled) = check(&input)?;
+    let _change = service.begin_table_change().await;
     let current = service.engine().describe_table(name)?.schema.ttl_attribute;
     match (&current, enabled) {
         (None, false) => return Err(Failure::validation("TimeToLive is already disabled")),

@@ -350,6 +350,44 @@ async fn concurrent_updates_keep_all_settings() {
 }
 
 #[tokio::test]
+async fn concurrent_stream_changes_are_refused() {
+    let server = Server::start().await;
+    for round in 0..5 {
+        let name = format!("things{round}");
+        server.create_plain_table(&name).await;
+        let enable = |view: &str| json!({"TableName": name, "StreamSpecification": {"StreamEnabled": true, "StreamViewType": view}});
+        let (one, other) = tokio::join!(
+            server.call("UpdateTable", enable("NEW_IMAGE")),
+            server.call("UpdateTable", enable("KEYS_ONLY")),
+        );
+        let mut statuses = [one.0, other.0];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 400], "{} {}", one.1, other.1);
+    }
+}
+
+#[tokio::test]
+async fn recovery_period_survives_a_concurrent_update() {
+    let server = Server::start().await;
+    for round in 0..5 {
+        let name = format!("things{round}");
+        server.create_plain_table(&name).await;
+        let update = |specification| json!({"TableName": name, "PointInTimeRecoverySpecification": specification});
+        let on = json!({"PointInTimeRecoveryEnabled": true});
+        let week = json!({"PointInTimeRecoveryEnabled": true, "RecoveryPeriodInDays": 7});
+        tokio::join!(
+            server.ok("UpdateContinuousBackups", update(week)),
+            server.ok("UpdateContinuousBackups", update(on)),
+        );
+        let described = server
+            .ok("DescribeContinuousBackups", json!({"TableName": name}))
+            .await;
+        let recovery = &described["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"];
+        assert_eq!(recovery["RecoveryPeriodInDays"], 7, "{described}");
+    }
+}
+
+#[tokio::test]
 async fn concurrent_tags_stay_within_the_limit() {
     let server = Server::start().await;
     server.create_plain_table("things").await;
