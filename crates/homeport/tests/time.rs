@@ -55,6 +55,9 @@ async fn server_warns_until_the_time_is_confirmed() {
     let (status, body) = get(&server, "/readyz");
     assert_eq!(status, 200);
     assert!(body.contains("homeport time confirm"), "{body}");
+    let (status, body) = get(&server, "/healthz");
+    assert_eq!(status, 200);
+    assert!(body.contains("homeport time confirm"), "{body}");
     let metrics = get(&server, "/metrics").1;
     assert!(
         metrics.contains("homeport_clock_unconfirmed 1"),
@@ -63,6 +66,7 @@ async fn server_warns_until_the_time_is_confirmed() {
     let confirmed = run(&["time", "confirm", "--data-dir", path(&data)]);
     assert!(confirmed.status.success(), "{confirmed:?}");
     assert_eq!(get(&server, "/readyz"), (200, "ready\n".to_owned()));
+    assert_eq!(get(&server, "/healthz"), (200, "ok\n".to_owned()));
     let metrics = get(&server, "/metrics").1;
     assert!(
         metrics.contains("homeport_clock_unconfirmed 0"),

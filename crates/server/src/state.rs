@@ -59,7 +59,7 @@ pub trait Health: Send + Sync + 'static {
         None
     }
 
-    /// What an operator should do something about although requests are served.
+    /// A warning for operators; requests are served all the same.
     fn warning(&self) -> Option<String> {
         None
     }
@@ -70,14 +70,14 @@ pub trait Health: Send + Sync + 'static {
 pub trait StoreClock: Send + Sync + 'static {
     fn state(&self) -> ClockState;
 
-    /// Takes the server's clock for right.
+    /// Confirms the server's clock.
     ///
     /// # Errors
     /// When the store cannot be written.
     async fn confirm(&self) -> Result<ClockState, StoreError>;
 }
 
-/// What the clocks say.
+/// The server's clock and the store's commit time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockState {
     /// The server's clock.

@@ -10,19 +10,31 @@ use crate::state::AppState;
 
 /// Whether the process is alive
 ///
-/// `ok`, or `degraded:` and the reason while some requests fail and a restart would not help.
+/// `ok`, or `degraded:` and the reason while some requests fail and a restart would not help. A second line holds a warning, if
+/// there is one.
 #[utoipa::path(get, path = "/healthz", tag = "operation", responses(
-    (status = 200, description = "Alive; `degraded: <reason>` if some requests fail", body = String, content_type = "text/plain"),
+    (status = 200, description = "Alive; `degraded: <reason>` if some requests fail; an optional second line holds a warning", body = String, content_type = "text/plain"),
     (status = 503, description = "The process must be restarted", body = ProblemBody, content_type = "application/problem+json")
 ))]
 pub(super) async fn get_health(State(state): State<AppState>) -> Result<String, Problem> {
     if let Some(reason) = state.health.needs_restart() {
         return Err(not_ready(reason));
     }
-    Ok(match state.health.problem() {
-        None => "ok\n".to_owned(),
-        Some(reason) => format!("degraded: {reason}\n"),
-    })
+    Ok(with_warning(
+        &state,
+        match state.health.problem() {
+            None => "ok\n".to_owned(),
+            Some(reason) => format!("degraded: {reason}\n"),
+        },
+    ))
+}
+
+/// Appends the warning for operators, if there is one.
+fn with_warning(state: &AppState, answer: String) -> String {
+    match state.health.warning() {
+        None => answer,
+        Some(warning) => format!("{answer}warning: {warning}\n"),
+    }
 }
 
 fn not_ready(reason: String) -> Problem {
@@ -31,15 +43,12 @@ fn not_ready(reason: String) -> Problem {
 
 /// Whether all requests can be served
 #[utoipa::path(get, path = "/readyz", tag = "operation", responses(
-    (status = 200, description = "All can; a second line has a warning, if there is one", body = String, content_type = "text/plain"),
-    (status = 503, description = "Some or all cannot", body = ProblemBody, content_type = "application/problem+json")
+    (status = 200, description = "All requests can be served; an optional second line holds a warning", body = String, content_type = "text/plain"),
+    (status = 503, description = "Some or all requests fail", body = ProblemBody, content_type = "application/problem+json")
 ))]
 pub(super) async fn get_readiness(State(state): State<AppState>) -> Result<String, Problem> {
     match state.health.problem() {
-        None => Ok(match state.health.warning() {
-            None => "ready\n".to_owned(),
-            Some(warning) => format!("ready\nwarning: {warning}\n"),
-        }),
+        None => Ok(with_warning(&state, "ready\n".to_owned())),
         Some(reason) => Err(not_ready(reason)),
     }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use homeport_systems::api_keys::KeyId;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Notify, broadcast};
@@ -18,6 +19,9 @@ use crate::mqtt::codec::{Reason, Refusal};
 
 /// How often it is looked what is due.
 const TICK: Duration = Duration::from_millis(500);
+
+/// Sessions whose due work is done at the same time.
+const DUE_AT_ONCE: usize = 64;
 
 /// How long connections may take to end when the server stops.
 const END_MAX: Duration = Duration::from_secs(15);
@@ -153,13 +157,16 @@ impl Broker {
             std::mem::replace(&mut *due, later)
         };
         // Each once: a session stays due while the clock by which it has expired is not confirmed.
-        for (_, name) in due {
-            let session = self.sessions().get(&name).cloned();
-            if let Some(session) = session {
-                self.do_due_of(&session).await;
-                self.reschedule(&session);
-            }
-        }
+        // Several at once: one that waits for the store does not delay the wills of others.
+        futures_util::stream::iter(due)
+            .for_each_concurrent(DUE_AT_ONCE, |(_, name)| async move {
+                let session = self.sessions().get(&name).cloned();
+                if let Some(session) = session {
+                    self.do_due_of(&session).await;
+                    self.reschedule(&session);
+                }
+            })
+            .await;
     }
 
     /// The session may have changed since the entry was read: its own state says what is due.
