@@ -14,7 +14,6 @@ use crate::evaluate;
 use crate::group::{Group, Pending};
 use crate::newest::Newest;
 use crate::prepare::Prepared;
-use crate::queue::Queue;
 use crate::shared::{Shared, stopped};
 use crate::spares::Spares;
 use crate::writer::{Answer, Beside, CommitRecord, Decided, Reply, Writer};
@@ -80,7 +79,7 @@ impl Committer {
     pub(crate) fn run(mut self) {
         let shared = Arc::clone(&self.shared);
         // Also when this thread panics: callers must not wait for it.
-        let _closing = Closing(&shared.queue);
+        let _closing = Closing(&shared);
         let mut waiting = VecDeque::new();
         let mut open = None;
         let mut last = Last::default();
@@ -298,11 +297,13 @@ struct Last {
     patience: Duration,
 }
 
-struct Closing<'a>(&'a Queue);
+struct Closing<'a>(&'a Shared);
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
-        self.0.close();
+        // IMPORTANT: in this order: a rejected caller learns the reason from the latch.
+        self.0.latch.close_if_panicking();
+        self.0.queue.close();
     }
 }
 

@@ -34,7 +34,7 @@ use crate::sweep::{self, Due, Swept};
 use crate::table::{TableDescription, TableExtent, TableView};
 use crate::vault::{self, Database, Keyspace, UserValue};
 use crate::writer::CommitRecord;
-use crate::{backup, check, extent, jobs, layout, table_backups, tables, watch};
+use crate::{backup, check, extent, jobs, layout, table_backups, tables, threads, watch};
 
 /// How often compacting looks whether a flush is done.
 const FLUSH_POLL: Duration = Duration::from_millis(1);
@@ -150,11 +150,10 @@ impl Engine {
         watch::keep_marks(&shared);
         table_backups::drop_orphans(&shared);
         let committer = Committer::new(Arc::clone(&shared), last)?;
-        let (sweeper, watcher) = (Arc::clone(&shared), Arc::clone(&shared));
         let threads = vec![
-            spawn("homeport-commit", move || committer.run())?,
-            spawn("homeport-sweep", move || sweep::run(&sweeper))?,
-            spawn("homeport-watch", move || watch::run(&watcher))?,
+            threads::spawn(&shared, "homeport-commit", move |_| committer.run())?,
+            threads::spawn(&shared, "homeport-sweep", sweep::run)?,
+            threads::spawn(&shared, "homeport-watch", watch::run)?,
         ];
         for table in unfinished {
             jobs::start(&shared, table);
@@ -632,11 +631,4 @@ pub(crate) fn sequence_of(key: &[u8]) -> Result<u64, StoreError> {
         .filter(|_| key.len() == 12)
         .map(|sequence| u64::from_be_bytes(*sequence))
         .ok_or_else(|| unavailable("a change's key is damaged"))
-}
-
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, OpenError> {
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(run)
-        .map_err(OpenError::Io)
 }

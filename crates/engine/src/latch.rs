@@ -34,6 +34,15 @@ impl Latch {
         self.close_as(reason, true);
     }
 
+    /// Refuses all writes until the process starts again if the calling thread is panicking: its work is never finished.
+    pub(crate) fn close_if_panicking(&self) {
+        if std::thread::panicking() {
+            let thread = std::thread::current();
+            let name = thread.name().unwrap_or("unnamed");
+            self.close_until_restart(&format!("the thread {name} has panicked"));
+        }
+    }
+
     fn close_as(&self, reason: &str, needs_restart: bool) {
         let mut failure = self.lock();
         match &mut *failure {
@@ -54,9 +63,16 @@ impl Latch {
         self.is_closed.store(true, Ordering::Release);
     }
 
-    /// Accepts writes again after the store was reopened.
+    /// Accepts writes again after the store was reopened, unless a restart has become necessary meanwhile.
     pub(crate) fn open(&self) {
-        *self.lock() = None;
+        let mut failure = self.lock();
+        if failure
+            .as_ref()
+            .is_some_and(|failure| failure.needs_restart)
+        {
+            return;
+        }
+        *failure = None;
         self.is_closed.store(false, Ordering::Release);
         self.reopened.fetch_add(1, Ordering::Relaxed);
     }
