@@ -48,7 +48,8 @@ pub(crate) struct Committer {
     pub(crate) shared: Arc<Shared>,
     pub(crate) spares: Spares,
     next_change: u64,
-    backlog_checked_bytes: u64,
+    /// The backlog is checked when this much has been written: 0 means before the first group.
+    backlog_check_bytes: u64,
     writer: Beside,
     /// What the group that is being written beside this thread writes.
     under_way: Option<Arc<Pending>>,
@@ -70,7 +71,7 @@ impl Committer {
             shared,
             spares: Spares::default(),
             next_change: last.next_change,
-            backlog_checked_bytes: 0,
+            backlog_check_bytes: 0,
             under_way: None,
             newest: Newest::default(),
         })
@@ -215,6 +216,7 @@ impl Committer {
         self.next_change = self.next_change.max(last.next_change);
         self.under_way = None;
         self.newest = Newest::default();
+        self.backlog_check_bytes = 0;
         self.writer.continue_from(last);
     }
 
@@ -250,18 +252,22 @@ impl Committer {
     /// thread until it is done: where a flush has failed, that would be for ever.
     fn wait_for_backlog(&mut self) -> Result<(), StoreError> {
         let written_bytes = self.shared.metrics.commit_bytes();
-        if written_bytes < self.backlog_checked_bytes + BACKLOG_CHECK_BYTES {
+        if written_bytes < self.backlog_check_bytes {
             return Ok(());
         }
-        self.backlog_checked_bytes = written_bytes;
         let started = Instant::now();
-        while self.shared.database.has_backlog().map_err(unavailable)? {
-            self.shared.notice_failure()?;
-            if self.shared.stopping.load(Ordering::Acquire) {
-                return Err(stopped());
+        let shared = &self.shared;
+        let is_stopping = || shared.stopping.load(Ordering::Acquire);
+        match shared.database.wait_for_backlog(is_stopping) {
+            Ok(false) => {}
+            Ok(true) => return Err(stopped()),
+            Err(error) => {
+                shared.write_failed(&error);
+                shared.latch.check()?;
+                return Err(unavailable(error));
             }
-            std::thread::sleep(FLUSH_POLL);
         }
+        self.backlog_check_bytes = written_bytes + BACKLOG_CHECK_BYTES;
         self.shared.metrics.waited_for_flush(started.elapsed());
         Ok(())
     }

@@ -51,12 +51,6 @@ const CLOSE_POLL: Duration = Duration::from_millis(1);
 /// Room for entries that a new batch has.
 const BATCH_ENTRIES: usize = 64;
 
-/// In a keyspace with this many memtables that wait to be flushed, or files that wait to be merged, the
-/// key-value store would make the committer wait in a place where it cannot notice that a flush has failed.
-/// The committer waits before, where it can. The key-value store's own limits are 4 and 30.
-const SEALED_MEMTABLES_MAX: usize = 3;
-const UNMERGED_RUNS_MAX: usize = 26;
-
 /// Clones share it. It outlives a reopening, and so do its keyspaces.
 #[derive(Clone)]
 pub(crate) struct Database {
@@ -81,7 +75,7 @@ type IsUsed = dyn Fn() -> bool + Send;
 
 /// The key-value store's own handle, and how often it was opened before.
 #[derive(Clone)]
-struct Opened {
+pub(super) struct Opened {
     generation: u64,
     inner: fjall::Database,
 }
@@ -190,7 +184,7 @@ impl Database {
         Ok(())
     }
 
-    fn opened(&self) -> Result<Opened, Error> {
+    pub(super) fn opened(&self) -> Result<Opened, Error> {
         self.place.read().clone().ok_or(Error::Closed)
     }
 
@@ -346,15 +340,6 @@ impl Database {
         }
     }
 
-    /// Whether a keyspace has so much to flush or to merge that the key-value store might stop a writer
-    /// until it is done.
-    pub(crate) fn has_backlog(&self) -> Result<bool, Error> {
-        Ok(self.opened()?.keyspaces().iter().any(|keyspace| {
-            keyspace.tree.sealed_memtable_count() >= SEALED_MEMTABLES_MAX
-                || keyspace.tree.l0_run_count() >= UNMERGED_RUNS_MAX
-        }))
-    }
-
     pub(crate) fn cache_bytes(&self) -> u64 {
         let opened = self.opened();
         opened.map_or(0, |opened| opened.inner.cache_size())
@@ -405,7 +390,7 @@ impl Place {
 }
 
 impl Opened {
-    fn keyspaces(&self) -> Vec<fjall::Keyspace> {
+    pub(super) fn keyspaces(&self) -> Vec<fjall::Keyspace> {
         let keyspaces = self.inner.supervisor.keyspaces.read();
         let keyspaces = keyspaces.unwrap_or_else(PoisonError::into_inner);
         keyspaces.values().cloned().collect()
