@@ -106,8 +106,9 @@ impl Sweeper {
         match due {
             Due::Now => expired::sweep_all(shared),
             Due::InTime => {
-                let over = self.expired.sweep_windows(shared)?;
-                Ok(over + self.soon.sweep(shared)?)
+                let over = self.expired.sweep_windows(shared);
+                let soon = self.soon.sweep(shared);
+                Ok(over? + soon?)
             }
         }
     }
