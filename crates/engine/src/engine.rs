@@ -368,10 +368,10 @@ impl Engine {
         self.shared().batch_get(request)
     }
 
-    /// Up to `limit` changes of a table from sequence number `from` on; 0 is the oldest kept.
+    /// Up to `limit` changes of a table from sequence number `from` on; 0 is the oldest kept. Damaged changes are left out.
     ///
     /// # Errors
-    /// When the table does not exist or the log is damaged.
+    /// When the table does not exist or the log cannot be read.
     pub fn changes(&self, table: &str, from: u64, limit: usize) -> Result<ChangePage, StoreError> {
         let shared = self.shared();
         let table = shared.catalogue.table(table)?;
@@ -395,11 +395,10 @@ impl Engine {
             if page.changes.len() >= limit || looked_at >= CHANGES_LOOKED_AT_MAX {
                 return Ok(page);
             }
-            let (key, value) = guard.into_inner().map_err(unavailable)?;
-            let sequence = sequence_of(&key)?;
-            let change = changes::decode(&table.key, sequence, &value).map_err(unavailable)?;
-            page.next = sequence + 1;
-            page.changes.extend(change);
+            let logged = changes::read(&table.key, guard)?;
+            page.next = logged.sequence + 1;
+            page.has_damage |= logged.is_damaged;
+            page.changes.extend(logged.change);
         }
         if page.changes.len() < limit {
             // Nothing of this table is left before the next change of any.

@@ -245,7 +245,10 @@ mod tests {
     use crate::vault::UserValue;
     use homeport_item::schema::{StreamView, TableSchema};
     use homeport_item::{Item, KeyKind};
-    use homeport_store::{ManualClock, Put, Store as _};
+    use homeport_store::{ChangeFeed, ManualClock, Put, Store as _};
+    use std::time::Duration;
+
+    use crate::stream_read::{self, ShardPosition};
 
     const START_MS: i64 = 1_800_000_000_000;
     const DAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -376,6 +379,41 @@ mod tests {
         store.engine.delete_table("first").await.unwrap();
         assert_eq!(store.trimmed_after_ms(DAY_MS).await, 0);
         assert_eq!(store.trimmed_after_ms(1).await, 2);
+    }
+
+    #[tokio::test]
+    async fn damaged_change_does_not_block_readers() {
+        let store = Fixture::new().await;
+        store.put("first", 2).await;
+        store.overwrite("first", 1, |_| b"x".to_vec()).await;
+        let page = store.engine.changes("first", 0, 100).unwrap();
+        assert_eq!((page.changes.len(), page.has_damage), (3, true));
+        let from = homeport_store::Position::new("1".to_owned());
+        let feed = ChangeFeed::changes(&store.engine, "first", &from, 100, Duration::ZERO);
+        assert!(feed.await.unwrap().has_gap);
+        let stream = store.engine.streams().swap_remove(0);
+        let shard = stream.shards[0].id;
+        let read = |position| store.engine.read_shard(stream.id, shard, position, 100);
+        assert_eq!(read(ShardPosition::Oldest).unwrap().changes.len(), 3);
+        assert_eq!(read(ShardPosition::At(2)).unwrap().changes.len(), 2);
+    }
+
+    #[tokio::test]
+    async fn damaged_change_does_not_block_search_by_time() {
+        let store = Fixture::new().await;
+        store.put("first", 2).await;
+        store.clock.advance_ms(1000);
+        store.put("first", 2).await;
+        for at in [1, 3, 4] {
+            store.overwrite("first", at, |_| b"x".to_vec()).await;
+        }
+        let shared = store.engine.shared();
+        let id = shared.catalogue.table("first").unwrap().id();
+        let snapshot = shared.database.snapshot();
+        let first_since = |at_ms| stream_read::first_since(shared, &snapshot, id, 0..100, at_ms);
+        assert_eq!(first_since(START_MS).unwrap(), 0);
+        // Of the changes 4 and 5, which are damaged, nothing says how old they are.
+        assert_eq!(first_since(START_MS + 1000).unwrap(), 4);
     }
 
     #[tokio::test]
