@@ -520,6 +520,58 @@ mod tests {
         }
     }
 
+    fn flush(keyspace: &Keyspace) {
+        assert!(keyspace.rotate_memtable().unwrap());
+        let started = Instant::now();
+        while keyspace.has_unflushed() {
+            assert!(started.elapsed() < Duration::from_secs(30));
+            std::thread::sleep(CLOSE_POLL);
+        }
+    }
+
+    /// lsm-tree issue 315: a point read looked at an older file first where the key ranges of three files overlap.
+    #[test]
+    fn point_reads_find_the_newest_of_overlapping_files() {
+        let ranges = [["a", "c"], ["a", "z"], ["m", "p"]];
+        for order in [
+            [0, 1, 2],
+            [0, 2, 1],
+            [1, 0, 2],
+            [1, 2, 0],
+            [2, 0, 1],
+            [2, 1, 0],
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let options = super::Options {
+                workers: 1,
+                ..options()
+            };
+            let mut newest = BTreeMap::new();
+            let database = Database::open(directory.path(), &options, None).unwrap();
+            let keyspace = database.keyspace("t1").unwrap();
+            for file in order {
+                let mut batch = database.batch();
+                for key in ranges[file] {
+                    let value = format!("{key} in {file}");
+                    batch.insert(&keyspace, key, value.as_str());
+                    newest.insert(key, value);
+                }
+                batch.commit(PersistMode::Buffer).unwrap();
+                flush(&keyspace);
+            }
+            let assert_newest = |keyspace: &Keyspace| {
+                for (key, value) in &newest {
+                    let found = keyspace.get(key).unwrap().unwrap();
+                    assert_eq!(&*found, value.as_bytes(), "{order:?}");
+                }
+            };
+            assert_newest(&keyspace);
+            drop((keyspace, database));
+            let database = Database::open(directory.path(), &options, None).unwrap();
+            assert_newest(&database.keyspace("t1").unwrap());
+        }
+    }
+
     #[tokio::test]
     async fn values_that_were_swapped_on_disk_are_noticed_and_named() {
         let directory = tempfile::tempdir().unwrap();
