@@ -54,7 +54,7 @@ pub enum Condition {
     DiskFull,
     /// Reads, until the store has reopened itself after a failed write, for this reason.
     WritesFailed(String),
-    /// Nothing, until the store has reopened itself; the last attempt failed for this reason.
+    /// Nothing, until the store has reopened itself: it does so now, or the last attempt failed, as the text says.
     Closed(String),
     /// Reads. The process has to be restarted.
     NeedsRestart(String),

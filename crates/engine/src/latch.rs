@@ -12,7 +12,7 @@ pub(crate) struct Failure {
     pub(crate) reason: String,
     /// Whether reopening the store cannot help.
     pub(crate) needs_restart: bool,
-    /// Why the last attempt to reopen the store failed. Reads fail too from then on.
+    /// That the store is being reopened, or why the last attempt failed. Reads fail too from then on.
     pub(crate) reopen_error: Option<String>,
 }
 
@@ -75,6 +75,11 @@ impl Latch {
         *failure = None;
         self.is_closed.store(false, Ordering::Release);
         self.reopened.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The store is closed to be reopened: reads fail too until it is open again.
+    pub(crate) fn reopening(&self) {
+        self.reopening_failed("the store is being reopened");
     }
 
     pub(crate) fn reopening_failed(&self, error: &str) {
