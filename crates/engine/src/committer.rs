@@ -432,4 +432,40 @@ mod tests {
             assert!(error.to_string().contains("refused"), "{error}");
         }
     }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn failed_group_answers_each_of_its_callers() {
+        let directory = tempfile::tempdir().unwrap();
+        let clock = Arc::new(HeldClock::default());
+        let options = Options {
+            clock: Arc::clone(&clock) as _,
+            background_sweep: false,
+            ..Options::default()
+        };
+        let engine = Engine::open(directory.path(), options).unwrap();
+        let schema = TableSchema::new("plain", "id", KeyKind::S);
+        engine.create_table(schema).await.unwrap();
+        // All are queued before the committer takes them, as one group.
+        let (release, is_released) = std::sync::mpsc::channel::<()>();
+        let busy = engine
+            .shared()
+            .exclusive(move |_| is_released.recv().is_ok());
+        let puts = ["first", "second", "third"].map(|id| {
+            let engine = engine.clone();
+            let put = Put::new("plain", Item::new().with("id", id));
+            tokio::spawn(async move { engine.put(put).await })
+        });
+        reached(|| engine.metrics().queued_bytes >= 3 * 1024).await;
+        *clock.held.lock().unwrap() = true;
+        drop(release);
+        busy.await.unwrap();
+        reached(|| clock.asked.load(Ordering::SeqCst)).await;
+        engine.shared().latch.close("the disk is gone");
+        *clock.held.lock().unwrap() = false;
+        clock.released.notify_all();
+        for put in puts {
+            let error = put.await.unwrap().unwrap_err();
+            assert!(error.to_string().contains("refused"), "{error}");
+        }
+    }
 }
