@@ -3,9 +3,12 @@
 use homeport_item::Item;
 use homeport_item::binary::DecodeError;
 use homeport_item::schema::{KeySchema, StreamView};
+use homeport_store::StoreError;
 
+use crate::engine::sequence_of;
+use crate::error::unavailable;
 use crate::record::Record;
-use crate::vault::{UserKey, UserValue};
+use crate::vault::{self, Guard, UserKey, UserValue};
 
 const VERSION: u8 = 1;
 const BY_EXPIRY: u8 = 0b0001;
@@ -65,6 +68,8 @@ pub struct ChangePage {
     /// Where the log of this table begins, when the page was asked to start before it and changes
     /// in between are gone.
     pub trimmed_to: Option<u64>,
+    /// A damaged change was left out.
+    pub has_damage: bool,
 }
 
 /// What goes into the log for one change.
@@ -194,6 +199,37 @@ pub(crate) fn undo(bytes: &[u8]) -> Result<(UserKey, Option<UserValue>), DecodeE
         return Err(DecodeError::Damaged);
     }
     Ok((stored.item_key.into(), stored.old.map(UserValue::from)))
+}
+
+/// An entry of the log.
+pub(crate) struct Logged {
+    pub(crate) sequence: u64,
+    /// As a stream shows it; none where no stream was on.
+    pub(crate) change: Option<Change>,
+    /// It cannot be read, and must not keep the others from being read.
+    pub(crate) is_damaged: bool,
+}
+
+pub(crate) fn read(schema: &KeySchema, guard: Guard<'_>) -> Result<Logged, StoreError> {
+    let (sequence, change) = match guard.into_inner() {
+        Err(vault::Error::Unopened { key, .. }) => {
+            (sequence_of(&key)?, Err("it does not open".to_owned()))
+        }
+        entry => {
+            let (key, value) = entry.map_err(unavailable)?;
+            let sequence = sequence_of(&key)?;
+            let change = decode(schema, sequence, &value);
+            (sequence, change.map_err(|error| error.to_string()))
+        }
+    };
+    if let Err(error) = &change {
+        tracing::warn!(sequence, error, "a change is damaged and left out");
+    }
+    Ok(Logged {
+        sequence,
+        is_damaged: change.is_err(),
+        change: change.unwrap_or_default(),
+    })
 }
 
 /// The change as a stream shows it; none where no stream was on.

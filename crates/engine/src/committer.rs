@@ -14,7 +14,6 @@ use crate::evaluate;
 use crate::group::{Group, Pending};
 use crate::newest::Newest;
 use crate::prepare::Prepared;
-use crate::queue::Queue;
 use crate::shared::{Shared, stopped};
 use crate::spares::Spares;
 use crate::writer::{Answer, Beside, CommitRecord, Decided, Reply, Writer};
@@ -49,7 +48,8 @@ pub(crate) struct Committer {
     pub(crate) shared: Arc<Shared>,
     pub(crate) spares: Spares,
     next_change: u64,
-    backlog_checked_bytes: u64,
+    /// The backlog is checked when this much has been written: 0 means before the first group.
+    backlog_check_bytes: u64,
     writer: Beside,
     /// What the group that is being written beside this thread writes.
     under_way: Option<Arc<Pending>>,
@@ -71,7 +71,7 @@ impl Committer {
             shared,
             spares: Spares::default(),
             next_change: last.next_change,
-            backlog_checked_bytes: 0,
+            backlog_check_bytes: 0,
             under_way: None,
             newest: Newest::default(),
         })
@@ -80,7 +80,7 @@ impl Committer {
     pub(crate) fn run(mut self) {
         let shared = Arc::clone(&self.shared);
         // Also when this thread panics: callers must not wait for it.
-        let _closing = Closing(&shared.queue);
+        let _closing = Closing(&shared);
         let mut waiting = VecDeque::new();
         let mut open = None;
         let mut last = Last::default();
@@ -216,6 +216,7 @@ impl Committer {
         self.next_change = self.next_change.max(last.next_change);
         self.under_way = None;
         self.newest = Newest::default();
+        self.backlog_check_bytes = 0;
         self.writer.continue_from(last);
     }
 
@@ -251,18 +252,22 @@ impl Committer {
     /// thread until it is done: where a flush has failed, that would be for ever.
     fn wait_for_backlog(&mut self) -> Result<(), StoreError> {
         let written_bytes = self.shared.metrics.commit_bytes();
-        if written_bytes < self.backlog_checked_bytes + BACKLOG_CHECK_BYTES {
+        if written_bytes < self.backlog_check_bytes {
             return Ok(());
         }
-        self.backlog_checked_bytes = written_bytes;
         let started = Instant::now();
-        while self.shared.database.has_backlog().map_err(unavailable)? {
-            self.shared.notice_failure()?;
-            if self.shared.stopping.load(Ordering::Acquire) {
-                return Err(stopped());
+        let shared = &self.shared;
+        let is_stopping = || shared.stopping.load(Ordering::Acquire);
+        match shared.database.wait_for_backlog(is_stopping) {
+            Ok(false) => {}
+            Ok(true) => return Err(stopped()),
+            Err(error) => {
+                shared.write_failed(&error);
+                shared.latch.check()?;
+                return Err(unavailable(error));
             }
-            std::thread::sleep(FLUSH_POLL);
         }
+        self.backlog_check_bytes = written_bytes + BACKLOG_CHECK_BYTES;
         self.shared.metrics.waited_for_flush(started.elapsed());
         Ok(())
     }
@@ -298,11 +303,13 @@ struct Last {
     patience: Duration,
 }
 
-struct Closing<'a>(&'a Queue);
+struct Closing<'a>(&'a Shared);
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
-        self.0.close();
+        // IMPORTANT: in this order: a rejected caller learns the reason from the latch.
+        self.0.latch.close_if_panicking();
+        self.0.queue.close();
     }
 }
 
@@ -422,6 +429,42 @@ mod tests {
         clock.released.notify_all();
         for waited in [first, second] {
             let error = waited.await.unwrap().unwrap_err();
+            assert!(error.to_string().contains("refused"), "{error}");
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn failed_group_answers_each_of_its_callers() {
+        let directory = tempfile::tempdir().unwrap();
+        let clock = Arc::new(HeldClock::default());
+        let options = Options {
+            clock: Arc::clone(&clock) as _,
+            background_sweep: false,
+            ..Options::default()
+        };
+        let engine = Engine::open(directory.path(), options).unwrap();
+        let schema = TableSchema::new("plain", "id", KeyKind::S);
+        engine.create_table(schema).await.unwrap();
+        // All are queued before the committer takes them, as one group.
+        let (release, is_released) = std::sync::mpsc::channel::<()>();
+        let busy = engine
+            .shared()
+            .exclusive(move |_| is_released.recv().is_ok());
+        let puts = ["first", "second", "third"].map(|id| {
+            let engine = engine.clone();
+            let put = Put::new("plain", Item::new().with("id", id));
+            tokio::spawn(async move { engine.put(put).await })
+        });
+        reached(|| engine.metrics().queued_bytes >= 3 * 1024).await;
+        *clock.held.lock().unwrap() = true;
+        drop(release);
+        busy.await.unwrap();
+        reached(|| clock.asked.load(Ordering::SeqCst)).await;
+        engine.shared().latch.close("the disk is gone");
+        *clock.held.lock().unwrap() = false;
+        clock.released.notify_all();
+        for put in puts {
+            let error = put.await.unwrap().unwrap_err();
             assert!(error.to_string().contains("refused"), "{error}");
         }
     }

@@ -34,7 +34,7 @@ use crate::sweep::{self, Due, Swept};
 use crate::table::{TableDescription, TableExtent, TableView};
 use crate::vault::{self, Database, Keyspace, UserValue};
 use crate::writer::CommitRecord;
-use crate::{backup, check, extent, jobs, layout, table_backups, tables, watch};
+use crate::{backup, check, extent, jobs, layout, table_backups, tables, threads, watch};
 
 /// How often compacting looks whether a flush is done.
 const FLUSH_POLL: Duration = Duration::from_millis(1);
@@ -54,7 +54,7 @@ pub enum Condition {
     DiskFull,
     /// Reads, until the store has reopened itself after a failed write, for this reason.
     WritesFailed(String),
-    /// Nothing, until the store has reopened itself; the last attempt failed for this reason.
+    /// Nothing, until the store has reopened itself: it does so now, or the last attempt failed, as the text says.
     Closed(String),
     /// Reads. The process has to be restarted.
     NeedsRestart(String),
@@ -150,11 +150,10 @@ impl Engine {
         watch::keep_marks(&shared);
         table_backups::drop_orphans(&shared);
         let committer = Committer::new(Arc::clone(&shared), last)?;
-        let (sweeper, watcher) = (Arc::clone(&shared), Arc::clone(&shared));
         let threads = vec![
-            spawn("homeport-commit", move || committer.run())?,
-            spawn("homeport-sweep", move || sweep::run(&sweeper))?,
-            spawn("homeport-watch", move || watch::run(&watcher))?,
+            threads::spawn(&shared, "homeport-commit", move |_| committer.run())?,
+            threads::spawn(&shared, "homeport-sweep", sweep::run)?,
+            threads::spawn(&shared, "homeport-watch", watch::run)?,
         ];
         for table in unfinished {
             jobs::start(&shared, table);
@@ -369,10 +368,10 @@ impl Engine {
         self.shared().batch_get(request)
     }
 
-    /// Up to `limit` changes of a table from sequence number `from` on; 0 is the oldest kept.
+    /// Up to `limit` changes of a table from sequence number `from` on; 0 is the oldest kept. Damaged changes are left out.
     ///
     /// # Errors
-    /// When the table does not exist or the log is damaged.
+    /// When the table does not exist or the log cannot be read.
     pub fn changes(&self, table: &str, from: u64, limit: usize) -> Result<ChangePage, StoreError> {
         let shared = self.shared();
         let table = shared.catalogue.table(table)?;
@@ -396,11 +395,10 @@ impl Engine {
             if page.changes.len() >= limit || looked_at >= CHANGES_LOOKED_AT_MAX {
                 return Ok(page);
             }
-            let (key, value) = guard.into_inner().map_err(unavailable)?;
-            let sequence = sequence_of(&key)?;
-            let change = changes::decode(&table.key, sequence, &value).map_err(unavailable)?;
-            page.next = sequence + 1;
-            page.changes.extend(change);
+            let logged = changes::read(&table.key, guard)?;
+            page.next = logged.sequence + 1;
+            page.has_damage |= logged.is_damaged;
+            page.changes.extend(logged.change);
         }
         if page.changes.len() < limit {
             // Nothing of this table is left before the next change of any.
@@ -632,11 +630,4 @@ pub(crate) fn sequence_of(key: &[u8]) -> Result<u64, StoreError> {
         .filter(|_| key.len() == 12)
         .map(|sequence| u64::from_be_bytes(*sequence))
         .ok_or_else(|| unavailable("a change's key is damaged"))
-}
-
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, OpenError> {
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(run)
-        .map_err(OpenError::Io)
 }

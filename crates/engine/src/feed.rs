@@ -40,13 +40,15 @@ impl ChangeFeed for Engine {
             });
         }
         let mut page = self.read_changes(table, from, limit).await?;
-        if page.changes.is_empty() && page.trimmed_to.is_none() {
+        if page.changes.is_empty() && page.trimmed_to.is_none() && !page.has_damage {
             // Whether there is something for this table shows when it is read again.
             let _ = tokio::time::timeout(wait, self.wait_for_changes(page.next)).await;
             page = self.read_changes(table, page.next, limit).await?;
         }
         // The end of a log without any change is 0, from where the log itself reads what it still has.
-        let has_gap = page.trimmed_to.is_some() || (from == 0 && self.has_trimmed(table)?);
+        let has_gap = page.trimmed_to.is_some()
+            || page.has_damage
+            || (from == 0 && self.has_trimmed(table)?);
         Ok(ChangePage {
             has_gap,
             next: position(page.next),

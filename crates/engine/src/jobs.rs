@@ -13,6 +13,7 @@ use crate::layout::TableId;
 use crate::shared::{Shared, stopped};
 use crate::table::{ExpiryJob, IndexState, Table};
 use crate::tables;
+use crate::threads;
 use crate::vault::UserKey;
 
 /// Items that one commit of a job covers; small, so that other writers hardly wait.
@@ -29,20 +30,17 @@ pub(crate) fn start(shared: &Arc<Shared>, table: TableId) {
         return;
     }
     shared.forget_job_failure(table);
-    let worker = Arc::clone(shared);
-    let spawned = std::thread::Builder::new()
-        .name("homeport-job".to_owned())
-        .spawn(move || {
-            match run(&worker, table) {
-                // One that was interrupted when the store reopened itself may have failed after this one had started.
-                Ok(()) => worker.forget_job_failure(table),
-                Err(_) if worker.stopping.load(Ordering::Acquire) => {}
-                Err(error) => {
-                    tracing::error!(table, %error, "background work on a table failed; it starts again with the store");
-                    worker.job_failed(table, error.to_string());
-                }
+    let spawned = threads::spawn(shared, "homeport-job", move |shared| {
+        match run(shared, table) {
+            // One that was interrupted when the store reopened itself may have failed after this one had started.
+            Ok(()) => shared.forget_job_failure(table),
+            Err(_) if shared.stopping.load(Ordering::Acquire) => {}
+            Err(error) => {
+                tracing::error!(table, %error, "background work on a table failed; it starts again with the store");
+                shared.job_failed(table, error.to_string());
             }
-        });
+        }
+    });
     match spawned {
         Ok(handle) => shared.keep_job(handle),
         Err(error) => {

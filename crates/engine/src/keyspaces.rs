@@ -52,6 +52,8 @@ impl Keyspaces {
         database: &Database,
         record: CommitRecord,
     ) -> Result<(), vault::Error> {
+        // A killed store may have a backlog from its start.
+        database.wait_for_backlog(|| false)?;
         let mut batch = database.batch();
         batch.insert(&self.meta, layout::COMMIT_KEY, record.encode());
         batch.commit(PersistMode::SyncData)

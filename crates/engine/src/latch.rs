@@ -12,7 +12,7 @@ pub(crate) struct Failure {
     pub(crate) reason: String,
     /// Whether reopening the store cannot help.
     pub(crate) needs_restart: bool,
-    /// Why the last attempt to reopen the store failed. Reads fail too from then on.
+    /// That the store is being reopened, or why the last attempt failed. Reads fail too from then on.
     pub(crate) reopen_error: Option<String>,
 }
 
@@ -32,6 +32,15 @@ impl Latch {
     /// Refuses all writes until the process starts again.
     pub(crate) fn close_until_restart(&self, reason: &str) {
         self.close_as(reason, true);
+    }
+
+    /// Refuses all writes until the process starts again if the calling thread is panicking: its work is never finished.
+    pub(crate) fn close_if_panicking(&self) {
+        if std::thread::panicking() {
+            let thread = std::thread::current();
+            let name = thread.name().unwrap_or("unnamed");
+            self.close_until_restart(&format!("the thread {name} has panicked"));
+        }
     }
 
     fn close_as(&self, reason: &str, needs_restart: bool) {
@@ -54,11 +63,23 @@ impl Latch {
         self.is_closed.store(true, Ordering::Release);
     }
 
-    /// Accepts writes again after the store was reopened.
+    /// Accepts writes again after the store was reopened, unless a restart has become necessary meanwhile.
     pub(crate) fn open(&self) {
-        *self.lock() = None;
+        let mut failure = self.lock();
+        if failure
+            .as_ref()
+            .is_some_and(|failure| failure.needs_restart)
+        {
+            return;
+        }
+        *failure = None;
         self.is_closed.store(false, Ordering::Release);
         self.reopened.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The store is closed to be reopened: reads fail too until it is open again.
+    pub(crate) fn reopening(&self) {
+        self.reopening_failed("the store is being reopened");
     }
 
     pub(crate) fn reopening_failed(&self, error: &str) {

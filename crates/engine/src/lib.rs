@@ -59,6 +59,7 @@ mod sweep;
 mod table;
 mod table_backups;
 mod tables;
+mod threads;
 mod token_digest;
 mod tokens;
 mod transfers;

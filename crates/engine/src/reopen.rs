@@ -117,6 +117,7 @@ fn reopen(committer: &mut Committer) -> Result<(), OpenError> {
         return Ok(());
     }
     let storage = |error: crate::vault::Error| OpenError::Storage(error.to_string());
+    shared.latch.reopening();
     if !shared.database.close(READS_WAIT_MAX) {
         return Err(OpenError::Storage(
             "reads of the closed store have not ended yet".to_owned(),
@@ -279,6 +280,25 @@ mod tests {
         engine.shared().latch.close("a test");
         until_reopened(&engine).await;
         assert_eq!(expiring.known_until_secs(), 0);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn store_being_reopened_is_shown_as_closed() {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = open(directory.path());
+        let keyspace = engine.shared().keyspaces.meta.clone();
+        // Closing waits for it.
+        let read = keyspace.iter();
+        engine.shared().latch.close("a test");
+        let wait = async {
+            while !matches!(engine.condition(), Condition::Closed(_)) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let waited = tokio::time::timeout(READS_WAIT_MAX / 2, wait);
+        waited.await.expect("shown as closed while it is");
+        drop(read);
+        until_reopened(&engine).await;
     }
 
     #[test]

@@ -189,8 +189,8 @@ impl Shared {
             reply,
             permit,
         };
-        self.queue.push(work).map_err(|_| stopped())?;
-        answer.await.map_err(|_| stopped())?
+        self.queue.push(work).map_err(|_| self.why_stopped())?;
+        answer.await.map_err(|_| self.why_stopped())?
     }
 
     /// Runs `work` on the committer's thread, between two groups.
@@ -282,6 +282,11 @@ impl Shared {
         std::mem::take(&mut jobs)
     }
 
+    /// Why the committer takes no more work: it has panicked, or the engine is closing.
+    fn why_stopped(&self) -> StoreError {
+        self.latch.check().err().unwrap_or_else(stopped)
+    }
+
     pub(crate) fn stop_committer(&self) {
         let _ = self.queue.push(Work::Stop);
     }
@@ -295,7 +300,7 @@ pub(crate) fn run_exclusive<T: Send + 'static>(
     shared
         .exclusive(work)
         .blocking_recv()
-        .map_err(|_| stopped())?
+        .map_err(|_| shared.why_stopped())?
 }
 
 fn units(bytes: usize) -> u32 {

@@ -9,7 +9,7 @@ use crate::error::unavailable;
 use crate::layout::{self, TableId};
 use crate::shared::Shared;
 use crate::streams::{ShardId, StreamId, StreamRecord};
-use crate::vault::Snapshot;
+use crate::vault::{self, Snapshot};
 use crate::writer::CommitRecord;
 
 /// A page ends when its changes count for this much.
@@ -82,7 +82,7 @@ impl Engine {
         catalogue.streams.get(&id).map(|record| describe(record))
     }
 
-    /// Up to `limit` changes of a shard, in order.
+    /// Up to `limit` changes of a shard, in order. Damaged changes are left out.
     ///
     /// # Errors
     /// When there is no such shard, the position is older than what is kept, or the log cannot be
@@ -113,11 +113,9 @@ impl Engine {
                 page.next = Some(next);
                 return Ok(page);
             }
-            let (key, value) = guard.into_inner().map_err(unavailable)?;
-            let sequence = sequence_of(&key)?;
-            next = sequence + 1;
-            let change = changes::decode(&stream.key, sequence, &value).map_err(unavailable)?;
-            if let Some(change) = change {
+            let logged = changes::read(&stream.key, guard)?;
+            next = logged.sequence + 1;
+            if let Some(change) = logged.change {
                 bytes += change.size();
                 page.changes.push(change);
             }
@@ -263,7 +261,7 @@ pub(crate) fn first_since(
     Ok(low)
 }
 
-/// The first change in a range of sequence numbers: its own, and its time.
+/// The first change in a range of sequence numbers whose time can be read: its own, and its time.
 fn first_change(
     shared: &Shared,
     snapshot: &Snapshot,
@@ -274,11 +272,15 @@ fn first_change(
         return Ok(None);
     }
     let keys = layout::change_key(table, range.start)..layout::change_key(table, range.end);
-    let Some(guard) = snapshot.range(&shared.keyspaces.changes, keys).next() else {
-        return Ok(None);
-    };
-    let (key, value) = guard.into_inner().map_err(unavailable)?;
-    let at_ms = changes::changed_at_ms(&value)
-        .ok_or_else(|| unavailable("a change's record is damaged"))?;
-    Ok(Some((sequence_of(&key)?, at_ms)))
+    for guard in snapshot.range(&shared.keyspaces.changes, keys) {
+        let (key, value) = match guard.into_inner() {
+            Err(vault::Error::Unopened { .. }) => continue,
+            entry => entry.map_err(unavailable)?,
+        };
+        // Changes are in the order of their times: a damaged one is about as old as the next.
+        if let Some(at_ms) = changes::changed_at_ms(&value) {
+            return Ok(Some((sequence_of(&key)?, at_ms)));
+        }
+    }
+    Ok(None)
 }

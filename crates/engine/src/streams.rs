@@ -280,7 +280,10 @@ fn has_changes(shared: &Shared, table: TableId, from: u64) -> Result<bool, Store
     let range = layout::change_key(table, from)..=layout::change_key(table, u64::MAX);
     let snapshot = shared.database.snapshot();
     match snapshot.range(&shared.keyspaces.changes, range).next() {
-        Some(guard) => guard.key().map(|_| true).map_err(unavailable),
+        Some(guard) => match guard.key() {
+            Err(error) if !error.is_damaged_block() => Err(unavailable(error)),
+            _ => Ok(true),
+        },
         None => Ok(false),
     }
 }

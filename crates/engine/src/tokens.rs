@@ -33,11 +33,7 @@ pub(crate) fn seen(group: &Group<'_>, token: &Token) -> Result<Repeat, StoreErro
     if group.commit_ms().saturating_sub(seen.at_ms) >= TOKEN_LIFETIME_MS {
         return Ok(Repeat::No);
     }
-    Ok(match seen.digest {
-        Some(digest) if digest != token.digest => Repeat::Different,
-        // Doing a transaction twice is worse than taking another one for a repeat.
-        Some(_) | None => Repeat::Same,
-    })
+    Ok(seen.compare(token.digest))
 }
 
 pub(crate) fn remember(group: &mut Group<'_>, token: &Token) {
@@ -52,28 +48,42 @@ pub(crate) fn remember(group: &mut Group<'_>, token: &Token) {
 /// What is kept of a token: `[version] · digest(16) · at_ms(8)`. Without the version, the digest is one that only the
 /// program that wrote it could make again.
 struct SeenToken {
-    /// Nothing where it cannot be compared.
-    digest: Option<u128>,
+    digest: SeenDigest,
     at_ms: i64,
 }
 
+#[derive(Debug, PartialEq, Eq)]
+enum SeenDigest {
+    Comparable(u128),
+    /// Of a program before digests had a version.
+    Unversioned,
+    /// Of an unknown version, or damaged.
+    Unknown,
+}
+
 impl SeenToken {
+    fn compare(&self, digest: u128) -> Repeat {
+        match self.digest {
+            SeenDigest::Comparable(seen) if seen == digest => Repeat::Same,
+            // Doing a transaction twice is worse than taking another one for a repeat.
+            SeenDigest::Unversioned => Repeat::Same,
+            // An error lets the caller find out; success would hide a transaction that was never done.
+            SeenDigest::Comparable(_) | SeenDigest::Unknown => Repeat::Different,
+        }
+    }
+
     fn decode(value: &[u8]) -> Option<Self> {
         let (rest, at_ms) = value.split_last_chunk::<8>()?;
         let at_ms = i64::from_be_bytes(*at_ms);
         let (version, digest) = rest.split_at_checked(rest.len().checked_sub(16)?)?;
         let digest = u128::from_be_bytes(digest.try_into().ok()?);
-        match version {
-            [token_digest::VERSION] => Some(Self {
-                digest: Some(digest),
-                at_ms,
-            }),
-            [] | [_] => Some(Self {
-                digest: None,
-                at_ms,
-            }),
-            _ => None,
-        }
+        let digest = match version {
+            [token_digest::VERSION] => SeenDigest::Comparable(digest),
+            [] => SeenDigest::Unversioned,
+            [_] => SeenDigest::Unknown,
+            _ => return None,
+        };
+        Some(Self { digest, at_ms })
     }
 }
 
@@ -113,12 +123,27 @@ mod tests {
     fn token_of_an_older_version_counts_as_repeat() {
         let older = [[7; 16].as_slice(), &5_i64.to_be_bytes()].concat();
         let seen = SeenToken::decode(&older).unwrap();
-        assert_eq!((seen.digest, seen.at_ms), (None, 5));
+        assert_eq!((&seen.digest, seen.at_ms), (&SeenDigest::Unversioned, 5));
+        assert!(matches!(seen.compare(1), Repeat::Same));
         let newer = [&[token_digest::VERSION], older.as_slice()].concat();
         let seen = SeenToken::decode(&newer).unwrap();
         let digest = u128::from_be_bytes([7; 16]);
-        assert_eq!((seen.digest, seen.at_ms), (Some(digest), 5));
+        assert_eq!(
+            (&seen.digest, seen.at_ms),
+            (&SeenDigest::Comparable(digest), 5)
+        );
+        assert!(matches!(seen.compare(digest), Repeat::Same));
+        assert!(matches!(seen.compare(1), Repeat::Different));
         assert!(SeenToken::decode(b"short").is_none());
         assert!(SeenToken::decode(&[0; 26]).is_none());
+    }
+
+    #[test]
+    fn token_of_an_unknown_version_is_no_repeat() {
+        let older = [[7; 16].as_slice(), &5_i64.to_be_bytes()].concat();
+        let digest = u128::from_be_bytes([7; 16]);
+        let damaged = [&[token_digest::VERSION ^ 0x40], older.as_slice()].concat();
+        let seen = SeenToken::decode(&damaged).unwrap();
+        assert!(matches!(seen.compare(digest), Repeat::Different));
     }
 }

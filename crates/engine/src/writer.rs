@@ -19,6 +19,7 @@ use crate::expiry::Pages;
 use crate::layout;
 use crate::options::Durability;
 use crate::shared::{Shared, stopped};
+use crate::threads;
 use crate::vault::{Batch, PersistMode, UserKey};
 
 /// The sequence number of the first change: 0 stands for the oldest that is kept.
@@ -230,9 +231,9 @@ impl Beside {
         let writer = Arc::new(Mutex::new(writer));
         let (groups, handed_over) = sync_channel(1);
         let writing = Arc::clone(&writer);
-        let thread = std::thread::Builder::new()
-            .name("homeport-write".to_owned())
-            .spawn(move || run(&writing, &handed_over))?;
+        let thread = threads::spawn(&shared, "homeport-write", move |_| {
+            run(&writing, &handed_over);
+        })?;
         Ok(Self {
             shared,
             writer,
@@ -296,11 +297,8 @@ struct Ended<'a>(&'a Shared);
 
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0
-                .latch
-                .close_until_restart("the thread that writes has panicked");
-        }
+        // IMPORTANT: before the committer continues, which must not write anything that rests on this group.
+        self.0.latch.close_if_panicking();
         self.0.queue.end_writing();
     }
 }

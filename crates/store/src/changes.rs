@@ -52,8 +52,8 @@ pub struct ChangePage {
     pub changes: Vec<Change>,
     /// Behind the last change of this page.
     pub next: Position,
-    /// Changes between the position that was asked for and this page are gone: they are older than
-    /// what is kept.
+    /// Changes between the position that was asked for and the end of this page are gone: they are older than
+    /// what is kept, or damaged.
     pub has_gap: bool,
 }
 

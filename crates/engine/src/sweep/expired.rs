@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use homeport_store::StoreError;
 
-use super::CHUNK;
+use super::{CHUNK, behind_damage};
 use crate::committer::Committer;
 use crate::error::unavailable;
 use crate::expiry::{self, Page};
@@ -13,7 +13,7 @@ use crate::layout::{self, TableId};
 use crate::record::{self, Record};
 use crate::shared::{Shared, run_exclusive};
 use crate::table::Table;
-use crate::vault::{self, Keyspace, UserKey, UserValue};
+use crate::vault::{self, Keyspace, Snapshot, UserKey, UserValue};
 
 /// Which windows have been swept as a whole.
 #[derive(Default)]
@@ -161,9 +161,20 @@ impl Leads {
     /// The next piece; empty at the end. Damaged leads are left for the check to report: their items stay hidden and
     /// take room.
     pub(super) fn next(&mut self, shared: &Shared) -> Result<Vec<Lead>, StoreError> {
+        loop {
+            let leads = self.next_piece(shared)?;
+            if !leads.is_empty() || self.is_done {
+                return Ok(leads);
+            }
+        }
+    }
+
+    /// The next piece; empty at the end and at a damaged block, which is passed over.
+    fn next_piece(&mut self, shared: &Shared) -> Result<Vec<Lead>, StoreError> {
         let mut leads = Vec::new();
         let mut items = 0;
         if self.is_done || self.from >= self.to {
+            self.is_done = true;
             return Ok(leads);
         }
         let snapshot = shared.database.snapshot();
@@ -171,6 +182,11 @@ impl Leads {
         for guard in snapshot.range(self.kind.keyspace(shared), range) {
             let (at, lead) = match guard.into_inner() {
                 Err(vault::Error::Unopened { key, .. }) => (key, None),
+                Err(error) if error.is_damaged_block() => {
+                    tracing::warn!(kind = ?self.kind, %error, "a list of items that expire cannot be read");
+                    self.pass_over_damage(&snapshot, shared);
+                    return Ok(leads);
+                }
                 entry => {
                     let (at, value) = entry.map_err(unavailable)?;
                     (at.clone(), Lead::read(self.kind, at, &value))
@@ -189,6 +205,22 @@ impl Leads {
         }
         self.is_done = true;
         Ok(leads)
+    }
+}
+
+impl Leads {
+    /// Continues with the first window behind a damaged block.
+    fn pass_over_damage(&mut self, snapshot: &Snapshot, shared: &Shared) {
+        let window = |key: &[u8]| {
+            key.first_chunk()
+                .map_or(0, |window| u64::from_be_bytes(*window))
+        };
+        let readable = behind_damage(window(&self.from), window(&self.to), |window| {
+            let range = window.to_be_bytes().to_vec()..self.to.clone();
+            let first = snapshot.range(self.kind.keyspace(shared), range).next();
+            first.is_some_and(|guard| guard.key().is_err())
+        });
+        self.from = readable.to_be_bytes().to_vec();
     }
 }
 
@@ -409,6 +441,30 @@ mod tests {
         assert_eq!(store.problems().await, Vec::<String>::new());
         assert_eq!(store.swept_at(100).await, 1);
         assert_eq!(store.listed(), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn unreadable_block_does_not_block_expiry() {
+        let store = Fixture::new().await;
+        let shared = store.engine.shared();
+        let pages = &shared.keyspaces.expiry_pages;
+        let files = || {
+            let tables = pages.path().unwrap().join("tables");
+            let files = std::fs::read_dir(tables).unwrap();
+            files.map(|file| file.unwrap().path()).collect::<Vec<_>>()
+        };
+        store.put("a", HOUR_SECS).await;
+        crate::engine::flush(shared, pages).unwrap();
+        let damaged = files();
+        for (id, hours) in [("b", 2), ("c", 3)] {
+            store.put(id, hours * HOUR_SECS).await;
+            crate::engine::flush(shared, pages).unwrap();
+        }
+        assert_eq!((damaged.len(), files().len()), (1, 3));
+        let mut bytes = std::fs::read(&damaged[0]).unwrap();
+        bytes[60] ^= 1;
+        std::fs::write(&damaged[0], bytes).unwrap();
+        assert_eq!(store.swept_at(3 * HOUR_SECS).await, 2);
     }
 
     #[tokio::test]

@@ -101,13 +101,29 @@ pub(crate) fn sweep(shared: &Arc<Shared>, due: Due) -> Result<Swept, StoreError>
     Ok(swept)
 }
 
+/// The first place between `from`, which cannot be read, and `to` at which `is_damaged` is false: behind a damaged block.
+/// What lies between two damaged blocks may be left out.
+fn behind_damage(from: u64, to: u64, is_damaged: impl Fn(u64) -> bool) -> u64 {
+    let (mut damaged, mut end) = (from, to);
+    while damaged + 1 < end {
+        let middle = damaged + (end - damaged) / 2;
+        if is_damaged(middle) {
+            damaged = middle;
+        } else {
+            end = middle;
+        }
+    }
+    end
+}
+
 impl Sweeper {
     fn expired(&mut self, shared: &Shared, due: Due) -> Result<u64, StoreError> {
         match due {
             Due::Now => expired::sweep_all(shared),
             Due::InTime => {
-                let over = self.expired.sweep_windows(shared)?;
-                Ok(over + self.soon.sweep(shared)?)
+                let over = self.expired.sweep_windows(shared);
+                let soon = self.soon.sweep(shared);
+                Ok(over? + soon?)
             }
         }
     }

@@ -1,17 +1,18 @@
 //! Trimming the change log: a stream shows a day of a table's changes, and its history may need more.
 
 use std::collections::BTreeMap;
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use homeport_store::StoreError;
 
-use super::CHUNK;
+use super::{CHUNK, behind_damage};
 use crate::changes;
 use crate::engine::sequence_of;
 use crate::error::unavailable;
 use crate::layout::{self, TableId};
 use crate::shared::{Shared, run_exclusive};
-use crate::vault::{self, UserKey};
+use crate::vault::{self, Snapshot, UserKey};
 
 /// Where the log of each table begins, as far as the sweeper has seen it.
 #[derive(Default)]
@@ -83,10 +84,24 @@ fn tables_with_changes(shared: &Shared) -> Result<BTreeMap<TableId, Position>, S
     let mut from = Some(layout::change_key(0, 0).to_vec());
     while let Some(begin) = from {
         let snapshot = shared.database.snapshot();
-        let Some(guard) = snapshot.range(&shared.keyspaces.changes, begin..).next() else {
+        let first = snapshot
+            .range(&shared.keyspaces.changes, begin.clone()..)
+            .next();
+        let Some(guard) = first else {
             break;
         };
-        let key = guard.key().map_err(unavailable)?;
+        let key = match guard.key() {
+            Err(error) if error.is_damaged_block() => {
+                tracing::warn!(%error, "a part of the change log cannot be read");
+                let table = behind_damage(first_table(&begin), u64::from(TableId::MAX), |table| {
+                    let begin = layout::change_key(to_table(table), 0).to_vec();
+                    is_damaged(shared, &snapshot, begin..)
+                });
+                from = Some(layout::change_key(to_table(table), 0).to_vec());
+                continue;
+            }
+            key => key.map_err(unavailable)?,
+        };
         let table = key.first_chunk::<4>().map(|id| TableId::from_be_bytes(*id));
         let (Some(table), Ok(first)) = (table, sequence_of(&key)) else {
             tracing::warn!(?key, "a change's key is damaged");
@@ -103,6 +118,21 @@ fn tables_with_changes(shared: &Shared) -> Result<BTreeMap<TableId, Position>, S
         from = next.map(|table| layout::change_key(table, 0).to_vec());
     }
     Ok(tables)
+}
+
+fn first_table(key: &[u8]) -> u64 {
+    key.first_chunk::<4>()
+        .map_or(0, |id| u64::from(TableId::from_be_bytes(*id)))
+}
+
+fn to_table(number: u64) -> TableId {
+    TableId::try_from(number).unwrap_or(TableId::MAX)
+}
+
+/// Whether the first change in a range is in a damaged block.
+fn is_damaged(shared: &Shared, snapshot: &Snapshot, range: impl RangeBounds<Vec<u8>>) -> bool {
+    let first = snapshot.range(&shared.keyspaces.changes, range).next();
+    first.is_some_and(|guard| guard.key().is_err())
 }
 
 impl Position {
@@ -201,19 +231,38 @@ fn read(
     from: u64,
     count: usize,
 ) -> Result<Vec<LoggedChange>, StoreError> {
-    let range = layout::change_key(table, from)..=layout::change_key(table, u64::MAX);
+    let range = |from| {
+        let end = layout::change_key(table, u64::MAX).to_vec();
+        layout::change_key(table, from).to_vec()..=end
+    };
     let snapshot = shared.database.snapshot();
-    let entries = snapshot.range(&shared.keyspaces.changes, range).take(count);
-    entries
-        .map(|guard| match guard.into_inner() {
-            Err(vault::Error::Unopened { key, .. }) => Ok(LoggedChange { key, at_ms: None }),
+    let mut logged: Vec<LoggedChange> = Vec::new();
+    let entries = snapshot.range(&shared.keyspaces.changes, range(from));
+    for guard in entries.take(count) {
+        logged.push(match guard.into_inner() {
+            Err(vault::Error::Unopened { key, .. }) => LoggedChange { key, at_ms: None },
+            // The next call begins there.
+            Err(error) if error.is_damaged_block() && !logged.is_empty() => break,
+            Err(error) if error.is_damaged_block() => {
+                let end = *shared.last_change.borrow();
+                let next = behind_damage(from, end, |from| {
+                    is_damaged(shared, &snapshot, range(from))
+                });
+                tracing::warn!(table, from, next, %error, "changes cannot be read and are left in the log");
+                return if next > from && next < end {
+                    read(shared, table, next, count)
+                } else {
+                    Ok(logged)
+                };
+            }
             entry => {
                 let (key, value) = entry.map_err(unavailable)?;
                 let at_ms = changes::changed_at_ms(&value);
-                Ok(LoggedChange { key, at_ms })
+                LoggedChange { key, at_ms }
             }
-        })
-        .collect()
+        });
+    }
+    Ok(logged)
 }
 
 /// Removes changes of a table, in their order, in one commit.
@@ -245,7 +294,10 @@ mod tests {
     use crate::vault::UserValue;
     use homeport_item::schema::{StreamView, TableSchema};
     use homeport_item::{Item, KeyKind};
-    use homeport_store::{ManualClock, Put, Store as _};
+    use homeport_store::{ChangeFeed, ManualClock, Put, Store as _};
+    use std::time::Duration;
+
+    use crate::stream_read::{self, ShardPosition};
 
     const START_MS: i64 = 1_800_000_000_000;
     const DAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -376,6 +428,66 @@ mod tests {
         store.engine.delete_table("first").await.unwrap();
         assert_eq!(store.trimmed_after_ms(DAY_MS).await, 0);
         assert_eq!(store.trimmed_after_ms(1).await, 2);
+    }
+
+    #[tokio::test]
+    async fn damaged_change_does_not_block_readers() {
+        let store = Fixture::new().await;
+        store.put("first", 2).await;
+        store.overwrite("first", 1, |_| b"x".to_vec()).await;
+        let page = store.engine.changes("first", 0, 100).unwrap();
+        assert_eq!((page.changes.len(), page.has_damage), (3, true));
+        let from = homeport_store::Position::new("1".to_owned());
+        let feed = ChangeFeed::changes(&store.engine, "first", &from, 100, Duration::ZERO);
+        assert!(feed.await.unwrap().has_gap);
+        let stream = store.engine.streams().swap_remove(0);
+        let shard = stream.shards[0].id;
+        let read = |position| store.engine.read_shard(stream.id, shard, position, 100);
+        assert_eq!(read(ShardPosition::Oldest).unwrap().changes.len(), 3);
+        assert_eq!(read(ShardPosition::At(2)).unwrap().changes.len(), 2);
+    }
+
+    #[tokio::test]
+    async fn unreadable_block_does_not_block_trimming() {
+        let store = Fixture::new().await;
+        let shared = store.engine.shared();
+        let changes = &shared.keyspaces.changes;
+        let files = || {
+            let tables = changes.path().unwrap().join("tables");
+            let files = std::fs::read_dir(tables).unwrap();
+            files.map(|file| file.unwrap().path()).collect::<Vec<_>>()
+        };
+        store.put("first", 1).await;
+        crate::engine::flush(shared, changes).unwrap();
+        let damaged = files();
+        for table in ["first", "second"] {
+            store.put(table, 1).await;
+            crate::engine::flush(shared, changes).unwrap();
+        }
+        assert_eq!((damaged.len(), files().len()), (1, 3));
+        let mut bytes = std::fs::read(&damaged[0]).unwrap();
+        bytes[60] ^= 1;
+        std::fs::write(&damaged[0], bytes).unwrap();
+        assert_eq!(store.trimmed_after_ms(DAY_MS).await, 0);
+        assert_eq!(store.trimmed_after_ms(1).await, 4);
+    }
+
+    #[tokio::test]
+    async fn damaged_change_does_not_block_search_by_time() {
+        let store = Fixture::new().await;
+        store.put("first", 2).await;
+        store.clock.advance_ms(1000);
+        store.put("first", 2).await;
+        for at in [1, 3, 4] {
+            store.overwrite("first", at, |_| b"x".to_vec()).await;
+        }
+        let shared = store.engine.shared();
+        let id = shared.catalogue.table("first").unwrap().id();
+        let snapshot = shared.database.snapshot();
+        let first_since = |at_ms| stream_read::first_since(shared, &snapshot, id, 0..100, at_ms);
+        assert_eq!(first_since(START_MS).unwrap(), 0);
+        // Of the changes 4 and 5, which are damaged, nothing says how old they are.
+        assert_eq!(first_since(START_MS + 1000).unwrap(), 4);
     }
 
     #[tokio::test]

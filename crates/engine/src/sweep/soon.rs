@@ -83,7 +83,7 @@ fn read_window(shared: &Shared, window: u64) -> Result<(), StoreError> {
                 for name in lead.names {
                     let item_key = layout::key_of_expiry_name(&name);
                     let value = match table.items.get(&item_key) {
-                        Err(error) if error.is_damage() => None,
+                        Err(error) if error.is_damage() || error.is_damaged_block() => None,
                         value => value.map_err(unavailable)?,
                     };
                     // Items that cannot be decoded stay for the check to report.

@@ -51,12 +51,6 @@ const CLOSE_POLL: Duration = Duration::from_millis(1);
 /// Room for entries that a new batch has.
 const BATCH_ENTRIES: usize = 64;
 
-/// In a keyspace with this many memtables that wait to be flushed, or files that wait to be merged, the
-/// key-value store would make the committer wait in a place where it cannot notice that a flush has failed.
-/// The committer waits before, where it can. The key-value store's own limits are 4 and 30.
-const SEALED_MEMTABLES_MAX: usize = 3;
-const UNMERGED_RUNS_MAX: usize = 26;
-
 /// Clones share it. It outlives a reopening, and so do its keyspaces.
 #[derive(Clone)]
 pub(crate) struct Database {
@@ -81,7 +75,7 @@ type IsUsed = dyn Fn() -> bool + Send;
 
 /// The key-value store's own handle, and how often it was opened before.
 #[derive(Clone)]
-struct Opened {
+pub(super) struct Opened {
     generation: u64,
     inner: fjall::Database,
 }
@@ -190,7 +184,7 @@ impl Database {
         Ok(())
     }
 
-    fn opened(&self) -> Result<Opened, Error> {
+    pub(super) fn opened(&self) -> Result<Opened, Error> {
         self.place.read().clone().ok_or(Error::Closed)
     }
 
@@ -346,15 +340,6 @@ impl Database {
         }
     }
 
-    /// Whether a keyspace has so much to flush or to merge that the key-value store might stop a writer
-    /// until it is done.
-    pub(crate) fn has_backlog(&self) -> Result<bool, Error> {
-        Ok(self.opened()?.keyspaces().iter().any(|keyspace| {
-            keyspace.tree.sealed_memtable_count() >= SEALED_MEMTABLES_MAX
-                || keyspace.tree.l0_run_count() >= UNMERGED_RUNS_MAX
-        }))
-    }
-
     pub(crate) fn cache_bytes(&self) -> u64 {
         let opened = self.opened();
         opened.map_or(0, |opened| opened.inner.cache_size())
@@ -405,7 +390,7 @@ impl Place {
 }
 
 impl Opened {
-    fn keyspaces(&self) -> Vec<fjall::Keyspace> {
+    pub(super) fn keyspaces(&self) -> Vec<fjall::Keyspace> {
         let keyspaces = self.inner.supervisor.keyspaces.read();
         let keyspaces = keyspaces.unwrap_or_else(PoisonError::into_inner);
         keyspaces.values().cloned().collect()
@@ -532,6 +517,58 @@ mod tests {
             let name = format!("item {{\"id\":{{\"S\":\"{id}\"}}}} does not open");
             let is_named = report.descriptions.iter().any(|text| text.contains(&name));
             assert!(is_named, "{:?}", report.descriptions);
+        }
+    }
+
+    fn flush(keyspace: &Keyspace) {
+        assert!(keyspace.rotate_memtable().unwrap());
+        let started = Instant::now();
+        while keyspace.has_unflushed() {
+            assert!(started.elapsed() < Duration::from_secs(30));
+            std::thread::sleep(CLOSE_POLL);
+        }
+    }
+
+    /// lsm-tree issue 315: a point read looked at an older file first where the key ranges of three files overlap.
+    #[test]
+    fn point_reads_find_the_newest_of_overlapping_files() {
+        let ranges = [["a", "c"], ["a", "z"], ["m", "p"]];
+        for order in [
+            [0, 1, 2],
+            [0, 2, 1],
+            [1, 0, 2],
+            [1, 2, 0],
+            [2, 0, 1],
+            [2, 1, 0],
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let options = super::Options {
+                workers: 1,
+                ..options()
+            };
+            let mut newest = BTreeMap::new();
+            let database = Database::open(directory.path(), &options, None).unwrap();
+            let keyspace = database.keyspace("t1").unwrap();
+            for file in order {
+                let mut batch = database.batch();
+                for key in ranges[file] {
+                    let value = format!("{key} in {file}");
+                    batch.insert(&keyspace, key, value.as_str());
+                    newest.insert(key, value);
+                }
+                batch.commit(PersistMode::Buffer).unwrap();
+                flush(&keyspace);
+            }
+            let assert_newest = |keyspace: &Keyspace| {
+                for (key, value) in &newest {
+                    let found = keyspace.get(key).unwrap().unwrap();
+                    assert_eq!(&*found, value.as_bytes(), "{order:?}");
+                }
+            };
+            assert_newest(&keyspace);
+            drop((keyspace, database));
+            let database = Database::open(directory.path(), &options, None).unwrap();
+            assert_newest(&database.keyspace("t1").unwrap());
         }
     }
 

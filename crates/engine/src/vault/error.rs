@@ -25,4 +25,20 @@ impl Error {
     pub(crate) fn is_damage(&self) -> bool {
         matches!(self, Self::Unopened { .. })
     }
+
+    /// Whether a block of a table file is damaged. All its entries are lost, with their keys.
+    pub(crate) fn is_damaged_block(&self) -> bool {
+        use fjall::LsmError;
+        let Self::Store(fjall::Error::Storage(error)) = self else {
+            return false;
+        };
+        matches!(
+            error,
+            LsmError::ChecksumMismatch { .. }
+                | LsmError::Decompress(_)
+                | LsmError::InvalidTag(_)
+                | LsmError::InvalidTrailer
+                | LsmError::InvalidHeader(_)
+        )
+    }
 }

@@ -5,6 +5,7 @@
 //! Keys are never sealed, since their order is what they are for. Neither is the keyspace `meta`, which
 //! is read before anything is open and holds numbers of our own alone, nor an empty value.
 
+mod backlog;
 mod batch;
 mod database;
 mod error;
