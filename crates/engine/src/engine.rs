@@ -28,11 +28,12 @@ use crate::options::Options;
 use crate::prepare;
 use crate::read::{Attributes, StoredPage};
 use crate::record::StoredItem;
+use crate::restoring::Chunk;
 use crate::shared::{LastCommit, Shared, run_exclusive, stopped};
 use crate::sorting;
 use crate::sweep::{self, Due, Swept};
-use crate::table::{TableDescription, TableExtent, TableView};
-use crate::vault::{self, Database, Keyspace, UserValue};
+use crate::table::{Table, TableDescription, TableExtent, TableView};
+use crate::vault::{self, Database, Keyspace, UserKey, UserValue};
 use crate::writer::CommitRecord;
 use crate::{backup, check, extent, jobs, layout, table_backups, tables, watch};
 
@@ -566,21 +567,25 @@ impl Engine {
             .map_err(|_| BackupError::Store(stopped()))?
     }
 
-    /// Puts restored items into a table.
-    pub(crate) async fn load_items(&self, table: &str, items: Vec<Item>) -> Result<(), StoreError> {
-        let catalogue = self.shared().catalogue.now();
-        let prepared = items
-            .into_iter()
-            .map(|item| prepare::action(&catalogue, homeport_store::Put::new(table, item)))
-            .collect::<Result<Vec<_>, _>>()?;
-        if prepared.is_empty() {
-            return Ok(());
-        }
-        for outcome in self.shared().submit(prepared).await {
-            outcome.map_err(|error| match error {
-                homeport_store::TransactError::Store(error) => error,
-                other => StoreError::Invalid(other.to_string()),
-            })?;
+    /// Writes restored items into a table as they were stored, also those that its indexes skip.
+    pub(crate) async fn load_items(
+        &self,
+        table: &Arc<Table>,
+        items: Vec<(UserKey, UserValue)>,
+    ) -> Result<(), StoreError> {
+        let mut items = items.into_iter().peekable();
+        let mut chunk = Chunk::default();
+        while let Some((key, value)) = items.next() {
+            chunk.add(key, Some(value));
+            if !chunk.is_full() && items.peek().is_some() {
+                continue;
+            }
+            self.shared().room.check()?;
+            let (chunk, table) = (std::mem::take(&mut chunk), Arc::clone(table));
+            let written = self
+                .shared()
+                .exclusive(move |committer| chunk.write(committer, &table));
+            written.await.map_err(|_| stopped())??;
         }
         Ok(())
     }

@@ -15,6 +15,7 @@ use crate::backup::{BackupError, rename_durably};
 use crate::catalogue::TABLE_PREFIX;
 use crate::directory;
 use crate::engine::Engine;
+use crate::error::TableError;
 use crate::keyspaces::Keyspaces;
 use crate::layout;
 use crate::options::Options;
@@ -220,10 +221,12 @@ async fn copy_table(
         stream: None,
         ..record.schema.clone()
     };
-    engine
-        .create_table_with(schema, record.settings.clone())
-        .await?;
+    let created = engine.create_table_with(schema, record.settings.clone());
+    if !accepted(created.await, name, "cannot be created", report)? {
+        return Ok(());
+    }
     report.tables += 1;
+    let table = Arc::clone(engine.shared().catalogue.now().get(name)?);
     match source.entries(&record.keyspace_name()) {
         None => report.problem(format!("table {name}: its items are missing")),
         Some(entries) => {
@@ -233,8 +236,12 @@ async fn copy_table(
                     Found::Entry(key, value) => {
                         let item = Record::new(&record.schema.key, &key, &value)
                             .and_then(|record| record.to_item());
-                        match item {
-                            Ok(item) => chunk.push(item),
+                        match item.map(|item| table.encode(&item)) {
+                            Ok(Ok(encoded)) => chunk.push(encoded),
+                            Ok(Err(error)) => report.problem(format!(
+                                "table {name}: the item {} cannot be written: {error}",
+                                name_of(record, &key)
+                            )),
                             Err(_) => unreadable(record, &key, report),
                         }
                     }
@@ -249,20 +256,42 @@ async fn copy_table(
                 }
                 if chunk.len() == CHUNK_ITEMS {
                     report.items += CHUNK_ITEMS as u64;
-                    engine.load_items(name, std::mem::take(&mut chunk)).await?;
+                    engine
+                        .load_items(&table, std::mem::take(&mut chunk))
+                        .await?;
                 }
             }
             report.items += chunk.len() as u64;
-            engine.load_items(name, chunk).await?;
+            engine.load_items(&table, chunk).await?;
         }
     }
     if record.schema.stream.is_some() {
-        engine.set_stream(name, record.schema.stream).await?;
+        let set = engine.set_stream(name, record.schema.stream).await;
+        accepted(set, name, "has no stream", report)?;
     }
     if let Some(history) = record.history {
-        engine.set_history(name, Some(history.period_days)).await?;
+        let set = engine.set_history(name, Some(history.period_days)).await;
+        accepted(set, name, "has no point-in-time recovery", report)?;
     }
     Ok(())
+}
+
+/// Whether the new store accepts part of a table's record; if not, that is a problem. A store that cannot be written
+/// ends the salvage.
+fn accepted<T>(
+    result: Result<T, TableError>,
+    table: &str,
+    problem: &str,
+    report: &mut SalvageReport,
+) -> Result<bool, BackupError> {
+    match result {
+        Ok(_) => Ok(true),
+        Err(error @ TableError::Store(_)) => Err(error.into()),
+        Err(error) => {
+            report.problem(format!("table {table:?} {problem}: {error}"));
+            Ok(false)
+        }
+    }
 }
 
 /// Copies the backups of single tables that the catalogue names.
@@ -332,4 +361,53 @@ fn count(source: &mut Source, keyspace: &str) -> u64 {
 fn io(path: &Path) -> impl FnOnce(std::io::Error) -> BackupError {
     let path = path.to_owned();
     move |source| BackupError::Io { path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use homeport_item::{Item, KeyKind};
+    use homeport_store::{Put, Store as _};
+
+    use super::*;
+    use crate::catalogue;
+    use crate::vault::PersistMode;
+
+    fn options() -> Options {
+        Options {
+            background_sweep: false,
+            workers: 1,
+            ..Options::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn refused_table_does_not_end_the_salvage() {
+        let room = tempfile::tempdir().unwrap();
+        let data = room.path().join("data");
+        let engine = Engine::open(&data, options()).unwrap();
+        for name in ["bad", "good"] {
+            let table = TableSchema::new(name, "id", KeyKind::S);
+            engine.create_table(table).await.unwrap();
+            let item = Item::new().with("id", "a");
+            engine.put(Put::new(name, item)).await.unwrap();
+        }
+        let shared = engine.shared();
+        let table = Arc::clone(shared.catalogue.now().get("bad").unwrap());
+        let mut record = table.record.clone();
+        let (key, _) = catalogue::table_entry(&record);
+        record.schema.name = "not a name!".to_owned();
+        let (_, value) = catalogue::table_entry(&record);
+        let mut batch = shared.database.batch();
+        batch.insert(&shared.keyspaces.catalogue, key, value);
+        batch.commit(PersistMode::SyncAll).unwrap();
+        drop((table, engine));
+        let salvaged = room.path().join("salvaged");
+        let report = salvage(&data, &salvaged, options()).await.unwrap();
+        assert_eq!((report.tables, report.items), (1, 1), "{report:?}");
+        let texts = report.descriptions.join("\n");
+        assert!(
+            texts.contains("\"not a name!\" cannot be created"),
+            "{texts}"
+        );
+    }
 }

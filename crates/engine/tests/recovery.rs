@@ -1,0 +1,102 @@
+//! Data directories that are made from a backup or salvaged from a damaged one.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use homeport_engine::{Engine, ManualClock, Options, restore, salvage};
+use homeport_item::schema::{IndexSchema, KeyAttribute, TableSchema};
+use homeport_item::{Item, KeyKind};
+use homeport_store::{Get, Put, Store as _};
+
+const START_MS: i64 = 1_800_000_000_000;
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// A data directory and places for copies of it.
+struct Room {
+    folder: tempfile::TempDir,
+    clock: Arc<ManualClock>,
+}
+
+impl Room {
+    fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().expect("a directory"),
+            clock: Arc::new(ManualClock::at_ms(START_MS)),
+        }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            clock: Arc::clone(&self.clock) as _,
+            background_sweep: false,
+            ..Options::default()
+        }
+    }
+
+    fn open(&self, path: &Path) -> Engine {
+        Engine::open(path, self.options()).expect("opens")
+    }
+
+    /// Opens a new store with a table `things`.
+    async fn engine(&self) -> Engine {
+        let engine = self.open(&self.at("data"));
+        let table = TableSchema::new("things", "id", KeyKind::S).with_ttl("until");
+        engine.create_table(table).await.expect("a table");
+        engine
+    }
+}
+
+async fn put(engine: &Engine, item: Item) {
+    engine.put(Put::new("things", item)).await.expect("a put");
+}
+
+async fn get(engine: &Engine, id: &str) -> Option<Item> {
+    let get = Get::new("things", Item::new().with("id", id));
+    engine.get(get).await.expect("a get")
+}
+
+/// Adds an index on the string `x`, which skips an item whose `x` is a number.
+async fn with_skipped_item(room: &Room) -> Engine {
+    let engine = room.engine().await;
+    put(&engine, Item::new().with("id", "number").with("x", 1)).await;
+    let by_x = IndexSchema::global("by-x", KeyAttribute::new("x", KeyKind::S), None);
+    engine.add_index("things", by_x).await.expect("an index");
+    engine.wait_until_built("things").await.expect("built");
+    put(&engine, Item::new().with("id", "string").with("x", "a")).await;
+    engine
+}
+
+async fn expect_both_items(engine: &Engine) {
+    assert!(get(engine, "number").await.is_some());
+    assert!(get(engine, "string").await.is_some());
+    let report = engine.check().await.expect("checked");
+    assert_eq!(report.problems, 0, "{:?}", report.descriptions);
+    assert_eq!(report.index_entries, 1);
+}
+
+#[tokio::test]
+async fn restore_keeps_items_that_an_index_skips() {
+    let room = Room::new();
+    let engine = with_skipped_item(&room).await;
+    let backup = room.at("backup");
+    engine.backup(&backup).await.expect("a backup");
+    let path = room.at("restored");
+    let summary = restore(&backup, &path, room.options()).await;
+    assert_eq!(summary.expect("restored").items, 2);
+    expect_both_items(&room.open(&path)).await;
+}
+
+#[tokio::test]
+async fn salvage_copies_items_that_an_index_skips() {
+    let room = Room::new();
+    drop(with_skipped_item(&room).await);
+    let path = room.at("salvaged");
+    let report = salvage(&room.at("data"), &path, room.options()).await;
+    let report = report.expect("salvaged");
+    assert_eq!((report.items, report.problems), (2, 0), "{report:?}");
+    expect_both_items(&room.open(&path)).await;
+}
