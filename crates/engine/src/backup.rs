@@ -362,7 +362,7 @@ async fn restore_into(
     options: Options,
 ) -> Result<BackupSummary, BackupError> {
     let master = options.master_key.clone();
-    let engine = Engine::open(path, options)?;
+    let engine = Engine::create_from(path, options, Some(contents.taken_at_ms)).await?;
     for table in &contents.tables {
         // The stream is switched on at the end: restored items are no changes.
         let schema = TableSchema {

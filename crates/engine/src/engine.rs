@@ -14,7 +14,7 @@ use crate::backup::{BackupError, BackupSummary};
 use crate::catalogue::{Catalogue, SharedCatalogue};
 use crate::changes::{self, ChangePage};
 use crate::check::{CheckReport, Writes};
-use crate::commit_clock::{ClockStatus, CommitClock};
+use crate::commit_clock::{self, ClockStatus, CommitClock};
 use crate::committer::Committer;
 use crate::copying::TableCopy;
 use crate::directory;
@@ -99,7 +99,30 @@ impl Engine {
     /// # Errors
     /// When another process has it open, it is damaged, or it cannot be read and written.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self, OpenError> {
-        let path = path.as_ref();
+        Self::open_since(path.as_ref(), options, None)
+    }
+
+    /// Makes a data directory for data that was written elsewhere until `commit_ms`, its commit time. A wall clock that
+    /// is implausibly far ahead of it has to be confirmed before anything expires. Without `commit_ms`, the wall clock
+    /// is taken for right.
+    pub(crate) async fn create_from(
+        path: &Path,
+        options: Options,
+        commit_ms: Option<i64>,
+    ) -> Result<Self, BackupError> {
+        let engine = Self::open_since(path, options, commit_ms)?;
+        // Also a store without tables keeps the time.
+        let written = engine.shared().exclusive(Committer::write_time);
+        written.await.map_err(|_| stopped())??;
+        Ok(engine)
+    }
+
+    /// Opens a data directory. `commit_ms` is the commit time of a directory that has none.
+    fn open_since(
+        path: &Path,
+        options: Options,
+        commit_ms: Option<i64>,
+    ) -> Result<Self, OpenError> {
         let opened = directory::prepare(path, options.master_key.as_ref())?;
         let keyring = opened.store_id();
         let verified = verify::verify(path, opened.is_outdated, keyring, Extent::Start)?;
@@ -121,8 +144,12 @@ impl Engine {
             last,
             unwritten,
         } = store;
-        let commit_time = keyspaces.meta.get(layout::TIME_KEY).map_err(storage)?;
-        let commit_clock = CommitClock::open(commit_time.as_deref(), options.clock.now_ms())?;
+        let record = keyspaces.meta.get(layout::TIME_KEY).map_err(storage)?;
+        let commit_ms = match record {
+            Some(record) => Some(commit_clock::decode(&record)?),
+            None => commit_ms,
+        };
+        let commit_clock = CommitClock::new(commit_ms, options.clock.now_ms());
         let catalogue = Catalogue::load(&database, &keyspaces)?;
         let unfinished: Vec<_> = catalogue
             .tables()

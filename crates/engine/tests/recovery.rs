@@ -100,3 +100,57 @@ async fn salvage_copies_items_that_an_index_skips() {
     assert_eq!((report.items, report.problems), (2, 0), "{report:?}");
     expect_both_items(&room.open(&path)).await;
 }
+
+/// A new store with an item that expires in 30 days.
+async fn with_expiring_item(room: &Room) -> Engine {
+    let engine = room.engine().await;
+    let until = (START_MS + 30 * DAY_MS) / 1000;
+    put(&engine, Item::new().with("id", "a").with("until", until)).await;
+    engine
+}
+
+/// Sweeps while the clock is far ahead, and looks for the item when the clock is right again.
+async fn expect_nothing_expires(room: &Room, path: &Path) {
+    let engine = room.open(path);
+    assert!(engine.clock_status().is_suspended);
+    engine.sweep().await.expect("swept");
+    room.clock.advance_ms(-400 * DAY_MS);
+    assert!(get(&engine, "a").await.is_some());
+}
+
+#[tokio::test]
+async fn restored_store_does_not_trust_a_clock_jump() {
+    let room = Room::new();
+    let engine = with_expiring_item(&room).await;
+    let backup = room.at("backup");
+    engine.backup(&backup).await.expect("a backup");
+    room.clock.advance_ms(400 * DAY_MS);
+    let path = room.at("restored");
+    let restored = restore(&backup, &path, room.options()).await;
+    restored.expect("restored");
+    expect_nothing_expires(&room, &path).await;
+}
+
+#[tokio::test]
+async fn salvaged_store_does_not_trust_a_clock_jump() {
+    let room = Room::new();
+    drop(with_expiring_item(&room).await);
+    room.clock.advance_ms(400 * DAY_MS);
+    let path = room.at("salvaged");
+    let report = salvage(&room.at("data"), &path, room.options()).await;
+    assert!(report.expect("salvaged").is_complete());
+    expect_nothing_expires(&room, &path).await;
+}
+
+#[tokio::test]
+async fn empty_restored_store_keeps_the_commit_time() {
+    let room = Room::new();
+    let engine = room.open(&room.at("data"));
+    let backup = room.at("backup");
+    engine.backup(&backup).await.expect("a backup");
+    let path = room.at("restored");
+    let restored = restore(&backup, &path, room.options()).await;
+    restored.expect("restored");
+    room.clock.advance_ms(400 * DAY_MS);
+    assert!(room.open(&path).clock_status().is_suspended);
+}

@@ -13,6 +13,7 @@ use homeport_item::schema::TableSchema;
 
 use crate::backup::{BackupError, rename_durably};
 use crate::catalogue::TABLE_PREFIX;
+use crate::commit_clock;
 use crate::directory;
 use crate::engine::Engine;
 use crate::error::TableError;
@@ -137,7 +138,8 @@ async fn copy(
 ) -> Result<SalvageReport, BackupError> {
     let mut report = SalvageReport::default();
     let catalogue = read_catalogue(&mut source, &mut report);
-    let engine = Engine::open(target, options)?;
+    let commit_ms = read_commit_time(&mut source, &mut report);
+    let engine = Engine::create_from(target, options, commit_ms).await?;
     let mut used: BTreeSet<String> = BTreeSet::new();
     for record in &catalogue.tables {
         used.extend(record.keyspace_names());
@@ -207,6 +209,32 @@ fn read_catalogue(source: &mut Source, report: &mut SalvageReport) -> FoundCatal
         }
     }
     catalogue
+}
+
+/// The commit time of the damaged store; versions before commit times wrote none.
+fn read_commit_time(source: &mut Source, report: &mut SalvageReport) -> Option<i64> {
+    let mut is_damaged = true;
+    if let Some(entries) = source.entries(layout::META_KEYSPACE) {
+        is_damaged = false;
+        for found in entries {
+            match found {
+                Found::Entry(key, value) if &*key == layout::TIME_KEY => {
+                    match commit_clock::decode(&value) {
+                        Ok(commit_ms) => return Some(commit_ms),
+                        Err(_) => is_damaged = true,
+                    }
+                }
+                Found::Entry(..) => {}
+                Found::Unopened(_) | Found::Gap { .. } => is_damaged = true,
+            }
+        }
+    }
+    if is_damaged {
+        report.problem(
+            "the time of the last commit is lost: check the clock of this machine before you serve the copy".to_owned(),
+        );
+    }
+    None
 }
 
 async fn copy_table(
