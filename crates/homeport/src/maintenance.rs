@@ -73,6 +73,9 @@ pub(crate) async fn salvage(settings: Settings, to: &Path) -> anyhow::Result<Exi
         to.display()
     );
     say!("The change log is not copied: streams and point-in-time recovery start again.");
+    for name in &report.set_aside {
+        say!("not copied: set-aside/{name}, which no table uses");
+    }
     if report.is_complete() {
         say!("No missing data was found.");
         return Ok(ExitCode::SUCCESS);

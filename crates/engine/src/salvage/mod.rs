@@ -17,6 +17,7 @@ use crate::commit_clock;
 use crate::directory;
 use crate::engine::Engine;
 use crate::error::TableError;
+use crate::integrity::set_aside;
 use crate::keyspaces::Keyspaces;
 use crate::layout;
 use crate::options::Options;
@@ -44,6 +45,8 @@ pub struct SalvageReport {
     pub backups: u64,
     /// Items whose key could be read and whose value could not.
     pub unreadable_items: u64,
+    /// Entries of the folder `set-aside`, which are not copied.
+    pub set_aside: Vec<String>,
     /// How many problems there are.
     pub problems: u64,
     /// The first problems in words.
@@ -165,6 +168,7 @@ async fn copy(
     for damage in std::mem::take(&mut source.damage) {
         report.problem(damage);
     }
+    report.set_aside = set_aside::list(from).map_err(io(from))?;
     Ok(report)
 }
 
@@ -437,5 +441,17 @@ mod tests {
             texts.contains("\"not a name!\" cannot be created"),
             "{texts}"
         );
+    }
+
+    #[tokio::test]
+    async fn salvage_lists_data_that_was_set_aside() {
+        let room = tempfile::tempdir().unwrap();
+        let data = room.path().join("data");
+        drop(Engine::open(&data, options()).unwrap());
+        let folder = data.join(set_aside::SET_ASIDE_FOLDER);
+        std::fs::create_dir_all(folder.join("t7-9")).unwrap();
+        let salvaged = room.path().join("salvaged");
+        let report = salvage(&data, &salvaged, options()).await.unwrap();
+        assert_eq!(report.set_aside, ["t7-9"]);
     }
 }
