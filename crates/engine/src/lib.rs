@@ -5,6 +5,7 @@
 //! its types leave the crate.
 
 mod backup;
+mod beside;
 mod catalogue;
 mod changes;
 mod check;

@@ -95,7 +95,7 @@ async fn salvage_copies_items_that_an_index_skips() {
     let room = Room::new();
     drop(with_skipped_item(&room).await);
     let path = room.at("salvaged");
-    let report = salvage(&room.at("data"), &path, room.options()).await;
+    let report = salvage(&room.at("data"), &path, room.options(), &[]).await;
     let report = report.expect("salvaged");
     assert_eq!((report.items, report.problems), (2, 0), "{report:?}");
     expect_both_items(&room.open(&path)).await;
@@ -137,7 +137,7 @@ async fn salvaged_store_does_not_trust_a_clock_jump() {
     drop(with_expiring_item(&room).await);
     room.clock.advance_ms(400 * DAY_MS);
     let path = room.at("salvaged");
-    let report = salvage(&room.at("data"), &path, room.options()).await;
+    let report = salvage(&room.at("data"), &path, room.options(), &[]).await;
     assert!(report.expect("salvaged").is_complete());
     expect_nothing_expires(&room, &path).await;
 }
@@ -153,4 +153,88 @@ async fn empty_restored_store_keeps_the_commit_time() {
     restored.expect("restored");
     room.clock.advance_ms(400 * DAY_MS);
     assert!(room.open(&path).clock_status().is_suspended);
+}
+
+#[cfg(unix)]
+mod permissions {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use homeport_engine::copy_sealed;
+
+    use super::*;
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("set");
+    }
+
+    /// Folders have mode 0700 and files 0600.
+    fn expect_private(path: &Path) {
+        let found = fs::metadata(path).expect("there");
+        let expected = if found.is_dir() { 0o700 } else { 0o600 };
+        let mode = found.permissions().mode() & 0o777;
+        assert_eq!(mode, expected, "{}", path.display());
+        if found.is_dir() {
+            for entry in fs::read_dir(path).expect("a folder") {
+                expect_private(&entry.expect("an entry").path());
+            }
+        }
+    }
+
+    /// Nobody else reaches a new data directory, and its next start makes every file in it private.
+    fn expect_owner_only(directory: &Path) {
+        let found = fs::metadata(directory).expect("there");
+        assert_eq!(found.permissions().mode() & 0o777, 0o700);
+        let options = Options {
+            background_sweep: false,
+            ..Options::default()
+        };
+        drop(Engine::open(directory, options).expect("opens"));
+        expect_private(directory);
+    }
+
+    /// A closed data directory with a secret that others may read.
+    async fn with_open_secret(room: &Room) -> PathBuf {
+        drop(with_expiring_item(room).await);
+        let secret = room.at("data").join("token");
+        fs::write(&secret, "secret").expect("written");
+        set_mode(&secret, 0o644);
+        room.at("data")
+    }
+
+    #[tokio::test]
+    async fn salvaged_store_is_private_with_its_secrets() {
+        let room = Room::new();
+        let data = with_open_secret(&room).await;
+        let path = room.at("salvaged");
+        let report = salvage(&data, &path, room.options(), &["token", "missing"]).await;
+        report.expect("salvaged");
+        assert_eq!(fs::read(path.join("token")).expect("copied"), b"secret");
+        expect_private(&path.join("token"));
+        expect_owner_only(&path);
+    }
+
+    #[tokio::test]
+    async fn sealed_copy_is_private_with_its_secrets() {
+        let room = Room::new();
+        let data = with_open_secret(&room).await;
+        let path = room.at("copy");
+        let copied = copy_sealed(&data, &path, &room.options(), None, &["token"]);
+        copied.expect("copied");
+        assert_eq!(fs::read(path.join("token")).expect("copied"), b"secret");
+        expect_private(&path.join("token"));
+    }
+
+    #[tokio::test]
+    async fn restored_store_is_private() {
+        let room = Room::new();
+        let backup = room.at("backup");
+        let engine = with_expiring_item(&room).await;
+        engine.backup(&backup).await.expect("a backup");
+        let path = room.at("restored");
+        let restored = restore(&backup, &path, room.options()).await;
+        restored.expect("restored");
+        expect_owner_only(&path);
+        expect_private(&backup);
+    }
 }

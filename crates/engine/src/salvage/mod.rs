@@ -12,6 +12,7 @@ use std::sync::Arc;
 use homeport_item::schema::TableSchema;
 
 use crate::backup::{BackupError, rename_durably};
+use crate::beside;
 use crate::catalogue::TABLE_PREFIX;
 use crate::commit_clock;
 use crate::directory;
@@ -70,7 +71,7 @@ impl SalvageReport {
 
 /// Copies everything readable of the data directory `from`, which nobody has open, to `to`, which must not
 /// exist and must not be inside `from`. `options` say how the copy is opened; if `from` is sealed, the master key in them opens it, and the
-/// copy is sealed under the same key. The copy appears only when all of it is there.
+/// copy is sealed under the same key. `files` are names of files that others keep in the directory, which are copied as they are. The copy appears only when all of it is there.
 ///
 /// # Errors
 /// When `to` exists or cannot be written, when there is no data directory at `from`, when another process has
@@ -79,6 +80,7 @@ pub async fn salvage(
     from: &Path,
     to: &Path,
     options: Options,
+    files: &[&str],
 ) -> Result<SalvageReport, BackupError> {
     if to.exists() {
         return Err(BackupError::Exists(to.to_owned()));
@@ -97,6 +99,11 @@ pub async fn salvage(
         std::fs::remove_dir_all(&unfinished).map_err(io(&unfinished))?;
     }
     let copied = copy(source, from, &unfinished, options).await;
+    // IMPORTANT: before the rename. A copy that looks complete must have its secrets.
+    let copied = copied.and_then(|report| {
+        beside::copy_files(from, &unfinished, files).map_err(|(path, error)| io(&path)(error))?;
+        Ok(report)
+    });
     let report = match copied {
         Ok(report) => report,
         Err(error) => {
@@ -434,7 +441,7 @@ mod tests {
         batch.commit(PersistMode::SyncAll).unwrap();
         drop((table, engine));
         let salvaged = room.path().join("salvaged");
-        let report = salvage(&data, &salvaged, options()).await.unwrap();
+        let report = salvage(&data, &salvaged, options(), &[]).await.unwrap();
         assert_eq!((report.tables, report.items), (1, 1), "{report:?}");
         let texts = report.descriptions.join("\n");
         assert!(
@@ -451,7 +458,7 @@ mod tests {
         let folder = data.join(set_aside::SET_ASIDE_FOLDER);
         std::fs::create_dir_all(folder.join("t7-9")).unwrap();
         let salvaged = room.path().join("salvaged");
-        let report = salvage(&data, &salvaged, options()).await.unwrap();
+        let report = salvage(&data, &salvaged, options(), &[]).await.unwrap();
         assert_eq!(report.set_aside, ["t7-9"]);
     }
 }
