@@ -82,7 +82,9 @@ pub use history::{HISTORY_DAYS_MAX, RestorePoint};
 pub use import::{Compression, ImportSource};
 pub use metrics::MetricsSnapshot;
 pub use options::{Durability, Options};
-pub use permissions::keep_new_files_private;
+pub use permissions::{
+    create_file as create_private_file, keep_new_files_private, tighten_directory,
+};
 pub use read::{Attributes, StoredPage};
 pub use record::StoredItem;
 pub use restoring::{NewTable, RestoreError};
