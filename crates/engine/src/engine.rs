@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use homeport_item::Item;
 use homeport_item::schema::{IndexSchema, StreamView, TableSchema};
 use homeport_store::{BatchGet, BatchGetAnswer, Clock, Get, Query, Scan, StoreError};
 
@@ -25,7 +24,6 @@ use crate::integrity::verify::{self, Extent};
 use crate::metrics::MetricsSnapshot;
 use crate::opening::{self, OpenedStore};
 use crate::options::Options;
-use crate::prepare;
 use crate::read::{Attributes, StoredPage};
 use crate::record::StoredItem;
 use crate::restoring::Chunk;
