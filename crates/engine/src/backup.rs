@@ -362,7 +362,7 @@ async fn restore_into(
     options: Options,
 ) -> Result<BackupSummary, BackupError> {
     let master = options.master_key.clone();
-    let engine = Engine::open(path, options)?;
+    let engine = Engine::create_from(path, options, Some(contents.taken_at_ms)).await?;
     for table in &contents.tables {
         // The stream is switched on at the end: restored items are no changes.
         let schema = TableSchema {
@@ -402,8 +402,10 @@ async fn load_all(
         let keys = FileKeys::Master(master.as_ref());
         let items = read_items(&backup, keys, &contents, &mut |table, items| {
             bytes += items.iter().map(|item| item.size() as u64).sum::<u64>();
-            runtime.block_on(engine.load_items(table, items))?;
-            Ok(())
+            let table = Arc::clone(engine.shared().catalogue.now().get(table)?);
+            let items = items.iter().map(|item| table.encode(item));
+            let items = items.collect::<Result<Vec<_>, _>>()?;
+            Ok(runtime.block_on(engine.load_items(&table, items))?)
         })?;
         Ok((items, bytes))
     });

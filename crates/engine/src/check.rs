@@ -13,7 +13,7 @@ use std::sync::Arc;
 use homeport_item::Item;
 use homeport_store::StoreError;
 
-use crate::catalogue::{Catalogue, SharedCatalogue};
+use crate::catalogue::{self, Catalogue, SharedCatalogue};
 use crate::changes;
 use crate::copying::{PIECE_ENTRIES_MAX, TableCopy};
 use crate::directory;
@@ -64,13 +64,13 @@ impl CheckReport {
         }
     }
 
-    /// Adds what was found in a table.
-    fn add(&mut self, of_table: Self) {
-        self.tables += of_table.tables;
-        self.items += of_table.items;
-        self.index_entries += of_table.index_entries;
-        let undescribed = of_table.problems - of_table.descriptions.len() as u64;
-        for description in of_table.descriptions {
+    /// Adds the items, entries and problems of another report.
+    fn add(&mut self, other: Self) {
+        self.tables += other.tables;
+        self.items += other.items;
+        self.index_entries += other.index_entries;
+        let undescribed = other.problems - other.descriptions.len() as u64;
+        for description in other.descriptions {
             self.problem(description);
         }
         self.problems += undescribed;
@@ -116,6 +116,11 @@ pub fn check_directory(path: &Path, options: &Options) -> Result<CheckReport, Op
         let mut report = check(&view.catalogue, &view.database, &view.keyspaces, None)
             .map_err(|error| OpenError::Storage(error.to_string()))?;
         check_backups(path, &view, &mut report);
+        // Versions without a mark did not record which keyspaces are unused.
+        if verified.marked.is_some() {
+            check_unnamed_keyspaces(&view, &mut report)
+                .map_err(|error| OpenError::Storage(error.to_string()))?;
+        }
         Ok(report)
     });
     let mut report = match checked {
@@ -128,9 +133,7 @@ pub fn check_directory(path: &Path, options: &Options) -> Result<CheckReport, Op
         checked => checked?,
     };
     report.table_files = damaged_files.table_files;
-    for description in damaged_files.descriptions {
-        report.problem(description);
-    }
+    report.add(damaged_files);
     report.set_aside = set_aside::list(path)?;
     report.set_aside.extend(
         verified
@@ -139,6 +142,24 @@ pub fn check_directory(path: &Path, options: &Options) -> Result<CheckReport, Op
             .map(|folder| folder.display().to_string()),
     );
     Ok(report)
+}
+
+/// Reports keyspaces with entries of a table or index that is lost: the catalogue neither names it nor records that it was
+/// deleted.
+fn check_unnamed_keyspaces(view: &View, report: &mut CheckReport) -> Result<(), vault::Error> {
+    for name in view.database.keyspace_names() {
+        if Keyspaces::is_own(&name) || view.catalogue.uses_keyspace(&name) {
+            continue;
+        }
+        let unused = catalogue::unused_key(&name);
+        let is_unused = view.keyspaces.catalogue.contains_key(unused)?;
+        if !is_unused && view.database.keyspace(&name)?.iter().next().is_some() {
+            report.problem(format!(
+                "keyspace \"{name}\" has entries of a table or index that the catalogue does not name"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Reads the backups of tables as restoring them would.
@@ -523,5 +544,86 @@ fn name_of_key(table: &Table, key: &UserKey) -> String {
     match Record::new(&table.key, key, &empty) {
         Ok(record) => name_of(&record),
         Err(_) => "with an unreadable key".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use homeport_item::KeyKind;
+    use homeport_item::schema::TableSchema;
+    use homeport_store::{Put, Store as _};
+
+    use super::*;
+    use crate::engine::{self, Engine};
+    use crate::vault::PersistMode;
+    use crate::vault::files;
+
+    fn options() -> Options {
+        Options {
+            background_sweep: false,
+            workers: 1,
+            ..Options::default()
+        }
+    }
+
+    async fn table(engine: &Engine, name: &str) -> Arc<Table> {
+        let schema = TableSchema::new(name, "id", KeyKind::S);
+        engine.create_table(schema).await.unwrap();
+        let item = Item::new().with("id", "a");
+        engine.put(Put::new(name, item)).await.unwrap();
+        Arc::clone(engine.shared().catalogue.now().get(name).unwrap())
+    }
+
+    #[tokio::test]
+    async fn check_reports_items_of_a_lost_table() {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = Engine::open(directory.path(), options()).unwrap();
+        table(&engine, "deleted").await;
+        engine.delete_table("deleted").await.unwrap();
+        let lost = table(&engine, "lost").await;
+        let shared = engine.shared();
+        let (key, _) = catalogue::table_entry(&lost.record);
+        let mut batch = shared.database.batch();
+        batch.remove(&shared.keyspaces.catalogue, key);
+        batch.commit(PersistMode::SyncAll).unwrap();
+        let name = lost.record.keyspace_name();
+        drop((lost, engine));
+        let report = check_directory(directory.path(), &options()).unwrap();
+        let expected = format!(
+            "keyspace \"{name}\" has entries of a table or index that the catalogue does not name"
+        );
+        assert_eq!(report.descriptions, [expected]);
+        assert_eq!(report.problems, 1);
+    }
+
+    #[tokio::test]
+    async fn check_counts_damaged_files_beyond_the_described() {
+        const DAMAGED: usize = DESCRIBED_MAX + 5;
+        let directory = tempfile::tempdir().unwrap();
+        let engine = Engine::open(directory.path(), options()).unwrap();
+        for number in 0..DAMAGED {
+            let table = table(&engine, &format!("table-{number}")).await;
+            for keyspace in table.keyspaces() {
+                engine::flush(engine.shared(), keyspace).unwrap();
+            }
+        }
+        let folders: Vec<_> = engine
+            .shared()
+            .catalogue
+            .now()
+            .tables()
+            .flat_map(|table| table.keyspaces().map(|keyspace| keyspace.path().unwrap()))
+            .collect();
+        drop(engine);
+        for folder in &folders {
+            for table in files::table_files(folder).unwrap() {
+                let mut bytes = std::fs::read(&table.path).unwrap();
+                bytes[10] ^= 1;
+                std::fs::write(&table.path, bytes).unwrap();
+            }
+        }
+        let report = check_directory(directory.path(), &options()).unwrap();
+        assert!(report.problems >= DAMAGED as u64, "{}", report.problems);
+        assert_eq!(report.descriptions.len(), DESCRIBED_MAX);
     }
 }

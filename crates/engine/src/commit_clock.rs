@@ -56,6 +56,14 @@ pub struct ClockStatus {
     pub steady_ms: i64,
 }
 
+/// Reads the commit time in a store's record.
+pub(crate) fn decode(record: &[u8]) -> Result<i64, OpenError> {
+    let bytes = record.try_into();
+    bytes
+        .map(i64::from_be_bytes)
+        .map_err(|_| OpenError::DamagedCatalogue("the commit time".to_owned()))
+}
+
 #[derive(Debug)]
 pub(crate) struct CommitClock {
     state: Mutex<State>,
@@ -95,15 +103,6 @@ impl CommitClock {
             state: Mutex::new(state),
             persisted_ms: AtomicI64::new(commit_ms),
         }
-    }
-
-    /// Starts with the commit time in a store's record.
-    pub(crate) fn open(record: Option<&[u8]>, wall_ms: i64) -> Result<Self, OpenError> {
-        let damaged = |_| OpenError::DamagedCatalogue("the commit time".to_owned());
-        let persisted_ms = record
-            .map(|bytes| bytes.try_into().map(i64::from_be_bytes).map_err(damaged))
-            .transpose()?;
-        Ok(Self::new(persisted_ms, wall_ms))
     }
 
     /// The time now.

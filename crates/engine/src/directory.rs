@@ -84,8 +84,7 @@ pub(crate) fn prepare(path: &Path, master: Option<&MasterKey>) -> Result<Prepare
     if permissions::is_shared(path)? {
         return Err(OpenError::NotADataDirectory {
             path: path.to_owned(),
-            reason: "it is shared with other users (it has the sticky bit); choose a directory inside it"
-                .to_owned(),
+            reason: permissions::SHARED_REASON.to_owned(),
         });
     }
     let lock = lock(path)?;
@@ -95,14 +94,7 @@ pub(crate) fn prepare(path: &Path, master: Option<&MasterKey>) -> Result<Prepare
         Some(format) => keyring_of(path, format, master)?,
     };
     // Not before: the directory could be something else.
-    let tightened = permissions::tighten_directory(path)?;
-    if tightened > 0 {
-        tracing::warn!(
-            path = %path.display(),
-            entries = tightened,
-            "other users could read the data directory; its folders now have mode 0700 and its files 0600"
-        );
-    }
+    permissions::tighten_directory(path)?;
     Ok(Prepared {
         lock,
         keyring: keyring.zip(master.cloned()),

@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use homeport_item::Item;
 use homeport_item::schema::{IndexSchema, StreamView, TableSchema};
 use homeport_store::{BatchGet, BatchGetAnswer, Clock, Get, Query, Scan, StoreError};
 
@@ -14,7 +13,7 @@ use crate::backup::{BackupError, BackupSummary};
 use crate::catalogue::{Catalogue, SharedCatalogue};
 use crate::changes::{self, ChangePage};
 use crate::check::{CheckReport, Writes};
-use crate::commit_clock::{ClockStatus, CommitClock};
+use crate::commit_clock::{self, ClockStatus, CommitClock};
 use crate::committer::Committer;
 use crate::copying::TableCopy;
 use crate::directory;
@@ -25,14 +24,14 @@ use crate::integrity::verify::{self, Extent};
 use crate::metrics::MetricsSnapshot;
 use crate::opening::{self, OpenedStore};
 use crate::options::Options;
-use crate::prepare;
 use crate::read::{Attributes, StoredPage};
 use crate::record::StoredItem;
+use crate::restoring::Chunk;
 use crate::shared::{LastCommit, Shared, run_exclusive, stopped};
 use crate::sorting;
 use crate::sweep::{self, Due, Swept};
-use crate::table::{TableDescription, TableExtent, TableView};
-use crate::vault::{self, Database, Keyspace, UserValue};
+use crate::table::{Table, TableDescription, TableExtent, TableView};
+use crate::vault::{self, Database, Keyspace, UserKey, UserValue};
 use crate::writer::CommitRecord;
 use crate::{backup, check, extent, jobs, layout, table_backups, tables, threads, watch};
 
@@ -98,7 +97,30 @@ impl Engine {
     /// # Errors
     /// When another process has it open, it is damaged, or it cannot be read and written.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self, OpenError> {
-        let path = path.as_ref();
+        Self::open_since(path.as_ref(), options, None)
+    }
+
+    /// Makes a data directory for data that was written elsewhere until `commit_ms`, its commit time. A wall clock that
+    /// is implausibly far ahead of it has to be confirmed before anything expires. Without `commit_ms`, the wall clock
+    /// is taken for right.
+    pub(crate) async fn create_from(
+        path: &Path,
+        options: Options,
+        commit_ms: Option<i64>,
+    ) -> Result<Self, BackupError> {
+        let engine = Self::open_since(path, options, commit_ms)?;
+        // Also a store without tables keeps the time.
+        let written = engine.shared().exclusive(Committer::write_time);
+        written.await.map_err(|_| stopped())??;
+        Ok(engine)
+    }
+
+    /// Opens a data directory. `commit_ms` is the commit time of a directory that has none.
+    fn open_since(
+        path: &Path,
+        options: Options,
+        commit_ms: Option<i64>,
+    ) -> Result<Self, OpenError> {
         let opened = directory::prepare(path, options.master_key.as_ref())?;
         let keyring = opened.store_id();
         let verified = verify::verify(path, opened.is_outdated, keyring, Extent::Start)?;
@@ -120,8 +142,12 @@ impl Engine {
             last,
             unwritten,
         } = store;
-        let commit_time = keyspaces.meta.get(layout::TIME_KEY).map_err(storage)?;
-        let commit_clock = CommitClock::open(commit_time.as_deref(), options.clock.now_ms())?;
+        let record = keyspaces.meta.get(layout::TIME_KEY).map_err(storage)?;
+        let commit_ms = match record {
+            Some(record) => Some(commit_clock::decode(&record)?),
+            None => commit_ms,
+        };
+        let commit_clock = CommitClock::new(commit_ms, options.clock.now_ms());
         let catalogue = Catalogue::load(&database, &keyspaces)?;
         let unfinished: Vec<_> = catalogue
             .tables()
@@ -564,21 +590,25 @@ impl Engine {
             .map_err(|_| BackupError::Store(stopped()))?
     }
 
-    /// Puts restored items into a table.
-    pub(crate) async fn load_items(&self, table: &str, items: Vec<Item>) -> Result<(), StoreError> {
-        let catalogue = self.shared().catalogue.now();
-        let prepared = items
-            .into_iter()
-            .map(|item| prepare::action(&catalogue, homeport_store::Put::new(table, item)))
-            .collect::<Result<Vec<_>, _>>()?;
-        if prepared.is_empty() {
-            return Ok(());
-        }
-        for outcome in self.shared().submit(prepared).await {
-            outcome.map_err(|error| match error {
-                homeport_store::TransactError::Store(error) => error,
-                other => StoreError::Invalid(other.to_string()),
-            })?;
+    /// Writes restored items into a table as they were stored, also those that its indexes skip.
+    pub(crate) async fn load_items(
+        &self,
+        table: &Arc<Table>,
+        items: Vec<(UserKey, UserValue)>,
+    ) -> Result<(), StoreError> {
+        let mut items = items.into_iter().peekable();
+        let mut chunk = Chunk::default();
+        while let Some((key, value)) = items.next() {
+            chunk.add(key, Some(value));
+            if !chunk.is_full() && items.peek().is_some() {
+                continue;
+            }
+            self.shared().room.check()?;
+            let (chunk, table) = (std::mem::take(&mut chunk), Arc::clone(table));
+            let written = self
+                .shared()
+                .exclusive(move |committer| chunk.write(committer, &table));
+            written.await.map_err(|_| stopped())??;
         }
         Ok(())
     }

@@ -34,6 +34,11 @@ pub enum OpenError {
         .path.display()
     )]
     Damaged { path: PathBuf, damage: String },
+    #[error(
+        "{} does not belong to the store; nothing was changed: move it out of the data directory, and start again",
+        .0.display()
+    )]
+    StrayEntry(PathBuf),
     #[error(transparent)]
     Seal(#[from] SealError),
     #[error(

@@ -5,6 +5,7 @@
 //! its types leave the crate.
 
 mod backup;
+mod beside;
 mod catalogue;
 mod changes;
 mod check;
@@ -82,7 +83,9 @@ pub use history::{HISTORY_DAYS_MAX, RestorePoint};
 pub use import::{Compression, ImportSource};
 pub use metrics::MetricsSnapshot;
 pub use options::{Durability, Options};
-pub use permissions::keep_new_files_private;
+pub use permissions::{
+    create_file as create_private_file, keep_new_files_private, tighten_directory,
+};
 pub use read::{Attributes, StoredPage};
 pub use record::StoredItem;
 pub use restoring::{NewTable, RestoreError};

@@ -11,8 +11,15 @@ use crate::table_backups;
 /// Folders of a data directory in which everything is the engine's.
 const OWN_FOLDERS: [&str; 3] = [STORE_DIR, table_backups::FOLDER, SET_ASIDE_FOLDER];
 
-/// Creates a file, or empties the one that is there.
-pub(crate) fn create_file(path: &Path) -> io::Result<File> {
+/// Why a directory with the sticky bit is refused.
+pub(crate) const SHARED_REASON: &str =
+    "it is shared with other users (it has the sticky bit); choose a directory inside it";
+
+/// Creates a file that only its owner may read, or empties the one that is there.
+///
+/// # Errors
+/// When the file cannot be created or its permissions cannot be changed.
+pub fn create_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
     make_private(&mut options);
@@ -50,8 +57,27 @@ pub fn keep_new_files_private() {
 /// Removes the permissions of others from a data directory, the files in it, and everything in the engine's own
 /// folders. Returns how many entries had such permissions. Other folders, for example the operator's buckets or
 /// `lost+found`, keep their permissions: nobody else reaches them through the directory. Symbolic links are not
-/// followed.
-pub(crate) fn tighten_directory(directory: &Path) -> io::Result<u64> {
+/// followed. A line in the log says so where anything changes.
+///
+/// # Errors
+/// When other users keep files of their own in the directory, when it cannot be read, or when its permissions cannot be
+/// changed.
+pub fn tighten_directory(directory: &Path) -> io::Result<u64> {
+    if is_shared(directory)? {
+        return Err(io::Error::other(SHARED_REASON));
+    }
+    let tightened = tighten_entries(directory)?;
+    if tightened > 0 {
+        tracing::warn!(
+            path = %directory.display(),
+            entries = tightened,
+            "other users could read the data directory; its folders now have mode 0700 and its files 0600"
+        );
+    }
+    Ok(tightened)
+}
+
+fn tighten_entries(directory: &Path) -> io::Result<u64> {
     let mut count = u64::from(tighten(directory)?);
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;

@@ -266,9 +266,44 @@ fn finish(committer: &mut Committer, table: Arc<Table>) -> Result<(), RestoreErr
 pub(crate) struct Filler {
     shared: Arc<Shared>,
     pub(crate) table: Arc<Table>,
-    chunk: Vec<(UserKey, Option<UserValue>)>,
-    bytes: usize,
+    chunk: Chunk,
     at_end: Option<AtEnd>,
+}
+
+/// Items that are written in one commit.
+#[derive(Default)]
+pub(crate) struct Chunk {
+    entries: Vec<(UserKey, Option<UserValue>)>,
+    bytes: usize,
+}
+
+impl Chunk {
+    /// Adds a new state of an item: its value, or nothing where it is removed.
+    pub(crate) fn add(&mut self, key: UserKey, value: Option<UserValue>) {
+        self.bytes += key.len() + value.as_ref().map_or(0, |value| value.len());
+        self.entries.push((key, value));
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.entries.len() >= CHUNK_ITEMS_MAX || self.bytes >= CHUNK_BYTES_MAX
+    }
+
+    /// Writes the items as they are. An index skips those that do not match its key, as when it is built.
+    pub(crate) fn write(self, committer: &mut Committer, table: &Table) -> Result<(), StoreError> {
+        committer.write(|group| {
+            for (key, new) in self.entries {
+                let old = group.load(table, &key)?;
+                group.apply(Mutation {
+                    table,
+                    key,
+                    old,
+                    old_expired: false,
+                    new,
+                })?;
+            }
+            Ok(())
+        })
+    }
 }
 
 /// What is done when a table is whole, or will never be.
@@ -279,8 +314,7 @@ impl Filler {
         Self {
             shared: Arc::clone(shared),
             table,
-            chunk: Vec::new(),
-            bytes: 0,
+            chunk: Chunk::default(),
             at_end: None,
         }
     }
@@ -309,9 +343,8 @@ impl Filler {
         key: UserKey,
         value: Option<UserValue>,
     ) -> Result<(), RestoreError> {
-        self.bytes += key.len() + value.as_ref().map_or(0, |value| value.len());
-        self.chunk.push((key, value));
-        if self.chunk.len() >= CHUNK_ITEMS_MAX || self.bytes >= CHUNK_BYTES_MAX {
+        self.chunk.add(key, value);
+        if self.chunk.is_full() {
             return self.flush();
         }
         Ok(())
@@ -323,23 +356,9 @@ impl Filler {
         }
         self.shared.room.check()?;
         let chunk = std::mem::take(&mut self.chunk);
-        self.bytes = 0;
         let table = Arc::clone(&self.table);
         run_exclusive(&self.shared, move |committer| {
-            committer.write(|group| {
-                for (key, new) in chunk {
-                    let old = group.load(&table, &key)?;
-                    group.apply(Mutation {
-                        table: &table,
-                        key,
-                        old,
-                        old_expired: false,
-                        new,
-                    })?;
-                }
-                Ok(())
-            })?;
-            Ok(())
+            Ok(chunk.write(committer, &table)?)
         })
     }
 }

@@ -211,6 +211,14 @@ impl Table {
         Ok(layout::item_key(partition, sort))
     }
 
+    /// The key and the value that a restored item is stored with. Its indexes may skip it.
+    pub(crate) fn encode(&self, item: &Item) -> Result<(UserKey, UserValue), StoreError> {
+        let key = self.key_of(item)?;
+        let checked = item.check();
+        checked.map_err(|error| StoreError::Invalid(error.to_string()))?;
+        Ok((key, record::encode(item, &self.key)))
+    }
+
     /// Checks what holds for an item of this table beyond its own keys: the attributes that its
     /// indexes are keyed by, where present, must be usable as such.
     pub(crate) fn check_index_keys(&self, item: &Item, from: KeyFrom) -> Result<(), String> {

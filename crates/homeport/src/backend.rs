@@ -44,8 +44,7 @@ impl Backend {
                     remote: Some(remote),
                 };
                 // Secrets are kept on this machine whatever the store is.
-                std::fs::create_dir_all(&settings.data.dir)
-                    .with_context(|| format!("making {}", settings.data.dir.display()))?;
+                prepare_secrets_directory(&settings.data.dir)?;
                 Ok(backend)
             }
         }
@@ -84,6 +83,14 @@ pub(crate) fn brief_options(settings: &Settings) -> anyhow::Result<Options> {
         open_files_max: DescriptorLimit::raise().store_files(),
         ..Options::default()
     })
+}
+
+/// Makes a data directory that holds only secrets, or keeps other users out of the one that is there.
+fn prepare_secrets_directory(data_dir: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(data_dir)
+        .and_then(|()| homeport_engine::tighten_directory(data_dir))
+        .with_context(|| format!("preparing the data directory {}", data_dir.display()))?;
+    Ok(())
 }
 
 /// Refuses a directory that is not there: only serving and restoring make one.
@@ -131,4 +138,40 @@ pub(crate) async fn open_remote(settings: &StoreSettings) -> anyhow::Result<Arc<
         .await
         .context("reaching Amazon DynamoDB")?;
     Ok(Arc::new(remote))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn existing_secrets_directory_becomes_private() {
+        let room = tempfile::tempdir().expect("a directory");
+        let data_dir = room.path().join("data");
+        let token = data_dir.join("admin-token");
+        std::fs::create_dir(&data_dir).expect("made");
+        std::fs::write(&token, "secret").expect("written");
+        for (path, mode) in [(&data_dir, 0o755), (&token, 0o644)] {
+            let open = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(path, open).expect("set");
+        }
+        prepare_secrets_directory(&data_dir).expect("prepared");
+        for (path, expected) in [(&data_dir, 0o700), (&token, 0o600)] {
+            let found = std::fs::metadata(path).expect("there");
+            assert_eq!(found.permissions().mode() & 0o777, expected);
+        }
+    }
+
+    #[test]
+    fn shared_secrets_directory_is_refused_unchanged() {
+        let room = tempfile::tempdir().expect("a directory");
+        let shared = std::fs::Permissions::from_mode(0o1777);
+        std::fs::set_permissions(room.path(), shared).expect("set");
+        let refused = prepare_secrets_directory(room.path()).expect_err("refused");
+        assert!(format!("{refused:#}").contains("sticky bit"), "{refused:#}");
+        let found = std::fs::metadata(room.path()).expect("there");
+        assert_eq!(found.permissions().mode() & 0o7777, 0o1777);
+    }
 }

@@ -225,7 +225,7 @@ impl File {
         let mut unfinished = name.as_os_str().to_owned();
         unfinished.push(".part");
         let unfinished = PathBuf::from(unfinished);
-        let file = std::fs::File::create(&unfinished)
+        let file = homeport_engine::create_private_file(&unfinished)
             .with_context(|| format!("making {}", unfinished.display()))?;
         Ok(Self::Named {
             file: std::io::BufWriter::new(file),
@@ -272,6 +272,25 @@ mod tests {
     fn devices_are_escaped_in_addresses() {
         assert_eq!(escaped("AA:BB"), "AA%3ABB");
         assert_eq!(escaped("group/device&x=ü"), "group%2Fdevice%26x%3D%C3%BC");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn export_over_an_old_part_is_private() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let directory = tempfile::tempdir().expect("a directory");
+        let name = directory.path().join("readings.csv");
+        let part = directory.path().join("readings.csv.part");
+        std::fs::write(&part, "old").expect("written");
+        let open = std::fs::Permissions::from_mode(0o644);
+        std::fs::set_permissions(&part, open).expect("set");
+        let file = File::create(Some(&name)).expect("a file");
+        file.finish().expect("finished");
+        let mode = std::fs::metadata(&name)
+            .expect("there")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use homeport_engine::Engine;
 
 use crate::backend;
 use crate::config::{Settings, StoreKind};
-use crate::secrets;
+use crate::secrets::FILES;
 
 pub(crate) async fn check(settings: Settings) -> anyhow::Result<ExitCode> {
     must_be_embedded(&settings)?;
@@ -61,10 +61,9 @@ pub(crate) async fn salvage(settings: Settings, to: &Path) -> anyhow::Result<Exi
     let data_dir = &settings.data.dir;
     backend::must_exist(data_dir)?;
     let options = backend::brief_options(&settings)?;
-    let report = homeport_engine::salvage(data_dir, to, options)
+    let report = homeport_engine::salvage(data_dir, to, options, &FILES)
         .await
         .with_context(|| format!("copying what can be read of {}", data_dir.display()))?;
-    secrets::copy_files(data_dir, to)?;
     say!(
         "{} items of {} tables and {} backups of tables are in {}",
         report.items,
@@ -73,6 +72,9 @@ pub(crate) async fn salvage(settings: Settings, to: &Path) -> anyhow::Result<Exi
         to.display()
     );
     say!("The change log is not copied: streams and point-in-time recovery start again.");
+    for name in &report.set_aside {
+        say!("not copied: set-aside/{name}, which no table uses");
+    }
     if report.is_complete() {
         say!("No missing data was found.");
         return Ok(ExitCode::SUCCESS);

@@ -31,18 +31,6 @@ pub(crate) const FILES: [&str; 4] = [
     RULES_HTTP_FILE,
 ];
 
-/// Copies the files that are there to another data directory.
-pub(crate) fn copy_files(from: &Path, to: &Path) -> anyhow::Result<()> {
-    for name in FILES {
-        let path = from.join(name);
-        if path.exists() {
-            fs::copy(&path, to.join(name))
-                .with_context(|| format!("copying {}", path.display()))?;
-        }
-    }
-    Ok(())
-}
-
 /// A secret and whether it was made just now.
 pub(crate) struct Secret {
     pub(crate) text: String,

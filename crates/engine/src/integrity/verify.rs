@@ -77,6 +77,9 @@ pub(crate) fn verify(
             }),
         };
     }
+    if let Some(stray) = files::stray_entry(&store)? {
+        return Err(OpenError::StrayEntry(stray));
+    }
     let contents = marked.as_ref().map(|(_, _, contents)| contents);
     let named = named_keyspaces(&store, contents)?.map_err(damaged)?;
     let unnamed = unnamed_folders(&store, &named, contents)?;
@@ -498,5 +501,27 @@ mod tests {
         for rotated in [rotated, again] {
             verify(rotated.kill(&engine), false, None, Extent::Start).unwrap();
         }
+    }
+
+    #[tokio::test]
+    async fn stray_entries_are_named_and_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        drop(filled(directory.path()).await);
+        for stray in [
+            "keyspaces/lost+found",
+            "keyspaces/007",
+            "x.jnl",
+            "9.jnl",
+            "9.JNL",
+        ] {
+            let path = directory.path().join(layout::STORE_DIR).join(stray);
+            std::fs::create_dir(&path).unwrap();
+            let refused = Engine::open(directory.path(), options()).unwrap_err();
+            let text = refused.to_string();
+            assert!(text.contains(stray) && text.contains("move it"), "{text}");
+            std::fs::remove_dir(&path).unwrap();
+        }
+        std::fs::write(directory.path().join("store/keyspaces/.DS_Store"), "").unwrap();
+        drop(Engine::open(directory.path(), options()).unwrap());
     }
 }

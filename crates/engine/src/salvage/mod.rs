@@ -12,9 +12,13 @@ use std::sync::Arc;
 use homeport_item::schema::TableSchema;
 
 use crate::backup::{BackupError, rename_durably};
+use crate::beside;
 use crate::catalogue::TABLE_PREFIX;
+use crate::commit_clock;
 use crate::directory;
 use crate::engine::Engine;
+use crate::error::TableError;
+use crate::integrity::set_aside;
 use crate::keyspaces::Keyspaces;
 use crate::layout;
 use crate::options::Options;
@@ -42,6 +46,8 @@ pub struct SalvageReport {
     pub backups: u64,
     /// Items whose key could be read and whose value could not.
     pub unreadable_items: u64,
+    /// Entries of the folder `set-aside`, which are not copied.
+    pub set_aside: Vec<String>,
     /// How many problems there are.
     pub problems: u64,
     /// The first problems in words.
@@ -65,7 +71,7 @@ impl SalvageReport {
 
 /// Copies everything readable of the data directory `from`, which nobody has open, to `to`, which must not
 /// exist and must not be inside `from`. `options` say how the copy is opened; if `from` is sealed, the master key in them opens it, and the
-/// copy is sealed under the same key. The copy appears only when all of it is there.
+/// copy is sealed under the same key. `files` are names of files that others keep in the directory, which are copied as they are. The copy appears only when all of it is there.
 ///
 /// # Errors
 /// When `to` exists or cannot be written, when there is no data directory at `from`, when another process has
@@ -74,6 +80,7 @@ pub async fn salvage(
     from: &Path,
     to: &Path,
     options: Options,
+    files: &[&str],
 ) -> Result<SalvageReport, BackupError> {
     if to.exists() {
         return Err(BackupError::Exists(to.to_owned()));
@@ -92,6 +99,11 @@ pub async fn salvage(
         std::fs::remove_dir_all(&unfinished).map_err(io(&unfinished))?;
     }
     let copied = copy(source, from, &unfinished, options).await;
+    // IMPORTANT: before the rename. A copy that looks complete must have its secrets.
+    let copied = copied.and_then(|report| {
+        beside::copy_files(from, &unfinished, files).map_err(|(path, error)| io(&path)(error))?;
+        Ok(report)
+    });
     let report = match copied {
         Ok(report) => report,
         Err(error) => {
@@ -136,7 +148,8 @@ async fn copy(
 ) -> Result<SalvageReport, BackupError> {
     let mut report = SalvageReport::default();
     let catalogue = read_catalogue(&mut source, &mut report);
-    let engine = Engine::open(target, options)?;
+    let commit_ms = read_commit_time(&mut source, &mut report);
+    let engine = Engine::create_from(target, options, commit_ms).await?;
     let mut used: BTreeSet<String> = BTreeSet::new();
     for record in &catalogue.tables {
         used.extend(record.keyspace_names());
@@ -162,6 +175,7 @@ async fn copy(
     for damage in std::mem::take(&mut source.damage) {
         report.problem(damage);
     }
+    report.set_aside = set_aside::list(from).map_err(io(from))?;
     Ok(report)
 }
 
@@ -208,6 +222,32 @@ fn read_catalogue(source: &mut Source, report: &mut SalvageReport) -> FoundCatal
     catalogue
 }
 
+/// The commit time of the damaged store; versions before commit times wrote none.
+fn read_commit_time(source: &mut Source, report: &mut SalvageReport) -> Option<i64> {
+    let mut is_damaged = true;
+    if let Some(entries) = source.entries(layout::META_KEYSPACE) {
+        is_damaged = false;
+        for found in entries {
+            match found {
+                Found::Entry(key, value) if &*key == layout::TIME_KEY => {
+                    match commit_clock::decode(&value) {
+                        Ok(commit_ms) => return Some(commit_ms),
+                        Err(_) => is_damaged = true,
+                    }
+                }
+                Found::Entry(..) => {}
+                Found::Unopened(_) | Found::Gap { .. } => is_damaged = true,
+            }
+        }
+    }
+    if is_damaged {
+        report.problem(
+            "the time of the last commit is lost: check the clock of this machine before you serve the copy".to_owned(),
+        );
+    }
+    None
+}
+
 async fn copy_table(
     engine: &Engine,
     source: &mut Source,
@@ -220,10 +260,12 @@ async fn copy_table(
         stream: None,
         ..record.schema.clone()
     };
-    engine
-        .create_table_with(schema, record.settings.clone())
-        .await?;
+    let created = engine.create_table_with(schema, record.settings.clone());
+    if !accepted(created.await, name, "cannot be created", report)? {
+        return Ok(());
+    }
     report.tables += 1;
+    let table = Arc::clone(engine.shared().catalogue.now().get(name)?);
     match source.entries(&record.keyspace_name()) {
         None => report.problem(format!("table {name}: its items are missing")),
         Some(entries) => {
@@ -233,8 +275,12 @@ async fn copy_table(
                     Found::Entry(key, value) => {
                         let item = Record::new(&record.schema.key, &key, &value)
                             .and_then(|record| record.to_item());
-                        match item {
-                            Ok(item) => chunk.push(item),
+                        match item.map(|item| table.encode(&item)) {
+                            Ok(Ok(encoded)) => chunk.push(encoded),
+                            Ok(Err(error)) => report.problem(format!(
+                                "table {name}: the item {} cannot be written: {error}",
+                                name_of(record, &key)
+                            )),
                             Err(_) => unreadable(record, &key, report),
                         }
                     }
@@ -249,20 +295,42 @@ async fn copy_table(
                 }
                 if chunk.len() == CHUNK_ITEMS {
                     report.items += CHUNK_ITEMS as u64;
-                    engine.load_items(name, std::mem::take(&mut chunk)).await?;
+                    engine
+                        .load_items(&table, std::mem::take(&mut chunk))
+                        .await?;
                 }
             }
             report.items += chunk.len() as u64;
-            engine.load_items(name, chunk).await?;
+            engine.load_items(&table, chunk).await?;
         }
     }
     if record.schema.stream.is_some() {
-        engine.set_stream(name, record.schema.stream).await?;
+        let set = engine.set_stream(name, record.schema.stream).await;
+        accepted(set, name, "has no stream", report)?;
     }
     if let Some(history) = record.history {
-        engine.set_history(name, Some(history.period_days)).await?;
+        let set = engine.set_history(name, Some(history.period_days)).await;
+        accepted(set, name, "has no point-in-time recovery", report)?;
     }
     Ok(())
+}
+
+/// Whether the new store accepts part of a table's record; if not, that is a problem. A store that cannot be written
+/// ends the salvage.
+fn accepted<T>(
+    result: Result<T, TableError>,
+    table: &str,
+    problem: &str,
+    report: &mut SalvageReport,
+) -> Result<bool, BackupError> {
+    match result {
+        Ok(_) => Ok(true),
+        Err(error @ TableError::Store(_)) => Err(error.into()),
+        Err(error) => {
+            report.problem(format!("table {table:?} {problem}: {error}"));
+            Ok(false)
+        }
+    }
 }
 
 /// Copies the backups of single tables that the catalogue names.
@@ -332,4 +400,65 @@ fn count(source: &mut Source, keyspace: &str) -> u64 {
 fn io(path: &Path) -> impl FnOnce(std::io::Error) -> BackupError {
     let path = path.to_owned();
     move |source| BackupError::Io { path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use homeport_item::{Item, KeyKind};
+    use homeport_store::{Put, Store as _};
+
+    use super::*;
+    use crate::catalogue;
+    use crate::vault::PersistMode;
+
+    fn options() -> Options {
+        Options {
+            background_sweep: false,
+            workers: 1,
+            ..Options::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn refused_table_does_not_end_the_salvage() {
+        let room = tempfile::tempdir().unwrap();
+        let data = room.path().join("data");
+        let engine = Engine::open(&data, options()).unwrap();
+        for name in ["bad", "good"] {
+            let table = TableSchema::new(name, "id", KeyKind::S);
+            engine.create_table(table).await.unwrap();
+            let item = Item::new().with("id", "a");
+            engine.put(Put::new(name, item)).await.unwrap();
+        }
+        let shared = engine.shared();
+        let table = Arc::clone(shared.catalogue.now().get("bad").unwrap());
+        let mut record = table.record.clone();
+        let (key, _) = catalogue::table_entry(&record);
+        record.schema.name = "not a name!".to_owned();
+        let (_, value) = catalogue::table_entry(&record);
+        let mut batch = shared.database.batch();
+        batch.insert(&shared.keyspaces.catalogue, key, value);
+        batch.commit(PersistMode::SyncAll).unwrap();
+        drop((table, engine));
+        let salvaged = room.path().join("salvaged");
+        let report = salvage(&data, &salvaged, options(), &[]).await.unwrap();
+        assert_eq!((report.tables, report.items), (1, 1), "{report:?}");
+        let texts = report.descriptions.join("\n");
+        assert!(
+            texts.contains("\"not a name!\" cannot be created"),
+            "{texts}"
+        );
+    }
+
+    #[tokio::test]
+    async fn salvage_lists_data_that_was_set_aside() {
+        let room = tempfile::tempdir().unwrap();
+        let data = room.path().join("data");
+        drop(Engine::open(&data, options()).unwrap());
+        let folder = data.join(set_aside::SET_ASIDE_FOLDER);
+        std::fs::create_dir_all(folder.join("t7-9")).unwrap();
+        let salvaged = room.path().join("salvaged");
+        let report = salvage(&data, &salvaged, options(), &[]).await.unwrap();
+        assert_eq!(report.set_aside, ["t7-9"]);
+    }
 }

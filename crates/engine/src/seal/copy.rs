@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::backup::{BackupError, rename_durably};
+use crate::beside;
 use crate::directory;
 use crate::error::OpenError;
 use crate::integrity::marks::Marks;
@@ -34,7 +35,7 @@ pub struct Copied {
 /// Copies the data directory `source`, which nobody has open, to `target`, which must not exist: with
 /// everything that is in it, the change log and the backups of tables too. `options` say how both are
 /// opened; the master key in them is that of `source`, and `target_key` the one of the copy. Without
-/// it, the copy is not sealed. `beside` are names of files that others keep in the directory, which are
+/// it, the copy is not sealed. `files` are names of files that others keep in the directory, which are
 /// copied as they are. The copy appears only when all of it is there; the source stays as it is.
 ///
 /// # Errors
@@ -44,7 +45,7 @@ pub fn copy_sealed(
     target: &Path,
     options: &Options,
     target_key: Option<MasterKey>,
-    beside: &[&str],
+    files: &[&str],
 ) -> Result<Copied, BackupError> {
     if target.exists() {
         return Err(BackupError::Exists(target.to_owned()));
@@ -67,7 +68,7 @@ pub fn copy_sealed(
         ..options.clone()
     };
     let copied = copy(source, options, &unfinished, &target_options).and_then(|copied| {
-        copy_files(source, &unfinished, beside)?;
+        beside::copy_files(source, &unfinished, files).map_err(|(path, error)| io(&path)(error))?;
         Ok(copied)
     });
     if copied.is_err() {
@@ -203,24 +204,6 @@ fn copy_backups(
         .and_then(|folder| folder.sync_all())
         .map_err(io(&target))?;
     Ok(copied)
-}
-
-/// Copies files that are there, with who may use them.
-fn copy_files(source: &Path, target: &Path, names: &[&str]) -> Result<(), BackupError> {
-    for name in names {
-        let (from, to) = (source.join(name), target.join(name));
-        match std::fs::copy(&from, &to) {
-            Ok(_) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(io(&from)(error)),
-        }
-        std::fs::File::open(&to)
-            .and_then(|file| file.sync_all())
-            .map_err(io(&to))?;
-    }
-    std::fs::File::open(target)
-        .and_then(|folder| folder.sync_all())
-        .map_err(io(target))
 }
 
 fn storage(error: vault::Error) -> BackupError {

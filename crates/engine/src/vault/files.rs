@@ -87,6 +87,46 @@ pub(crate) fn keyspace_folders(store: &Path) -> std::io::Result<BTreeMap<u64, Pa
     Ok(folders)
 }
 
+/// An entry that the key-value store would stop at: of the folder of keyspaces, a folder whose name is no number; of the
+/// store, a journal whose name is no number or that is no file.
+pub(crate) fn stray_entry(store: &Path) -> std::io::Result<Option<PathBuf>> {
+    for entry in std::fs::read_dir(store)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_stray = match name.to_str() {
+            None => true,
+            Some(name) => match name.rsplit_once('.') {
+                Some((number, extension)) if extension.eq_ignore_ascii_case("jnl") => {
+                    extension != "jnl" || !is_number(number) || !entry.file_type()?.is_file()
+                }
+                _ => false,
+            },
+        };
+        if is_stray {
+            return Ok(Some(entry.path()));
+        }
+    }
+    let entries = match std::fs::read_dir(store.join(KEYSPACES_FOLDER)) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let entry = entry?;
+        let is_numbered = entry.file_name().to_str().is_some_and(is_number);
+        if !is_numbered && !entry.file_type()?.is_file() {
+            return Ok(Some(entry.path()));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether this is how the key-value store writes a number.
+fn is_number(text: &str) -> bool {
+    text.parse::<u64>()
+        .is_ok_and(|number| number.to_string() == text)
+}
+
 /// Whether a keyspace folder has been made completely.
 pub(crate) fn is_complete(folder: &Path) -> bool {
     folder.join(CURRENT_FILE).exists()

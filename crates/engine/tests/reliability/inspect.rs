@@ -50,7 +50,7 @@ fn salvage(from: &Path, to: &Path, kept: Kept) -> (SalvageReport, BTreeMap<Strin
     let before = everything(from);
     let _ = fs::remove_dir_all(to);
     let runtime = verify::runtime();
-    let salvaged = runtime.block_on(homeport_engine::salvage(from, to, options(kept)));
+    let salvaged = runtime.block_on(homeport_engine::salvage(from, to, options(kept), &[]));
     assert!(everything(from) == before, "salvage has changed a file");
     let report = salvaged.unwrap();
     println!("{report:#?}");
@@ -333,7 +333,12 @@ fn salvage_recovers_items_behind_a_damaged_block() {
         flip(&table, fs::metadata(&table).unwrap().len() / 2, 4);
         let before = everything(&data);
         let runtime = verify::runtime();
-        let report = runtime.block_on(homeport_engine::salvage(&data, &salvaged, options(kept)));
+        let report = runtime.block_on(homeport_engine::salvage(
+            &data,
+            &salvaged,
+            options(kept),
+            &[],
+        ));
         let report = report.unwrap();
         assert!(everything(&data) == before);
         let texts = report.descriptions.join("\n");
@@ -419,7 +424,12 @@ fn salvage_lists_tables_of_a_damaged_catalogue() {
     fs::remove_dir_all(copy.join("store/keyspaces/1")).unwrap();
     let to = room.room.path().join("salvaged");
     let runtime = verify::runtime();
-    let salvaged = runtime.block_on(homeport_engine::salvage(&copy, &to, options(Kept::Plain)));
+    let salvaged = runtime.block_on(homeport_engine::salvage(
+        &copy,
+        &to,
+        options(Kept::Plain),
+        &[],
+    ));
     let report = salvaged.unwrap();
     let texts = report.descriptions.join("\n");
     assert!(
@@ -436,7 +446,12 @@ fn salvage_into_the_damaged_directory_is_refused() {
     let before = everything(&copy);
     let to = copy.join("new/salvaged");
     let runtime = verify::runtime();
-    let refused = runtime.block_on(homeport_engine::salvage(&copy, &to, options(Kept::Plain)));
+    let refused = runtime.block_on(homeport_engine::salvage(
+        &copy,
+        &to,
+        options(Kept::Plain),
+        &[],
+    ));
     assert!(refused.is_err());
     assert!(everything(&copy) == before);
 }
