@@ -4,6 +4,8 @@
 mod damage;
 mod damage_files;
 
+pub(crate) use damage_files::{FILE_KINDS, damage_names};
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
