@@ -1,5 +1,5 @@
 //! Any bytes as a keyring, with the checksum that belongs to them. Opening it never panics, and nothing
-//! but a keyring that was made with the master key is opened.
+//! but the one keyring that was made with the master key is opened: others would be forged.
 
 #![no_main]
 
@@ -12,6 +12,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 const MASTER_KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
+/// The seed, which was made with the master key.
+const KEYRING: &[u8] = include_bytes!("../seeds/keyring/one_key");
+
 static DIRECTORY: LazyLock<PathBuf> =
     LazyLock::new(|| tempfile::tempdir().expect("a directory").keep());
 static MASTER: LazyLock<MasterKey> =
@@ -21,5 +24,6 @@ fuzz_target!(|bytes: &[u8]| {
     let mut keyring = bytes.to_vec();
     keyring.extend_from_slice(&xxh3_64(bytes).to_be_bytes());
     std::fs::write(DIRECTORY.join("keyring"), keyring).expect("a keyring");
-    let _ = fuzzing::keyring(&DIRECTORY, &MASTER);
+    let expected = (bytes == KEYRING).then_some(1);
+    assert_eq!(fuzzing::keyring(&DIRECTORY, &MASTER), expected);
 });

@@ -2,7 +2,7 @@
 //! fills up, its descriptors run out, its clock jumps and its files are damaged. After every fault
 //! everything that was acknowledged must be there.
 //!
-//! As a test it takes less than a minute; `cargo xtask torture --minutes 60` runs it for long.
+//! As a test it injects every fault once that the machine can produce, which takes about a minute; `cargo xtask torture --minutes 60` runs it for long.
 
 #![cfg(target_os = "linux")]
 
@@ -31,7 +31,6 @@ mod dice;
 mod exchange;
 
 use crate::options::Options;
-use crate::plan::Fault;
 use crate::report::Report;
 use crate::round::Round;
 
@@ -45,10 +44,13 @@ const ACKNOWLEDGED_MIN: u64 = 100;
 fn faults_lose_nothing_and_show_nothing_wrong() {
     let options = Options::from_environment().expect("options");
     for fault in &options.faults {
-        if let Some(reason) = unavailable(*fault) {
+        if let Some(reason) = options::unavailable(*fault) {
             let name = fault.name();
             panic!("the fault `{name}` cannot be injected: {reason}; leave it out with --faults");
         }
+    }
+    for (fault, reason) in &options.left_out {
+        println!("the fault `{}` is left out: {reason}", fault.name());
     }
     if let Some(has_passed) = place::reenter(TEST, &options.faults) {
         assert!(has_passed, "the run in a mount namespace of its own failed");
@@ -128,15 +130,5 @@ async fn play(options: &Options, report: &mut Report) {
         println!("VIOLATION: {violation}");
         report.violation = Some(violation);
         let _ = directory.keep();
-    }
-}
-
-/// Why a fault cannot be injected on this machine.
-fn unavailable(fault: Fault) -> Option<&'static str> {
-    match fault {
-        Fault::Clock if clock::library().is_none() => {
-            Some("libfaketime is missing: install Debian's package faketime")
-        }
-        fault => place::unavailable(fault),
     }
 }

@@ -5,11 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::plan::Fault;
+use crate::{clock, place};
 
 /// The seed of the run among the tests.
 const SEED: u64 = 17;
-/// Faults of the run among the tests, each once.
-const SHORT_FAULTS: [Fault; 2] = [Fault::Kill, Fault::Terminate];
 
 #[derive(Debug, Clone)]
 pub(crate) struct Options {
@@ -19,6 +18,8 @@ pub(crate) struct Options {
     /// How long to run; one short round if it is not given.
     pub(crate) duration: Option<Duration>,
     pub(crate) faults: Vec<Fault>,
+    /// Faults that a short run leaves out, and why this machine cannot produce them.
+    pub(crate) left_out: Vec<(Fault, &'static str)>,
     /// Where the report goes, beside the output.
     pub(crate) report: Option<PathBuf>,
     /// The server's binary: that of this build, or another one whose defences were removed.
@@ -38,16 +39,25 @@ impl Options {
                 .map_err(|_| format!("HOMEPORT_TORTURE_{name}={text} is not a number"))
         };
         let minutes = number("MINUTES")?;
+        let mut left_out = Vec::new();
         let faults = match variable("FAULTS") {
             Some(names) => parse_faults(&names)?,
             None if minutes.is_some() => Fault::ALL.to_vec(),
-            None => SHORT_FAULTS.to_vec(),
+            None => {
+                let reason = |fault: Fault| Some((fault, unavailable(fault)?));
+                left_out = Fault::ALL.into_iter().filter_map(reason).collect();
+                let is_left_out = |fault: &Fault| left_out.iter().any(|(out, _)| out == fault);
+                let mut faults = Fault::ALL.to_vec();
+                faults.retain(|fault| !is_left_out(fault));
+                faults
+            }
         };
         Ok(Self {
             seed: number("SEED")?.unwrap_or(SEED),
             first_round: number("ROUND")?.unwrap_or(0),
             duration: minutes.map(|minutes| Duration::from_secs(minutes * 60)),
             faults,
+            left_out,
             report: variable("REPORT").map(PathBuf::from),
             binary: variable("BINARY")
                 .unwrap_or_else(|| env!("CARGO_BIN_EXE_homeport").to_owned())
@@ -57,6 +67,16 @@ impl Options {
 
     pub(crate) fn is_short(&self) -> bool {
         self.duration.is_none()
+    }
+}
+
+/// Why a fault cannot be injected on this machine.
+pub(crate) fn unavailable(fault: Fault) -> Option<&'static str> {
+    match fault {
+        Fault::Clock if clock::library().is_none() => {
+            Some("libfaketime is missing: install Debian's package faketime")
+        }
+        fault => place::unavailable(fault),
     }
 }
 

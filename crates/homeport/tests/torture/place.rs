@@ -84,12 +84,15 @@ pub(crate) fn reenter(test: &str, faults: &[Fault]) -> Option<bool> {
     if !is_needed || std::env::var_os(INSIDE).is_some() {
         return None;
     }
+    // The same faults, whatever the namespace allows.
+    let names: Vec<&str> = faults.iter().map(|fault| fault.name()).collect();
     let program = std::env::current_exe().expect("the path of this program");
     let status = Command::new("unshare")
         .args(unshare_arguments())
         .arg(program)
         .args([test, "--exact", "--nocapture"])
         .env(INSIDE, "1")
+        .env("HOMEPORT_TORTURE_FAULTS", names.join(","))
         .status();
     Some(status.is_ok_and(|status| status.success()))
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
+use crate::faults::{FILE_KINDS, damage_names};
 use crate::plan::Fault;
 use crate::samples::Samples;
 use crate::workloads::Ended;
@@ -18,8 +19,8 @@ pub(crate) struct Report {
     /// By workload, in the order of `Ended::ALL`.
     operations: BTreeMap<&'static str, [u64; Ended::ALL.len()]>,
     faults: BTreeMap<Fault, FaultCount>,
-    /// By kind of file and of damage: refused at start, errors on reads, served whole.
-    damage: BTreeMap<(&'static str, &'static str), [u64; 3]>,
+    /// By kind of file and of damage.
+    damage: BTreeMap<(&'static str, &'static str), DamageCount>,
     pub(crate) transactions: u64,
     pub(crate) anomalies: u64,
     pub(crate) samples: Samples,
@@ -38,6 +39,28 @@ pub(crate) enum DamageOutcome {
     RefusedAtStart,
     RefusedOnRead,
     ServedWhole,
+}
+
+/// What a damaged copy showed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Judged {
+    pub(crate) outcome: DamageOutcome,
+    pub(crate) is_found_by_check: bool,
+}
+
+#[derive(Debug, Default)]
+struct DamageCount {
+    refused_at_start: u64,
+    refused_on_read: u64,
+    served_whole: u64,
+    found_by_check: u64,
+}
+
+impl DamageCount {
+    /// How often the combination was tried.
+    fn total(&self) -> u64 {
+        self.refused_at_start + self.refused_on_read + self.served_whole
+    }
 }
 
 impl Report {
@@ -73,18 +96,32 @@ impl Report {
         count.recoveries_ms.push(millis);
     }
 
-    pub(crate) fn add_damage(
-        &mut self,
-        file: &'static str,
-        damage: &'static str,
-        outcome: DamageOutcome,
-    ) {
-        let counts = self.damage.entry((file, damage)).or_default();
-        counts[match outcome {
-            DamageOutcome::RefusedAtStart => 0,
-            DamageOutcome::RefusedOnRead => 1,
-            DamageOutcome::ServedWhole => 2,
-        }] += 1;
+    pub(crate) fn add_damage(&mut self, file: &'static str, damage: &'static str, judged: Judged) {
+        let count = self.damage.entry((file, damage)).or_default();
+        match judged.outcome {
+            DamageOutcome::RefusedAtStart => count.refused_at_start += 1,
+            DamageOutcome::RefusedOnRead => count.refused_on_read += 1,
+            DamageOutcome::ServedWhole => count.served_whole += 1,
+        }
+        count.found_by_check += u64::from(judged.is_found_by_check);
+    }
+
+    /// How often this kind of file was damaged in this way.
+    pub(crate) fn damage_count(&self, file: &'static str, damage: &'static str) -> u64 {
+        self.damage
+            .get(&(file, damage))
+            .map_or(0, DamageCount::total)
+    }
+
+    /// Kinds of files and of damage that never met.
+    fn untried_damage(&self) -> Vec<String> {
+        let of_file = |file: &'static str| damage_names().map(move |damage| (file, damage));
+        FILE_KINDS
+            .into_iter()
+            .flat_map(of_file)
+            .filter(|(file, damage)| self.damage_count(file, damage) == 0)
+            .map(|(file, damage)| format!("{file} {damage}"))
+            .collect()
     }
 
     pub(crate) fn acknowledged(&self) -> u64 {
@@ -129,12 +166,27 @@ impl Report {
         }
         if !self.damage.is_empty() {
             text.push_str(
-                "\n| damaged file | damage | refused at start | refused on read | served whole |\n\
-                 | --- | --- | ---: | ---: | ---: |\n",
+                "\n| damaged file | damage | refused at start | refused on read | served whole | found by check |\n\
+                 | --- | --- | ---: | ---: | ---: | ---: |\n",
             );
         }
-        for ((file, damage), [start, read, whole]) in &self.damage {
-            let _ = writeln!(text, "| {file} | {damage} | {start} | {read} | {whole} |");
+        for ((file, damage), count) in &self.damage {
+            let _ = writeln!(
+                text,
+                "| {file} | {damage} | {} | {} | {} | {} of {} |",
+                count.refused_at_start,
+                count.refused_on_read,
+                count.served_whole,
+                count.found_by_check,
+                count.total()
+            );
+        }
+        if !self.damage.is_empty() {
+            let untried = match self.untried_damage() {
+                untried if untried.is_empty() => "none".to_owned(),
+                untried => untried.join(", "),
+            };
+            let _ = writeln!(text, "\nNever tried: {untried}.");
         }
         let _ = writeln!(
             text,

@@ -20,6 +20,8 @@ use crate::workloads::{Problem, Scope, Workloads};
 
 /// Within this time of a fault's end, the server's start included, every workload must write again.
 const RECOVERY_MAX: Duration = Duration::from_secs(30);
+/// The same in the short run, which shares its cores with other tests and their compilers.
+const RECOVERY_MAX_SHORT: Duration = Duration::from_secs(90);
 /// Reads may fail for a moment after a fault, and no longer.
 const UNREADABLE_MAX: Duration = Duration::from_secs(30);
 const SAMPLE_EVERY: Duration = Duration::from_millis(200);
@@ -40,6 +42,7 @@ pub(crate) struct Round<'a> {
     server: Option<Server>,
     starts: u32,
     recorder: Recorder,
+    recovery_max: Duration,
 }
 
 impl<'a> Round<'a> {
@@ -57,6 +60,11 @@ impl<'a> Round<'a> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now_ms = now.map_or(0, |now| i64::try_from(now.as_millis()).unwrap_or_default());
         let recorder = Recorder::new();
+        let recovery_max = if options.is_short() {
+            RECOVERY_MAX_SHORT
+        } else {
+            RECOVERY_MAX
+        };
         let (announcer, target) = Announcer::new(None);
         Ok(Self {
             launch: Launch {
@@ -64,6 +72,7 @@ impl<'a> Round<'a> {
                 is_sealed: (options.seed + number) % 2 == 1,
                 clock: clock.as_ref().map(Clock::preload),
                 limits_descriptors: options.faults.contains(&Fault::Descriptors),
+                start_max: recovery_max,
                 log_dir: directory.to_owned(),
             },
             place: Place::new(directory, &options.faults)?,
@@ -77,6 +86,7 @@ impl<'a> Round<'a> {
             server: None,
             starts: 0,
             recorder,
+            recovery_max,
         })
     }
 
@@ -123,7 +133,7 @@ impl<'a> Round<'a> {
         if self.server.is_none() {
             self.start()?;
         }
-        let left = RECOVERY_MAX.saturating_sub(ended.elapsed());
+        let left = self.recovery_max.saturating_sub(ended.elapsed());
         crew.progress(left).await?;
         self.report.add_fault(step.fault, ended.elapsed());
         self.verify(crew).await

@@ -12,7 +12,6 @@ pub(crate) const ADMIN_TOKEN: &str = "torture-admin-token-0123456789";
 const PEPPER: &str = "torture-pepper-0123456789abcdef";
 /// Of stores that are encrypted.
 const MASTER_KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
-const START_MAX: Duration = Duration::from_secs(60);
 const STOP_MAX: Duration = Duration::from_secs(60);
 const POLL_EVERY: Duration = Duration::from_millis(10);
 /// Descriptors of the server, soft and hard.
@@ -26,6 +25,8 @@ pub(crate) struct Launch {
     /// libfaketime and the file that says how far the clock is off.
     pub(crate) clock: Option<(PathBuf, PathBuf)>,
     pub(crate) limits_descriptors: bool,
+    /// How long a server may take until it listens.
+    pub(crate) start_max: Duration,
     /// Where logs go.
     pub(crate) log_dir: PathBuf,
 }
@@ -106,7 +107,7 @@ impl Launch {
                 let _ = said.send(line);
             }
         });
-        match listening(&heard) {
+        match listening(&heard, self.start_max) {
             Ok(addresses) => Ok(Server {
                 child,
                 addresses,
@@ -121,8 +122,8 @@ impl Launch {
 }
 
 /// Reads what a server prints until it listens.
-fn listening(heard: &mpsc::Receiver<String>) -> Result<Addresses, &'static str> {
-    let deadline = Instant::now() + START_MAX;
+fn listening(heard: &mpsc::Receiver<String>, within: Duration) -> Result<Addresses, &'static str> {
+    let deadline = Instant::now() + within;
     let (mut dynamodb, mut mqtt) = (None, None);
     loop {
         let left = deadline.saturating_duration_since(Instant::now());

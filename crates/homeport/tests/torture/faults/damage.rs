@@ -1,5 +1,5 @@
 //! Damage to files of a stopped server, in copies of its directory: it is refused, or everything is
-//! served all the same; and `homeport check` says so and changes nothing.
+//! served all the same; and `homeport check` says so and changes nothing. Kinds of files and of damage take turns.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -8,7 +8,7 @@ use super::damage_files::{Damage, Victim, content, victims};
 use crate::clients::Clients;
 use crate::crew::Crew;
 use crate::dice::Dice;
-use crate::report::DamageOutcome;
+use crate::report::{DamageOutcome, Judged, Report};
 use crate::round::Round;
 use crate::server::NoStart;
 use crate::target::Announcer;
@@ -17,6 +17,8 @@ use crate::workloads::{Problem, Scope};
 /// Copies that are damaged in one step.
 const COPIES: usize = 6;
 const COPIES_SHORT: usize = 4;
+/// Reads of a copy may fail for a moment on a busy machine.
+const READ_ATTEMPTS: usize = 3;
 
 pub(super) async fn inject(
     round: &mut Round<'_>,
@@ -47,18 +49,19 @@ pub(super) async fn inject(
             kinds.sort_unstable();
             kinds.dedup();
         }
-        let kind = kinds.swap_remove(dice.below(kinds.len()));
+        let (kind, damage) = next_damage(round.report, &kinds, dice);
+        kinds.retain(|other| *other != kind);
         let of_kind: Vec<Victim> = all.into_iter().filter(|it| it.kind == kind).collect();
         let victim = dice.pick(&of_kind).clone();
-        let damage = *dice.pick(&Damage::ALL);
+
         let damaged = damage.apply(&victim.path, dice);
         damaged.map_err(|error| format!("damaging {}: {error}", victim.path.display()))?;
         let name = victim.path.strip_prefix(&copy).unwrap_or(&victim.path);
-        let outcome = judge(round, &copy, number).await;
-        let outcome =
-            outcome.map_err(|why| format!("{} {}: {why}", name.display(), damage.name()))?;
-        println!("  {} {}: {outcome:?}", name.display(), damage.name());
-        round.report.add_damage(victim.kind, damage.name(), outcome);
+        let judged = judge(round, &copy, &victim, number).await;
+        let judged =
+            judged.map_err(|why| format!("{} {}: {why}", name.display(), damage.name()))?;
+        println!("  {} {}: {judged:?}", name.display(), damage.name());
+        round.report.add_damage(victim.kind, damage.name(), judged);
         std::fs::remove_dir_all(&copy).map_err(|error| error.to_string())?;
     }
     Ok(())
@@ -77,8 +80,23 @@ fn copy_folder(from: &Path, to: &Path) -> Result<(), String> {
     }
 }
 
+/// The combination that was tried least often so far.
+fn next_damage(report: &Report, kinds: &[&'static str], dice: &mut Dice) -> (&'static str, Damage) {
+    let of_kind = |kind: &&'static str| Damage::ALL.map(|damage| (*kind, damage));
+    let mut all: Vec<(&str, Damage)> = kinds.iter().flat_map(of_kind).collect();
+    let times = |(kind, damage): &(&'static str, Damage)| report.damage_count(kind, damage.name());
+    let fewest = all.iter().map(times).min();
+    all.retain(|combination| Some(times(combination)) == fewest);
+    *dice.pick(&all)
+}
+
 /// Runs `homeport check` and a server on a damaged copy.
-async fn judge(round: &mut Round<'_>, copy: &Path, number: usize) -> Result<DamageOutcome, String> {
+async fn judge(
+    round: &mut Round<'_>,
+    copy: &Path,
+    victim: &Victim,
+    number: usize,
+) -> Result<Judged, String> {
     let text = |error: std::io::Error| error.to_string();
     let before = content(copy).map_err(text)?;
     let check = round
@@ -87,6 +105,12 @@ async fn judge(round: &mut Round<'_>, copy: &Path, number: usize) -> Result<Dama
         .output()
         .map_err(text)?;
     let is_unchanged = content(copy).map_err(text)? == before;
+    if check.status.success() && victim.is_checked_whole() && is_used(round, copy, victim)? {
+        return Err(format!(
+            "homeport check needs the file and misses its damage: {}",
+            show(&check)
+        ));
+    }
     let outcome = serve(round, copy, number).await?;
     if !is_unchanged {
         return Err(format!("homeport check changes files; {}", show(&check)));
@@ -100,7 +124,24 @@ async fn judge(round: &mut Round<'_>, copy: &Path, number: usize) -> Result<Dama
     if !check.status.success() && show(&check).contains("panicked") {
         return Err(format!("homeport check panics: {}", show(&check)));
     }
-    Ok(outcome)
+    Ok(Judged {
+        outcome,
+        is_found_by_check: !check.status.success(),
+    })
+}
+
+/// Whether `homeport check` fails without the file. A killed server leaves files that nothing refers to any more.
+fn is_used(round: &Round<'_>, copy: &Path, victim: &Victim) -> Result<bool, String> {
+    if !victim.path.exists() {
+        return Ok(false);
+    }
+    let text = |error: std::io::Error| error.to_string();
+    let aside = round.directory.join("set-aside");
+    std::fs::copy(&victim.path, &aside).map_err(text)?;
+    std::fs::remove_file(&victim.path).map_err(text)?;
+    let check = round.launch.command(&["check"], copy).output();
+    std::fs::copy(&aside, &victim.path).map_err(text)?;
+    Ok(!check.map_err(text)?.status.success())
 }
 
 async fn serve(round: &mut Round<'_>, copy: &Path, number: usize) -> Result<DamageOutcome, String> {
@@ -115,7 +156,13 @@ async fn serve(round: &mut Round<'_>, copy: &Path, number: usize) -> Result<Dama
     let mut clients = Clients::new(target);
     let mut outcome = DamageOutcome::ServedWhole;
     for workload in &round.workloads.all {
-        match workload.verify(&mut clients, Scope::Copy).await {
+        let mut verified = workload.verify(&mut clients, Scope::Copy).await;
+        for _ in 1..READ_ATTEMPTS {
+            if matches!(verified, Err(Problem::Unreadable(_))) {
+                verified = workload.verify(&mut clients, Scope::Copy).await;
+            }
+        }
+        match verified {
             Ok(()) => {}
             Err(Problem::Violation(why)) => return Err(format!("served with less: {why}")),
             Err(Problem::Unreadable(why)) => {

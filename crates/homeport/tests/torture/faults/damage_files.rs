@@ -17,11 +17,48 @@ const NO_DATA: [&str; 8] = [
     "user-jwt-secret",
 ];
 
+/// Kinds of files that a directory has sooner or later.
+pub(crate) const FILE_KINDS: [&str; 10] = [
+    "FORMAT",
+    "MARK",
+    "CONTENTS",
+    "keyring",
+    "backup",
+    "newest journal",
+    "older journal",
+    "table file",
+    "list of table files",
+    "version of the store",
+];
+
+/// Kinds of files of which `homeport check` reads every byte. The others have parts that may be damaged: MARK has a
+/// spare slot, journals an end that was not synced, and FORMAT a line break at its end.
+const CHECKED_WHOLE: [&str; 6] = [
+    "CONTENTS",
+    "keyring",
+    "backup",
+    "table file",
+    "list of table files",
+    "version of the store",
+];
+
+/// The names of all kinds of damage.
+pub(crate) fn damage_names() -> impl Iterator<Item = &'static str> {
+    Damage::ALL.into_iter().map(Damage::name)
+}
+
 /// A file, and what it is.
 #[derive(Debug, Clone)]
 pub(super) struct Victim {
     pub(super) path: PathBuf,
     pub(super) kind: &'static str,
+}
+
+impl Victim {
+    /// Whether `homeport check` must find any damage, if the store uses the file.
+    pub(super) fn is_checked_whole(&self) -> bool {
+        CHECKED_WHOLE.contains(&self.kind)
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -200,6 +237,11 @@ mod tests {
         std::fs::write(directory.path().join("store/11.jnl.empty"), "").unwrap();
         let found = victims(directory.path()).unwrap();
         assert_eq!(found.len(), files.len());
+        let mut kinds = files.map(|(_, kind)| kind);
+        let mut all = FILE_KINDS;
+        kinds.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(kinds, all);
         for (name, kind) in files {
             let path = directory.path().join(name);
             let victim = found.iter().find(|victim| victim.path == path).unwrap();

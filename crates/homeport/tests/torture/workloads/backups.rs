@@ -1,11 +1,12 @@
 //! Backups of the bank table that are taken while it is written to. Each is one moment of the bank.
 
-use std::sync::Mutex;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use serde_json::json;
 
-use super::bank::TABLE as BANK;
+use super::bank::{Bank, TABLE as BANK};
 use super::{Ended, Problem, Scope, Workload, bank_audit, lock, violation, wait_active};
 use crate::clients::{Clients, Reply};
 use crate::dice::Dice;
@@ -14,19 +15,28 @@ const LANES: usize = 1;
 const KEPT_MAX: usize = 4;
 
 pub(super) struct Backups {
+    bank: Arc<Bank>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
     next: u32,
-    /// ARNs of complete backups.
-    backups: Vec<String>,
+    /// Complete backups.
+    backups: Vec<Backup>,
+}
+
+#[derive(Debug, Clone)]
+struct Backup {
+    arn: String,
+    /// Transfers that were acknowledged before the backup was asked for.
+    transfers: BTreeSet<String>,
 }
 
 impl Backups {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(bank: Arc<Bank>) -> Self {
         Self {
+            bank,
             state: Mutex::default(),
         }
     }
@@ -39,6 +49,7 @@ impl Backups {
 
     async fn back_up(&self, clients: &mut Clients) -> Result<Ended, String> {
         let name = self.next_name("backup");
+        let transfers = self.bank.acknowledged();
         let request = json!({"TableName": BANK, "BackupName": name});
         let answer = match clients.dynamodb("CreateBackup", &request).await {
             Reply::Done(answer) => answer,
@@ -52,7 +63,7 @@ impl Backups {
         for _ in 0..super::WAIT_POLLS_MAX {
             match status(clients, &arn).await {
                 Ok(status) if status == "AVAILABLE" => {
-                    lock(&self.state).backups.push(arn);
+                    lock(&self.state).backups.push(Backup { arn, transfers });
                     return Ok(Ended::Acknowledged);
                 }
                 Ok(_) => tokio::time::sleep(super::WAIT_POLL).await,
@@ -64,9 +75,9 @@ impl Backups {
     }
 
     /// Restores a backup, whose books must agree, and deletes the table.
-    async fn restore(&self, clients: &mut Clients, arn: &str) -> Result<Ended, String> {
+    async fn restore(&self, clients: &mut Clients, backup: &Backup) -> Result<Ended, String> {
         let name = self.next_name("restored");
-        match restore_and_audit(clients, arn, &name).await {
+        match restore_and_audit(clients, backup, &name).await {
             Ok(()) => {}
             Err(Problem::Violation(why)) => return Err(why),
             Err(Problem::Unreadable(_)) => return Ok(Ended::Unknown),
@@ -80,7 +91,7 @@ impl Backups {
     }
 
     async fn delete(&self, clients: &mut Clients, arn: &str) -> Ended {
-        lock(&self.state).backups.retain(|kept| kept != arn);
+        lock(&self.state).backups.retain(|kept| kept.arn != arn);
         let request = json!({"BackupArn": arn});
         match clients.dynamodb("DeleteBackup", &request).await {
             Reply::Done(_) => Ended::Acknowledged,
@@ -100,13 +111,26 @@ async fn status(clients: &mut Clients, arn: &str) -> Result<String, String> {
         .to_owned())
 }
 
-async fn restore_and_audit(clients: &mut Clients, arn: &str, name: &str) -> Result<(), Problem> {
+/// The books of a restored backup agree, and hold every transfer from before the backup.
+async fn restore_and_audit(
+    clients: &mut Clients,
+    backup: &Backup,
+    name: &str,
+) -> Result<(), Problem> {
+    let arn = &backup.arn;
     let request = json!({"TargetTableName": name, "BackupArn": arn});
     let restore = clients.dynamodb("RestoreTableFromBackup", &request).await;
     restore.done()?;
     wait_active(clients, name).await?;
-    bank_audit::audit(clients, name).await?;
-    Ok(())
+    let restored = bank_audit::audit(clients, name).await?;
+    let mut missing = backup.transfers.difference(&restored);
+    match missing.next() {
+        Some(first) => violation(format!(
+            "backups: {arn} lacks {} transfers that were acknowledged before it, {first} first",
+            missing.count() + 1
+        )),
+        None => Ok(()),
+    }
 }
 
 #[async_trait]
@@ -131,18 +155,19 @@ impl Workload for Backups {
     ) -> Result<Ended, String> {
         let backups = lock(&self.state).backups.clone();
         if backups.len() > KEPT_MAX {
-            return Ok(self.delete(clients, &backups[0]).await);
+            return Ok(self.delete(clients, &backups[0].arn).await);
         }
         if backups.is_empty() || dice.once_in(2) {
             return self.back_up(clients).await;
         }
-        let backup: &String = dice.pick(&backups);
+        let backup: &Backup = dice.pick(&backups);
         self.restore(clients, backup).await
     }
 
     async fn verify(&self, clients: &mut Clients, scope: Scope) -> Result<(), Problem> {
         let backups = lock(&self.state).backups.clone();
-        for (at, arn) in backups.iter().enumerate() {
+        for backup in &backups {
+            let arn = &backup.arn;
             let request = json!({"BackupArn": arn});
             let reply = clients.dynamodb("DescribeBackup", &request).await;
             if reply.is_refused_with("BackupNotFoundException") {
@@ -151,7 +176,9 @@ impl Workload for Backups {
             reply.done()?;
             // A copy is about damage, which only a restore meets.
             if scope == Scope::Copy {
-                restore_and_audit(clients, arn, &format!("torture-copy-{at}")).await?;
+                // A name of its own: a restore may be repeated.
+                let name = self.next_name("copy");
+                restore_and_audit(clients, backup, &name).await?;
             }
         }
         Ok(())

@@ -44,6 +44,12 @@ impl Bank {
         }
     }
 
+    /// All transfers that were acknowledged so far.
+    pub(super) fn acknowledged(&self) -> BTreeSet<String> {
+        let acknowledged = |lane: &Mutex<Lane>| lock(lane).acknowledged.clone();
+        self.lanes.iter().flat_map(acknowledged).collect()
+    }
+
     async fn transfer(
         &self,
         lane: usize,

@@ -97,17 +97,18 @@ pub(crate) struct Workloads {
 impl Workloads {
     pub(crate) fn new(now_ms: i64, recorder: &Recorder) -> Self {
         let telemetry = Arc::new(Telemetry::new());
+        let bank = Arc::new(bank::Bank::new());
         let all: Vec<Arc<dyn Workload>> = vec![
             Arc::new(sensors::Sensors::new(now_ms)),
             Arc::new(chargers::Chargers::new(now_ms)),
             Arc::new(records::Records::new(now_ms)),
             telemetry.clone(),
             Arc::new(counters::Counters::new()),
-            Arc::new(bank::Bank::new()),
+            bank.clone(),
             Arc::new(bulk::Bulk::new()),
             Arc::new(registers::Registers::new(recorder.clone())),
             Arc::new(tables::Tables::new()),
-            Arc::new(backups::Backups::new()),
+            Arc::new(backups::Backups::new(bank)),
         ];
         Self { all, telemetry }
     }

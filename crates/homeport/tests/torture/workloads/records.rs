@@ -23,6 +23,7 @@ struct State {
     /// The address of the journal.
     journal: String,
     sent: u32,
+    /// Acknowledged, or stored without an answer and seen since: a record that was seen stays.
     acknowledged: BTreeSet<u32>,
     refused: BTreeSet<u32>,
 }
@@ -95,7 +96,7 @@ impl Workload for Records {
         })
     }
 
-    async fn verify(&self, clients: &mut Clients, _: Scope) -> Result<(), Problem> {
+    async fn verify(&self, clients: &mut Clients, scope: Scope) -> Result<(), Problem> {
         let (journal, sent, acknowledged, refused) = {
             let state = lock(&self.state);
             let sets = (state.acknowledged.clone(), state.refused.clone());
@@ -120,9 +121,14 @@ impl Workload for Records {
         let missing = acknowledged
             .iter()
             .find(|number| !found.contains_key(number));
-        match missing {
-            Some(number) => violation(format!("records: acknowledged record {number} is missing")),
-            None => Ok(()),
+        if let Some(number) = missing {
+            return violation(format!(
+                "records: record {number} was acknowledged or seen, and is missing"
+            ));
         }
+        if scope == Scope::Live {
+            lock(&self.state).acknowledged.extend(found.into_keys());
+        }
+        Ok(())
     }
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::{Ended, Problem, Scope, Workload, lock, number, scan, violation};
 use crate::clients::{Clients, Reply};
 use crate::dice::Dice;
+use crate::target::Addresses;
 
 const LANES: usize = 1;
 const ITEMS: i64 = 5;
@@ -30,11 +31,15 @@ struct State {
 struct Table {
     table: Known,
     index: Known,
+    /// The server that the last operation was sent to. Nothing of that is still under way on another one.
+    sent_to: Option<Addresses>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Known {
     Present,
+    /// There, without items: it was created, and the transaction was not carried out.
+    Empty,
     Absent,
     Unknown,
 }
@@ -46,8 +51,13 @@ impl Tables {
         }
     }
 
-    fn set(&self, name: &str, table: Known, index: Known) {
-        let table = Table { table, index };
+    fn set(&self, clients: &Clients, name: &str, table: Known, index: Known) {
+        let sent_to = clients.target().now();
+        let table = Table {
+            table,
+            index,
+            sent_to,
+        };
         lock(&self.state).tables.insert(name.to_owned(), table);
     }
 
@@ -57,7 +67,7 @@ impl Tables {
             state.next += 1;
             format!("torture-table-{}", state.next)
         };
-        self.set(&name, Known::Unknown, Known::Absent);
+        self.set(clients, &name, Known::Unknown, Known::Absent);
         if super::create_table(clients, json!({"TableName": name}))
             .await
             .is_err()
@@ -68,9 +78,10 @@ impl Tables {
             .map(|n| json!({"Put": {"TableName": name, "Item": {"pk": {"S": n.to_string()}, "n": {"N": n.to_string()}}}}))
             .collect();
         let request = json!({ "TransactItems": puts });
+        self.set(clients, &name, Known::Unknown, Known::Absent);
         match clients.dynamodb("TransactWriteItems", &request).await {
             Reply::Done(_) => {
-                self.set(&name, Known::Present, Known::Absent);
+                self.set(clients, &name, Known::Present, Known::Absent);
                 Ended::Acknowledged
             }
             Reply::Refused(..) => Ended::Refused,
@@ -79,12 +90,12 @@ impl Tables {
     }
 
     async fn delete(&self, clients: &mut Clients, name: &str) -> Result<Ended, String> {
-        self.set(name, Known::Unknown, Known::Unknown);
+        self.set(clients, name, Known::Unknown, Known::Unknown);
         let request = json!({"TableName": name});
         let reply = clients.dynamodb("DeleteTable", &request).await;
         match reply {
             Reply::Done(_) => {
-                self.set(name, Known::Absent, Known::Absent);
+                self.set(clients, name, Known::Absent, Known::Absent);
                 Ok(Ended::Acknowledged)
             }
             Reply::Refused(0, _) | Reply::Unknown(_) => Ok(Ended::Unknown),
@@ -115,7 +126,7 @@ impl Tables {
             "AttributeDefinitions": [attribute("pk", "S"), attribute("n", "N")],
             "GlobalSecondaryIndexUpdates": [change],
         });
-        self.set(name, Known::Present, Known::Unknown);
+        self.set(clients, name, Known::Present, Known::Unknown);
         match clients.dynamodb("UpdateTable", &request).await {
             Reply::Done(_) => {}
             Reply::Refused(..) => return Ended::Refused,
@@ -123,7 +134,7 @@ impl Tables {
         }
         match wait_for_index(clients, name, wanted).await {
             Ok(()) => {
-                self.set(name, Known::Present, later);
+                self.set(clients, name, Known::Present, later);
                 Ended::Acknowledged
             }
             Err(_) => Ended::Unknown,
@@ -191,33 +202,92 @@ impl Workload for Tables {
         }
     }
 
-    async fn verify(&self, clients: &mut Clients, _: Scope) -> Result<(), Problem> {
+    async fn verify(&self, clients: &mut Clients, scope: Scope) -> Result<(), Problem> {
         let tables = lock(&self.state).tables.clone();
         for (name, known) in tables {
-            let request = json!({"TableName": name, "ConsistentRead": true});
-            let reply = clients.dynamodb("Scan", &request).await;
-            let is_missing = reply.is_refused_with("ResourceNotFoundException");
-            match known.table {
-                Known::Unknown => continue,
-                Known::Absent if is_missing => continue,
-                Known::Absent => {
+            let found = inspect(clients, &name).await?;
+            match (known.table, found.table) {
+                (Known::Absent, Known::Present | Known::Empty) => {
                     return violation(format!("tables: {name} was deleted and is there"));
                 }
-                Known::Present if is_missing => {
+                (Known::Present | Known::Empty, Known::Absent) => {
                     return violation(format!("tables: {name} was created and is missing"));
                 }
-                Known::Present => {}
+                (Known::Present | Known::Empty, Known::Unknown) => {
+                    return violation(format!("tables: {name} is created or deleted once more"));
+                }
+                (Known::Present, Known::Empty) => {
+                    return violation(format!("tables: {name} lost its items"));
+                }
+                (Known::Empty, Known::Present) => {
+                    return violation(format!("tables: {name} was empty and has items"));
+                }
+                _ => {}
             }
-            let answer = reply.done()?;
-            let items = answer["Items"].as_array().cloned().unwrap_or_default();
-            check_items(&name, &items)?;
-            if known.index == Known::Present {
-                let request = json!({"TableName": name, "IndexName": INDEX});
-                check_items(&name, &scan(clients, request).await?)?;
+            match (known.index, found.index) {
+                (Known::Present, Known::Absent) if known.table == Known::Present => {
+                    return violation(format!("tables: {name} lost its index"));
+                }
+                (Known::Absent, Known::Present) if known.table == Known::Present => {
+                    return violation(format!(
+                        "tables: the index of {name} was removed and is there"
+                    ));
+                }
+                _ => {}
+            }
+            // A request without an answer may still be carried out by the server that it was sent to.
+            let is_unknown = known.table == Known::Unknown || known.index == Known::Unknown;
+            let is_over = known.sent_to != clients.target().now();
+            if scope == Scope::Live && is_unknown && is_over {
+                self.set(clients, &name, found.table, found.index);
             }
         }
         Ok(())
     }
+}
+
+/// What a table is now: absent, empty, or with all items of its transaction in it and in its index.
+async fn inspect(clients: &mut Clients, name: &str) -> Result<Inspected, Problem> {
+    let request = json!({"TableName": name});
+    let reply = clients.dynamodb("DescribeTable", &request).await;
+    if reply.is_refused_with("ResourceNotFoundException") {
+        return Ok(Inspected {
+            table: Known::Absent,
+            index: Known::Absent,
+        });
+    }
+    let described = reply.done()?;
+    let index = &described["Table"]["GlobalSecondaryIndexes"][0]["IndexStatus"];
+    let index = match index.as_str() {
+        None => Known::Absent,
+        Some("ACTIVE") => Known::Present,
+        Some(_) => Known::Unknown,
+    };
+    let status = &described["Table"]["TableStatus"];
+    if status == "CREATING" || status == "DELETING" {
+        return Ok(Inspected {
+            table: Known::Unknown,
+            index,
+        });
+    }
+    let request = json!({"TableName": name, "ConsistentRead": true});
+    let items = scan(clients, request).await?;
+    if items.is_empty() {
+        let table = Known::Empty;
+        return Ok(Inspected { table, index });
+    }
+    check_items(name, &items)?;
+    if index == Known::Present {
+        let request = json!({"TableName": name, "IndexName": INDEX});
+        check_items(name, &scan(clients, request).await?)?;
+    }
+    let table = Known::Present;
+    Ok(Inspected { table, index })
+}
+
+struct Inspected {
+    table: Known,
+    index: Known,
 }
 
 /// A table and its index hold the items that were put in one transaction.

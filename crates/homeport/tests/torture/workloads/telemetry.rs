@@ -39,6 +39,8 @@ pub(crate) struct Telemetry {
 struct Lane {
     sent: u32,
     acknowledged: BTreeSet<u32>,
+    /// Seen in the store, whether acknowledged or not: a message that was seen stays.
+    seen: BTreeSet<u32>,
 }
 
 impl Telemetry {
@@ -140,10 +142,15 @@ impl Telemetry {
         }
     }
 
-    async fn verify_lane(&self, clients: &mut Clients, lane: usize) -> Result<(), Problem> {
-        let (sent, acknowledged) = {
+    async fn verify_lane(
+        &self,
+        clients: &mut Clients,
+        lane: usize,
+        scope: Scope,
+    ) -> Result<(), Problem> {
+        let (sent, known) = {
             let lane = lock(&self.lanes[lane]);
-            (lane.sent, lane.acknowledged.clone())
+            (lane.sent, &lane.acknowledged | &lane.seen)
         };
         let path = format!(
             "/v1/telemetry/{}?message_type=telemetry&order=asc&limit={PAGE_LIMIT}",
@@ -164,15 +171,18 @@ impl Telemetry {
                 _ => return violation(format!("telemetry: {message} was never published")),
             }
         }
-        let missing: Vec<&u32> = acknowledged.difference(&found).collect();
-        match missing.first() {
-            Some(first) => violation(format!(
-                "telemetry: {} of {} acknowledged messages of {lane} are not stored, {first} first",
+        let missing: Vec<&u32> = known.difference(&found).collect();
+        if let Some(first) = missing.first() {
+            return violation(format!(
+                "telemetry: {} of {} acknowledged or seen messages of {lane} are not stored, {first} first",
                 missing.len(),
-                acknowledged.len()
-            )),
-            None => Ok(()),
+                known.len()
+            ));
         }
+        if scope == Scope::Live {
+            lock(&self.lanes[lane]).seen = found;
+        }
+        Ok(())
     }
 }
 
@@ -257,7 +267,7 @@ impl Workload for Telemetry {
             self.wait_for_delivery().await?;
         }
         for lane in 0..LANES {
-            self.verify_lane(clients, lane).await?;
+            self.verify_lane(clients, lane, scope).await?;
         }
         Ok(())
     }
