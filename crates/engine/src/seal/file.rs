@@ -69,7 +69,7 @@ impl FileHead {
         bytes
     }
 
-    fn decode(bytes: &[u8; HEAD_BYTES]) -> Option<Self> {
+    fn decode(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes.strip_prefix(MAGIC)?;
         Some(Self {
             store: take(&mut rest)?,
@@ -115,16 +115,15 @@ pub(crate) fn open(path: &Path, keys: FileKeys<'_>) -> Result<Box<dyn Read + Sen
     };
     let mut file = File::open(path).map_err(io)?;
     let len = file.metadata().map_err(io)?.len();
-    let mut start = [0; HEAD_BYTES];
-    let is_sealed = len >= HEAD_BYTES as u64 && {
-        file.read_exact(&mut start).map_err(io)?;
-        let version = MAGIC.len() - 1;
-        if start[..version] == MAGIC[..version] && start[version] > MAGIC[version] {
-            return Err(SealError::NewerFormat(path.to_owned()));
-        }
-        start.starts_with(MAGIC)
-    };
-    if !is_sealed {
+    let mut start = Vec::with_capacity(HEAD_BYTES);
+    let mut head = (&mut file).take(HEAD_BYTES as u64);
+    head.read_to_end(&mut start).map_err(io)?;
+    if let Some([version, ..]) = start.strip_prefix(&MAGIC[..MAGIC.len() - 1])
+        && *version > MAGIC[MAGIC.len() - 1]
+    {
+        return Err(SealError::NewerFormat(path.to_owned()));
+    }
+    if !start.starts_with(MAGIC) {
         file.rewind().map_err(io)?;
         return Ok(Box::new(BufReader::new(file)));
     }
@@ -333,6 +332,19 @@ mod tests {
             assert_eq!(read(&path, FileKeys::Master(Some(&alone))).unwrap(), bytes);
             write(&path, None, &bytes);
             assert_eq!(read(&path, FileKeys::Master(None)).unwrap(), bytes);
+        }
+    }
+
+    #[test]
+    fn cut_head_of_a_sealed_file_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        let sealer = sealer(directory.path(), &master("a"));
+        write(&path, Some(&sealer), b"secret");
+        let whole = std::fs::read(&path).unwrap();
+        for len in MAGIC.len()..HEAD_BYTES {
+            std::fs::write(&path, &whole[..len]).unwrap();
+            read(&path, FileKeys::Store(Some(&sealer))).unwrap_err();
         }
     }
 
