@@ -176,7 +176,7 @@ fn check_backups(path: &Path, view: &View, report: &mut CheckReport) {
     }
 }
 
-/// What tells a problem from what is written during the check of an open store.
+/// Separates problems from concurrent writes while an open store is checked.
 pub(crate) struct Writes<'a> {
     /// Began before the pages were read.
     pub(crate) copy: &'a TableCopy,

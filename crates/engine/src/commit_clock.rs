@@ -1,6 +1,6 @@
 //! Commit time: what changes are stamped with and what retention is measured by.
 //!
-//! It follows the wall clock but never goes backwards, and it does not follow a leap ahead that nobody has confirmed.
+//! It follows the wall clock but never goes backwards, and it does not follow an unconfirmed jump ahead.
 //! While the wall clock is behind, commit time runs at half speed until the wall clock has caught up. While the wall
 //! clock is implausibly far ahead, commit time runs on at the wall clock's speed from where it was, and nothing that
 //! depends on the time is deleted. [ADR 026](../../../docs/adr/026-commit-time.md) says why.
@@ -16,7 +16,7 @@ pub const CLOCK_LEAD_MAX_MS: i64 = 24 * HOUR_MS;
 pub const CLOCK_STEADY_MS: i64 = 6 * HOUR_MS;
 /// Commits are steady while no more than this is between two of them.
 const STEADY_GAP_MAX_MS: i64 = 15 * 60 * 1000;
-/// An idle store writes the commit time this often, so that a restart does not take idleness for a leap.
+/// An idle store writes the commit time this often, so that a restart does not take idleness for a jump.
 const PERSIST_EVERY_MS: i64 = HOUR_MS;
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
@@ -172,7 +172,7 @@ impl State {
     fn observe(&mut self, wall_ms: i64) {
         let step_ms = wall_ms.saturating_sub(self.wall_ms);
         self.wall_ms = wall_ms;
-        // A leap in either direction says nothing about how much time has passed.
+        // A jump in either direction says nothing about how much time has passed.
         let passed_ms = if (0..=CLOCK_LEAD_MAX_MS).contains(&step_ms) {
             step_ms
         } else {

@@ -21,7 +21,7 @@ const UPKEEP_SHARE: u64 = 4;
 /// Bytes written after which the free space is read again.
 const LOOK_AFTER_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Where the free space of a disk is read.
+/// Reports the free space of a disk.
 pub trait Disk: std::fmt::Debug + Send + Sync {
     /// Bytes that may still be written below `directory`, if that is known.
     fn free_bytes(&self, directory: &Path) -> Option<u64>;

@@ -480,7 +480,7 @@ impl Engine {
         shared.commit_clock.status(shared.options.clock.now_ms())
     }
 
-    /// A clock to delete old data by: it follows no leap that nobody has confirmed.
+    /// A clock to delete old data by: it ignores unconfirmed clock jumps.
     #[must_use]
     pub fn removal_clock(&self) -> Arc<dyn Clock> {
         Arc::new(RemovalClock(self.clone()))
@@ -554,7 +554,7 @@ impl Engine {
         .map_err(|_| stopped())?
     }
 
-    /// Verifies that items, index entries and expiry entries agree. Writes may go on meanwhile; tables that are altered or
+    /// Verifies that items, index entries and expiry entries agree. Writes are accepted meanwhile; tables that are altered or
     /// deleted meanwhile are left out.
     ///
     /// # Errors

@@ -79,7 +79,7 @@ impl Listed {
 }
 
 impl Expiring {
-    /// What a new group lists nothing in yet.
+    /// An empty list for a new group.
     pub(crate) fn begin_group(&self) -> Listed {
         Listed {
             known_until_secs: self.lock().known_until_secs,

@@ -96,7 +96,7 @@ impl<'a> Group<'a> {
         self.times.commit_ms
     }
 
-    /// The wall clock's seconds: what has expired then is not there for anyone.
+    /// The wall clock's seconds: items that have expired by then are hidden from all readers.
     pub(crate) fn now_secs(&self) -> i64 {
         self.times.wall_ms.div_euclid(1000)
     }
@@ -499,7 +499,7 @@ impl<'a> Group<'a> {
 /// Why an item's entries could not be written.
 #[derive(Debug)]
 pub(crate) enum RefreshError {
-    /// The item is damaged; others can go on.
+    /// The item is damaged; others can be processed.
     Unreadable(String),
     Store(StoreError),
 }

@@ -115,7 +115,7 @@ pub(crate) fn open(
     })
 }
 
-/// What a table was: a copy of what it is, and the changes since.
+/// An earlier state of a table: a copy of its items, and the changes to undo.
 pub(crate) struct Past {
     pub(crate) table: Arc<Table>,
     pub(crate) copy: TableCopy,

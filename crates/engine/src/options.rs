@@ -38,7 +38,7 @@ pub struct Options {
     /// upkeep continue down to a quarter of it. 0 reserves nothing: a full disk then fails a write in the
     /// middle, and the store reopens itself when there is space.
     pub disk_reserve_bytes: u64,
-    /// Where the free space is read.
+    /// Reports the free space.
     pub disk: Arc<dyn Disk>,
     /// How long changes are kept for who reads the change log.
     pub change_retention_ms: i64,

@@ -17,7 +17,7 @@ use crate::vault::{UserKey, UserValue};
 
 /// A client token may not be longer than this.
 const TOKEN_LEN_MAX: usize = 36;
-/// What a transaction that deletes may count for while the disk is nearly full, if it writes as well.
+/// Size limit of a transaction that deletes and also writes while the disk is nearly full.
 const DELETE_BYTES_MAX: usize = 16 * 1024;
 /// What a queued action weighs besides its bytes.
 const ACTION_OVERHEAD_BYTES: usize = 256;

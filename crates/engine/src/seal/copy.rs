@@ -107,7 +107,7 @@ fn finish(from: &Database, to: &Database, target: &Path, marks: &Marks) -> Resul
     let meta = from.keyspace(layout::META_KEYSPACE).map_err(storage)?;
     let record = meta.get(layout::COMMIT_KEY).map_err(storage)?;
     if let Some(record) = record.and_then(|bytes| CommitRecord::decode(&bytes)) {
-        // Numbers of pages and of changes go on where those of the source ended.
+        // Pages and changes are numbered on from those of the source.
         marks.rebase(record.commit).map_err(io(target))?;
         let keyspaces = Keyspaces::open(to).map_err(storage)?;
         let record = record.next();

@@ -57,7 +57,7 @@ pub(crate) async fn create(settings: Settings) -> anyhow::Result<ExitCode> {
     backend.close().await?;
     ensured?;
     say!(
-        "{} tables are there in {}",
+        "{} tables exist in {}",
         tables.len(),
         match settings.store.kind {
             StoreKind::Embedded => settings.data.dir.display().to_string(),

@@ -16,7 +16,7 @@ pub struct TimeBody {
     /// What the server's clock says
     #[schema(format = DateTime)]
     pub now: String,
-    /// The time of the store, which follows the clock but neither goes backwards nor follows a leap that nobody confirmed
+    /// The time of the store, which follows the clock but neither goes backwards nor follows an unconfirmed jump
     #[schema(format = DateTime)]
     pub commit_time: String,
     /// False while the clock is implausibly far ahead of the last commit: expired items and old changes are then kept

@@ -100,7 +100,7 @@ async fn sessions_have_a_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_beyond_the_limit_are_told_busy() {
+async fn clients_beyond_the_limit_get_server_busy() {
     let settings = MqttSettings {
         connections_max: 1,
         ..MqttSettings::default()

@@ -131,7 +131,7 @@ impl Push {
         }
     }
 
-    /// Deletes inactive devices by this clock, which follows no leap that nobody has confirmed.
+    /// Deletes inactive devices by this clock, which ignores unconfirmed clock jumps.
     #[must_use]
     pub fn with_removal_clock(self, removal_clock: Arc<dyn Clock>) -> Self {
         Self {

@@ -134,7 +134,7 @@ impl Records {
         }
     }
 
-    /// Deletes old history by this clock, which follows no leap that nobody has confirmed.
+    /// Deletes old history by this clock, which ignores unconfirmed clock jumps.
     #[must_use]
     pub fn with_removal_clock(self, removal_clock: Arc<dyn Clock>) -> Self {
         Self {

@@ -29,7 +29,7 @@ const ITEM_OPERATIONS: [&str; 14] = [
 /// prefix.
 const RESOURCES_MAX_BYTES: usize = 2048;
 
-/// A line that is written once the call has ended, if it is one to be recorded.
+/// A line that is written once the call has ended, if this call must be recorded.
 #[derive(Debug)]
 pub(crate) struct Entry<'s> {
     operation: &'static str,
@@ -62,7 +62,7 @@ impl<'s> Entry<'s> {
         }
     }
 
-    /// Records the call, if it is one to be recorded.
+    /// Records the call, if this call must be recorded.
     pub(crate) fn record(&self, outcome: Result<(), &Failure>) {
         let outcome = outcome.map_or_else(Failure::kind, |()| "Success");
         if !changes_tables(self.operation) && outcome != ACCESS_DENIED {

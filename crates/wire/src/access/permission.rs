@@ -13,7 +13,7 @@ pub(crate) struct Permission {
     pub(super) context: RequestContext,
 }
 
-/// What an action is on, as an ARN.
+/// The resource of an action, as an ARN.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Resource {
     One(String),
@@ -53,7 +53,7 @@ impl Permission {
 }
 
 impl Resource {
-    /// Stands for all resources of an operation that is about none in particular.
+    /// All resources, for an operation without a specific one.
     pub(super) fn any() -> Self {
         Self::One("*".to_owned())
     }

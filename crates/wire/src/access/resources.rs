@@ -36,12 +36,12 @@ impl Resources<'_> {
         self.own(arn.map_or_else(Resource::any, Resource::One))
     }
 
-    /// For an operation that is about no resource in particular.
+    /// For an operation without a specific resource.
     pub(crate) fn any(&self) -> Permission {
         self.own(Resource::any())
     }
 
-    /// A table by its name or ARN; any where none is named.
+    /// A table by its name or ARN; `*` if the request names no table.
     pub(crate) fn table(&self, given: Option<&Text<'_>>) -> Permission {
         self.own_or_any(given.map(|given| self.table_arn(table_name::named(given.as_str()))))
     }
@@ -73,7 +73,7 @@ impl Resources<'_> {
         self.part(given, arn::import_of, arn::of_import)
     }
 
-    /// Something of a table that has an ARN of its own.
+    /// A stream, backup, export or import of a table.
     fn part(
         &self,
         given: Option<&Text<'_>>,
@@ -84,7 +84,7 @@ impl Resources<'_> {
         self.own_or_any(named.map(|(table, id)| write(self.region, table, id)))
     }
 
-    /// The stream that a shard iterator reads, whatever ARN stands in its text.
+    /// The stream that a shard iterator reads; the ARN in the iterator's text is ignored.
     pub(crate) fn iterated_stream(&self, given: Option<&Text<'_>>) -> Permission {
         let stream = given
             .and_then(|given| ShardIterator::parse(given.as_str()))

@@ -38,7 +38,7 @@ impl RestoreWindow {
     }
 }
 
-/// The point of a table's past that a client means by a time.
+/// The restore point for a requested time.
 pub(crate) fn point(service: &Service, table: &str, at_ms: i64) -> RestorePoint {
     let now_ms = service.engine().clock_status().commit_ms;
     let described = service.engine().describe_table(table).ok();

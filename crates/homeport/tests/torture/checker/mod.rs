@@ -17,7 +17,7 @@ use crate::history::History;
 use self::graph::Graph;
 use self::versions::Versions;
 
-/// More of them say nothing new.
+/// Further ones add nothing.
 const ANOMALIES_MAX: usize = 20;
 
 /// Kinds of anomalies, named as Adya and Elle name them.

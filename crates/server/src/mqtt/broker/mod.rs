@@ -90,7 +90,7 @@ pub struct BrokerParts {
     pub settings: MqttSettings,
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
-    /// Decides when sessions are deleted; it follows no leap that nobody has confirmed.
+    /// Decides when sessions are deleted; it ignores unconfirmed clock jumps.
     pub removal_clock: Arc<dyn Clock>,
     /// What every message goes through before anybody gets it.
     pub intake: Arc<dyn Intake>,
@@ -121,7 +121,7 @@ impl Broker {
         let counted = session_table.begin_run().await;
         let (first_sequence, is_run_counted) = match counted {
             Ok(run) => (run << SEQUENCE_BITS_OF_RUN, true),
-            // A store that takes no writes now, because its disk is full say, is served all the same.
+            // A store that accepts no writes now, for example on a full disk, is served too.
             Err(error) if error.is_transient() => {
                 tracing::warn!(%error, "MQTT starts without counting this start; trying again");
                 let last_run = session_table.last_run().await?;

@@ -50,7 +50,7 @@ impl Broker {
             tick.tick().await;
             self.count_run().await;
             self.do_due().await;
-            self.read_queues_again_after_a_leap();
+            self.read_queues_again_after_a_clock_jump();
         }
     }
 
@@ -62,7 +62,7 @@ impl Broker {
 
     /// The store hides messages that have expired by the clock. If the clock was ahead for a while, connections
     /// may have missed messages that are visible again now.
-    fn read_queues_again_after_a_leap(&self) {
+    fn read_queues_again_after_a_clock_jump(&self) {
         let now_ms = self.now().0;
         if self.0.queues_read_ms.load(Ordering::Relaxed) <= now_ms {
             return;

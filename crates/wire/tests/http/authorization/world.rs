@@ -39,7 +39,7 @@ pub(super) struct Names {
 /// An operation, a request for each of the two tables, and the resource that the second one needs a permission for.
 pub(super) struct Case {
     pub(super) operation: &'static str,
-    /// Permitted, and always answered in the same way; none where nothing of the operation is about one table.
+    /// Permitted, and always answered in the same way; `None` for operations across all tables.
     pub(super) own: Option<Value>,
     /// About the secret table.
     pub(super) other: Value,
