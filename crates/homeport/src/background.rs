@@ -16,6 +16,7 @@ use crate::alerts;
 use crate::backend::Backend;
 use crate::config::Settings;
 use crate::secrets;
+use crate::tasks::Tasks;
 
 /// Ends when everything is to stop.
 pub(crate) type BoxFuture = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -37,6 +38,7 @@ impl Background {
         backend: &Backend,
         state: &AppState,
         settings: &Settings,
+        tasks: &Tasks,
         stop: impl Fn() -> BoxFuture,
     ) -> anyhow::Result<Self> {
         let records = state.records.clone();
@@ -48,7 +50,7 @@ impl Background {
         let alerts = alerts::worker(state, settings)?;
         let mut reactions = JoinSet::new();
         let following = state.alerts.clone();
-        reactions.spawn(async move { following.follow().await });
+        reactions.spawn(tasks.watched("alerts", async move { following.follow().await }));
         if let Some(feed) = &backend.feed {
             let following = Reactions::new(
                 Arc::clone(&backend.store),
@@ -57,7 +59,8 @@ impl Background {
             );
             for reaction in all_reactions(state) {
                 let following = following.clone();
-                reactions.spawn(async move { following.follow(reaction).await });
+                let follow = async move { following.follow(reaction).await };
+                reactions.spawn(tasks.watched("reactions", follow));
             }
         }
         let rules = state.rules.clone();
@@ -69,15 +72,15 @@ impl Background {
         Ok(Self {
             rule_changes: {
                 let stop = stop();
-                tokio::spawn(async move { rules.refresh_until(stop).await })
+                tasks.spawn("rules", async move { rules.refresh_until(stop).await })
             },
-            rule_requests: tokio::spawn(requests.run_until(stop())),
+            rule_requests: tasks.spawn("requests of rules", requests.run_until(stop())),
             records: {
                 let stop = stop();
-                tokio::spawn(async move { records.run_until(stop).await })
+                tasks.spawn("records", async move { records.run_until(stop).await })
             },
-            push: tokio::spawn(push.run_until(stop())),
-            alerts: tokio::spawn(alerts.run_until(stop())),
+            push: tasks.spawn("push", push.run_until(stop())),
+            alerts: tasks.spawn("alerts", alerts.run_until(stop())),
             reactions,
         })
     }

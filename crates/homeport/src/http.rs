@@ -24,6 +24,7 @@ use crate::alerts;
 use crate::backend::Backend;
 use crate::config::{JwtAlgorithm, Settings};
 use crate::secrets::{self, Secret};
+use crate::tasks::Tasks;
 use crate::{console, mqtt, rules};
 
 const SECS_PER_DAY: i64 = 24 * 60 * 60;
@@ -36,6 +37,7 @@ pub(crate) async fn state(
     settings: &Settings,
     pepper: Secret,
     admin_token: &Secret,
+    tasks: &Tasks,
 ) -> anyhow::Result<(AppState, Arc<BridgeStatus>)> {
     let store = &backend.store;
     let names = table_names(settings);
@@ -60,6 +62,7 @@ pub(crate) async fn state(
     let view = Arc::new(View {
         engine: backend.engine.clone(),
         bridge: is_bridge_required.then(|| Arc::clone(&bridge)),
+        tasks: tasks.clone(),
     });
     let push = Push::new(
         Arc::clone(store),
@@ -204,18 +207,23 @@ struct View {
     engine: Option<Engine>,
     /// If the server is of no use without it.
     bridge: Option<Arc<BridgeStatus>>,
+    tasks: Tasks,
 }
 
 impl Health for View {
     fn problem(&self) -> Option<String> {
         let bridge = self.bridge.as_ref().and_then(|bridge| bridge.problem());
         self.engine_problem()
+            .or_else(|| self.task_problem())
             .or_else(|| bridge.map(|problem| format!("the bridge is not connected: {problem}")))
     }
 
     fn needs_restart(&self) -> Option<String> {
-        let condition = self.engine.as_ref()?.condition();
-        matches!(condition, Condition::NeedsRestart(_)).then(|| self.engine_problem())?
+        let condition = self.engine.as_ref().map(Engine::condition);
+        match condition {
+            Some(Condition::NeedsRestart(_)) => self.engine_problem(),
+            _ => self.task_problem(),
+        }
     }
 
     fn warning(&self) -> Option<String> {
@@ -265,6 +273,13 @@ fn trusted_clock() -> ClockState {
 }
 
 impl View {
+    fn task_problem(&self) -> Option<String> {
+        let name = self.tasks.panicked()?;
+        Some(format!(
+            "background work ended ({name}): restart the server"
+        ))
+    }
+
     // Reasons stay in the log: they name what only the operator may know.
     fn engine_problem(&self) -> Option<String> {
         let text = match self.engine.as_ref()?.condition() {

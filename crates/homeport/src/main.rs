@@ -36,6 +36,7 @@ mod serve;
 mod server_client;
 mod simulate;
 mod tables;
+mod tasks;
 mod time;
 
 use std::process::ExitCode;

@@ -9,6 +9,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::background::BoxFuture;
 use crate::config;
 use crate::serve::bind;
+use crate::tasks::Tasks;
 
 /// MQTT as long as it is served.
 pub(crate) struct Mqtt {
@@ -40,6 +41,7 @@ impl Mqtt {
         settings: &config::Mqtt,
         bridge: Option<Bridge>,
         connections: &Connections,
+        tasks: &Tasks,
         stop: impl Fn() -> BoxFuture,
     ) -> anyhow::Result<Self> {
         let mut listeners = JoinSet::new();
@@ -59,8 +61,8 @@ impl Mqtt {
         }
         Ok(Self {
             listeners,
-            broker: tokio::spawn(broker.clone().run_until(stop())),
-            bridge: bridge.map(|bridge| tokio::spawn(bridge.run_until(stop()))),
+            broker: tasks.spawn("MQTT", broker.clone().run_until(stop())),
+            bridge: bridge.map(|bridge| tasks.spawn("bridge", bridge.run_until(stop()))),
         })
     }
 

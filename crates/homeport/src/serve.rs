@@ -16,6 +16,7 @@ use crate::background::{Background, BoxFuture};
 use crate::config::{DurabilityWord, Settings};
 use crate::descriptors::DescriptorLimit;
 use crate::mqtt::Mqtt;
+use crate::tasks::Tasks;
 use crate::{address, bridge, dynamodb_credentials, http, network, secrets};
 
 pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
@@ -30,7 +31,9 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     let pepper = secrets::pepper(&settings)?;
     let admin_token = secrets::admin_token(&settings)?;
     let is_new_pepper = pepper.is_new;
-    let (state, bridge_status) = http::state(&backend, &settings, pepper, &admin_token).await?;
+    let tasks = Tasks::default();
+    let (state, bridge_status) =
+        http::state(&backend, &settings, pepper, &admin_token, &tasks).await?;
     say!(
         "connections: up to {connections_max} at one time, with a limit of {} open files",
         descriptors.count()
@@ -68,7 +71,7 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     };
     let listening = listener.local_addr()?;
     let limits = network::http_limits(&settings.http, &settings.network, &connections);
-    let background = Background::start(&backend, &state, &settings, || {
+    let background = Background::start(&backend, &state, &settings, &tasks, || {
         Box::pin(until(stopped.clone()))
     })?;
     let stop_mqtt = || Box::pin(until(stopped.clone())) as BoxFuture;
@@ -78,6 +81,7 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
         &settings.mqtt,
         bridge,
         &connections,
+        &tasks,
         stop_mqtt,
     )
     .await?;
