@@ -10,7 +10,8 @@
 //! it against journals that the store itself wrote.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
@@ -120,6 +121,18 @@ pub(crate) fn survey(store: &Path) -> Result<Journals, OpenError> {
         }
     }
     Ok(journals)
+}
+
+/// The sequence number of a journal's first batch, if it has one.
+pub(crate) fn first_sequence(path: &Path) -> std::io::Result<Option<u64>> {
+    let mut header = Vec::new();
+    File::open(path)?.take(13).read_to_end(&mut header)?;
+    let mut reader = Reader {
+        bytes: &header,
+        at: 0,
+    };
+    let is_batch = reader.byte() == Some(TAG_START) && reader.u32().is_some();
+    Ok(reader.u64().filter(|_| is_batch))
 }
 
 /// Of each keyspace with values in a journal, the newest value's sequence number and key.

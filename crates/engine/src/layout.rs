@@ -36,6 +36,9 @@ pub(crate) const COMMIT_KEY: &[u8] = b"homeport.commit";
 /// Key of the commit time, which every group of writes carries too.
 pub(crate) const TIME_KEY: &[u8] = b"homeport.time";
 
+/// A key that no keyspace uses: all others are longer or begin with another byte.
+pub(crate) const UNUSED_KEY: &[u8] = &[0xFF];
+
 /// Start of the keys, one a table, of the last change that was trimmed.
 const TRIMMED_PREFIX: &[u8] = b"homeport.trimmed/";
 

@@ -1,9 +1,10 @@
-//! The sweeper: removes expired items, changes that are too old and client tokens that have served, and has quiet
-//! windows sorted. Everything that it writes goes through the committer in small pieces.
+//! The sweeper: removes expired items, changes that are too old and client tokens that have served, has quiet
+//! windows sorted, and has journals removed that idle keyspaces keep. Everything that it writes goes through the committer in small pieces.
 //!
 //! It deletes nothing while the wall clock is implausibly far ahead (see [`crate::commit_clock`]).
 
 mod expired;
+mod kept_journals;
 mod old_changes;
 mod soon;
 mod used_tokens;
@@ -39,6 +40,7 @@ pub(crate) struct Sweeper {
     soon: soon::Progress,
     changes: old_changes::Positions,
     tokens: used_tokens::Progress,
+    journals: kept_journals::Progress,
 }
 
 /// Sweeps until the engine closes.
@@ -77,8 +79,9 @@ pub(crate) fn sweep(shared: &Arc<Shared>, due: Due) -> Result<Swept, StoreError>
         .unwrap_or_else(PoisonError::into_inner);
     let times = shared.times();
     let copies = copying::sweep(shared);
+    let journals = sweeper.journals.release(shared);
     if times.is_suspended {
-        sorting::sort_quiet(shared).and(copies)?;
+        sorting::sort_quiet(shared).and(copies).and(journals)?;
         return Ok(Swept::default());
     }
     // A failure of one must not keep the others from running.
@@ -97,7 +100,11 @@ pub(crate) fn sweep(shared: &Arc<Shared>, due: Due) -> Result<Swept, StoreError>
         changes_trimmed: changes_trimmed?,
         tokens: tokens?,
     };
-    streams.and(sorted).and(persisted).and(copies)?;
+    streams
+        .and(sorted)
+        .and(persisted)
+        .and(copies)
+        .and(journals)?;
     Ok(swept)
 }
 

@@ -196,10 +196,7 @@ impl Database {
     /// Opens or makes a keyspace.
     pub(crate) fn keyspace(&self, name: &str) -> Result<Keyspace, Error> {
         let Opened { generation, inner } = self.opened()?;
-        // IMPORTANT: the only keyspace whose values are not sealed, since commit records are read
-        // before the store is open. What is put there must tell nothing of anyone's data.
-        let is_open = name == layout::META_KEYSPACE;
-        let sealer = self.sealer.clone().filter(|_| !is_open);
+        let sealer = self.sealer_of(name);
         let mut slots = self.place.lock_slots();
         let known = slots.by_name.get(name).and_then(Weak::upgrade);
         let slot = match known {
@@ -214,6 +211,20 @@ impl Database {
             }
         };
         Ok(Keyspace { slot, sealer })
+    }
+
+    /// A keyspace that is in use.
+    pub(super) fn keyspace_in_use(&self, name: &str) -> Option<Keyspace> {
+        let slot = self.place.lock_slots().by_name.get(name)?.upgrade()?;
+        let sealer = self.sealer_of(name);
+        Some(Keyspace { slot, sealer })
+    }
+
+    fn sealer_of(&self, name: &str) -> Option<Arc<Sealer>> {
+        // IMPORTANT: the only keyspace whose values are not sealed, since commit records are read
+        // before the store is open. What is put there must tell nothing of anyone's data.
+        let is_open = name == layout::META_KEYSPACE;
+        self.sealer.clone().filter(|_| !is_open)
     }
 
     pub(crate) fn keyspace_names(&self) -> Vec<String> {

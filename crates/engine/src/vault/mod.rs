@@ -10,6 +10,7 @@ mod batch;
 mod database;
 mod error;
 pub(crate) mod files;
+mod journals;
 mod keyspace;
 mod snapshot;
 
