@@ -1,5 +1,6 @@
 //! The sweeper: removes expired items, changes that are too old and client tokens that have served, has quiet
-//! windows sorted, and has journals removed that idle keyspaces keep. Everything that it writes goes through the committer in small pieces.
+//! windows sorted, and has journals removed that idle keyspaces keep. Everything that it writes goes through the
+//! committer in small pieces.
 //!
 //! It deletes nothing while the wall clock is implausibly far ahead (see [`crate::commit_clock`]).
 
