@@ -34,7 +34,7 @@ impl Folder {
         }
     }
 
-    /// Opens a directory in this one, which is made if there is none.
+    /// Opens a directory in this one, and creates it if it is missing.
     pub(crate) fn make_folder(&self, name: &str) -> io::Result<Self> {
         check_name(name)?;
         match std::fs::create_dir(self.0.join(name)) {

@@ -52,7 +52,7 @@ impl Folder {
         Ok(Self(Arc::new(opened)))
     }
 
-    /// Opens a directory in this one, which is made if there is none.
+    /// Opens a directory in this one, and creates it if it is missing.
     pub(crate) fn make_folder(&self, name: &str) -> io::Result<Self> {
         check_name(name)?;
         match rustix::fs::mkdirat(&self.0, name, FOLDER_MODE) {

@@ -47,7 +47,7 @@ pub(crate) struct Mark {
     pub(crate) store: StoreId,
     /// The commit before the first one that the store's journals ever had.
     pub(crate) base: u64,
-    /// The newest commit that is known to be on disk; `base`, if there is none.
+    /// The newest commit that is known to be on disk; `base` before the first commit.
     pub(crate) commit: u64,
     /// The list of contents must be of this generation or later.
     pub(crate) contents: u64,
