@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use fjall::AbstractTree as _;
 use fjall::compaction::Leveled;
-use fjall::config::{BlockSizePolicy, CompressionPolicy, FilterPolicy};
+use fjall::config::{BlockSizePolicy, CompressionPolicy, FilterPolicy, PinningPolicy};
 use fjall::{CompressionType, KeyspaceCreateOptions};
 
 use crate::layout;
@@ -458,6 +458,10 @@ fn options() -> KeyspaceCreateOptions {
         .manual_journal_persist(true)
         .max_memtable_size(MEMTABLE_BYTES)
         .data_block_size_policy(BlockSizePolicy::all(4 * 1024))
+        // IMPORTANT: a file that compaction moves to another level keeps what it pinned, so that pinning at any level makes
+        // memory grow with the data. Indexes and filters are in the cache only, which has a limit.
+        .index_block_pinning_policy(PinningPolicy::disabled())
+        .filter_block_pinning_policy(PinningPolicy::disabled())
         .data_block_compression_policy(CompressionPolicy::new([
             CompressionType::None,
             CompressionType::Lz4,
@@ -627,5 +631,23 @@ mod tests {
         let read = [get(&engine, "one").await, get(&engine, "two").await];
         assert_eq!(read.iter().filter(|read| read.is_err()).count(), 1);
         assert_eq!(engine.check().await.unwrap().problems, 1);
+    }
+
+    #[test]
+    fn files_pin_no_index_or_filter_in_memory() {
+        let directory = tempfile::tempdir().unwrap();
+        let database = fjall::Database::builder(directory.path()).open().unwrap();
+        let keyspace = database.keyspace("items", super::options).unwrap();
+        // Enough files for compaction, which moves them, for their keys do not overlap.
+        for key in 0..FLUSHED_FILES {
+            keyspace.insert([key], "value").unwrap();
+            keyspace.rotate_memtable_and_wait().unwrap();
+        }
+        let version = keyspace.tree.current_version();
+        assert_eq!(version.iter_tables().count(), usize::from(FLUSHED_FILES));
+        for file in version.iter_tables() {
+            assert_eq!(file.pinned_block_index_size(), 0);
+            assert_eq!(file.pinned_filter_size(), 0);
+        }
     }
 }
