@@ -1,5 +1,5 @@
-// A digest of everything that `dist` is made from. It is committed beside `dist`, so that the tests, which have no Node, see when
-// sources were changed and not built.
+// Writes a digest of the sources of `dist`. It is committed with `dist`, so that the tests, which have no Node, notice when the
+// sources changed without a build.
 import { createHash } from "node:crypto";
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,10 +8,10 @@ import type { Plugin } from "vite";
 const FILES = ["index.html", "package-lock.json", "svelte.config.js", "tsconfig.json", "vite.config.ts"];
 const DIGEST = "built-from.sha256";
 
-/** SHA-256 over name, line feed and content of every file, in the order of the names. */
+/** SHA-256 over the name, a line feed and the content of every file, sorted by name. */
 export function digestOfSources(root: string): string {
-  const below = readdirSync(join(root, "src"), { recursive: true, withFileTypes: true });
-  const sources = below.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1));
+  const entries = readdirSync(join(root, "src"), { recursive: true, withFileTypes: true });
+  const sources = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1));
   const hash = createHash("sha256");
   for (const name of [...FILES, ...sources.map((name) => name.replaceAll("\\", "/"))].sort()) {
     hash.update(`${name}\n`).update(readFileSync(join(root, name)));

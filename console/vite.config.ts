@@ -1,4 +1,4 @@
-// Builds `dist`, which the server embeds; `npm run dev` serves the sources beside a running server.
+// Builds `dist`, which the server embeds. `npm run dev` serves the sources and proxies API requests to a running server.
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig } from "vite";
 import { builtFrom } from "./built-from";
@@ -9,13 +9,13 @@ export default defineConfig({
   plugins: [svelte(), builtFrom()],
   build: {
     target: "es2022",
-    // The content security policy allows no data: addresses.
+    // The content security policy forbids data: URLs.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
   },
   server: {
     proxy: {
-      // The server takes changes from its own origin only, so that the proxy has to speak as if it were that.
+      // The server accepts changes only from its own origin, so the proxy sends that origin.
       "/v1": { target: server, changeOrigin: true, headers: { origin: server } },
       "/openapi.json": { target: server, changeOrigin: true },
       "/docs": { target: server, changeOrigin: true },

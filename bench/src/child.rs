@@ -1,5 +1,4 @@
-//! A process of its own that ingests at full rate until it is killed: its memory is the engine's,
-//! and its end is a crash.
+//! A separate process that ingests at full rate until it is killed: its memory is only the engine's, and its end is a crash.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -20,7 +19,7 @@ const CALLERS: usize = 8;
 const TRANSACTIONS_AT_ONCE: usize = 100;
 const REPORT_EVERY: Duration = Duration::from_millis(200);
 
-/// What the child's life and death showed.
+/// The measurements of the child and of the store after its crash.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Crash {
     pub(crate) readings: u64,
@@ -33,7 +32,7 @@ pub(crate) struct Crash {
     pub(crate) after_compaction: DiskUse,
 }
 
-/// The child: ingests for ever and reports how far it is.
+/// The child: ingests forever and reports its progress.
 pub(crate) async fn ingest_until_killed(directory: &Path) -> anyhow::Result<()> {
     let side = EngineSide::open(directory).await?;
     side.register().await;
@@ -66,8 +65,7 @@ fn stream() -> Stream {
     Stream::new(1, 1)
 }
 
-/// The parent: starts the child, kills it in the middle of its work when it has stored `readings`,
-/// and looks at what is left.
+/// The parent: starts the child, kills it after `readings` stored readings, and opens what it left.
 pub(crate) async fn crash(directory: &Path, readings: u64) -> anyhow::Result<Crash> {
     let mut crash = Crash::default();
     let mut child = Command::new(std::env::current_exe()?)
@@ -95,7 +93,7 @@ pub(crate) async fn crash(directory: &Path, readings: u64) -> anyhow::Result<Cra
         }
     }
     crash.ingest_secs = started.elapsed().as_secs_f64();
-    // On Unix this is SIGKILL: the child gets no chance to tidy up.
+    // SIGKILL on Unix, so the child cannot clean up.
     child.kill()?;
     child.wait()?;
 

@@ -1,11 +1,11 @@
-//! What every contestant can do. Requests are built before the clock runs; waiting for an answer
-//! costs all of them a oneshot channel.
+//! The operations of every contestant. Requests are built before the measurement; waiting for a response costs each contestant
+//! a oneshot channel.
 
 use crate::workload::Reading;
 
 /// A store under test. Clones share it.
 pub(crate) trait Contestant: Clone + Send + Sync + 'static {
-    /// One transaction, ready to be handed over: marker, reading, device.
+    /// One prepared transaction: marker, reading, device.
     type Request: Send + 'static;
 
     fn request(&self, reading: Reading) -> Self::Request;
@@ -13,10 +13,10 @@ pub(crate) trait Contestant: Clone + Send + Sync + 'static {
     /// Registers every device.
     fn register(&self) -> impl Future<Output = ()> + Send;
 
-    /// Writes transactions handed over at once; returns when all are durable.
+    /// Writes transactions that are submitted together. Returns when all are durable.
     fn write(&self, requests: Vec<Self::Request>) -> impl Future<Output = ()> + Send;
 
-    /// Reads one reading; whether it was found.
+    /// Reads one reading. Returns whether it exists.
     fn get(
         &self,
         caller: usize,
@@ -24,7 +24,7 @@ pub(crate) trait Contestant: Clone + Send + Sync + 'static {
         decoded: bool,
     ) -> impl Future<Output = bool> + Send;
 
-    /// Reads a device's newest readings; how many there were.
+    /// Reads a device's newest readings. Returns their number.
     fn newest(
         &self,
         caller: usize,
@@ -33,7 +33,7 @@ pub(crate) trait Contestant: Clone + Send + Sync + 'static {
         decoded: bool,
     ) -> impl Future<Output = usize> + Send;
 
-    /// Reads `count` readings in order from `first` on, in pages; how many there were.
+    /// Reads `count` readings in order from `first` on, in pages. Returns their number.
     fn range(
         &self,
         caller: usize,

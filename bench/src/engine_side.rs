@@ -1,4 +1,4 @@
-//! The engine, through the seam that Homeport's systems use.
+//! The engine, through the store trait that Homeport's systems use.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ pub(crate) struct EngineSide {
 }
 
 impl EngineSide {
-    /// Opens with the default options, but for a clock that stands still.
+    /// Opens with the default options and a clock that stands still.
     pub(crate) async fn open(path: &Path) -> anyhow::Result<Self> {
         Self::open_with(path, None).await
     }
 
-    /// The same, with values sealed.
+    /// The same with encrypted values.
     pub(crate) async fn open_sealed(path: &Path) -> anyhow::Result<Self> {
         Self::open_with(path, Some(MasterKey::parse(MASTER_KEY)?)).await
     }

@@ -1,9 +1,9 @@
-//! One writing thread that drains a queue, for the contestants that have none of their own: the
-//! same arrangement as in the engine, with nothing to decide.
+//! A thread that writes queued transactions in groups, for contestants without one. It works like the engine's, without
+//! deciding anything.
 
 use tokio::sync::{mpsc, oneshot};
 
-/// A group is closed at this many transactions, which weigh what a full group of the engine does.
+/// Transactions per group, which equal a full group of the engine in size.
 const GROUP_TRANSACTIONS_MAX: usize = 600;
 
 pub(crate) struct GroupCommit<T> {
@@ -24,7 +24,7 @@ struct Waiting<T> {
 }
 
 impl<T: Send + 'static> GroupCommit<T> {
-    /// Starts the thread; `commit` must make all that it is given durable.
+    /// Starts the thread; `commit` must make all that it receives durable.
     pub(crate) fn start(name: &str, mut commit: impl FnMut(Vec<T>) + Send + 'static) -> Self {
         let (queue, mut receiver) = mpsc::unbounded_channel::<Waiting<T>>();
         let run = move || {

@@ -1,4 +1,4 @@
-//! The machine's own limit: how fast a small append becomes durable.
+//! The machine's own limit: the rate of small durable appends.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -16,10 +16,10 @@ pub(crate) struct SyncSpeed {
     pub(crate) per_second: f64,
 }
 
-/// Appends 10 KiB and waits for the disk, `count` times.
+/// Appends 10 KiB and syncs, `count` times.
 pub(crate) fn sync_speed(directory: &Path, count: usize) -> anyhow::Result<SyncSpeed> {
     let mut file = File::create(directory.join("sync-speed"))?;
-    // Room made in advance, as the journal has it: otherwise the file's length would be synced too.
+    // Preallocated like the journal, because otherwise the file's length would be synced too.
     file.set_len((APPEND_BYTES * count) as u64)?;
     file.sync_all()?;
     let block = vec![0x5A; APPEND_BYTES];

@@ -1,7 +1,6 @@
-//! Measures and prints tables: `cargo xtask bench`. The engine beside the key-value store that it
-//! stands on, which is its limit, and beside SQLite; DynamoDB's protocol beside other servers of it;
-//! readings over HTTP beside a route that only parses them; messages over MQTT beside a broker that
-//! stores nothing.
+//! Measures and prints tables: `cargo xtask bench`. It compares the engine with its key-value store, which is the upper limit,
+//! and with SQLite; DynamoDB's protocol with other servers of it; readings over HTTP with a route that only parses them; and
+//! messages over MQTT with a broker that stores nothing.
 
 mod child;
 mod contestant;
@@ -31,40 +30,40 @@ use crate::raw_side::RawSide;
 use crate::rows::{Arena, Sizes};
 use crate::sqlite_side::SqliteSide;
 
-// Items are many small allocations, which the system's allocator serves slowly and from many arenas.
+// The system's allocator is slow for items, which are many small allocations, and uses many arenas.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Parser)]
 #[command(about = "Measures Homeport beside its limits and its peers")]
 struct CommandLine {
-    /// A tenth of everything
+    /// Measure with a tenth of the data
     #[arg(long)]
     quick: bool,
-    /// Only this part; all of them by default
+    /// Measure only this part
     #[arg(long, value_enum)]
     part: Option<Part>,
-    /// Only the rows whose name contains this text, and no crash
+    /// Measure only rows whose name contains this text, without the crash
     #[arg(long)]
     only: Option<String>,
-    /// Where the data goes; a new folder in the system's temporary one by default
+    /// Directory for the data; by default a new temporary one
     #[arg(long)]
     directory: Option<PathBuf>,
-    /// Ingest readings over HTTP for so many minutes instead, and fail on stalls, growing memory or journals
+    /// Run a soak test for this many minutes instead; fails on stalls and on growing memory or journals
     #[arg(long, value_name = "MINUTES")]
     soak: Option<u32>,
-    /// What this process is; for the benchmark's own use
+    /// Role of this process; internal
     #[arg(long, value_enum, default_value_t = Role::Table)]
     role: Role,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Role {
-    /// Measure and print the table
+    /// Measure and print the tables
     Table,
     /// Ingest until killed
     Ingest,
-    /// Start such a process, kill it, and look at what is left
+    /// Start such a process, kill it, and measure what it left
     Crash,
     /// Serve the route that only parses readings
     BareRoute,
@@ -72,17 +71,17 @@ enum Role {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// The engine, beside the raw key-value store and SQLite
+    /// The engine, compared with the key-value store and SQLite
     Engine,
-    /// DynamoDB's protocol, beside dynoxide and DynamoDB Local
+    /// DynamoDB's protocol, compared with dynoxide and DynamoDB Local
     Wire,
-    /// Readings over HTTP, beside a route that only parses and the engine alone
+    /// Readings over HTTP, compared with a route that only parses and with the engine alone
     Http,
-    /// Messages over MQTT, beside a broker that stores nothing
+    /// Messages over MQTT, compared with a broker that stores nothing
     Mqtt,
 }
 
-/// Readings that the killed process has stored, each with a marker.
+/// Readings that the killed process stores, each with a marker.
 const CRASH_READINGS: u64 = 2_500_000;
 const SYNCS: usize = 2_000;
 

@@ -1,4 +1,4 @@
-//! Running a contestant's operations from many callers and keeping the time.
+//! Runs a contestant's operations from many callers and measures latencies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use crate::process;
 /// One round of one contestant.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Round {
-    /// Operations or items a second.
+    /// Operations or items per second.
     pub(crate) rate: f64,
     pub(crate) latencies: Vec<Duration>,
 }
@@ -31,7 +31,7 @@ impl Measured {
         rates.get(rates.len() / 2).copied().unwrap_or(0.0)
     }
 
-    /// How far the slowest and the fastest round lie from the median, in percent.
+    /// The deviation of the slowest and the fastest round from the median, in percent.
     pub(crate) fn spread_percent(&self) -> (f64, f64) {
         let rates = self.sorted_rates();
         let middle = self.rate().max(f64::MIN_POSITIVE);
@@ -39,7 +39,7 @@ impl Measured {
         (off(rates.first()), off(rates.last()))
     }
 
-    /// The latency that this share of all calls stayed within.
+    /// A latency percentile of all calls.
     pub(crate) fn latency(&self, percent: usize) -> Duration {
         let all = self.rounds.iter().flat_map(|round| &round.latencies);
         percentile(all.copied().collect(), percent)
@@ -59,11 +59,10 @@ pub(crate) fn percentile(mut latencies: Vec<Duration>, percent: usize) -> Durati
     latencies.get(at.min(last)).copied().unwrap_or_default()
 }
 
-/// Calls that are ready to be made: one list per caller.
+/// Prepared calls: one list per caller.
 pub(crate) type Calls<T> = Vec<Vec<T>>;
 
-/// Makes all calls, each caller one after the other, all callers side by side. `weight` is what one
-/// call counts for in the rate.
+/// Makes all calls; callers run concurrently. `weight` is what one call counts in the rate.
 pub(crate) async fn run<T, F, M>(calls: Calls<T>, weight: usize, make: M) -> Round
 where
     T: Send + 'static,
@@ -100,7 +99,7 @@ where
     }
 }
 
-/// Waits until this process's background work is done, so that no contestant pays for another's.
+/// Waits until this process's background work is done, so that it does not slow down the next contestant.
 async fn settle() {
     const QUIET: Duration = Duration::from_millis(50);
     const WAIT_MAX: Duration = Duration::from_secs(20);
@@ -114,7 +113,7 @@ async fn settle() {
     }
 }
 
-/// Counts what callers have done, for who watches.
+/// Counts finished calls, for progress reports.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Progress(Arc<AtomicU64>);
 

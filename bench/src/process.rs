@@ -1,4 +1,4 @@
-//! What the operating system says about processes and their files.
+//! Measurements of processes and their files from the operating system.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,13 +6,13 @@ use std::time::Duration;
 /// The kernel counts processor time in hundredths of a second.
 const TICK: Duration = Duration::from_millis(10);
 
-/// This process, where others are named by their id.
+/// This process, where others are named by id.
 pub(crate) const SELF: &str = "self";
 
-/// Processor time that a process has used.
+/// Processor time used by a process.
 pub(crate) fn cpu_time(process: &str) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // The name in parentheses may hold anything; fields are counted from behind it.
+    // The name in parentheses may contain anything, so fields are counted from its end.
     let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let ticks: u32 = fields
         .split_whitespace()
@@ -33,14 +33,14 @@ pub(crate) fn memory_bytes(process: &str, name: &str) -> u64 {
         .map_or(0, |kib| kib * 1024)
 }
 
-/// The bytes of a directory's files: journals, and everything else.
+/// The bytes of a directory's journals and of its other files.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct DiskUse {
     pub(crate) journals: u64,
     pub(crate) others: u64,
 }
 
-/// The sizes of all files below a directory. Files that a running server deletes meanwhile do not count.
+/// The sizes of all files below a directory, except those deleted meanwhile.
 pub(crate) fn disk_use(directory: &Path) -> std::io::Result<DiskUse> {
     let mut used = DiskUse::default();
     let entries = match std::fs::read_dir(directory) {

@@ -1,5 +1,5 @@
-//! The key-value store alone, writing the same bytes as the engine with the same syncs, and
-//! checking nothing: the limit of what the engine can reach.
+//! The key-value store alone. It writes the same bytes as the engine with the same syncs, without any checks: the upper limit
+//! of the engine.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::contestant::Contestant;
 use crate::group_commit::GroupCommit;
 use crate::workload::{DEVICE_COUNT, Reading, hardware_id};
 
-// The engine's own settings; its crate keeps them to itself.
+// The engine's settings, which its crate does not export.
 const CACHE_BYTES: u64 = 48 * 1024 * 1024;
 const WRITE_BUFFER_BYTES: u64 = 64 * 1024 * 1024;
 const JOURNAL_BYTES_MAX: u64 = 128 * 1024 * 1024;
@@ -32,7 +32,7 @@ const BLOCK_BYTES: u32 = 4 * 1024;
 const EXPIRY_BLOCK_BYTES: u32 = 16 * 1024;
 const EXPIRY_WINDOW_SECS: i64 = 3600;
 const PAGE_ITEMS_MAX: usize = 256;
-// The numbers that the engine gives to tables in the order in which they are made.
+// The engine numbers tables in order of creation.
 const READINGS_ID: u32 = 2;
 const BATCHES_ID: u32 = 3;
 const COMMIT_KEY: &[u8] = b"homeport.commit";
@@ -220,7 +220,7 @@ impl Contestant for RawSide {
     }
 }
 
-/// Reads keys and values into memory, as an answer would hold them.
+/// Reads keys and values into memory, as for a response.
 fn collect(entries: impl Iterator<Item = fjall::Guard>, count: usize) -> usize {
     let found: Vec<_> = entries
         .take(count)
@@ -259,7 +259,7 @@ fn window(expires_at_secs: i64) -> i64 {
     expires_at_secs - expires_at_secs % EXPIRY_WINDOW_SECS
 }
 
-/// Lists of what expires, as the engine writes them for a group.
+/// The expiry entries that the engine writes for a group.
 #[derive(Default)]
 struct Pages {
     open: HashMap<(i64, u32), Page>,
@@ -308,7 +308,7 @@ impl Pages {
     }
 }
 
-/// Behind every key with this prefix; its last byte, the end of a string, is not 255.
+/// The end of the range of this prefix; its last byte, a string's terminator, is not 255.
 fn end_of(prefix: &[u8]) -> Vec<u8> {
     let mut end = prefix.to_vec();
     if let Some(last) = end.last_mut() {
@@ -363,7 +363,7 @@ mod tests {
             let raw = RawSide::open(&raw).unwrap();
             engine.register().await;
             raw.register().await;
-            // From the first step on: a device that starts later has another entry to replace.
+            // From the first step on: a device that starts later replaces another entry.
             let readings = Stream::new(1, 1).take(1500);
             engine
                 .write(
@@ -387,7 +387,7 @@ mod tests {
             assert!(!expected.is_empty(), "{name} is empty");
             assert_eq!(expected, raw, "{name}");
         }
-        // Which group a reading was in is left to chance, and pages tell.
+        // The grouping of readings is random, and visible only in the pages.
         let (expected, raw) = contents("expiry-pages");
         assert_eq!(listed(&expected).len(), 3000);
         assert_eq!(listed(&expected), listed(&raw));

@@ -1,4 +1,4 @@
-//! The rows of the table: what each contestant is asked to do, in rounds that take turns.
+//! The rows of the table: the work of each contestant, in alternating rounds.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,14 +12,14 @@ use crate::stream::Stream;
 use crate::table::{Goal, Row};
 use crate::workload::{DEVICE_COUNT, Reading, mix};
 
-/// Items that one transaction writes.
+/// Items written by one transaction.
 const ITEMS_PER_TRANSACTION: usize = 3;
 const NEWEST: usize = 100;
 const RANGE: usize = 10_000;
-/// Callers while a store is filled.
+/// Callers that fill a store.
 const LOADERS: usize = 4;
 
-/// How much is done.
+/// The amount of work.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sizes {
     pub(crate) rounds: usize,
@@ -54,21 +54,21 @@ impl Sizes {
         Stream::new(self.veterans, RANGE as u32 + 1 - self.readings_each)
     }
 
-    /// Readings stored before anything is measured.
+    /// Readings stored before the measurement.
     fn loaded(&self) -> usize {
         let others = (DEVICE_COUNT - self.veterans) * self.readings_each;
         (self.veterans as usize) * RANGE + others as usize
     }
 }
 
-/// One contestant with its place in the stream of readings: each stores the same ones.
+/// A contestant with its position in the stream of readings: all store the same ones.
 struct Side<C> {
     store: C,
     stream: Arc<Stream>,
     loaded: usize,
 }
 
-/// Which rows are wanted: those whose name contains the text.
+/// The selected rows: those whose name contains the text.
 pub(crate) struct Arena {
     sizes: Sizes,
     only: Option<String>,
@@ -79,7 +79,7 @@ pub(crate) struct Arena {
     rows: Vec<Row>,
 }
 
-/// What the callers of a row do.
+/// The work of a row's callers.
 #[derive(Debug, Clone, Copy)]
 enum Work {
     Load,

@@ -1,7 +1,7 @@
-//! SQLite with the same tables, the same checks and the same group commit.
+//! SQLite with the same tables, checks and group commit.
 //!
-//! Write-ahead log, `synchronous=FULL`, prepared statements, documents as JSON without the keys,
-//! which have columns of their own. Every caller reads through its own connection.
+//! It uses a write-ahead log, `synchronous=FULL`, prepared statements, key columns, and JSON documents for the other
+//! attributes. Every caller reads through its own connection.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -13,7 +13,7 @@ use crate::contestant::Contestant;
 use crate::group_commit::GroupCommit;
 use crate::workload::{DEVICE_COUNT, Reading, friendly_name, hardware_id};
 
-/// Callers that may read at one time, each with its share of the cache that the others have.
+/// Concurrent readers, each with its share of the cache that the other contestants have.
 pub(crate) const READERS: usize = 8;
 const CACHE_KIB: u32 = 48 * 1024;
 
@@ -39,7 +39,7 @@ pub(crate) struct SqliteSide {
     writer: GroupCommit<Row>,
 }
 
-/// What one transaction binds.
+/// The bound parameters of one transaction.
 pub(crate) struct Row {
     hardware_id: String,
     batch_id: String,
@@ -170,7 +170,7 @@ impl Contestant for SqliteSide {
         }
     }
 
-    /// The devices are there since the tables are.
+    /// The devices exist since the tables were created.
     async fn register(&self) {}
 
     async fn write(&self, requests: Vec<Row>) {

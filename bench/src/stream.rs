@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use crate::workload::{DEVICE_COUNT, Reading};
 
-/// Hands out readings, never one twice. Whoever asks gets the next ones.
+/// Hands out each reading once, in order.
 #[derive(Debug)]
 pub(crate) struct Stream {
     place: Mutex<Place>,
@@ -61,7 +61,7 @@ impl Stream {
         }
     }
 
-    /// A device that has a long history.
+    /// A device with a long history.
     pub(crate) fn veteran(&self, seed: u64) -> u32 {
         u32::try_from(seed % u64::from(self.veterans)).expect("below the count of devices")
     }

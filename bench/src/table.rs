@@ -1,4 +1,4 @@
-//! The table that a run prints, and what it says about the goals.
+//! The table of a run, and its results for the goals.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use crate::machine::SyncSpeed;
 use crate::measure::Measured;
 use crate::process::DiskUse;
 
-/// A goal that a row counts for.
+/// The goal of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Goal {
-    /// At least this many percent of the raw store.
+    /// At least this percentage of the raw store.
     PercentOfRaw(u32),
-    /// Only to be ahead of SQLite.
+    /// Faster than SQLite.
     AheadOfSqlite,
 }
 
-/// One row: the same work by all.
+/// One row: the same work by all contestants.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) unit: &'static str,
     pub(crate) goal: Goal,
     pub(crate) ours: Measured,
-    /// The engine with values sealed.
+    /// The engine with encrypted values.
     pub(crate) sealed: Measured,
     pub(crate) raw: Measured,
     pub(crate) sqlite: Measured,
@@ -63,7 +63,7 @@ pub(crate) fn print_rows(rows: &[Row]) {
     }
 }
 
-/// What sealing costs: rates, and the room that each takes on disk after the last row, compacted.
+/// The cost of encryption: rates, and disk usage after the last row, compacted.
 pub(crate) fn print_sealed(rows: &[Row], plain: DiskUse, sealed: DiskUse) {
     println!("### Sealed");
     println!();

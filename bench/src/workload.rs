@@ -1,12 +1,12 @@
-//! What is stored: readings of a thousand devices, one every five minutes each, as items.
+//! The stored data: readings of a thousand devices, one every five minutes each, as items.
 //!
-//! Everything follows from a device's number and a step in time, so that every contestant stores
-//! the same data and any of it can be asked for again.
+//! Everything is a function of a device's number and a step in time, so all contestants store the same data, and any of it
+//! can be requested again.
 
 use homeport_item::schema::{IndexSchema, KeyAttribute, TableSchema};
 use homeport_item::{Item, KeyKind, Map, Number, Value};
 
-/// What sealed contestants are sealed under; it protects nothing but the benchmark's own data.
+/// Master key of sealed contestants, which protects only benchmark data.
 pub(crate) const MASTER_KEY: &str =
     "5ea1ed015ea1ed025ea1ed035ea1ed045ea1ed055ea1ed065ea1ed075ea1ed08";
 
@@ -16,12 +16,12 @@ pub(crate) const BATCHES: &str = "processed_batches";
 pub(crate) const DEVICE_INDEX: &str = "gsi1";
 
 pub(crate) const DEVICE_COUNT: u32 = 1000;
-/// The first window begins here. The engine's clock stands still at it, so that nothing expires.
+/// Start of the first window. The engine's clock stands still here, so nothing expires.
 pub(crate) const START_MS: i64 = 1_767_225_600_000;
 const STEP_MS: i64 = 5 * 60 * 1000;
 const READING_RETENTION_SECS: i64 = 90 * 24 * 60 * 60;
 const MARKER_RETENTION_SECS: i64 = 30 * 24 * 60 * 60;
-/// A device restarts, and so gets a new boot id, after this many readings.
+/// Readings between two restarts of a device, each of which changes its boot id.
 const STEPS_PER_BOOT: u32 = 1000;
 
 /// One reading of one device.
@@ -32,7 +32,7 @@ pub(crate) struct Reading {
     pub(crate) step: u32,
 }
 
-/// The tables, as the design document of the sensors has them.
+/// The tables, as in the design document of the sensors.
 pub(crate) fn tables() -> Vec<TableSchema> {
     let text = |name| KeyAttribute::new(name, KeyKind::S);
     vec![
@@ -110,7 +110,7 @@ impl Reading {
             .with("expiration_time", self.expires_at_secs())
     }
 
-    /// The device as it is after this reading.
+    /// The device after this reading.
     pub(crate) fn device_item(self) -> Item {
         let registered = rfc3339(START_MS);
         let seen = self.last_seen_at();
@@ -134,7 +134,7 @@ impl Reading {
             .with("gsi1sk", seen)
     }
 
-    /// The state before this reading, which for the first one is the registration.
+    /// The state before this reading; for the first reading, the registration.
     pub(crate) fn before(self) -> Self {
         Self {
             step: self.step - 1,
@@ -185,7 +185,7 @@ fn uuid(seed: u64) -> String {
     )
 }
 
-/// Seconds precision, UTC; good for the years that the workload spans.
+/// RFC 3339 in seconds, UTC, for the years of the workload.
 pub(crate) fn rfc3339(epoch_ms: i64) -> String {
     let secs = epoch_ms.div_euclid(1000);
     let (days, second) = (secs.div_euclid(86_400), secs.rem_euclid(86_400));
@@ -207,7 +207,7 @@ pub(crate) fn rfc3339(epoch_ms: i64) -> String {
     )
 }
 
-/// A well-mixed function of a number (splitmix64): the same in every run.
+/// SplitMix64 of a number: the same in every run.
 pub(crate) fn mix(seed: u64) -> u64 {
     let mut mixed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,14 +1,13 @@
-//! Embeds the console: every file below `console/dist` goes into the binary, so that running it needs
-//! neither Node nor a directory beside it.
+//! Embeds the files of `console/dist` in the binary, so that running the console needs neither Node nor files.
 
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-/// What is built with Vite and committed.
+/// The committed output of Vite.
 const DIST: &str = "../../console/dist";
-/// The page that everything begins with.
+/// The page that loads all other files.
 const INDEX: &str = "index.html";
 
 fn main() -> io::Result<()> {
@@ -16,7 +15,7 @@ fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed={DIST}");
     if !root.join(INDEX).is_file() {
         let reason = format!(
-            "{} has no {INDEX}: npm run build in console makes it",
+            "{} has no {INDEX}; run npm run build in console",
             root.display()
         );
         return Err(io::Error::other(reason));
@@ -32,7 +31,7 @@ fn main() -> io::Result<()> {
         fs::read(file)?.hash(&mut hasher);
         writeln!(
             code,
-            // Relative, because a checkout may be moved together with what was built in it.
+            // Relative, because a checkout can be moved together with its build.
             "    Asset {{ path: {path:?}, etag: \"\\\"{:016x}\\\"\", bytes: include_bytes!(concat!(env!(\"CARGO_MANIFEST_DIR\"), {:?})) }},",
             hasher.finish(),
             format!("/{DIST}/{path}")

@@ -1,4 +1,4 @@
-//! Any bytes as a page of expiring items. What can be read survives another round.
+//! Any bytes as a page of expiring items. A decoded page must survive a round trip.
 
 #![no_main]
 

@@ -1,10 +1,10 @@
-//! Any text as every kind of expression. What is read must print to a text that reads the same,
-//! and must be evaluated without a panic.
+//! Any text as every kind of expression. A parsed expression must print to text that parses to the same, and evaluation must
+//! not panic.
 
 #![no_main]
 
 use homeport_item::expression::{
-    Condition, ExpressionError, KeyCondition, Placeholders, Printer, Problem, Projection, Update,
+    Condition, ExpressionError, KeyCondition, Placeholders, Printer, ExpressionProblem, Projection, Update,
 };
 use homeport_item::schema::{KeyAttribute, KeySchema};
 use homeport_item::{Item, KeyKind, Map, Value};
@@ -56,8 +56,8 @@ fuzz_target!(|text: &str| {
     }
 });
 
-/// Prints and reads again. With placeholders for all names a text can become too long, and with
-/// a NOT of a NOT in parentheses too deep; then there is nothing to compare.
+/// Prints and parses again. With placeholders for all names the text can become too long, and with parentheses around a NOT
+/// of a NOT too deep; then there is nothing to compare.
 fn reread<T>(
     print: impl Fn(&mut Printer) -> String,
     parse: impl Fn(&str, &mut Placeholders) -> Result<T, ExpressionError>,
@@ -73,7 +73,7 @@ fn reread<T>(
             Some(read)
         }
         Err(ExpressionError::Invalid {
-            problem: Problem::TooLong(_) | Problem::TooDeep(_),
+            problem: ExpressionProblem::TooLong(_) | ExpressionProblem::TooDeep(_),
             ..
         }) => None,
         Err(error) => panic!("{error}: {text}"),

@@ -1,4 +1,4 @@
-//! Any bytes as a stored item. What can be decoded must be the same after another round.
+//! Any bytes as a stored item. A decoded item must survive a round trip.
 
 #![no_main]
 

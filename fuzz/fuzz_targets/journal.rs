@@ -1,6 +1,5 @@
-//! Any bytes as a journal: as they are, or, behind a zero, as the entries of a batch with the checksum that
-//! belongs to them and the bytes after it. Checking never panics; a journal that is accepted, cut where its
-//! unsynced end begins, is accepted again.
+//! Any bytes as a journal: unchanged, or, after a zero, as the entries of a batch with the matching checksum and the bytes
+//! after it. Checking must not panic. An accepted journal, cut where its unsynced end begins, must be accepted again.
 
 #![no_main]
 
@@ -20,7 +19,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_ne!(fuzzing::journal(&STORE), Some(false));
 });
 
-/// `00 count len(2) entries{len} rest` as a batch of so many entries and the rest.
+/// Encodes `00 count len(2) entries{len} rest` as a batch of `count` entries, and the rest.
 fn with_checksum(bytes: &[u8]) -> Option<Vec<u8>> {
     let (&[0, count, low, high], rest) = bytes.split_first_chunk()? else {
         return None;

@@ -1,4 +1,4 @@
-//! Any bytes as a key of every type. What can be decoded has no other encoding.
+//! Any bytes as a key of every type. A decoded key must have no other encoding.
 
 #![no_main]
 

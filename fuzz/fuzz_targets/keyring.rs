@@ -1,5 +1,5 @@
-//! Any bytes as a keyring, with the checksum that belongs to them. Opening it never panics, and nothing
-//! but the one keyring that was made with the master key is opened: others would be forged.
+//! Any bytes as a keyring with the matching checksum. Opening must not panic, and must accept only the keyring that was made
+//! with the master key: any other one would be forged.
 
 #![no_main]
 
@@ -17,8 +17,7 @@ const KEYRING: &[u8] = include_bytes!("../seeds/keyring/one_key");
 
 static DIRECTORY: LazyLock<PathBuf> =
     LazyLock::new(|| tempfile::tempdir().expect("a directory").keep());
-static MASTER: LazyLock<MasterKey> =
-    LazyLock::new(|| MasterKey::parse(MASTER_KEY).expect("a key"));
+static MASTER: LazyLock<MasterKey> = LazyLock::new(|| MasterKey::parse(MASTER_KEY).expect("a key"));
 
 fuzz_target!(|bytes: &[u8]| {
     let mut keyring = bytes.to_vec();

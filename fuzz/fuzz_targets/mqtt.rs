@@ -1,5 +1,5 @@
-//! Any bytes as a client's MQTT packets, first and later ones, in both versions. Nothing panics, and
-//! whatever is taken as a packet takes bytes.
+//! Any bytes as a client's MQTT packets, first and later ones, in both versions. Decoding must not panic, and every decoded
+//! packet must consume bytes.
 
 #![no_main]
 

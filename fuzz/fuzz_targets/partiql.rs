@@ -1,5 +1,5 @@
-//! Any text as a PartiQL statement, without and with parameters. Parsing never panics, conditions and updates
-//! that are read are evaluated without a panic, and a refused update changes nothing.
+//! Any text as a PartiQL statement, with and without parameters. Parsing and evaluating must not panic, and a rejected update
+//! must change nothing.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Any text as a statement, a template and a topic filter, each evaluated on a payload that is taken
-//! from the same input. What is evaluated must be explained alike.
+//! Any text as a statement, a template and a topic filter, each evaluated on a payload from the same input. The explanation
+//! must agree with the evaluation.
 
 #![no_main]
 

@@ -1,6 +1,6 @@
-//! Any bytes as the body of any operation of DynamoDB's protocol, sent to the real port on an engine in a
-//! temporary directory. The first line names the operation; if it names none, the first byte chooses one.
-//! Every request is answered, and never with a failure inside the server.
+//! Any bytes as the body of any operation of DynamoDB's protocol, sent to a real port on an engine in a temporary directory.
+//! The first line names the operation, or else the first byte chooses one. Every request must get a response, and never an
+//! internal error.
 
 #![no_main]
 
@@ -13,7 +13,7 @@ use homeport_engine::{Engine, Options};
 use homeport_wire::{Config, OPERATIONS, service};
 use libfuzzer_sys::fuzz_target;
 
-/// The table that seeds name.
+/// The table that the seeds use.
 const TABLE: &str = r#"{"TableName":"things","KeySchema":[{"AttributeName":"a","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"a","AttributeType":"S"}],"BillingMode":"PAY_PER_REQUEST"}"#;
 
 static ADDRESS: LazyLock<SocketAddr> = LazyLock::new(start);
@@ -23,13 +23,13 @@ fuzz_target!(|input: &[u8]| {
         return;
     };
     post(operation, body);
-    // Tables would pile up, and the one that seeds name must stay.
+    // Tables would accumulate, and the seeds' table must stay.
     if ["CreateTable", "DeleteTable"].contains(&operation) {
         reset();
     }
 });
 
-/// Deletes all tables but the one that seeds name, which it creates if it is missing.
+/// Deletes all tables except the one that the seeds use, which it creates if it is missing.
 fn reset() {
     let (_, listed) = post("ListTables", b"{}");
     let names = listed.split(['[', ']']).nth(1).unwrap_or_default();
@@ -37,7 +37,10 @@ fn reset() {
     for name in names.iter().filter(|name| **name != "things") {
         let unprotected = format!(r#"{{"TableName":"{name}","DeletionProtectionEnabled":false}}"#);
         post("UpdateTable", unprotected.as_bytes());
-        post("DeleteTable", format!(r#"{{"TableName":"{name}"}}"#).as_bytes());
+        post(
+            "DeleteTable",
+            format!(r#"{{"TableName":"{name}"}}"#).as_bytes(),
+        );
     }
     if !names.contains(&"things") {
         post("CreateTable", TABLE.as_bytes());
@@ -45,7 +48,10 @@ fn reset() {
 }
 
 fn parse(input: &[u8]) -> Option<(&'static str, &[u8])> {
-    let line = input.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let line = input
+        .split(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default();
     let named = OPERATIONS.iter().find(|name| name.as_bytes() == line);
     if let Some(name) = named {
         return Some((*name, input.get(line.len() + 1..)?));
@@ -64,9 +70,14 @@ fn start() -> SocketAddr {
             .build()
             .expect("a runtime");
         runtime.block_on(async {
-            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
-            said.send(listener.local_addr().expect("its address")).expect("a receiver");
-            service(engine, Config::default()).serve(listener, std::future::pending()).await;
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+                .await
+                .expect("a port");
+            said.send(listener.local_addr().expect("its address"))
+                .expect("a receiver");
+            service(engine, Config::default())
+                .serve(listener, std::future::pending())
+                .await;
         });
     });
     let address = heard.recv().expect("an address");
@@ -74,7 +85,7 @@ fn start() -> SocketAddr {
     address
 }
 
-/// Sends a request, which must not fail inside the server; the status and the body of the answer.
+/// Sends a request, which must not cause an internal error. Returns the response's status and body.
 fn post(operation: &str, body: &[u8]) -> (u16, String) {
     let (status, answer) = post_to(*ADDRESS, operation, body);
     assert!((200..500).contains(&status), "{operation}: {status}");
@@ -83,10 +94,14 @@ fn post(operation: &str, body: &[u8]) -> (u16, String) {
 
 fn post_to(address: SocketAddr, operation: &str, body: &[u8]) -> (u16, String) {
     let mut stream = TcpStream::connect(address).expect("a connection");
-    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
-    // Streams are a service of their own.
+    stream
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .expect("a timeout");
+    // DynamoDB Streams has its own target prefix.
     let service = match operation {
-        "DescribeStream" | "GetRecords" | "GetShardIterator" | "ListStreams" => "DynamoDBStreams_20120810",
+        "DescribeStream" | "GetRecords" | "GetShardIterator" | "ListStreams" => {
+            "DynamoDBStreams_20120810"
+        }
         _ => "DynamoDB_20120810",
     };
     let head = format!(
@@ -94,13 +109,18 @@ fn post_to(address: SocketAddr, operation: &str, body: &[u8]) -> (u16, String) {
          Content-Type: application/x-amz-json-1.0\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
-    stream.write_all(head.as_bytes()).expect("the head is taken");
-    // A body that is too large is refused before it is read.
+    stream
+        .write_all(head.as_bytes())
+        .expect("the head is taken");
+    // A body that is too large is rejected before it is read.
     let _ = stream.write_all(body);
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).expect("an answer");
     let answer = String::from_utf8_lossy(&answer);
-    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let status = answer
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok());
     let body = answer.split("\r\n\r\n").nth(1).unwrap_or_default();
     (status.expect("a status"), body.to_owned())
 }

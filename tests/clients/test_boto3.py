@@ -1,4 +1,4 @@
-"""Every operation through boto3: what it is for, and the error one meets first."""
+"""Every operation with boto3: its main use and its most common error."""
 
 import time
 import urllib.request
@@ -45,7 +45,7 @@ def times(answer):
     return [int(item["at"]["N"]) for item in answer["Items"]]
 
 
-def test_create_table_answers_an_active_table_that_the_waiter_accepts(dynamodb):
+def test_created_table_is_active_for_the_waiter(dynamodb):
     description = create_table(dynamodb, "created", {"id": "S"}, "id")
     assert description["TableStatus"] == "ACTIVE"
     assert description["TableArn"] == "arn:aws:dynamodb:us-east-1:000000000000:table/created"
@@ -55,7 +55,7 @@ def test_create_table_answers_an_active_table_that_the_waiter_accepts(dynamodb):
     dynamodb.delete_table(TableName="created")
 
 
-def test_describe_table_tells_keys_and_indexes(dynamodb, filled):
+def test_describe_table_has_keys_and_indexes(dynamodb, filled):
     description = dynamodb.describe_table(TableName=filled)["Table"]
     assert [key["AttributeName"] for key in description["KeySchema"]] == ["id", "at"]
     assert description["GlobalSecondaryIndexes"][0]["IndexName"] == "by-kind"
@@ -64,7 +64,7 @@ def test_describe_table_tells_keys_and_indexes(dynamodb, filled):
         dynamodb.describe_table(TableName="missing")
 
 
-def test_list_tables_pages_through_every_name(dynamodb):
+def test_list_tables_pages_through_all_names(dynamodb):
     names = [f"listed-{number}" for number in range(3)]
     for name in names:
         create_table(dynamodb, name, {"id": "S"}, "id")
@@ -78,7 +78,7 @@ def test_list_tables_pages_through_every_name(dynamodb):
         dynamodb.delete_table(TableName=name)
 
 
-def test_delete_table_removes_it_unless_it_is_protected(dynamodb):
+def test_delete_table_respects_deletion_protection(dynamodb):
     create_table(dynamodb, "doomed", {"id": "S"}, "id", DeletionProtectionEnabled=True)
     with refused("ValidationException", "protected"):
         dynamodb.delete_table(TableName="doomed")
@@ -89,7 +89,7 @@ def test_delete_table_removes_it_unless_it_is_protected(dynamodb):
         dynamodb.delete_table(TableName="doomed")
 
 
-def test_update_table_changes_billing_throughput_stream_encryption_and_class(dynamodb, table):
+def test_update_table_changes_every_setting(dynamodb, table):
     throughput = {"ReadCapacityUnits": 3, "WriteCapacityUnits": 4}
     dynamodb.update_table(
         TableName=table,
@@ -109,7 +109,7 @@ def test_update_table_changes_billing_throughput_stream_encryption_and_class(dyn
         dynamodb.update_table(TableName=table)
 
 
-def test_update_table_fills_a_new_index_and_deletes_an_old_one(dynamodb, filled):
+def test_update_table_creates_and_deletes_indexes(dynamodb, filled):
     created = index("by-amount", "amount")
     dynamodb.update_table(
         TableName=filled,
@@ -131,7 +131,7 @@ def test_update_table_fills_a_new_index_and_deletes_an_old_one(dynamodb, filled)
         dynamodb.update_table(TableName=filled, GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": "none"}}])
 
 
-def test_put_item_answers_the_old_item_and_refuses_what_a_condition_forbids(dynamodb, table):
+def test_put_item_returns_old_item_and_checks_condition(dynamodb, table):
     item = values({"id": "a", "at": 1, "binary": b"\x00\xff", "set": {"x", "y"}, "list": [None, True, {"deep": 1}]})
     dynamodb.put_item(TableName=table, Item=item)
     answer = dynamodb.put_item(TableName=table, Item=key(1), ReturnValues="ALL_OLD", ReturnConsumedCapacity="TOTAL")
@@ -149,7 +149,7 @@ def test_put_item_answers_the_old_item_and_refuses_what_a_condition_forbids(dyna
         dynamodb.put_item(TableName=table, Item=values({"id": "a"}))
 
 
-def test_get_item_projects_and_answers_nothing_for_a_missing_item(dynamodb, filled):
+def test_get_item_projects_and_handles_missing_items(dynamodb, filled):
     answer = dynamodb.get_item(
         TableName=filled,
         Key=key(3),
@@ -187,7 +187,7 @@ def test_update_item_counts_appends_and_removes(dynamodb, table):
         update("SET id = :one", {":one": 1})
 
 
-def test_delete_item_answers_what_it_removed(dynamodb, filled):
+def test_delete_item_returns_the_deleted_item(dynamodb, filled):
     answer = dynamodb.delete_item(TableName=filled, Key=key(2), ReturnValues="ALL_OLD")
     assert plain(answer["Attributes"])["amount"] == 20
     assert "Item" not in dynamodb.get_item(TableName=filled, Key=key(2))
@@ -195,7 +195,7 @@ def test_delete_item_answers_what_it_removed(dynamodb, filled):
         dynamodb.delete_item(TableName=filled, Key=key(2), ConditionExpression="attribute_exists(id)")
 
 
-def test_query_goes_both_ways_in_pages_and_through_an_index(dynamodb, filled):
+def test_query_pages_in_both_directions_and_on_indexes(dynamodb, filled):
     request = {
         "TableName": filled,
         "KeyConditionExpression": "id = :id AND #at BETWEEN :from AND :to",
@@ -214,7 +214,7 @@ def test_query_goes_both_ways_in_pages_and_through_an_index(dynamodb, filled):
         dynamodb.query(TableName=filled, **by_kind)
 
 
-def test_scan_filters_and_its_segments_together_see_every_item(dynamodb, filled):
+def test_scan_filters_and_segments_cover_all_items(dynamodb, filled):
     for number in range(20):
         dynamodb.put_item(TableName=filled, Item=key(0, id=f"p{number}"))
     seen = []
@@ -232,7 +232,7 @@ def test_scan_filters_and_its_segments_together_see_every_item(dynamodb, filled)
         dynamodb.scan(TableName=filled, Segment=4, TotalSegments=4)
 
 
-def test_batch_get_item_answers_what_exists(dynamodb, filled):
+def test_batch_get_item_returns_existing_items(dynamodb, filled):
     answer = dynamodb.batch_get_item(RequestItems={filled: {"Keys": [key(1), key(2), key(77)]}})
     assert sorted(plain(item)["amount"] for item in answer["Responses"][filled]) == [10, 20]
     assert answer["UnprocessedKeys"] == {}
@@ -250,7 +250,7 @@ def test_batch_write_item_puts_and_deletes(dynamodb, filled):
         dynamodb.batch_write_item(RequestItems={filled: [{"PutRequest": {"Item": values({"id": "a"})}}]})
 
 
-def test_transact_get_items_keeps_the_order_of_the_request(dynamodb, filled):
+def test_transact_get_items_keeps_request_order(dynamodb, filled):
     gets = [{"Get": {"TableName": filled, "Key": key(at)}} for at in (3, 88, 1)]
     found = dynamodb.transact_get_items(TransactItems=gets)["Responses"]
     assert [plain(one["Item"])["amount"] if "Item" in one else None for one in found] == [30, None, 10]
@@ -258,7 +258,7 @@ def test_transact_get_items_keeps_the_order_of_the_request(dynamodb, filled):
         dynamodb.transact_get_items(TransactItems=[{"Get": {"TableName": "missing", "Key": key(1)}}])
 
 
-def test_transact_write_items_writes_all_or_nothing_and_once_per_token(dynamodb, filled):
+def test_transact_write_items_is_atomic_and_idempotent(dynamodb, filled):
     add_one = {
         "TableName": filled,
         "Key": key(1),
@@ -279,13 +279,13 @@ def test_transact_write_items_writes_all_or_nothing_and_once_per_token(dynamodb,
     assert plain(dynamodb.get_item(TableName=filled, Key=key(1))["Item"])["amount"] == 11
 
 
-def test_time_to_live_hides_what_has_expired(dynamodb, filled):
+def test_time_to_live_hides_expired_items(dynamodb, filled):
     assert dynamodb.describe_time_to_live(TableName=filled)["TimeToLiveDescription"] == {"TimeToLiveStatus": "DISABLED"}
     enabled = {"Enabled": True, "AttributeName": "expires"}
     dynamodb.update_time_to_live(TableName=filled, TimeToLiveSpecification=enabled)
     description = dynamodb.describe_time_to_live(TableName=filled)["TimeToLiveDescription"]
     assert description == {"TimeToLiveStatus": "ENABLED", "AttributeName": "expires"}
-    # The service takes times of more than five years ago for mistakes, so the test needs a recent one.
+    # DynamoDB ignores expiry times of more than five years ago, so the test needs a recent one.
     an_hour_ago = int(time.time()) - 3600
     dynamodb.put_item(TableName=filled, Item=values({"id": "a", "at": 50, "expires": an_hour_ago}))
     assert "Item" not in dynamodb.get_item(TableName=filled, Key=key(50))
@@ -295,7 +295,7 @@ def test_time_to_live_hides_what_has_expired(dynamodb, filled):
         dynamodb.describe_time_to_live(TableName="missing")
 
 
-def test_tags_come_and_go(dynamodb, table):
+def test_tags_are_added_and_removed(dynamodb, table):
     arn = dynamodb.describe_table(TableName=table)["Table"]["TableArn"]
     dynamodb.tag_resource(ResourceArn=arn, Tags=[{"Key": "env", "Value": "dev"}, {"Key": "team", "Value": "van"}])
     dynamodb.untag_resource(ResourceArn=arn, TagKeys=["team"])
@@ -313,12 +313,12 @@ def test_limits_endpoints_and_backups_are_described(dynamodb, server, table):
         dynamodb.describe_continuous_backups(TableName="missing")
 
 
-def test_an_operation_that_is_not_there_is_unknown(dynamodb):
+def test_unsupported_operation_is_unknown(dynamodb):
     with refused("UnknownOperationException"):
         dynamodb.list_global_tables()
 
 
-def test_the_resource_interface_works_with_plain_values(server, filled):
+def test_resource_interface_accepts_plain_values(server, filled):
     resource = boto3.resource(
         "dynamodb",
         endpoint_url=server.endpoint,
@@ -335,7 +335,7 @@ def test_the_resource_interface_works_with_plain_values(server, filled):
     assert table.scan(FilterExpression=Attr("amount").exists())["Count"] == 5
 
 
-def test_an_unsigned_request_is_taken_where_no_credentials_are_configured(server):
+def test_unsigned_request_is_accepted_without_credentials(server):
     request = urllib.request.Request(
         server.endpoint,
         data=b"{}",

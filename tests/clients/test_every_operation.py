@@ -1,4 +1,4 @@
-"""Every operation that the server answers, called by boto3 and by the AWS CLI: the same life of a few tables, told twice."""
+"""Every supported operation, called with boto3 and with the AWS CLI in the same scenario."""
 
 import json
 import pathlib
@@ -16,7 +16,7 @@ STREAMS = {"DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"}
 
 
 def served():
-    """The operations of the server's own list."""
+    """The operations in the list of the server."""
     listed = re.search(r"^operations! \{(.*?)^\}", OPERATIONS.read_text(), re.MULTILINE | re.DOTALL).group(1)
     names = set(re.findall(r"(\w+) =>", listed))
     assert len(names) > 40
@@ -24,7 +24,7 @@ def served():
 
 
 class Boto3:
-    """Calls through boto3, which reads every answer by the model of its operation."""
+    """Calls with boto3, which parses every response with the model of its operation."""
 
     def __init__(self, endpoint, _):
         def client(service):
@@ -52,7 +52,7 @@ class Boto3:
 
 
 class Aws:
-    """Calls through the AWS command line, each a process of its own."""
+    """Calls with the AWS CLI, each in a process of its own."""
 
     def __init__(self, endpoint, home):
         self.aws = CommandLine(endpoint, home)
@@ -67,7 +67,7 @@ class Aws:
 
 
 @pytest.mark.parametrize("caller", [Boto3, Aws])
-def test_every_operation_is_answered(caller, start_server, tmp_path):
+def test_every_operation_is_supported(caller, start_server, tmp_path):
     (tmp_path / "buckets" / "exports").mkdir(parents=True)
     server = start_server(tmp_path / "data", options=("--dynamodb-buckets", str(tmp_path / "buckets")))
     call = caller(server.endpoint, tmp_path)

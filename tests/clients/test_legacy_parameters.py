@@ -32,7 +32,7 @@ def times(answer):
     return [int(item["at"]["N"]) for item in answer["Items"]]
 
 
-def test_query_takes_key_conditions_a_filter_and_attributes(dynamodb, filled):
+def test_query_accepts_key_conditions_filter_and_attributes(dynamodb, filled):
     between = {"ComparisonOperator": "BETWEEN", "AttributeValueList": [{"N": "1"}, {"N": "4"}]}
     answer = dynamodb.query(
         TableName=filled,
@@ -45,7 +45,7 @@ def test_query_takes_key_conditions_a_filter_and_attributes(dynamodb, filled):
     assert times(dynamodb.query(TableName=filled, IndexName="by-kind", KeyConditions={"kind": equal("odd")})) == [1, 3]
 
 
-def test_scan_takes_a_filter_joined_by_or(dynamodb, filled):
+def test_scan_accepts_filter_joined_by_or(dynamodb, filled):
     answer = dynamodb.scan(
         TableName=filled,
         ScanFilter={"amount": equal(0), "at": equal(4)},
@@ -56,7 +56,7 @@ def test_scan_takes_a_filter_joined_by_or(dynamodb, filled):
         dynamodb.scan(TableName=filled, ScanFilter={"amount": equal(0)}, ConditionalOperator="OR")
 
 
-def test_writes_take_expectations(dynamodb, filled):
+def test_writes_accept_expectations(dynamodb, filled):
     with refused("ConditionalCheckFailedException"):
         dynamodb.put_item(TableName=filled, Item=key(0), Expected={"id": {"Exists": False}})
     with refused("ConditionalCheckFailedException"):
@@ -65,7 +65,7 @@ def test_writes_take_expectations(dynamodb, filled):
     assert "Item" not in dynamodb.get_item(TableName=filled, Key=key(0))
 
 
-def test_attribute_updates_change_an_item(dynamodb, filled):
+def test_attribute_updates_change_item(dynamodb, filled):
     answer = dynamodb.update_item(
         TableName=filled,
         Key=key(1),
@@ -84,14 +84,14 @@ def test_attribute_updates_change_an_item(dynamodb, filled):
         )
 
 
-def test_attributes_to_get_choose_what_is_read(dynamodb, filled):
+def test_attributes_to_get_select_attributes(dynamodb, filled):
     answer = dynamodb.get_item(TableName=filled, Key=key(2), AttributesToGet=["amount"])
     assert answer["Item"] == values({"amount": 20})
     batch = {filled: {"Keys": [key(2)], "AttributesToGet": ["amount"]}}
     assert dynamodb.batch_get_item(RequestItems=batch)["Responses"][filled] == [values({"amount": 20})]
 
 
-def test_both_forms_in_one_request_are_refused(dynamodb, filled):
+def test_both_forms_in_one_request_are_rejected(dynamodb, filled):
     with refused("ValidationException", "Can not use both expression and non-expression parameters"):
         dynamodb.query(
             TableName=filled,

@@ -1,4 +1,4 @@
-"""PartiQL through boto3 and the AWS command line."""
+"""PartiQL with boto3 and the AWS CLI."""
 
 import json
 import uuid
@@ -49,7 +49,7 @@ def test_pages_of_a_select_add_up(dynamodb, filled):
     assert (sorted(seen), pages) == ([2, 3, 4], 3)
 
 
-def test_update_and_delete_return_what_is_asked_for(dynamodb, filled):
+def test_update_and_delete_return_requested_values(dynamodb, filled):
     where = "WHERE id = 'a' AND moment = 1"
     answer = dynamodb.execute_statement(
         Statement=f'UPDATE "{filled}" SET amount = amount + 1 {where} RETURNING MODIFIED NEW *'
@@ -63,7 +63,7 @@ def test_update_and_delete_return_what_is_asked_for(dynamodb, filled):
         dynamodb.execute_statement(Statement=f"INSERT INTO \"{filled}\" VALUE {{'id': 'a', 'moment': 2}}")
 
 
-def test_statements_of_a_batch_fail_alone(dynamodb, filled):
+def test_batch_statements_fail_independently(dynamodb, filled):
     answer = dynamodb.batch_execute_statement(
         Statements=[
             {"Statement": f"INSERT INTO \"{filled}\" VALUE {{'id': 'a', 'moment': 1}}"},
@@ -73,7 +73,7 @@ def test_statements_of_a_batch_fail_alone(dynamodb, filled):
     assert [response.get("Error", {}).get("Code") for response in answer["Responses"]] == ["DuplicateItem", None]
 
 
-def test_a_transaction_tells_what_cancelled_it(dynamodb, filled):
+def test_cancelled_transaction_has_reasons(dynamodb, filled):
     write = f"UPDATE \"{filled}\" SET amount = 7 WHERE id = 'a' AND moment = ?"
     check = f"EXISTS(SELECT * FROM \"{filled}\" WHERE id = 'a' AND moment = 4 AND amount = ?)"
     with pytest.raises(dynamodb.exceptions.TransactionCanceledException) as raised:
@@ -97,7 +97,7 @@ def test_a_transaction_tells_what_cancelled_it(dynamodb, filled):
     assert answer["Responses"] == [{"Item": values({"amount": 7})}]
 
 
-def test_wrong_statements_are_refused(dynamodb, filled):
+def test_invalid_statements_are_rejected(dynamodb, filled):
     with refused("ValidationException", "Statement wasn't well formed, can't be processed"):
         dynamodb.execute_statement(Statement="SELECT FROM")
     with refused("ValidationException", "mandatory equality on all key attributes"):
@@ -106,7 +106,7 @@ def test_wrong_statements_are_refused(dynamodb, filled):
         dynamodb.execute_statement(Statement="SELECT * FROM nowhere")
 
 
-def test_the_command_line_pages_through_a_select(aws, filled):
+def test_cli_pages_through_select(aws, filled):
     answer = aws("execute-statement", "--statement", f'SELECT * FROM "{filled}"', "--limit", "3")
     assert len(answer["Items"]) == 3 and "NextToken" in answer
     statements = json.dumps([{"Statement": f"SELECT amount FROM \"{filled}\" WHERE id = 'a' AND moment = 3"}])

@@ -1,4 +1,4 @@
-"""Backups, point-in-time recovery, exports and imports through boto3 and the AWS CLI."""
+"""Backups, point-in-time recovery, exports and imports with boto3 and the AWS CLI."""
 
 import base64
 import gzip
@@ -52,7 +52,7 @@ def table(dynamodb, request):
     dynamodb.delete_table(TableName=name)
 
 
-def test_a_backup_restores_what_was_there_when_it_was_asked_for(dynamodb, table):
+def test_backup_restores_state_at_request(dynamodb, table):
     fill(dynamodb, table, range(100))
     before = contents(dynamodb, table)
     arn = backup(dynamodb, table, "before")
@@ -79,7 +79,7 @@ def test_a_backup_restores_what_was_there_when_it_was_asked_for(dynamodb, table)
         dynamodb.describe_backup(BackupArn=arn)
 
 
-def test_indexes_can_be_left_out(dynamodb, table):
+def test_indexes_can_be_omitted(dynamodb, table):
     fill(dynamodb, table, range(3))
     arn = backup(dynamodb, table, "bare")
     dynamodb.restore_table_from_backup(
@@ -102,7 +102,7 @@ def recovery(dynamodb, table):
     return described["PointInTimeRecoveryDescription"]
 
 
-def test_a_table_is_restored_to_a_second_that_has_passed(dynamodb, table):
+def test_table_is_restored_to_past_second(dynamodb, table):
     with pytest.raises(dynamodb.exceptions.PointInTimeRecoveryUnavailableException):
         dynamodb.restore_table_to_point_in_time(
             SourceTableName=table, TargetTableName="past", UseLatestRestorableTime=True
@@ -142,7 +142,7 @@ def test_a_table_is_restored_to_a_second_that_has_passed(dynamodb, table):
         dynamodb.delete_table(TableName=name)
 
 
-def test_a_killed_backup_or_restore_leaves_nothing_and_can_be_repeated(start_server, tmp_path):
+def test_killed_backup_or_restore_can_be_repeated(start_server, tmp_path):
     data = tmp_path / "data"
     server = start_server(data)
     dynamodb = client(server.endpoint)
@@ -150,7 +150,7 @@ def test_a_killed_backup_or_restore_leaves_nothing_and_can_be_repeated(start_ser
     fill(dynamodb, "source", range(ITEMS))
     before = contents(dynamodb, "source")
     kept = backup(dynamodb, "source", "kept")
-    # Killed right after the answer: what was begun is whole or not there.
+    # Killed right after the response: the result is complete or missing.
     cut = dynamodb.create_backup(TableName="source", BackupName="cut")["BackupDetails"]["BackupArn"]
     dynamodb.restore_table_from_backup(TargetTableName="copy", BackupArn=kept)
     server.kill()
@@ -169,7 +169,7 @@ def test_a_killed_backup_or_restore_leaves_nothing_and_can_be_repeated(start_ser
     server.stop()
 
 
-def test_the_command_line_backs_up_and_restores(dynamodb, aws, table):
+def test_cli_backs_up_and_restores(dynamodb, aws, table):
     fill(dynamodb, table, range(5))
     arn = aws("create-backup", "--table-name", table, "--backup-name", "typed")["BackupDetails"]["BackupArn"]
     available(dynamodb, arn)
@@ -188,7 +188,7 @@ def test_the_command_line_backs_up_and_restores(dynamodb, aws, table):
         dynamodb.delete_table(TableName=name)
 
 
-def test_a_table_goes_out_and_comes_back_in_dynamodbs_own_format(start_server, tmp_path):
+def test_exported_table_can_be_imported(start_server, tmp_path):
     (tmp_path / "buckets" / "exports").mkdir(parents=True)
     server = start_server(tmp_path / "data", options=("--dynamodb-buckets", str(tmp_path / "buckets")))
     dynamodb = client(server.endpoint)

@@ -1,4 +1,4 @@
-"""Credentials with policies: what they permit, what they refuse, and what is recorded of it."""
+"""Credentials with policies: allowed calls, denied calls and the audit log."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ import pytest
 from conftest import ACCESS_KEY_ID, REGION, SECRET_ACCESS_KEY, client
 from tables import create_table, refused, values
 
-# As the document of the push system prints it.
+# The policy in the documentation of the push system.
 DOCUMENTED = {
     "Version": "2012-10-17",
     "Statement": [
@@ -50,7 +50,7 @@ OWN_ITEMS = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """A server with an owner, the push system's backend, and a user who has items of their own."""
+    """A server with credentials for an owner, the backend of the push system, and a user with items of her own."""
     from conftest import Server
 
     directory = tmp_path_factory.mktemp("policies")
@@ -90,7 +90,7 @@ def ann(server):
     return client(server.endpoint, "AKIAANN", "ann's secret")
 
 
-def test_the_documented_policy_permits_what_its_backend_does(backend):
+def test_documented_policy_permits_its_backend(backend):
     table = "photoeditor-ENV-device-tokens"
     backend.put_item(TableName=table, Item=values({"userId": "u"}))
     assert backend.get_item(TableName=table, Key=values({"userId": "u"}))["Item"] == values({"userId": "u"})
@@ -104,7 +104,7 @@ def test_the_documented_policy_permits_what_its_backend_does(backend):
         backend.put_item(TableName="notes", Item=values({"user": "u", "at": 1}))
 
 
-def test_users_reach_their_own_items_alone(ann):
+def test_users_reach_only_their_own_items(ann):
     ann.put_item(TableName="notes", Item=values({"user": "ann", "at": 1}))
     query = {"TableName": "notes", "KeyConditionExpression": "#u = :u", "ExpressionAttributeNames": {"#u": "user"}}
     assert ann.query(**query, ExpressionAttributeValues=values({":u": "ann"}))["Count"] == 1
@@ -119,19 +119,19 @@ def test_users_reach_their_own_items_alone(ann):
 
 
 def presigned(server, operation, body, secret, expires):
-    """A request whose signature botocore put into its address."""
+    """A request with a signature by botocore in the URL."""
     credentials = botocore.credentials.Credentials("AKIAANN", secret)
     headers = {"X-Amz-Target": f"DynamoDB_20120810.{operation}"}
     request = botocore.awsrequest.AWSRequest("POST", server.endpoint + "/", headers=headers)
     signer = botocore.auth.SigV4QueryAuth(credentials, "dynamodb", REGION, expires=expires)
-    # It would move a body into the address; what is signed is the body's hash.
+    # botocore would move a body into the URL; the signature covers the hash of the body.
     signer.payload = lambda _: hashlib.sha256(body).hexdigest()
     signer.add_auth(request)
     headers["Content-Type"] = "application/x-amz-json-1.0"
     return urllib.request.Request(request.url, data=body, headers=headers)
 
 
-def test_presigned_requests_are_taken(server, ann):
+def test_presigned_requests_are_accepted(server, ann):
     body = json.dumps({"TableName": "notes", "Key": values({"user": "ann", "at": 7})}).encode()
     ann.put_item(TableName="notes", Item=values({"user": "ann", "at": 7}))
     with urllib.request.urlopen(presigned(server, "GetItem", body, "ann's secret", 60), timeout=10) as answer:
@@ -146,7 +146,7 @@ def test_presigned_requests_are_taken(server, ann):
     assert b"InvalidSignatureException" in caught.value.read()
 
 
-def test_changes_of_tables_and_refusals_are_recorded(capfd, start_server, tmp_path):
+def test_table_changes_and_denials_are_recorded(capfd, start_server, tmp_path):
     credentials = tmp_path / "credentials.toml"
     nothing = json.dumps({"Statement": []})
     credentials.write_text(

@@ -1,4 +1,4 @@
-"""DynamoDB Streams through boto3 and the AWS CLI: a consumer that misses nothing and sees nothing twice."""
+"""DynamoDB Streams with boto3 and the AWS CLI: a consumer gets every record exactly once."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from conftest import REGION, client
 from tables import create_table, refused, values
 
-# `HOMEPORT_STREAM_CHANGES=100000` follows a long day; a run of all tests is content with less.
+# Set `HOMEPORT_STREAM_CHANGES=100000` for a long run; the default is shorter.
 CHANGES = int(os.environ.get("HOMEPORT_STREAM_CHANGES", "10000"))
 WRITERS = 4
 BATCH = 25
@@ -49,7 +49,7 @@ def shards(streams, arn):
 
 
 def records(streams, arn):
-    """Everything that the open and closed shards hold now."""
+    """All current records of the open and closed shards."""
     found = []
     for shard in shards(streams, arn):
         iterator = streams.get_shard_iterator(
@@ -68,7 +68,7 @@ def streams(server):
 
 
 @pytest.mark.parametrize("view", ["KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"])
-def test_a_life_of_an_item_is_told_in_three_records(dynamodb, streams, view):
+def test_insert_update_and_delete_are_three_records(dynamodb, streams, view):
     name = f"life-{view}"
     arn = with_stream(dynamodb, name, view)
     dynamodb.put_item(TableName=name, Item=values({"id": "a", "n": 1}))
@@ -87,14 +87,14 @@ def test_a_life_of_an_item_is_told_in_three_records(dynamodb, streams, view):
     dynamodb.delete_table(TableName=name)
 
 
-def test_an_item_that_expires_is_removed_by_the_service(dynamodb, streams):
+def test_expired_item_is_removed_by_the_service(dynamodb, streams):
     arn = with_stream(dynamodb, "expiring", "OLD_IMAGE")
     dynamodb.update_time_to_live(
         TableName="expiring", TimeToLiveSpecification={"Enabled": True, "AttributeName": "until"}
     )
     past = {"id": "a", "until": int(time.time()) - 2 * 3600}
     dynamodb.put_item(TableName="expiring", Item=values(past))
-    # Whoever writes an item anew that has expired finds it gone; the log says so first.
+    # A write to an expired item finds it deleted, and the stream has the deletion first.
     dynamodb.put_item(TableName="expiring", Item=values({"id": "a", "until": 0}))
     told = records(streams, arn)
     assert [record["eventName"] for record in told] == ["INSERT", "REMOVE", "INSERT"]
@@ -104,7 +104,7 @@ def test_an_item_that_expires_is_removed_by_the_service(dynamodb, streams):
     dynamodb.delete_table(TableName="expiring")
 
 
-def test_a_stream_that_is_switched_off_ends_and_stays(dynamodb, streams):
+def test_disabled_stream_ends_and_stays_readable(dynamodb, streams):
     arn = with_stream(dynamodb, "ending", "NEW_IMAGE")
     dynamodb.put_item(TableName="ending", Item=values({"id": "a"}))
     dynamodb.update_table(TableName="ending", StreamSpecification={"StreamEnabled": False})
@@ -120,7 +120,7 @@ def test_a_stream_that_is_switched_off_ends_and_stays(dynamodb, streams):
     dynamodb.delete_table(TableName="ending")
 
 
-def test_the_errors_have_the_names_that_the_sdk_knows(streams):
+def test_errors_have_names_of_the_sdk(streams):
     unknown = f"arn:aws:dynamodb:{REGION}:000000000000:table/none/stream/2020-01-01T00:00:00.000"
     with pytest.raises(streams.exceptions.ResourceNotFoundException):
         streams.describe_stream(StreamArn=unknown)
@@ -128,7 +128,7 @@ def test_the_errors_have_the_names_that_the_sdk_knows(streams):
         streams.get_records(ShardIterator="nonsense")
 
 
-def test_the_command_line_reads_a_stream(dynamodb, aws):
+def test_cli_reads_stream(dynamodb, aws):
     arn = with_stream(dynamodb, "typed", "NEW_IMAGE")
     dynamodb.put_item(TableName="typed", Item=values({"id": "a"}))
     read = lambda *arguments: aws(*arguments, service="dynamodbstreams")
@@ -143,7 +143,7 @@ def test_the_command_line_reads_a_stream(dynamodb, aws):
 
 
 class Follower(threading.Thread):
-    """Follows a stream as consumers do, by its iterators, whatever becomes of the server."""
+    """Follows a stream by its iterators, also through restarts of the server."""
 
     def __init__(self, arn, endpoint, expected):
         super().__init__(daemon=True)
@@ -176,11 +176,11 @@ class Follower(threading.Thread):
                     self.seen += [int(record["dynamodb"]["NewImage"]["n"]["N"]) for record in page["Records"]]
                     iterator = page["NextShardIterator"]
             except (BotoCoreError, ClientError):
-                # The server is being killed; the iterator that was not answered is used again.
+                # The server was killed; the iterator without a response is used again.
                 self.failures += 1
 
 
-def test_a_consumer_follows_through_a_kill_without_gap_or_repeat(start_server, tmp_path):
+def test_consumer_survives_kill_without_gap_or_repeat(start_server, tmp_path):
     data = tmp_path / "data"
     servers = [start_server(data)]
     arn = with_stream(client(servers[0].endpoint), "followed", "NEW_IMAGE")
@@ -190,7 +190,7 @@ def test_a_consumer_follows_through_a_kill_without_gap_or_repeat(start_server, t
     running.set()
 
     def write(writer):
-        """Every number once: a batch that was not answered is written again, which changes nothing that is there."""
+        """Writes every number once. A batch without a response is repeated, which changes no existing item."""
         numbers = range(writer, CHANGES, WRITERS)
         for at in range(0, len(numbers), BATCH):
             puts = [{"PutRequest": {"Item": values({"id": str(n), "n": n})}} for n in numbers[at : at + BATCH]]
@@ -220,10 +220,10 @@ def test_a_consumer_follows_through_a_kill_without_gap_or_repeat(start_server, t
     assert follower.failed is None
     assert len(follower.seen) == CHANGES
     assert sorted(follower.seen) == list(range(CHANGES))
-    # What a writer wrote is told in its order.
+    # The records of one writer are in the order of its writes.
     for writer in range(WRITERS):
         own = [n for n in follower.seen if n % WRITERS == writer]
         assert own == sorted(own)
-    # And it is the same, in the same order, for whoever reads it again.
+    # A second reader gets the same records in the same order.
     again = records(streams_client(servers[-1].endpoint), arn)
     assert [int(record["dynamodb"]["NewImage"]["n"]["N"]) for record in again] == follower.seen

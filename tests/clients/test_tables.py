@@ -10,7 +10,7 @@ from cfnlint.api import ManualArgs, lint
 
 COMMAND_SECS_MAX = 60
 # A table with everything that a schema can have, and settings that are not the defaults.
-SAMPLES = pathlib.Path(__file__).parents[2] / "crates" / "homeport" / "src" / "tables" / "expected"
+SAMPLES = pathlib.Path(__file__).parents[2] / "crates" / "homeport" / "src" / "commands" / "tables" / "expected"
 
 
 def printed(form):

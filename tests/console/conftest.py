@@ -1,4 +1,4 @@
-"""Drives the console in Debian's Chromium against a server process with a small fleet."""
+"""Fixtures: Debian's Chromium, and a server process with a small fleet."""
 
 import importlib.util
 import json
@@ -13,7 +13,7 @@ import urllib.request
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
-# The server process is started just as for the other clients; that file cannot be imported by its name, which this one has too.
+# The server is started as in the client tests. Their conftest.py cannot be imported by name, because this file has the same name.
 _spec = importlib.util.spec_from_file_location("clients_conftest", pathlib.Path(__file__).parents[1] / "clients" / "conftest.py")
 clients = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(clients)
@@ -59,18 +59,18 @@ def publish(server, thing, kind, payload):
     urllib.request.urlopen(request, timeout=clients.COMMAND_SECS_MAX).close()
 
 
-def wait_until(what, condition, secs=WAIT_MS / 1000):
-    """Waits for a state that only the server can tell of."""
+def wait_until(state, condition, secs=WAIT_MS / 1000):
+    """Waits for a state of the server."""
     end = time.monotonic() + secs
     while time.monotonic() < end:
         if condition():
             return
         time.sleep(0.1)
-    raise AssertionError(f"it did not come to pass that {what}")
+    raise AssertionError(f"timed out waiting: {state}")
 
 
 def fill(server):
-    """A fleet with something of everything: simulated sensors, and a few devices whose values the tests know."""
+    """Adds simulated sensors, and devices of every system with known values."""
     key = server.make_key()
     server.key = key
     subprocess.run(
@@ -137,7 +137,7 @@ def fill(server):
             "where": {"attribute": "message_type", "equals": "telemetry"},
         },
     )
-    # What is stored before a definition is known to those who watch is judged by nobody: send until it is noticed.
+    # Values stored before the alert rule takes effect are not evaluated, so send until the alert is raised.
     publish(server, THING, "telemetry", {"battery_voltage": 12.6, "hvac_mode": "heat", "glycol_temp_c": 51})
 
     def raised():
@@ -162,8 +162,8 @@ def fill(server):
 
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory):
-    """The server that the tests share; each works on things of its own."""
-    # Notifications have nowhere to go: the discard port refuses at once.
+    """The server that all tests share. Each test changes only its own items."""
+    # Notifications cannot be delivered: the discard port refuses connections.
     server = clients.Server(tmp_path_factory.mktemp("fleet"), options=("--push-expo-url", "http://127.0.0.1:9"))
     try:
         fill(server)
@@ -176,7 +176,7 @@ def fleet(tmp_path_factory):
 def chromium():
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     assert program, "Chromium is missing: install Debian's package chromium"
-    # Chromium's sandbox does not run as root, as whom tests in containers often do.
+    # Chromium's sandbox does not work as root, which is usual in containers.
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=arguments)
@@ -185,25 +185,25 @@ def chromium():
 
 
 class Console:
-    """A page of the console with what its browser complained about."""
+    """A page of the console, with the errors that its browser reports."""
 
     def __init__(self, server, context):
         self.server = server
         self.context = context
         self.page = context.new_page()
-        self.complaints = []
+        self.errors = []
         self.requests = []
         self.page.on("console", self._note)
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))
 
     def _note(self, message):
-        # Answers of 4xx are part of some tests, and Chromium reports each of them.
+        # Some tests expect 4xx responses, and Chromium reports each of them.
         if message.type == "error" and not message.text.startswith("Failed to load resource"):
-            self.complaints.append(message.text)
+            self.errors.append(message.text)
 
-    def open(self, place=""):
-        self.page.goto(f"{self.server.url}/#/{place}")
+    def open(self, route=""):
+        self.page.goto(f"{self.server.url}/#/{route}")
 
     def sign_in(self):
         self.page.goto(self.server.url)
@@ -214,7 +214,7 @@ class Console:
 
 @pytest.fixture
 def open_console(request, chromium):
-    """Opens consoles in browsers of their own, and sees at the end that none of them had to complain."""
+    """Opens consoles in separate browser contexts, and checks at the end that no browser reported an error."""
     opened = []
 
     def open_one(server=None, **options):
@@ -227,12 +227,12 @@ def open_console(request, chromium):
     yield open_one
     for console in opened:
         console.context.close()
-        assert console.complaints == []
+        assert console.errors == []
 
 
 @pytest.fixture
 def console(open_console):
-    """A console where someone is signed in."""
+    """A signed-in console."""
     console = open_console()
     console.sign_in()
     return console

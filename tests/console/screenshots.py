@@ -1,4 +1,4 @@
-"""Makes the pictures of docs/console: every page, light and dark, on a desktop and on a phone.
+"""Takes the screenshots in docs/console: every page in light and dark, on a desktop and on a phone.
 
 HOMEPORT_BIN=target/debug/homeport target/clients-venv/bin/python tests/console/screenshots.py [page …]
 """
@@ -13,12 +13,12 @@ import tempfile
 import conftest
 from playwright.sync_api import expect, sync_playwright
 
-PICTURES = pathlib.Path(__file__).parents[2] / "docs" / "console"
+SCREENSHOTS = pathlib.Path(__file__).parents[2] / "docs" / "console"
 SIZES = {"desktop": {"width": 1280, "height": 860}, "phone": {"width": 390, "height": 844}}
 ZONE = "Europe/Berlin"
 QUALITY = 0.86
-PICTURE_BYTES_MAX = 150_000
-# WebP is a third of PNG, and the browser that is here anyway can make it.
+SCREENSHOT_BYTES_MAX = 150_000
+# WebP is a third of the size of PNG, and the browser can encode it.
 TO_WEBP = """async ([png, quality]) => {
   const image = new Image();
   image.src = `data:image/png;base64,${png}`;
@@ -33,15 +33,15 @@ TO_WEBP = """async ([png, quality]) => {
 }"""
 
 
-def write_wrong_statement(page):
+def write_invalid_statement(page):
     page.get_by_label("Statement", exact=True).fill("SELECT battery_voltage,\n  topc(2) AS thing\nFROM 'van/+/telemetry'\nWHERE battery_voltage < 12")
-    expect(page.locator("#sql-problem")).to_be_visible()
+    expect(page.locator("#sql-error")).to_be_visible()
 
 
-def ask_for_one_sensor(page):
-    page.get_by_label("What").select_option("query")
-    page.get_by_label("hardware_id (Text)").fill(conftest.SENSOR)
-    page.get_by_label("ts_batch (Text)").select_option("begins_with")
+def query_one_sensor(page):
+    page.get_by_label("Operation").select_option("query")
+    page.get_by_label("hardware_id (String)").fill(conftest.SENSOR)
+    page.get_by_label("ts_batch (String)").select_option("begins_with")
     page.get_by_label("value", exact=True).fill("1")
     page.get_by_role("button", name="Query").click()
     expect(page.get_by_role("region", name="Items as a table")).to_contain_text(conftest.SENSOR)
@@ -52,7 +52,7 @@ def open_first_item(page):
 
 
 def follow(server):
-    """The overview while something happens."""
+    """Sends messages while the overview is open."""
 
     def prepare(page):
         expect(page.get_by_text("live", exact=True)).to_have_count(2)
@@ -75,32 +75,32 @@ def open_timeline(page):
     page.get_by_test_id("timeline").get_by_role("button").first.click()
 
 
-def nothing_more(page):
+def no_preparation(page):
     pass
 
 
 def pages(server):
-    """Names of pictures, with the place and what to do there first."""
+    """Routes and preparation steps by the name of the screenshot."""
     group = f"groups/{server.group}"
     charger = server.as_operator("GET", f"/v1/chargers/{conftest.CHARGER}")["device_id"]
     return {
         "overview": ("", follow(server)),
-        "devices": ("devices", nothing_more),
+        "devices": ("devices", no_preparation),
         "device": (f"devices/sensors/{conftest.SENSOR}", wait_for_charts),
         "charger": (f"devices/chargers/{charger}", wait_for_charts),
         "timeline": (f"devices/telemetry/{conftest.THING}", open_timeline),
-        "events": ("events", nothing_more),
-        "alerts": ("alerts", nothing_more),
-        "alert-definition": ("alerts/definitions/new", nothing_more),
-        "rules": ("rules", nothing_more),
-        "rule": ("rules/telemetry", write_wrong_statement),
-        "push": (f"push/{conftest.USER}", nothing_more),
-        "group": (group, nothing_more),
-        "journal": (f"{group}/devices/{server.group_device}", nothing_more),
-        "tables": ("tables", nothing_more),
-        "table": ("tables/device_readings", ask_for_one_sensor),
+        "events": ("events", no_preparation),
+        "alerts": ("alerts", no_preparation),
+        "alert-rule": ("alerts/definitions/new", no_preparation),
+        "rules": ("rules", no_preparation),
+        "rule": ("rules/telemetry", write_invalid_statement),
+        "push": (f"push/{conftest.USER}", no_preparation),
+        "group": (group, no_preparation),
+        "journal": (f"{group}/devices/{server.group_device}", no_preparation),
+        "tables": ("tables", no_preparation),
+        "table": ("tables/device_readings", query_one_sensor),
         "item": ("tables/devices", open_first_item),
-        "keys": ("keys", nothing_more),
+        "keys": ("keys", no_preparation),
     }
 
 
@@ -111,16 +111,16 @@ def settle(page):
     expect(page.locator("[aria-busy=true]")).to_have_count(0)
 
 
-def picture(page, developer, name):
+def take_screenshot(page, encoder, name):
     png = base64.b64encode(page.screenshot(animations="disabled")).decode()
-    webp = base64.b64decode(developer.evaluate(TO_WEBP, [png, QUALITY]))
-    assert len(webp) <= PICTURE_BYTES_MAX, f"{name} has {len(webp)} bytes"
-    (PICTURES / f"{name}.webp").write_bytes(webp)
+    webp = base64.b64decode(encoder.evaluate(TO_WEBP, [png, QUALITY]))
+    assert len(webp) <= SCREENSHOT_BYTES_MAX, f"{name} has {len(webp)} bytes"
+    (SCREENSHOTS / f"{name}.webp").write_bytes(webp)
     print(f"{name}.webp {len(webp)}")
 
 
 def main(wanted):
-    PICTURES.mkdir(parents=True, exist_ok=True)
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     program = shutil.which("chromium")
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with tempfile.TemporaryDirectory() as directory, sync_playwright() as playwright:
@@ -128,7 +128,7 @@ def main(wanted):
         try:
             conftest.fill(server)
             browser = playwright.chromium.launch(executable_path=program, args=arguments)
-            developer = browser.new_page()
+            encoder = browser.new_page()
             for scheme in ("light", "dark"):
                 for size, viewport in SIZES.items():
                     context = browser.new_context(color_scheme=scheme, viewport=viewport, timezone_id=ZONE)
@@ -136,16 +136,16 @@ def main(wanted):
                     console.open()
                     expect(console.page.get_by_label("Admin token")).to_be_visible()
                     if not wanted or "sign-in" in wanted:
-                        picture(console.page, developer, f"sign-in-{size}-{scheme}")
+                        take_screenshot(console.page, encoder, f"sign-in-{size}-{scheme}")
                     console.sign_in()
-                    for name, (place, prepare) in pages(server).items():
+                    for name, (route, prepare) in pages(server).items():
                         if wanted and name not in wanted:
                             continue
-                        console.open(place)
+                        console.open(route)
                         settle(console.page)
                         prepare(console.page)
                         settle(console.page)
-                        picture(console.page, developer, f"{name}-{size}-{scheme}")
+                        take_screenshot(console.page, encoder, f"{name}-{size}-{scheme}")
                     context.close()
             browser.close()
         finally:

@@ -1,4 +1,4 @@
-"""For everyone: with the keyboard alone, in light and dark, on a phone, and as axe-core checks it."""
+"""Accessibility: keyboard only, light and dark themes, phone width, and the rules of axe-core."""
 
 import re
 
@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 TABS_MAX = 60
 PHONE = {"width": 390, "height": 844}
-PLACES = [
+ROUTES = [
     "",
     "devices",
     f"devices/sensors/{SENSOR}",
@@ -31,7 +31,7 @@ PLACES = [
 
 
 def settle(page):
-    """Waits until what a page fetches is there."""
+    """Waits until a page has loaded its data."""
     expect(page.locator("main h1")).to_be_visible()
     expect(page.locator("main .card").first).to_be_visible()
     expect(page.get_by_text("Loading…", exact=True)).to_have_count(0)
@@ -49,51 +49,51 @@ def violations(page):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", ["desktop", "phone"])
-def test_axe_finds_nothing_on_any_page(open_console, fleet, scheme, size):
+def test_pages_pass_axe(open_console, fleet, scheme, size):
     options = {"viewport": PHONE} if size == "phone" else {}
     console = open_console(color_scheme=scheme, **options)
     console.open()
     expect(console.page.get_by_label("Admin token")).to_be_visible()
     found = {"sign-in": violations(console.page)}
     console.sign_in()
-    for place in [*PLACES, f"groups/{fleet.group}", f"groups/{fleet.group}/devices/{fleet.group_device}"]:
-        console.open(place)
+    for route in [*ROUTES, f"groups/{fleet.group}", f"groups/{fleet.group}/devices/{fleet.group_device}"]:
+        console.open(route)
         settle(console.page)
-        found[place] = violations(console.page)
-    assert {place: problems for place, problems in found.items() if problems} == {}
+        found[route] = violations(console.page)
+    assert {route: problems for route, problems in found.items() if problems} == {}
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_in_dialogs(open_console, scheme):
+def test_dialogs_pass_axe(open_console, scheme):
     console = open_console(color_scheme=scheme)
     console.sign_in()
     page = console.page
     found = {}
-    for place, opener in {
-        "keys": page.get_by_role("button", name="Make a key"),
-        "groups": page.get_by_role("button", name="Add a group"),
+    for route, opener in {
+        "keys": page.get_by_role("button", name="Create API key"),
+        "groups": page.get_by_role("button", name="Create group"),
         "tables/devices": page.get_by_role("region", name="Items as a table").get_by_role("button").first,
         f"devices/sensors/{SENSOR}": page.get_by_role("button", name="Rename"),
     }.items():
-        console.open(place)
+        console.open(route)
         settle(page)
         opener.click()
         expect(page.get_by_role("dialog")).to_be_visible()
-        found[place] = violations(page)
+        found[route] = violations(page)
         page.keyboard.press("Escape")
-    assert {place: problems for place, problems in found.items() if problems} == {}
+    assert {route: problems for route, problems in found.items() if problems} == {}
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_no_page_is_wider_than_a_phone(open_console, place):
+@pytest.mark.parametrize("route", ROUTES)
+def test_pages_fit_a_phone(open_console, route):
     console = open_console(viewport=PHONE)
     console.sign_in()
-    console.open(place)
+    console.open(route)
     settle(console.page)
     assert console.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
-def test_the_theme_is_chosen_against_the_system_and_kept(console):
+def test_chosen_theme_survives_reload(console):
     page = console.page
     light = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
     page.get_by_label("Theme").select_option("dark")
@@ -104,18 +104,18 @@ def test_the_theme_is_chosen_against_the_system_and_kept(console):
 
 
 def tab_to(page, role, name):
-    """Presses Tab until the focus is on something with this role and name."""
-    wanted = page.get_by_role(role, name=name).first
+    """Presses Tab until an element with this role and name has the focus."""
+    target = page.get_by_role(role, name=name).first
     for _ in range(TABS_MAX):
         page.keyboard.press("Tab")
-        if wanted.count() and wanted.evaluate("(element) => element === document.activeElement"):
-            outline = wanted.evaluate("(element) => getComputedStyle(element).outlineStyle")
-            assert outline != "none", f"nobody can see that {name} has the focus"
+        if target.count() and target.evaluate("(element) => element === document.activeElement"):
+            outline = target.evaluate("(element) => getComputedStyle(element).outlineStyle")
+            assert outline != "none", f"{name} has the focus but no visible outline"
             return
-    raise AssertionError(f"Tab does not lead to {name}")
+    raise AssertionError(f"Tab does not reach {name}")
 
 
-def test_the_main_ways_can_be_gone_with_the_keyboard_alone(open_console):
+def test_main_tasks_work_with_keyboard_only(open_console):
     console = open_console()
     page = console.page
     console.open()
@@ -146,16 +146,16 @@ def test_the_main_ways_can_be_gone_with_the_keyboard_alone(open_console):
     expect(page.get_by_role("checkbox", name="Follow")).not_to_be_checked()
 
     console.open("keys")
-    tab_to(page, "button", "Make a key")
+    tab_to(page, "button", "Create API key")
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog")
     expect(dialog).to_be_visible()
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
-    expect(page.get_by_role("button", name="Make a key")).to_be_focused()
+    expect(page.get_by_role("button", name="Create API key")).to_be_focused()
 
 
-def test_arrows_go_through_the_list_of_devices(console):
+def test_arrow_keys_move_through_device_list(console):
     page = console.page
     console.open("devices?system=sensors")
     rows = page.locator("[data-index]")

@@ -1,4 +1,4 @@
-"""Finding a device, its charts, and what happens to it."""
+"""The device list, charts, timeline, statistics and commands of devices."""
 
 import json
 import re
@@ -8,8 +8,8 @@ from conftest import CHARGER, FIVE_MINUTES_MS, SENSOR, SENSOR_NAME, THING, publi
 from playwright.sync_api import expect
 
 MANY = 10_000
-# What takes the page this long is a stall. It is usually below 100 ms, on cores that others keep busy sometimes 400; with all rows in
-# the document it is many seconds.
+# A longer task is a stall. Tasks usually take less than 100 ms, sometimes 400 ms on busy cores; rendering all rows would take many
+# seconds.
 TASK_MS_MAX = 1_000
 DRAW_MS_MAX = 500
 
@@ -19,7 +19,7 @@ def open_sensor(console, query=""):
     expect(console.page.get_by_role("heading", name=SENSOR_NAME)).to_be_visible()
 
 
-def test_a_device_is_found_by_its_name(console):
+def test_search_finds_a_device_by_name(console):
     page = console.page
     console.open("devices")
     page.keyboard.press("/")
@@ -32,7 +32,7 @@ def test_a_device_is_found_by_its_name(console):
     expect(page.get_by_label("Latest values")).to_contain_text("bme280_temp_c")
 
 
-def test_devices_are_filtered_by_system(console):
+def test_device_list_filters_by_system(console):
     console.open("devices")
     console.page.get_by_role("group", name="System").get_by_role("button", name="telemetry").click()
     rows = console.page.get_by_role("cell", name=THING)
@@ -40,14 +40,14 @@ def test_devices_are_filtered_by_system(console):
     expect(console.page.get_by_role("cell", name=SENSOR)).to_have_count(0)
 
 
-def test_a_search_without_a_result_says_so_and_offers_a_way_back(console):
+def test_empty_search_offers_to_show_all(console):
     console.open("devices?search=nothing-has-this-name")
-    expect(console.page.get_by_text("No device fits")).to_be_visible()
+    expect(console.page.get_by_text("No matching devices")).to_be_visible()
     console.page.get_by_role("button", name="Show all devices").click()
     expect(console.page.get_by_role("row").nth(1)).to_be_visible()
 
 
-def test_dragging_over_a_chart_zooms_into_it(console):
+def test_drag_zooms_into_a_chart(console):
     page = console.page
     open_sensor(console)
     chart = page.locator('[data-series="bme280_temp_c"] .u-over')
@@ -67,21 +67,21 @@ def test_dragging_over_a_chart_zooms_into_it(console):
     expect(page.get_by_role("button", name="Reset zoom")).to_have_count(0)
 
 
-def test_keys_zoom_and_move_the_charts(console):
+def test_keys_zoom_and_pan_charts(console):
     page = console.page
     open_sensor(console)
     charts = page.get_by_role("group", name=re.compile("^Charts"))
     charts.focus()
     page.keyboard.press("+")
     expect(page.get_by_role("button", name="Reset zoom")).to_be_visible()
-    nearer = page.get_by_test_id("range").inner_text()
+    zoomed = page.get_by_test_id("range").inner_text()
     page.keyboard.press("ArrowLeft")
-    expect(page.get_by_test_id("range")).not_to_have_text(nearer)
+    expect(page.get_by_test_id("range")).not_to_have_text(zoomed)
     page.keyboard.press("0")
     expect(page.get_by_role("button", name="Reset zoom")).to_have_count(0)
 
 
-def test_a_range_without_values_leads_to_the_last_ones(console):
+def test_empty_range_links_to_latest_values(console):
     page = console.page
     long_ago = int(time.time() * 1000) - 900 * 86_400_000
     open_sensor(console, f"?from={long_ago}&to={long_ago + 3_600_000}")
@@ -90,7 +90,7 @@ def test_a_range_without_values_leads_to_the_last_ones(console):
     expect(page.locator('[data-series="bme280_temp_c"]')).to_be_visible()
 
 
-def test_the_timeline_follows_readings_as_they_arrive(console, fleet):
+def test_timeline_shows_new_readings_live(console, fleet):
     page = console.page
     open_sensor(console)
     timeline = page.get_by_role("region", name="Timeline")
@@ -101,18 +101,18 @@ def test_the_timeline_follows_readings_as_they_arrive(console, fleet):
     expect(page.get_by_label("Latest values")).to_contain_text("32.5")
 
 
-def test_an_entry_of_the_timeline_shows_its_item(console):
+def test_timeline_entry_shows_its_item(console):
     page = console.page
     open_sensor(console)
     entry = page.get_by_test_id("timeline").get_by_role("button").first
     entry.click()
     expect(entry).to_have_attribute("aria-expanded", "true")
-    page.get_by_role("button", name="With types").click()
+    page.get_by_role("button", name="DynamoDB JSON").click()
     item = json.loads(page.get_by_role("region", name="Item").first.inner_text())
     assert item["hardware_id"] == {"S": SENSOR}
 
 
-def test_the_timeline_is_filtered_by_type(console, fleet):
+def test_timeline_filters_by_type(console, fleet):
     page = console.page
     publish(fleet, THING, "telemetry", {"glycol_temp_c": 50})
     console.open(f"devices/telemetry/{THING}?types=alert")
@@ -121,7 +121,7 @@ def test_the_timeline_is_filtered_by_type(console, fleet):
     expect(entries.filter(has=page.get_by_text("telemetry", exact=True))).to_have_count(0)
 
 
-def test_a_charger_has_scheduler_and_updates_in_one_timeline(console, fleet):
+def test_charger_timeline_merges_all_event_types(console, fleet):
     page = console.page
     device = fleet.as_operator("GET", f"/v1/chargers/{CHARGER}")["device_id"]
     console.open(f"devices/chargers/{device}")
@@ -131,8 +131,8 @@ def test_a_charger_has_scheduler_and_updates_in_one_timeline(console, fleet):
     assert {"telemetry", "scheduler", "ota"} <= set(kinds), kinds
 
 
-def test_a_charger_has_its_days(console, fleet):
-    # 19:00 UTC is midday in Mountain Time, summer and winter: both events are on one day, at whatever hour the test runs.
+def test_charger_page_shows_daily_statistics(console, fleet):
+    # 19:00 UTC is midday in Mountain Time all year, so both events are on the same day whenever the test runs.
     noon = int(time.time() - 2 * 86_400) // 86_400 * 86_400_000 + 19 * 3_600_000
     charger = "0c5d1f0e-7f6b-4a5e-9d55-6f1c0f2a8b11"
     telemetry = {"wireless_device_id": charger, "event_type": "telemetry"}
@@ -148,11 +148,11 @@ def test_a_charger_has_its_days(console, fleet):
 
     wait_until("the day has both events", counted)
     console.open(f"devices/chargers/{device}")
-    row = console.page.get_by_role("region", name="Days").get_by_role("row").nth(1)
+    row = console.page.get_by_role("region", name="Daily statistics").get_by_role("row").nth(1)
     expect(row).to_contain_text("16 A")
 
 
-def test_a_sensor_is_given_another_name(console, fleet):
+def test_sensor_can_be_renamed(console, fleet):
     page = console.page
     id = "AA:BB:CC:DD:EE:88"
     send_readings(fleet, fleet.key, [reading(id, int(time.time() * 1000), bme280_temp_c=20)])
@@ -164,7 +164,7 @@ def test_a_sensor_is_given_another_name(console, fleet):
     assert fleet.as_operator("GET", f"/v1/sensors/devices/{id}")["friendly_name"] == "Cold frame"
 
 
-def test_readings_of_the_shown_range_are_taken_along_as_a_file(console):
+def test_shown_range_exports_as_csv(console):
     page = console.page
     open_sensor(console)
     expect(page.locator(".u-over").first).to_be_visible()
@@ -175,8 +175,8 @@ def test_readings_of_the_shown_range_are_taken_along_as_a_file(console):
     assert sum("bme280_temp_c" in line for line in lines) >= 280
 
 
-def test_a_year_of_readings_draws_quickly(console):
-    """105,120 points, more than the server ever sends, since it downsamples."""
+def test_year_of_readings_draws_quickly(console):
+    """Draws 105,120 points, more than the server sends, because it downsamples."""
     page = console.page
     step = 300_000
     now = int(time.time() * 1000)
@@ -189,20 +189,20 @@ def test_a_year_of_readings_draws_quickly(console):
     assert max(took) < DRAW_MS_MAX, took
 
 
-def test_ten_thousand_devices_list_without_a_stall(console, fleet):
+def test_ten_thousand_devices_scroll_smoothly(console, fleet):
     page = console.page
     now = int(time.time() * 1000)
     ids = [f"10:00:{index // 65_536:02X}:{index // 256 % 256:02X}:{index % 256:02X}:FF" for index in range(MANY)]
     send_readings(fleet, fleet.key, [reading(id, now, bme280_temp_c=20) for id in ids])
-    # The server reads its devices anew at a pace that spares the store.
-    wait_until("all of them are listed", lambda: fleet.as_operator("GET", "/v1/devices?search=10:00:&limit=1")["counts"]["total"] == MANY, 90)
+    # The server refreshes its device list at a limited rate.
+    wait_until("all devices are listed", lambda: fleet.as_operator("GET", "/v1/devices?search=10:00:&limit=1")["counts"]["total"] == MANY, 90)
     page.evaluate(
         "() => { window.tasks = []; new PerformanceObserver((list) => window.tasks.push(...list.getEntries().map((entry) => entry.duration))).observe({ type: 'longtask' }); }"
     )
     console.open("devices?system=sensors&search=10:00:")
     table = page.get_by_role("table", name="Devices")
     expect(table).to_be_visible()
-    # Scrolls to the end of what is there, until the last of all is there.
+    # Scrolls to the end of the loaded rows until the last device is loaded.
     page.wait_for_function(
         """(most) => {
           const box = document.querySelector("[role=table]");

@@ -1,4 +1,4 @@
-"""A server that has nothing yet: every page says what to do next, in commands that can be run."""
+"""A server without data: every empty page shows a command that works."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 from conftest import clients
 from playwright.sync_api import expect
 
-NEXT = {
+COMMANDS = {
     "": r"curl -X POST {url}/v1/sensors/data",
     "devices": r"curl -X POST {url}/v1/sensors/register",
     "events": r"curl -X POST {url}/v1/chargers/events",
@@ -24,19 +24,19 @@ def empty_server(tmp_path_factory):
     server.kill()
 
 
-@pytest.mark.parametrize("place", NEXT)
-def test_an_empty_page_has_a_command_to_go_on_with(open_console, empty_server, place):
+@pytest.mark.parametrize("route", COMMANDS)
+def test_empty_page_shows_a_command(open_console, empty_server, route):
     console = open_console(empty_server)
     console.sign_in()
-    console.open(place)
-    commands = console.page.get_by_role("region", name="Command")
-    expect(commands.first).to_contain_text(re.compile(NEXT[place].format(url=re.escape(empty_server.url))))
+    console.open(route)
+    blocks = console.page.get_by_role("region", name="Command")
+    expect(blocks.first).to_contain_text(re.compile(COMMANDS[route].format(url=re.escape(empty_server.url))))
 
 
-def test_the_last_rule_being_gone_is_explained(open_console, empty_server):
+def test_empty_rule_list_explains_the_effect(open_console, empty_server):
     for name in ("alerts", "status", "telemetry"):
         empty_server.call_for_nothing("DELETE", f"/v1/rules/{name}")
     console = open_console(empty_server)
     console.sign_in()
     console.open("rules")
-    expect(console.page.get_by_text("There are no rules: nothing is kept")).to_be_visible()
+    expect(console.page.get_by_text("No rules: messages from things are not stored")).to_be_visible()

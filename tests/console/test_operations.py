@@ -1,4 +1,4 @@
-"""What an operator does: alerts, keys, rules, tables, notifications, groups."""
+"""The tasks of an operator: alerts, API keys, rules, tables, notifications, groups."""
 
 import json
 import re
@@ -7,37 +7,37 @@ from conftest import SENSOR, THING, USER, publish
 from playwright.sync_api import expect
 
 
-def test_an_alert_is_acknowledged_with_a_name_and_a_note(console):
+def test_alert_is_acknowledged_with_a_note(console):
     page = console.page
     console.open("alerts")
     row = page.get_by_role("row").filter(has_text="Battery low")
     row.get_by_role("button", name=re.compile("^Acknowledge")).click()
-    dialog = page.get_by_role("dialog", name="Acknowledge")
+    dialog = page.get_by_role("dialog", name="Acknowledge alert")
     dialog.get_by_label("Your name").fill("Robin")
     dialog.get_by_label("Note (optional)").fill("Charging it")
     dialog.get_by_role("button", name="Acknowledge").click()
-    expect(row).to_contain_text("seen by Robin")
+    expect(row).to_contain_text("acknowledged by Robin")
     expect(row.get_by_role("button")).to_have_count(0)
     row.get_by_role("link", name="Battery low").click()
     expect(page.get_by_text("Charging it")).to_be_visible()
 
 
-def test_a_definition_is_made_changed_and_deleted(console):
+def test_alert_rule_is_created_changed_and_deleted(console):
     page = console.page
     console.open("alerts/definitions")
-    page.get_by_role("link", name="Make a definition").click()
+    page.get_by_role("link", name="Create alert rule").click()
     page.get_by_label("Name", exact=True).fill("Too warm")
     page.get_by_label("Attribute", exact=True).fill("sensors.bme280_temp_c")
-    page.get_by_label("Wrong when").select_option("above")
-    page.get_by_label("Limit", exact=True).fill("forty")
-    page.get_by_role("button", name="Make it").click()
-    expect(page.get_by_role("alert")).to_contain_text("Limit: “forty” is not a number")
-    page.get_by_label("Limit", exact=True).fill("40")
-    page.get_by_role("button", name="Make it").click()
+    page.get_by_label("Alert when value is").select_option("above")
+    page.get_by_label("Threshold", exact=True).fill("forty")
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_role("alert")).to_contain_text("Threshold: “forty” is not a number")
+    page.get_by_label("Threshold", exact=True).fill("40")
+    page.get_by_role("button", name="Create").click()
     expect(page.get_by_role("heading", name="Too warm")).to_be_visible()
-    page.get_by_label("Limit", exact=True).fill("45.5")
+    page.get_by_label("Threshold", exact=True).fill("45.5")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("saved", exact=True)).to_be_visible()
+    expect(page.get_by_text("Saved", exact=True)).to_be_visible()
     console.open("alerts/definitions")
     row = page.get_by_role("row").filter(has_text="Too warm")
     expect(row).to_contain_text("sensors.bme280_temp_c above 45.5")
@@ -47,75 +47,75 @@ def test_a_definition_is_made_changed_and_deleted(console):
     expect(page.get_by_role("row").filter(has_text="Too warm")).to_have_count(0)
 
 
-def test_a_key_is_shown_once_works_and_is_revoked(console, fleet):
+def test_api_key_is_shown_once_and_revoked(console, fleet):
     page = console.page
     console.open("keys")
-    page.get_by_role("button", name="Make a key").click()
+    page.get_by_role("button", name="Create API key").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Description").fill("of the test")
-    dialog.get_by_role("button", name="Make the key").click()
+    dialog.get_by_role("button", name="Create").click()
     key = dialog.get_by_test_id("new-key").inner_text()
     assert fleet.call("GET", f"/v1/sensors/devices/{SENSOR}", key=key)["hardware_id"] == SENSOR
-    dialog.get_by_role("button", name="I have it").click()
+    dialog.get_by_role("button", name="Done").click()
     assert key not in page.content()
     row = page.get_by_role("row").filter(has_text="of the test")
     expect(row).to_contain_text("active")
     row.get_by_role("button", name="Revoke of the test").click()
-    page.get_by_role("dialog", name="Revoke this key?").get_by_role("button", name="Revoke").click()
+    page.get_by_role("dialog", name="Revoke this API key?").get_by_role("button", name="Revoke").click()
     expect(row).to_contain_text("revoked")
     answer = page.request.get(f"{fleet.url}/v1/sensors/devices/{SENSOR}", headers={"X-API-Key": key, "Cookie": ""})
     assert answer.status == 401
 
 
-def test_an_error_in_a_rule_is_shown_at_its_place_and_a_right_one_is_saved(console, fleet):
+def test_invalid_statement_is_marked_and_not_saved(console, fleet):
     page = console.page
     body = {"sql": "SELECT * FROM 'low/+'", "actions": [{"republish": {"topic": "lower/${topic(2)}"}}]}
     fleet.as_operator("PUT", "/v1/rules/of_the_test", body)
     console.open("rules/of_the_test")
     editor = page.get_by_label("Statement", exact=True)
     editor.fill("SELECT battery_voltage,\n  nonsense(x) AS y\nFROM 'low/+'")
-    expect(page.locator("#sql-problem")).to_contain_text("Line 2, column 3")
-    expect(page.locator("#sql-problem")).to_contain_text("nonsense")
-    assert page.locator("pre .wrong").inner_text() == "nonsense"
+    expect(page.locator("#sql-error")).to_contain_text("Line 2, column 3")
+    expect(page.locator("#sql-error")).to_contain_text("nonsense")
+    assert page.locator("pre .invalid").inner_text() == "nonsense"
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("The rule was not saved")).to_be_visible()
+    expect(page.get_by_text("Cannot save the rule")).to_be_visible()
     assert fleet.as_operator("GET", "/v1/rules/of_the_test")["version"] == 1
 
     editor.fill("SELECT battery_voltage,\n  topic(2) AS thing\nFROM 'low/+'")
-    expect(page.locator("#sql-problem")).to_have_count(0)
+    expect(page.locator("#sql-error")).to_have_count(0)
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("saved as version 2")).to_be_visible()
+    expect(page.get_by_text("Saved as version 2")).to_be_visible()
     assert "topic(2) AS thing" in fleet.as_operator("GET", "/v1/rules/of_the_test")["sql"]
     page.get_by_role("button", name="Compare version 1").click()
     expect(page.get_by_role("region", name="Differences")).to_contain_text("− SELECT * FROM 'low/+'")
 
 
-def test_wrong_json_of_actions_is_shown_with_its_place(console, fleet):
+def test_invalid_actions_json_shows_its_position(console, fleet):
     page = console.page
     fleet.as_operator("PUT", "/v1/rules/with_actions", {"sql": "SELECT * FROM 'low/+'", "actions": [{"republish": {"topic": "a"}}]})
     console.open("rules/with_actions")
     page.get_by_label("Actions (JSON)").fill('[\n  {"republish": }\n]')
     page.get_by_role("button", name="Save").click()
-    expect(page.locator("#actions-problem")).to_contain_text("Line 2")
+    expect(page.locator("#actions-error")).to_contain_text("Line 2")
 
 
-def test_a_statement_is_tried_on_a_sample_with_reasons(console):
+def test_statement_test_explains_its_result(console):
     page = console.page
     console.open("rules/telemetry")
     page.get_by_label("Statement", exact=True).fill("SELECT volts FROM 'van/+/telemetry' WHERE volts < 12")
     page.get_by_label("Topic", exact=True).fill("van/van-01/telemetry")
     page.get_by_label("Message (JSON)").fill('{"volts": 11.000000000000000000001}')
-    page.get_by_role("button", name="Try the statement").click()
+    page.get_by_role("button", name="Test statement").click()
     expect(page.get_by_role("region", name="Result")).to_contain_text("volts")
     page.get_by_label("Message (JSON)").fill('{"volts": 13}')
-    page.get_by_role("button", name="Try the statement").click()
+    page.get_by_role("button", name="Test statement").click()
     expect(page.get_by_text("13 < 12 is false")).to_be_visible()
 
 
-def test_a_replay_shows_what_would_differ(console):
-    """With an answer as the server's document has it, so that every kind of difference is in it."""
+def test_replay_shows_differences(console):
+    """Uses a fixed response that contains every kind of difference."""
     page = console.page
-    asked = []
+    requests = []
     pages = [
         {
             "messages": [
@@ -142,8 +142,8 @@ def test_a_replay_shows_what_would_differ(console):
     ]
 
     def answer(route):
-        asked.append((route.request.url, route.request.post_data_json))
-        route.fulfill(json=pages[len(asked) - 1])
+        requests.append((route.request.url, route.request.post_data_json))
+        route.fulfill(json=pages[len(requests) - 1])
 
     page.route(re.compile("/v1/rules/telemetry/replay"), answer)
     console.open("rules/telemetry")
@@ -154,32 +154,32 @@ def test_a_replay_shows_what_would_differ(console):
     expect(page.locator("del")).to_have_text("12.5")
     expect(page.locator("ins")).to_have_text("13")
     expect(page.get_by_text("Would republish on low/van-01")).to_be_visible()
-    page.get_by_role("button", name="Show later ones").click()
-    expect(page.get_by_text("104 the same")).to_be_visible()
+    page.get_by_role("button", name="Load later messages").click()
+    expect(page.get_by_text("104 unchanged")).to_be_visible()
     expect(page.get_by_text("1 failed")).to_be_visible()
-    assert f"thing={THING}&" in asked[0][0] and "FROM 'van/+/telemetry'" in asked[0][1]["sql"]
-    assert "cursor=further" in asked[1][0]
+    assert f"thing={THING}&" in requests[0][0] and "FROM 'van/+/telemetry'" in requests[0][1]["sql"]
+    assert "cursor=further" in requests[1][0]
 
 
-def test_a_rule_is_switched_off_and_on(console, fleet):
+def test_rule_is_disabled_and_enabled(console, fleet):
     page = console.page
     fleet.as_operator("PUT", "/v1/rules/switched", {"sql": "SELECT * FROM 'low/+'", "actions": [{"republish": {"topic": "a"}}]})
     console.open("rules/switched")
-    page.get_by_role("button", name="Switch off").click()
-    expect(page.get_by_role("button", name="Switch on")).to_be_visible()
+    page.get_by_role("button", name="Disable").click()
+    expect(page.get_by_role("button", name="Enable")).to_be_visible()
     assert fleet.as_operator("GET", "/v1/rules/switched")["ruleDisabled"] is True
-    page.get_by_role("button", name="Switch on").click()
-    expect(page.get_by_role("button", name="Switch off")).to_be_visible()
+    page.get_by_role("button", name="Enable").click()
+    expect(page.get_by_role("button", name="Disable")).to_be_visible()
 
 
-def test_a_table_is_queried_by_key_with_between_and_a_filter(console, fleet):
+def test_query_combines_key_range_and_filter(console, fleet):
     page = console.page
     readings = fleet.readings(SENSOR)
-    # The sort key begins with the time, of 13 digits, so that a bound without the rest covers all of its millisecond.
+    # The sort key begins with the time in 13 digits, so a bound without the rest includes the whole millisecond.
     first, last = readings[10]["timestamp_ms"], readings[20]["timestamp_ms"]
     console.open("tables")
     page.get_by_role("link", name="device_readings").click()
-    page.get_by_label("What").select_option("query")
+    page.get_by_label("Operation").select_option("query")
     page.get_by_label(re.compile("^hardware_id")).fill(SENSOR)
     page.get_by_label(re.compile("^ts_batch")).select_option("between")
     page.get_by_label("from", exact=True).fill(str(first))
@@ -190,8 +190,8 @@ def test_a_table_is_queried_by_key_with_between_and_a_filter(console, fleet):
 
     temperatures = [reading["sensors"]["bme280_temp_c"] for reading in readings[10:20]]
     limit = sorted(temperatures)[5]
-    page.get_by_role("button", name="Add a filter").click()
-    page.get_by_label("Only where attribute").fill("sensors.bme280_temp_c")
+    page.get_by_role("button", name="Add filter").click()
+    page.get_by_label("Filter: attribute").fill("sensors.bme280_temp_c")
     page.get_by_label("Operator").select_option(">")
     page.get_by_role("combobox", name="Type", exact=True).select_option("N")
     page.get_by_label("Value", exact=True).fill(str(limit))
@@ -204,10 +204,10 @@ def test_a_table_is_queried_by_key_with_between_and_a_filter(console, fleet):
     expect(page.get_by_role("alert")).to_contain_text("“not a number” is not a number")
 
 
-def test_an_index_is_queried(console):
+def test_index_is_queried(console):
     page = console.page
     console.open("tables/van-telemetry")
-    page.get_by_label("What").select_option("query")
+    page.get_by_label("Operation").select_option("query")
     page.get_by_label("Table or index").select_option("MessageTypeIndex")
     page.get_by_label(re.compile("^message_type")).fill("status")
     page.get_by_role("button", name="Query").click()
@@ -215,13 +215,13 @@ def test_an_index_is_queried(console):
     expect(rows.nth(1)).to_contain_text(THING)
 
 
-def test_an_item_is_changed_with_its_types_unless_someone_else_did(console, fleet):
+def test_item_edit_rejects_concurrent_changes(console, fleet):
     page = console.page
     id = "AA:BB:CC:DD:EE:77"
     body = {"hardware_id": id, "boot_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7", "firmware_version": "1.0.0", "capabilities": {}}
     fleet.call("POST", "/v1/sensors/register", body, key=fleet.key)
     console.open("tables/devices")
-    page.get_by_label("What").select_option("query")
+    page.get_by_label("Operation").select_option("query")
     page.get_by_label(re.compile("^hardware_id")).fill(id)
     page.get_by_role("button", name="Query").click()
     page.get_by_role("region", name="Items as a table").get_by_role("button", name=id).click()
@@ -235,11 +235,11 @@ def test_an_item_is_changed_with_its_types_unless_someone_else_did(console, flee
     fleet.as_operator("PATCH", f"/v1/sensors/devices/{id}", {"friendly_name": "Changed meanwhile"})
     dialog.get_by_label("Value of firmware_version").fill("1.0.2")
     dialog.get_by_role("button", name="Save").click()
-    expect(dialog.get_by_role("alert")).to_contain_text("The item was not saved")
+    expect(dialog.get_by_role("alert")).to_contain_text("Cannot save the item")
     assert fleet.as_operator("GET", f"/v1/sensors/devices/{id}")["firmware_version"] == "1.0.1"
 
 
-def test_a_result_is_taken_along_as_a_file(console):
+def test_query_result_exports_as_ndjson(console):
     page = console.page
     console.open("tables/evse-events")
     rows = page.get_by_role("region", name="Items as a table").get_by_role("row")
@@ -251,37 +251,37 @@ def test_a_result_is_taken_along_as_a_file(console):
     assert all("event_type" in json.loads(line) for line in lines)
 
 
-def test_a_test_notification_is_sent_and_its_trace_is_there(console):
+def test_notification_is_sent_with_a_trace(console):
     page = console.page
     console.open("push")
-    page.get_by_placeholder("A user's id").fill(USER)
+    page.get_by_placeholder("User id").fill(USER)
     page.get_by_role("button", name="Show").click()
     expect(page.get_by_role("cell", name="phone-1")).to_be_visible()
     page.get_by_label("Title").fill("Hello from the test")
     page.get_by_role("button", name="Send to 1 device").click()
-    expect(page.get_by_text("on its way")).to_be_visible()
+    expect(page.get_by_text("Queued", exact=True)).to_be_visible()
     page.get_by_text("Hello from the test").click()
     expect(page.locator("details[open]")).to_contain_text("phone-1")
 
 
-def test_a_group_with_a_device_and_a_journal_is_made(console):
+def test_group_device_and_journal_are_created(console):
     page = console.page
     console.open("groups")
-    page.get_by_role("button", name="Add a group").click()
+    page.get_by_role("button", name="Create group").click()
     page.get_by_role("dialog").get_by_label("Name").fill("Boat")
-    page.get_by_role("dialog").get_by_role("button", name="Add").click()
+    page.get_by_role("dialog").get_by_role("button", name="Create").click()
     expect(page.get_by_role("heading", name="Boat")).to_be_visible()
-    page.get_by_role("button", name="Add a device").click()
+    page.get_by_role("button", name="Add device").click()
     page.get_by_role("dialog").get_by_label("Name").fill("Mast")
     page.get_by_role("dialog").get_by_role("button", name="Add").click()
     expect(page.get_by_role("heading", name="Mast")).to_be_visible()
-    page.get_by_role("button", name="Add a journal").click()
+    page.get_by_role("button", name="Add journal").click()
     page.get_by_role("dialog").get_by_label("Name", exact=True).fill("Wind")
     page.get_by_role("dialog").get_by_role("button", name="Add").click()
-    expect(page.get_by_text("This journal has no records yet")).to_be_visible()
+    expect(page.get_by_text("No records yet")).to_be_visible()
 
 
-def test_a_device_of_a_group_has_charts_like_any_other(console, fleet):
+def test_group_device_has_charts(console, fleet):
     page = console.page
     console.open(f"groups/{fleet.group}/devices/{fleet.group_device}")
     expect(page.get_by_role("cell", name="temperature").first).to_be_visible()
@@ -290,22 +290,22 @@ def test_a_device_of_a_group_has_charts_like_any_other(console, fleet):
     expect(page.get_by_role("img", name="Outside")).to_be_visible()
 
 
-def test_events_of_one_type_are_listed_across_the_fleet(console):
+def test_events_filter_by_type(console):
     page = console.page
     console.open("events?type=ota_start")
     row = page.get_by_role("row").filter(has_text="ota_version 1.0.17")
     expect(row).to_be_visible()
     console.open("events?type=never_sent")
-    expect(page.get_by_text("No event of type “never_sent”")).to_be_visible()
+    expect(page.get_by_text("No events of type “never_sent”")).to_be_visible()
     expect(page.get_by_role("region", name="Command")).to_contain_text("curl -X POST")
 
 
-def test_the_overview_counts_and_shows_what_happens(console, fleet):
+def test_overview_shows_counts_and_live_changes(console, fleet):
     page = console.page
     console.open("")
     row = page.get_by_role("row").filter(has_text="telemetry")
     expect(row.get_by_role("cell").nth(1)).to_have_text("1")
-    happening = page.get_by_role("heading", name="Happening now").locator("xpath=ancestor::section")
-    expect(happening.get_by_text("live", exact=True)).to_be_visible()
+    changes = page.get_by_role("heading", name="Live changes").locator("xpath=ancestor::section")
+    expect(changes.get_by_text("live", exact=True)).to_be_visible()
     publish(fleet, THING, "status", {"online": True, "note": "seen by the overview"})
-    expect(happening.get_by_role("listitem").filter(has_text=THING).first).to_be_visible()
+    expect(changes.get_by_role("listitem").filter(has_text=THING).first).to_be_visible()

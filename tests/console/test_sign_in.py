@@ -1,4 +1,4 @@
-"""Who gets in, and what the browser is told and allowed."""
+"""Sign-in, sessions, and the security headers of the console."""
 
 import gzip
 import re
@@ -8,16 +8,16 @@ from playwright.sync_api import expect
 FIRST_LOAD_BYTES_MAX = 200_000
 
 
-def test_a_wrong_token_is_refused_and_the_page_says_so(open_console):
+def test_wrong_token_shows_an_error(open_console):
     console = open_console()
     console.open()
     console.page.get_by_label("Admin token").fill("not the token")
     console.page.get_by_role("button", name="Sign in").click()
-    expect(console.page.get_by_role("alert")).to_contain_text("not the admin token")
+    expect(console.page.get_by_role("alert")).to_contain_text("Invalid admin token")
     expect(console.page.get_by_role("heading", name="Overview")).to_have_count(0)
 
 
-def test_the_session_outlives_a_reload_and_ends_with_signing_out(console):
+def test_session_survives_reload_until_sign_out(console):
     page = console.page
     page.reload()
     expect(page.get_by_role("heading", name="Overview")).to_be_visible()
@@ -35,7 +35,7 @@ def test_scripts_cannot_read_the_session(console):
     assert console.server.admin_token not in stored
 
 
-def test_a_session_that_ended_leads_back_to_the_same_place(console):
+def test_sign_in_returns_to_the_same_page(console):
     console.open("keys")
     expect(console.page.get_by_role("heading", name="API keys")).to_be_visible()
     console.context.clear_cookies()
@@ -46,21 +46,21 @@ def test_a_session_that_ended_leads_back_to_the_same_place(console):
     expect(console.page.get_by_role("heading", name="Rules")).to_be_visible()
 
 
-def test_everything_comes_from_the_server_itself(console):
-    for place in ("devices", "alerts", "rules", "keys", "push", "groups", "tables", "events"):
-        console.open(place)
+def test_pages_load_nothing_from_other_hosts(console):
+    for route in ("devices", "alerts", "rules", "keys", "push", "groups", "tables", "events"):
+        console.open(route)
         expect(console.page.locator("main h1")).to_be_visible()
     assert [url for url in console.requests if not url.startswith(console.server.url)] == []
 
 
-def test_the_policy_forbids_scripts_and_styles_that_are_not_files(console):
+def test_policy_forbids_inline_scripts_and_styles(console):
     policy = console.page.request.get(console.server.url).headers["content-security-policy"]
     assert "unsafe-inline" not in policy and "unsafe-eval" not in policy
     assert re.search(r"default-src 'self'", policy) or re.search(r"default-src 'none'", policy)
     assert "frame-ancestors 'none'" in policy
 
 
-def test_the_first_load_is_small(open_console):
+def test_first_load_is_small(open_console):
     console = open_console()
     sizes = {}
     console.page.on("response", lambda response: sizes.update({response.url: len(gzip.compress(response.body()))}))

@@ -1,4 +1,4 @@
-//! The clients that people have, against a server process (`tests/clients`), and the console in a browser.
+//! Runs the Python tests against a server process: clients (`tests/clients`) and the console in a browser.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use anyhow::Context;
 
 use crate::{process, target};
 
-/// Where the programs of a virtual environment are.
+/// The directory of programs in a virtual environment.
 const PROGRAMS: &str = if cfg!(windows) { "Scripts" } else { "bin" };
 
 /// Builds the server and runs the Python tests against it.
@@ -15,7 +15,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     run_pytest(root, "tests/clients")
 }
 
-/// The console, which the server has embedded, in a browser (`tests/console`).
+/// Tests the embedded console in a browser (`tests/console`).
 pub(crate) fn run_console(root: &Path) -> anyhow::Result<()> {
     run_pytest(root, "tests/console")
 }
@@ -23,8 +23,8 @@ pub(crate) fn run_console(root: &Path) -> anyhow::Result<()> {
 fn run_pytest(root: &Path, tests: &str) -> anyhow::Result<()> {
     let build = target::directory(root)?;
     let python = ensure_python(root)?;
-    // The build of the Rust tests, which includes the server: a build of the server alone would compile most
-    // dependencies a second time, with fewer features.
+    // The build of the Rust tests, which includes the server: building the server alone would compile most dependencies
+    // again, with fewer features.
     process::run(process::cargo(root).args([
         "test",
         "--no-run",
@@ -45,7 +45,7 @@ fn run_pytest(root: &Path, tests: &str) -> anyhow::Result<()> {
     )
 }
 
-/// The Python that has what `tests/clients/requirements.txt` lists.
+/// A Python with the packages of `tests/clients/requirements.txt`.
 pub(crate) fn ensure_python(root: &Path) -> anyhow::Result<PathBuf> {
     let requirements = root.join("tests").join("clients").join("requirements.txt");
     ensure_environment(
@@ -54,7 +54,7 @@ pub(crate) fn ensure_python(root: &Path) -> anyhow::Result<PathBuf> {
     )
 }
 
-/// Makes the virtual environment unless the one that is there was made from the same requirements; its Python.
+/// Creates the virtual environment unless it exists with the same requirements. Returns its Python.
 fn ensure_environment(environment: &Path, requirements: &Path) -> anyhow::Result<PathBuf> {
     let wanted = std::fs::read_to_string(requirements)
         .with_context(|| format!("cannot read {}", requirements.display()))?;
@@ -70,7 +70,7 @@ fn ensure_environment(environment: &Path, requirements: &Path) -> anyhow::Result
             .args(["-m", "venv", "--clear"])
             .arg(environment),
     )
-    .context("the tests of the clients need Python 3 with its venv module")?;
+    .context("the client tests need Python 3 with its venv module")?;
     process::run(
         Command::new(&python)
             .args([
@@ -83,7 +83,7 @@ fn ensure_environment(environment: &Path, requirements: &Path) -> anyhow::Result
             ])
             .arg(requirements),
     )?;
-    // IMPORTANT: written last, so that an installation that was cut off is made again.
+    // IMPORTANT: written last, so that an interrupted installation starts over.
     std::fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
     Ok(python)
 }

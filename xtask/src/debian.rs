@@ -1,11 +1,11 @@
-//! Programs that only Debian's packages bring, installed where that can be done.
+//! Installs programs from Debian packages.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::process;
 
-/// Programs that tests run, each with the package that has it.
+/// Programs that tests run, each with its package.
 pub(crate) const PROGRAMS: &[(&str, &str)] = &[
     ("chromium", "chromium"),
     ("faketime", "faketime"),
@@ -19,7 +19,7 @@ pub(crate) const PROGRAMS: &[(&str, &str)] = &[
 pub(crate) const TORTURE_PROGRAMS: &[(&str, &str)] =
     &[("faketime", "faketime"), ("xfs_io", "xfsprogs")];
 
-/// Installs what is missing as root on Debian; says what to install elsewhere.
+/// Installs missing programs as root on Debian; elsewhere the error names what to install.
 pub(crate) fn ensure(programs: &[(&str, &str)]) -> anyhow::Result<()> {
     let missing = programs.iter().copied();
     let missing = missing.filter(|(program, _)| !is_there(program));
@@ -44,11 +44,11 @@ pub(crate) fn ensure(programs: &[(&str, &str)]) -> anyhow::Result<()> {
     )
 }
 
-/// Whether a program is among those that can be run by their name.
+/// Whether a program can be run by its name.
 fn is_there(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
-        // Debian has servers where only root's path leads.
+        // Debian installs servers outside of an ordinary user's path.
         .chain([PathBuf::from("/usr/sbin")])
         .any(|directory| is_file(&directory.join(program)))
 }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_are_found_by_their_name() {
+    fn programs_are_found_by_name() {
         assert!(is_there("cargo"));
         assert!(!is_there("a-program-that-nobody-has"));
     }

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: each fuzz target for a given time, on the stable compiler.
+//! `cargo xtask fuzz`: runs each fuzz target for a given time, on the stable compiler.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ const SEEDS: &str = "fuzz/seeds";
 
 #[derive(Args)]
 pub(crate) struct Fuzz {
-    /// How long each target runs, in seconds
+    /// Seconds per target
     #[arg(long, default_value_t = 60)]
     seconds: u32,
-    /// The one target to run; all of them unless given
+    /// Run only this target
     target: Option<String>,
 }
 
@@ -27,7 +27,7 @@ impl Fuzz {
             None => all.iter().collect(),
         };
         if chosen.is_empty() {
-            bail!("there is no such target; choose from {}", all.join(", "));
+            bail!("unknown fuzz target; choose from {}", all.join(", "));
         }
         for target in chosen {
             self.run_target(root, target)?;
@@ -36,10 +36,10 @@ impl Fuzz {
     }
 
     fn run_target(&self, root: &Path, target: &str) -> anyhow::Result<()> {
-        // The corpus grows with every run; the seeds are in the repository.
+        // The corpus grows with every run; the seeds are committed.
         let corpus = format!("fuzz/corpus/{target}");
         std::fs::create_dir_all(root.join(&corpus))?;
-        // libFuzzer ends a target without unwinding, so the files of the last run are removed here.
+        // libFuzzer ends a target without unwinding, so files of the last run are removed here.
         let temporary = root.join("fuzz/target/temporary");
         if temporary.exists() {
             std::fs::remove_dir_all(&temporary)?;
@@ -47,10 +47,10 @@ impl Fuzz {
         std::fs::create_dir_all(&temporary)?;
         process::run(
             process::cargo(root)
-                // Coverage instrumentation is the only unstable part, and needs no nightly compiler.
+                // Coverage instrumentation is unstable, but works on the stable compiler with RUSTC_BOOTSTRAP.
                 .env("RUSTC_BOOTSTRAP", "1")
                 .env("TMPDIR", &temporary)
-                // Without sanitizers: the code under test is safe Rust, and builds take half the time.
+                // Without sanitizers: the code is safe Rust, and builds take half the time.
                 .args(["fuzz", "run", "--sanitizer", "none", target, &corpus])
                 .arg(format!("{SEEDS}/{target}"))
                 .args(["--", &format!("-max_total_time={}", self.seconds)]),
@@ -59,12 +59,12 @@ impl Fuzz {
     }
 }
 
-/// The names of all targets, which are the names of their files.
+/// The names of all targets, from their files.
 fn targets(root: &Path) -> anyhow::Result<Vec<String>> {
     names(&root.join("fuzz/fuzz_targets"))
 }
 
-/// The names of a folder's entries without their extensions, in order.
+/// The names of a folder's entries without extensions, sorted.
 fn names(folder: &Path) -> anyhow::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -87,7 +87,7 @@ mod tests {
         let manifest = std::fs::read_to_string(root.join("fuzz/Cargo.toml")).unwrap();
         let targets = targets(&root).unwrap();
         assert!(!targets.is_empty());
-        // libFuzzer refuses a folder of seeds that is missing.
+        // libFuzzer rejects a missing folder of seeds.
         assert_eq!(names(&root.join(SEEDS)).unwrap(), targets);
         for target in &targets {
             assert!(

@@ -1,7 +1,7 @@
 //! The project's own commands, run as `cargo xtask <command>`.
 //!
-//! Only what a contributor or the continuous integration runs lives here. No product code depends on it, and it depends on
-//! none of the product's crates, so that it still builds when they do not.
+//! It contains only what contributors and continuous integration run. Product code does not depend on it, and it depends on
+//! no product crate, so that it builds even when they do not.
 
 mod clients;
 mod debian;
@@ -30,35 +30,35 @@ struct CommandLine {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run every check and every test, stopping at the first step that fails
+    /// Run all checks and tests; stops at the first failing step
     Test {
-        /// Handed to cargo-nextest, for example a test's name
+        /// Arguments for cargo-nextest, for example the name of a test
         #[arg(last = true)]
         nextest_args: Vec<String>,
     },
-    /// Check the rules of this project that no other tool knows
+    /// Check the project's own rules
     Tidy,
-    /// Send mutated and random requests to a server and see that it stands
+    /// Attack a server with mutated and random requests
     Hostile {
         #[arg(long, default_value_t = 10)]
         minutes: u32,
-        /// Repeats the requests of an earlier run
+        /// Seed, to repeat the requests of an earlier run
         #[arg(long)]
         seed: Option<u64>,
     },
-    /// Run writers against a server while faults are injected, and check that nothing is lost
+    /// Run writers against a server while injecting faults, and check that no data is lost
     Torture(torture::Torture),
-    /// Feed arbitrary input to parsers, each fuzz target for a given time
+    /// Fuzz the parsers, each target for a given time
     Fuzz(fuzz::Fuzz),
-    /// Ingest at full rate beside idle tables, and fail on stalls, growing memory or journals
+    /// Ingest at full rate beside idle tables; fails on stalls and on growing memory or journals
     Soak {
         /// How long to ingest
         #[arg(long, default_value_t = 30)]
         minutes: u32,
     },
-    /// Build the benchmark and the server with optimisations and run it
+    /// Build the benchmark and the server in release mode, and run the benchmark
     Bench {
-        /// Handed to the benchmark
+        /// Arguments for the benchmark
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         bench_args: Vec<String>,
     },
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Printed here and not by the runtime, which would add a backtrace: where xtask noticed helps nobody.
+            // Printed here, because the runtime would add a useless backtrace.
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
@@ -95,7 +95,7 @@ fn bench(root: &Path, bench_args: &[String]) -> anyhow::Result<()> {
     process::run(program.args(bench_args))
 }
 
-/// The data goes to the build directory: a run that was cut off leaves gigabytes, which the next one removes.
+/// The data is in the build directory, where the next run removes gigabytes that an interrupted run left.
 fn soak(root: &Path, minutes: u32) -> anyhow::Result<()> {
     let mut program = build_bench(root)?;
     let directory = target::directory(root)?.join("soak");
@@ -113,7 +113,7 @@ fn soak(root: &Path, minutes: u32) -> anyhow::Result<()> {
     outcome
 }
 
-/// The benchmark and the server that it starts are built together, so that it measures this very tree.
+/// Builds benchmark and server together, so that it measures this tree.
 fn build_bench(root: &Path) -> anyhow::Result<std::process::Command> {
     process::run(process::cargo(root).args([
         "build",
@@ -132,7 +132,7 @@ fn build_bench(root: &Path) -> anyhow::Result<std::process::Command> {
     Ok(command)
 }
 
-/// The test of the same name, for as long as wanted and with optimisations.
+/// Runs the hostile test for a given time, in release mode.
 fn hostile(root: &Path, minutes: u32, seed: Option<u64>) -> anyhow::Result<()> {
     let mut command = process::cargo(root);
     command
@@ -154,11 +154,11 @@ fn hostile(root: &Path, minutes: u32, seed: Option<u64>) -> anyhow::Result<()> {
     process::run(&mut command)
 }
 
-/// The directory of the workspace. It is asked for at run time: two checkouts may share one target directory, and a path
-/// fixed at compile time could then be the other one's.
+/// The directory of the workspace, determined at run time: two checkouts may share a target directory, so a path fixed at
+/// compile time could be the other one's.
 fn repository_root() -> anyhow::Result<PathBuf> {
     let manifest_dir = std::env::var_os("CARGO_MANIFEST_DIR")
-        .context("CARGO_MANIFEST_DIR is not set: start this as `cargo xtask`")?;
+        .context("CARGO_MANIFEST_DIR is not set; run `cargo xtask`")?;
     let mut root = PathBuf::from(manifest_dir);
     root.pop();
     Ok(root)

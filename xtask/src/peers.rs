@@ -1,4 +1,4 @@
-//! Independent implementations of DynamoDB that tests and benchmarks run beside ours.
+//! Other implementations of DynamoDB, for tests and benchmarks.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -8,18 +8,18 @@ use anyhow::Context;
 
 use crate::{clients, process, target};
 
-/// Tells tests and benchmarks where dynoxide is.
+/// Environment variable with the path of dynoxide.
 pub(crate) const DYNOXIDE_VARIABLE: &str = "HOMEPORT_DYNOXIDE";
 
-/// Tells tests where moto is served.
+/// Environment variable with the URL of moto.
 pub(crate) const MOTO_VARIABLE: &str = "HOMEPORT_MOTO";
 
 const DYNOXIDE_PACKAGE: &str = "dynoxide-rs";
 const DYNOXIDE_VERSION: &str = "3.2.0";
 
-/// The dynoxide program of the one version that we compare with, built unless it is there.
+/// The dynoxide program, built unless it exists, in the one version that we compare with.
 ///
-/// It goes into the build directory: nobody but us has a use for it, and another version must not be taken for it.
+/// It is in the build directory, because nothing else uses it, and another version must not replace it.
 pub(crate) fn ensure_dynoxide(root: &Path) -> anyhow::Result<PathBuf> {
     let directory = target::directory(root)?
         .join("tools")
@@ -46,20 +46,20 @@ pub(crate) fn ensure_dynoxide(root: &Path) -> anyhow::Result<PathBuf> {
     Ok(program)
 }
 
-/// A moto process, which ends when this is dropped. One serves all tests: it takes seconds to start, and each test has a
-/// region of its own in it.
+/// A moto process, which ends when this is dropped. All tests share it, because it takes seconds to start; each test has its
+/// own region.
 pub(crate) struct Moto {
     pub(crate) url: String,
     process: Child,
 }
 
 impl Moto {
-    /// Starts moto on a free port, installing it if it is missing.
+    /// Starts moto on a free port, after installing it if it is missing.
     pub(crate) fn start(root: &Path) -> anyhow::Result<Moto> {
         let mut process = Command::new(clients::ensure_python(root)?)
             .current_dir(root)
             .arg("tests/clients/serve_moto.py")
-            // Tests name regions that Amazon does not have.
+            // Tests use regions that AWS does not have.
             .env("MOTO_ALLOW_NONEXISTENT_REGION", "true")
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .stdin(Stdio::null())
@@ -67,7 +67,10 @@ impl Moto {
             .stderr(Stdio::piped())
             .spawn()
             .context("cannot start moto")?;
-        let stderr = process.stderr.take().context("its errors are piped")?;
+        let stderr = process
+            .stderr
+            .take()
+            .context("its standard error is piped")?;
         let mut moto = Moto {
             url: String::new(),
             process,
@@ -75,7 +78,7 @@ impl Moto {
         let mut lines = BufReader::new(stderr).lines();
         let mut said = String::new();
         for line in lines.by_ref() {
-            let line = line.context("cannot read what moto says")?;
+            let line = line.context("cannot read the output of moto")?;
             if let Some(url) = served_at(&line) {
                 url.clone_into(&mut moto.url);
                 break;
@@ -85,7 +88,7 @@ impl Moto {
         if moto.url.is_empty() {
             anyhow::bail!("moto ended before it was ready:{said}");
         }
-        // It writes a line for each request, and would stop when nobody reads them.
+        // Read continuously: moto logs every request, and would block on a full pipe.
         std::thread::spawn(move || lines.for_each(drop));
         println!("moto is served at {}", moto.url);
         Ok(moto)
@@ -94,13 +97,13 @@ impl Moto {
 
 impl Drop for Moto {
     fn drop(&mut self) {
-        // It may have ended by itself, which is just as well.
+        // It may have ended by itself.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// The address in the line in which moto tells it.
+/// The URL in moto's line about its address.
 fn served_at(line: &str) -> Option<&str> {
     let (_, url) = line.split_once("Running on ")?;
     url.split_whitespace().next()
@@ -111,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_of_moto_is_found_in_what_it_says() {
+    fn address_of_moto_is_found_in_its_output() {
         let line = " * Running on http://127.0.0.1:34931";
         assert_eq!(served_at(line), Some("http://127.0.0.1:34931"));
         assert_eq!(served_at("WARNING: This is a development server."), None);

@@ -1,4 +1,4 @@
-//! Starting other programs: always from the repository's root, always showing the command first.
+//! Starts other programs, always from the repository's root, and prints each command first.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -6,13 +6,13 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
-/// The cargo that started us, so that a toolchain chosen on the command line (`cargo +nightly xtask`) stays chosen.
+/// The cargo that started xtask, so that a toolchain chosen on the command line (`cargo +nightly xtask`) stays chosen.
 pub(crate) fn cargo(root: &Path) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(program);
     command.current_dir(root);
-    // What cargo says of xtask itself. Build scripts that look at it, as ring's does, would run again each time that a build is
-    // started from here and then by hand, and everything that needs them would be built anew.
+    // Cargo's variables about xtask itself. Build scripts that read them, such as ring's, would run again whenever builds by
+    // xtask and by hand alternate, and rebuild everything that depends on them.
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(is_of_our_package) {
             command.env_remove(name);
@@ -25,7 +25,7 @@ fn is_of_our_package(variable: &str) -> bool {
     variable.starts_with("CARGO_PKG_") || variable.starts_with("CARGO_MANIFEST_")
 }
 
-/// Shows the command, runs it with our own output, and fails when it fails.
+/// Prints and runs the command with inherited output. Fails if it fails.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let shown = show(command);
     println!("$ {shown}");
@@ -38,7 +38,7 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the command prints to standard output.
+/// The command's standard output.
 pub(crate) fn capture(command: &mut Command) -> anyhow::Result<String> {
     let shown = show(command);
     let output = command
@@ -51,7 +51,7 @@ pub(crate) fn capture(command: &mut Command) -> anyhow::Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{shown}` printed invalid UTF-8"))
 }
 
-/// Whether the command can be started and succeeds; its output is dropped.
+/// Whether the command starts and succeeds. Discards its output.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     command
         .stdin(Stdio::null())
@@ -61,7 +61,7 @@ pub(crate) fn succeeds(command: &mut Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// The command as a person would type it: the program without its directory, then the arguments.
+/// The command as typed: the program without its directory, then the arguments.
 fn show(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_name().unwrap_or(program.as_os_str());
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failing_command_is_named_in_the_error() {
+    fn failing_command_is_named_in_the_error() {
         let error = run(cargo(Path::new(".")).arg("--no-such-option")).unwrap_err();
         assert!(
             error
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_does_not_exist_does_not_succeed() {
+    fn missing_program_does_not_succeed() {
         assert!(!succeeds(&mut Command::new("homeport-no-such-program")));
     }
 }

@@ -1,11 +1,11 @@
-//! A list of named steps, run in order up to the first failure, with the time of each at the end.
+//! Runs named steps in order up to the first failure, and lists their times at the end.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// Runs steps one after another and remembers how long each took.
+/// Runs steps one after another and measures each.
 ///
-/// After a failure every further step is left out, so that the caller can write the whole list without a branch per step.
+/// After a failure all further steps are skipped, so the caller lists the steps without branches.
 pub(crate) struct Steps {
     finished: Vec<Finished>,
     failure: Option<anyhow::Error>,
@@ -49,7 +49,7 @@ impl Steps {
         self.finished.push(Finished { name, outcome });
     }
 
-    /// Prints a line per step and gives back the first failure.
+    /// Prints a line per step, and returns the first failure.
     pub(crate) fn finish(self) -> anyhow::Result<()> {
         println!("\n{self}");
         self.failure.map_or(Ok(()), Err)
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn finish_succeeds_when_every_step_did() {
+    fn finish_succeeds_if_every_step_did() {
         let mut steps = Steps::new();
         steps.step("only", || Ok(()));
         assert!(steps.finish().is_ok());

@@ -1,4 +1,4 @@
-//! Where cargo builds to.
+//! The directory that cargo builds to.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use anyhow::Context;
 
 use crate::process;
 
-/// The build directory as cargo sees it: a setting of the person who builds may have moved it.
+/// The build directory according to cargo, because the user may have moved it.
 pub(crate) fn directory(root: &Path) -> anyhow::Result<PathBuf> {
     let metadata = process::capture(process::cargo(root).args([
         "metadata",
@@ -17,7 +17,7 @@ pub(crate) fn directory(root: &Path) -> anyhow::Result<PathBuf> {
     directory_in(&metadata).context("cargo metadata names no target directory")
 }
 
-/// The value of `target_directory`, a string that is escaped only on Windows.
+/// The value of `target_directory`, a string that contains escapes only on Windows.
 fn directory_in(metadata: &str) -> Option<PathBuf> {
     let (_, rest) = metadata.split_once("\"target_directory\":\"")?;
     let (directory, _) = rest.split_once('"')?;
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_target_directory_is_found_in_cargos_metadata() {
+    fn target_directory_is_found_in_cargo_metadata() {
         let metadata = r#"{"packages":[],"target_directory":"/some/place","version":1}"#;
         assert_eq!(directory_in(metadata), Some(PathBuf::from("/some/place")));
         assert_eq!(directory_in("{}"), None);

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: the one command that says whether a change may be merged.
+//! `cargo xtask test`: the command that decides whether a change may be merged.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +8,10 @@ use crate::{clients, debian, peers, process, tidy, tools};
 /// Entry points of the fuzz targets, which nothing else builds.
 const FUZZING_FEATURES: &str = "homeport-engine/fuzzing,homeport-server/fuzzing";
 
-/// Tells the tests of the systems which store to use, other than the engine.
+/// Environment variable by which tests of the systems choose a store other than the engine.
 const STORE_VARIABLE: &str = "HOMEPORT_TEST_STORE";
-/// Each with its tests: how long changes are kept is the engine's affair, and moto takes many minutes for what the others do in
-/// seconds, so that it gets the first system only.
+/// Other stores with their tests. The engine alone keeps changes for a limited time, and moto is so slow that it gets only the
+/// first system.
 const OTHER_STORES: [(&str, &str); 3] = [
     (
         "wire",
@@ -27,7 +27,7 @@ const OTHER_STORES: [(&str, &str); 3] = [
     ),
 ];
 
-/// Runs the steps from the quickest to the slowest, so that a slip shows early.
+/// Runs the steps from the fastest to the slowest, so that mistakes show early.
 pub(crate) fn run(root: &Path, nextest_args: &[String]) -> anyhow::Result<()> {
     let cargo = |args: &[&str]| process::run(process::cargo(root).args(args));
     let mut steps = Steps::new();
@@ -38,7 +38,7 @@ pub(crate) fn run(root: &Path, nextest_args: &[String]) -> anyhow::Result<()> {
         tools::DENY.ensure(root)?;
         debian::ensure(debian::PROGRAMS)
     });
-    // cargo-deny and tidy look at the dependencies of every platform; a build alone downloads only this one's.
+    // cargo-deny and tidy read the dependencies of every platform, but a build downloads only this platform's.
     steps.step("fetch", || cargo(&["fetch", "--locked"]));
     steps.step("format", || cargo(&["fmt", "--all", "--", "--check"]));
     steps.step("tidy", || tidy::run(root));
@@ -78,7 +78,7 @@ pub(crate) fn run(root: &Path, nextest_args: &[String]) -> anyhow::Result<()> {
     steps.finish()
 }
 
-/// All tests, and those of the systems again on every store that the AWS SDK can reach here.
+/// Runs all tests, and those of the systems again on every store that the AWS SDK can reach here.
 fn run_tests(root: &Path, nextest_args: &[String]) -> anyhow::Result<()> {
     let dynoxide = peers::ensure_dynoxide(root)?;
     let moto = peers::Moto::start(root)?;
@@ -91,7 +91,7 @@ fn run_tests(root: &Path, nextest_args: &[String]) -> anyhow::Result<()> {
         command
     };
     process::run(nextest().args(nextest_args))?;
-    // Who asks for certain tests wants those and no others.
+    // With a filter, only the matching tests run.
     if !nextest_args.is_empty() {
         return Ok(());
     }
@@ -106,8 +106,8 @@ fn run_tests(root: &Path, nextest_args: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Licences, bans and sources by `deny.toml`; known vulnerabilities only with a database at hand, since the tests must
-/// pass without a network.
+/// Checks licenses, bans and sources with `deny.toml`. Vulnerabilities are checked only if a database is present, because the
+/// tests must pass without a network.
 fn check_dependencies(root: &Path) -> anyhow::Result<()> {
     let mut command = process::cargo(root);
     command.args([
@@ -129,7 +129,7 @@ fn check_dependencies(root: &Path) -> anyhow::Result<()> {
     process::run(&mut command)
 }
 
-/// Whether cargo-deny has fetched an advisory database into its default place before.
+/// Whether cargo-deny has an advisory database in its default place.
 fn advisory_database_exists() -> bool {
     cargo_home().is_some_and(|home| contains_directory(&home.join("advisory-dbs")))
 }
@@ -139,7 +139,7 @@ fn cargo_home() -> Option<PathBuf> {
     from_variable.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")))
 }
 
-/// A directory, not just any entry: a fetch that failed leaves a lock file behind, which is no database.
+/// Requires a directory: a failed fetch leaves only a lock file.
 fn contains_directory(path: &Path) -> bool {
     std::fs::read_dir(path).is_ok_and(|mut entries| {
         entries.any(|entry| entry.is_ok_and(|entry| entry.path().is_dir()))
@@ -151,8 +151,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_counts_as_a_database_and_a_file_does_not() {
-        // The directories of this very crate: one with a sub-directory, one with files only, one that is not there.
+    fn only_a_directory_counts_as_a_database() {
+        // Directories of this crate: one with a subdirectory, one with files only, one that does not exist.
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         assert!(contains_directory(root));
         assert!(!contains_directory(&root.join("src/tidy")));

@@ -1,7 +1,7 @@
-//! `cargo xtask tidy`: the rules of this project that no other tool knows.
+//! `cargo xtask tidy`: the project's own rules.
 //!
-//! Each rule looks at plain data (a file's text, a list of dependencies) and returns what it found; only this file reads the
-//! disk and starts cargo.
+//! Each rule checks plain data (a file's text, a list of dependencies) and returns its findings. Only this file reads the disk
+//! and starts cargo.
 
 mod arrows;
 mod pins;
@@ -13,10 +13,10 @@ use anyhow::{Context, bail};
 
 use crate::process;
 
-/// Directories that hold no source of ours, or what was made from it.
+/// Directories without sources, or with generated files.
 const SKIPPED_DIRECTORIES: [&str; 4] = ["target", "data", "node_modules", "dist"];
 
-/// What sources are written in: the server in Rust, the console in TypeScript and Svelte.
+/// Extensions of source files: Rust for the server, TypeScript and Svelte for the console.
 const SOURCE_EXTENSIONS: [&str; 3] = ["rs", "ts", "svelte"];
 
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
@@ -28,7 +28,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
         findings.extend(sources::check(path, text));
     })?;
 
-    // Cargo itself resolves renamed, optional and platform-specific dependencies; reading the manifests as text would not.
+    // Cargo resolves renamed, optional and platform-specific dependencies; the manifests' text does not.
     let tree = process::capture(process::cargo(root).args([
         "tree",
         "--workspace",
@@ -56,7 +56,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Calls `visit` with the path from the root (with `/`) and the text of every source file, in the order of the names.
+/// Calls `visit` with the path from the root (with `/`) and the text of every source file, sorted by name.
 fn visit_sources(
     root: &Path,
     directory: &Path,
@@ -76,7 +76,7 @@ fn visit_sources(
         let path = directory.join(name);
         let file_type = entry
             .file_type()
-            .with_context(|| format!("cannot look at {}", path.display()))?;
+            .with_context(|| format!("cannot read the metadata of {}", path.display()))?;
         if file_type.is_dir() {
             if !name.starts_with('.') && !SKIPPED_DIRECTORIES.contains(&name) {
                 visit_sources(root, &path, visit)?;

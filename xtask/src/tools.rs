@@ -1,14 +1,14 @@
-//! The programs that the tests need beyond the compiler, installed when they are missing.
+//! Installs programs that the tests need in addition to the compiler.
 
 use std::path::Path;
 
 use crate::process;
 
-/// A cargo sub-command from crates.io.
+/// A cargo subcommand from crates.io.
 pub(crate) struct CargoTool {
     subcommand: &'static str,
     package: &'static str,
-    /// What gets installed. A version that is already there is used as it is: a contributor's newer one will do.
+    /// The version to install. An installed version is used even if it differs.
     version: &'static str,
 }
 
@@ -30,13 +30,11 @@ pub(crate) const FUZZ: CargoTool = CargoTool {
     version: "0.13.2",
 };
 
-/// Parts of the toolchain that a minimal installation leaves out: the cargo sub-command and rustup's name for it.
+/// Components that a minimal toolchain lacks: the cargo subcommand and its name in rustup.
 const COMPONENTS: [(&str, &str); 2] = [("fmt", "rustfmt"), ("clippy", "clippy")];
 
 impl CargoTool {
-    /// Installs the tool unless it is already there.
-    ///
-    /// It is installed into cargo's own directory, as a person would do it, so that the next run finds it.
+    /// Installs the tool unless it exists, into cargo's own directory, so that the next run finds it.
     pub(crate) fn ensure(&self, root: &Path) -> anyhow::Result<()> {
         if process::succeeds(process::cargo(root).args([self.subcommand, "--version"])) {
             return Ok(());
@@ -52,7 +50,7 @@ impl CargoTool {
     }
 }
 
-/// Adds the formatter and the linter where the toolchain came without them.
+/// Adds the formatter and the linter to the toolchain if they are missing.
 pub(crate) fn ensure_components(root: &Path) -> anyhow::Result<()> {
     for (subcommand, component) in COMPONENTS {
         if !process::succeeds(process::cargo(root).args([subcommand, "--version"])) {

@@ -1,4 +1,4 @@
-//! `cargo xtask torture`: the test of the same name with optimisations, for as long as wanted.
+//! `cargo xtask torture`: runs the torture test in release mode for a given time.
 
 use std::path::{Path, PathBuf};
 
@@ -11,16 +11,16 @@ pub(crate) struct Torture {
     /// How long to run
     #[arg(long, default_value_t = 10)]
     minutes: u32,
-    /// Repeats the faults of an earlier run
+    /// Seed, to repeat the faults of an earlier run
     #[arg(long)]
     seed: Option<u64>,
-    /// The round to begin with, to repeat a later one of an earlier run
+    /// First round, to repeat a later round of an earlier run
     #[arg(long)]
     round: Option<u64>,
     /// Faults to inject: kill,term,power,disk,descriptors,clock,damage
     #[arg(long)]
     faults: Option<String>,
-    /// Where to write the report, in Markdown
+    /// Markdown file to write the report to
     #[arg(long)]
     report: Option<PathBuf>,
 }
@@ -44,7 +44,7 @@ impl Torture {
             command.env("HOMEPORT_TORTURE_FAULTS", faults);
         }
         if let Some(report) = &self.report {
-            // The test runs in the directory of its package.
+            // The test's working directory is that of its package.
             command.env("HOMEPORT_TORTURE_REPORT", std::path::absolute(report)?);
         }
         process::run(&mut command)

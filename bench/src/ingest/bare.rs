@@ -1,4 +1,4 @@
-//! The limit of an HTTP route: it reads the same bodies into typed structs and answers.
+//! The upper limit of an HTTP route: it only parses the same bodies into typed structs.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ struct Reading<'a> {
     sensor_status: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
 }
 
-/// Serves until the process is ended.
+/// Serves until the process ends.
 pub(crate) async fn serve() -> anyhow::Result<()> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     {

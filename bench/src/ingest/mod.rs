@@ -1,5 +1,5 @@
-//! Readings over HTTP: the server process beside a route that only parses, and beside the engine
-//! that is handed the same readings.
+//! Readings over HTTP: the server process, compared with a route that only parses, and with the engine that receives the same
+//! readings.
 
 pub(crate) mod bare;
 mod report;
@@ -30,19 +30,19 @@ use report::IngestRow;
 
 const CONNECTIONS: [usize; 3] = [1, 16, 64];
 const READINGS_PER_REQUEST: [u64; 2] = [1, 25];
-/// Readings that the engine is handed in one round, built before the clock starts.
+/// Readings per round of the engine, built before the measurement.
 const ENGINE_READINGS_PER_ROUND: usize = 32_000;
-/// A single caller waits for the disk each time, so that it is given less.
+/// Fewer for a single caller, which waits for the disk each time.
 const ENGINE_CALLS_EACH_MAX: usize = 2_000;
-/// Stored readings that are read back at the end.
+/// Stored readings to read back at the end.
 const SAMPLE: u64 = 50;
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// A server process that stores what it is sent.
+/// A server process that stores readings.
 struct Served {
     homeport: Homeport,
     key: String,
-    /// Numbers of readings that it has acknowledged.
+    /// Acknowledged numbers of readings.
     sent: Arc<AtomicU64>,
 }
 
@@ -143,7 +143,7 @@ impl Sides {
         drive(address, callers, plan).with_context(|| row.name())
     }
 
-    /// The same transactions, handed to an engine in this process by as many callers.
+    /// The same transactions, given to an engine in this process by as many callers.
     async fn engine_alone(&self, row: &IngestRow) -> Round {
         let per_call = row.readings as usize;
         let each =
@@ -181,8 +181,8 @@ impl Sides {
         .await
     }
 
-    /// Reads back readings over DynamoDB's port; each must be the very item that the engine alone
-    /// was handed for it. Which device a number went to is not remembered, so all are tried.
+    /// Reads readings back over DynamoDB's port. Each must equal the item that the engine received for it. The device of a number
+    /// is not recorded, so all are tried.
     async fn check(&self, served: &Served, devices: u32) -> anyhow::Result<()> {
         let mut connection = Connection::open(served.homeport.dynamodb.address).await?;
         let total = served.sent.load(Ordering::Relaxed);
@@ -210,7 +210,7 @@ impl Sides {
     }
 }
 
-/// Connections that send readings, each for devices of its own; the counter gives each reading a number.
+/// Connections that send readings, each for its own devices; the counter numbers the readings.
 pub(crate) fn callers(
     key: &str,
     counter: &Arc<AtomicU64>,
@@ -233,7 +233,7 @@ pub(crate) fn callers(
     (0..connections as u32).map(caller).collect()
 }
 
-/// Whether an answer says that every reading was stored.
+/// Whether a response confirms every reading.
 pub(crate) fn are_all_stored(body: &[u8]) -> bool {
     contains(body, "stored")
         && !["duplicate\"", "expired\"", "rejected\""]
@@ -241,13 +241,13 @@ pub(crate) fn are_all_stored(body: &[u8]) -> bool {
             .any(|bad| contains(body, bad))
 }
 
-/// A time long enough ago that no reading is of the future, and not so long that it has expired.
+/// A time in the past that is recent enough not to expire.
 pub(crate) fn start_ms() -> anyhow::Result<u64> {
     let now_ms = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
     Ok(u64::try_from(now_ms)? - 30 * DAY_MS)
 }
 
-/// A reading as Homeport has stored it.
+/// A reading as Homeport stored it.
 async fn stored(connection: &mut Connection, sent: Sent) -> anyhow::Result<Option<Item>> {
     let body = serde_json::json!({
         "TableName": schema::DEVICE_READINGS,
@@ -266,7 +266,7 @@ async fn stored(connection: &mut Connection, sent: Sent) -> anyhow::Result<Optio
     Ok(item.map(serde_json::from_value).transpose()?)
 }
 
-/// Makes an API key as an operator does.
+/// Creates an API key with the admin token.
 pub(crate) async fn make_key(address: SocketAddr) -> anyhow::Result<String> {
     let headers = format!(
         "Content-Type: application/json\r\nAuthorization: Bearer {}\r\n",

@@ -1,10 +1,10 @@
-//! The tables of the part on readings over HTTP.
+//! The tables about readings over HTTP.
 
 use crate::load::server::ServerProcess;
 use crate::measure::Measured;
 use crate::table;
 
-/// The row that the goals are about.
+/// The row that the goals refer to.
 const GOAL_ROW: (u64, usize) = (25, 64);
 const GOAL_READINGS_PER_SECOND: f64 = 60_000.0;
 const GOAL_OF_ENGINE: f64 = 0.5;
@@ -15,13 +15,13 @@ pub(super) struct IngestRow {
     pub(super) readings: u64,
     pub(super) connections: usize,
     pub(super) ours: Measured,
-    /// The server with its store sealed.
+    /// The server with an encrypted store.
     pub(super) sealed: Measured,
     pub(super) bare: Measured,
     pub(super) engine: Measured,
-    /// The most that the load generator used of one core in a round.
+    /// The load generator's maximum share of one core in a round.
     pub(super) client_cpu_percent: f64,
-    /// Of the server, when the row was done.
+    /// The server's resident memory after the row.
     pub(super) resident_bytes: u64,
 }
 
@@ -42,7 +42,7 @@ impl IngestRow {
     }
 }
 
-/// What sealing costs.
+/// The cost of encryption.
 pub(super) fn print_sealed(rows: &[IngestRow], sealed: &ServerProcess) {
     println!();
     println!("### Sealed");

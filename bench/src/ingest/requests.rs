@@ -1,4 +1,4 @@
-//! Readings as devices send them, and the same readings as the sensors' system stores them.
+//! Readings as devices send them, and as the sensor system stores them.
 
 use homeport_item::expression::Condition;
 use homeport_item::{Item, Map, Number, Value};
@@ -15,7 +15,7 @@ const FIRMWARE_VERSION: &str = "1.0.16";
 const TIME_WIDTH: usize = 13;
 /// The window that a reading averages.
 const WINDOW_MS: u64 = 300_000;
-/// Values with hundredths, in the order of their names.
+/// Values with hundredths, sorted by name.
 const SENSORS: [(&str, u64); 5] = [
     ("bme280_temp_c", 2250),
     ("ds18b20_temp_c", 2175),
@@ -25,7 +25,7 @@ const SENSORS: [(&str, u64); 5] = [
 ];
 const STATES: [&str; 3] = ["bme280", "ds18b20", "soil_moisture"];
 
-/// A reading: its number is added to the time that all of them begin at.
+/// A reading, whose number is added to the common start time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sent {
     pub(crate) device: u32,
@@ -33,7 +33,7 @@ pub(crate) struct Sent {
     pub(crate) start_ms: u64,
 }
 
-/// A request of `count` readings of one device; its number is the first one's.
+/// A request with `count` readings of one device, from the request's number on.
 pub(crate) fn template(key: &str, device: u32, start_ms: u64, count: u64) -> Template {
     let mut body = Body::default().text("{\"readings\":[");
     for at in 0..count {
@@ -44,7 +44,7 @@ pub(crate) fn template(key: &str, device: u32, start_ms: u64, count: u64) -> Tem
     Template::post("/v1/sensors/data", &headers, &body.text("]}"))
 }
 
-/// A reading as JSON, whose time is `start_ms` after the number.
+/// A reading as JSON; its time is `start_ms` plus its number.
 pub(crate) fn reading(device: u32, start_ms: u64) -> Body {
     let hardware_id = hardware_id(device);
     let values: Vec<String> = SENSORS
@@ -85,7 +85,7 @@ impl Sent {
         format!("{:013}#{}", self.timestamp_ms(), self.batch_id())
     }
 
-    /// The item that the sensors' system stores for it.
+    /// The item that the sensor system stores for it.
     pub(crate) fn item(self) -> Item {
         let numbers = SENSORS.map(|(name, hundredths)| {
             let number = Number::new(false, u128::from(hundredths), -2);
@@ -107,7 +107,7 @@ impl Sent {
             .with(schema::EXPIRATION_TIME, timestamp / 1000 + retention_secs)
     }
 
-    /// The transaction that the sensors' system makes of it.
+    /// The transaction that the sensor system uses for it.
     pub(crate) fn transaction(self) -> Transaction {
         let timestamp = i64::try_from(self.timestamp_ms()).expect("a time fits");
         let marker = Item::new()

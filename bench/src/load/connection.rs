@@ -1,4 +1,4 @@
-//! One connection that is kept open, and as little HTTP/1.1 as a load generator needs.
+//! One keep-alive connection, with the minimum of HTTP/1.1 that a load generator needs.
 
 use std::net::SocketAddr;
 
@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// No answer that is asked for here is longer.
+/// Limit for responses, none of which is longer.
 const ANSWER_MAX_BYTES: usize = 4 * 1024 * 1024;
 const READ_BYTES: usize = 64 * 1024;
 
@@ -15,7 +15,7 @@ pub(crate) struct Connection {
     buffer: Vec<u8>,
 }
 
-/// An answer, borrowed from its connection.
+/// A response, borrowed from its connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Answer<'a> {
     pub(crate) status: u16,
@@ -32,7 +32,7 @@ impl Connection {
         })
     }
 
-    /// Sends a whole request and reads the whole answer.
+    /// Sends a complete request and reads the complete response.
     pub(crate) async fn exchange(&mut self, request: &[u8]) -> anyhow::Result<Answer<'_>> {
         self.stream.write_all(request).await?;
         self.buffer.clear();
@@ -44,7 +44,7 @@ impl Connection {
         };
         let end = head.len + head.body_len;
         if end > ANSWER_MAX_BYTES {
-            bail!("an answer of {end} bytes");
+            bail!("a response of {end} bytes exceeds the limit");
         }
         while self.buffer.len() < end {
             self.read_more().await?;
@@ -71,23 +71,23 @@ struct Head {
     body_len: usize,
 }
 
-/// The head of an answer, once all of it is there.
+/// The head of a response, once it is complete.
 fn parse_head(bytes: &[u8]) -> anyhow::Result<Option<Head>> {
     let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
         return Ok(None);
     };
-    let text = std::str::from_utf8(&bytes[..end]).context("an answer's head is no text")?;
+    let text = std::str::from_utf8(&bytes[..end]).context("the head of a response is not text")?;
     let mut lines = text.split("\r\n");
     let status = lines
         .next()
         .and_then(|line| line.split(' ').nth(1))
         .and_then(|status| status.parse().ok())
-        .context("an answer without a status")?;
+        .context("a response without a status")?;
     let body_len = lines
         .filter_map(|line| line.split_once(':'))
         .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
         .and_then(|(_, value)| value.trim().parse().ok())
-        .context("an answer without a length")?;
+        .context("a response without a length")?;
     Ok(Some(Head {
         status,
         len: end + 4,

@@ -1,7 +1,7 @@
-//! Sending requests over many connections for a while and keeping the time.
+//! Sends requests over many connections for some time, and measures latencies.
 //!
-//! One thread serves all connections: on few cores more of them would only take time from the
-//! server. Its own share of a core is reported with each row, so that it shows when it is the limit.
+//! One thread serves all connections: on few cores, more threads would only take time from the server. Each row reports the
+//! generator's share of a core, which shows when the generator is the limit.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,42 +16,42 @@ use crate::measure::Round;
 use crate::process;
 use crate::workload::mix;
 
-/// One answer in this many is looked into; of all others only the status.
+/// One response in this many is parsed; for the others only the status is checked.
 const LOOK_EVERY: usize = 64;
 const ERROR_SHOWN_BYTES: usize = 500;
 
-/// What one connection sends: its templates in turn, each time with another number.
+/// The templates that a connection sends in turn, each time with another number.
 pub(crate) struct Caller {
     pub(crate) templates: Vec<Template>,
     pub(crate) numbers: Numbers,
 }
 
-/// Where the numbers of requests come from.
+/// The source of request numbers.
 #[derive(Debug, Clone)]
 pub(crate) enum Numbers {
-    /// Each is used once, over all connections; a request takes `step` of them.
+    /// Unique numbers over all connections; a request uses `step` of them.
     Next { counter: Arc<AtomicU64>, step: u64 },
-    /// Any below a limit.
+    /// Any numbers below a limit.
     Random { seed: u64, below: u64 },
 }
 
-/// What is done for how long, and what a good answer is.
+/// The duration of a round, and what counts as a good response.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) duration: Duration,
-    /// What one request counts for in the rate.
+    /// What one request counts in the rate.
     pub(crate) weight: usize,
-    /// Whether a body is what was asked for.
+    /// Whether a body is as expected.
     pub(crate) is_good: fn(&[u8]) -> bool,
 }
 
-/// A round, and what the load generator itself used of one core.
+/// A round, and the load generator's share of one core.
 pub(crate) struct Driven {
     pub(crate) round: Round,
     pub(crate) client_cpu_percent: f64,
 }
 
-/// Keeps the longest time between two answers, over all connections.
+/// Records the longest time between two responses, over all connections.
 struct Silence {
     started: Instant,
     last_answer_us: AtomicU64,
@@ -67,7 +67,7 @@ impl Silence {
         }
     }
 
-    /// An answer has come.
+    /// Notes a response.
     fn end(&self) {
         let now_us = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
         let last_us = self.last_answer_us.swap(now_us, Ordering::Relaxed);
@@ -80,7 +80,7 @@ impl Silence {
     }
 }
 
-/// Runs all callers side by side. Every answer must have the status 200.
+/// Runs all callers concurrently. Every response must have status 200.
 pub(crate) fn drive(
     address: SocketAddr,
     callers: Vec<Caller>,
@@ -89,7 +89,7 @@ pub(crate) fn drive(
     drive_watched(address, callers, plan).map(|(driven, _)| driven)
 }
 
-/// Like [`drive`], also with the longest time without an answer on any connection.
+/// Like [`drive`], and returns the longest time without a response on any connection.
 pub(crate) fn drive_watched(
     address: SocketAddr,
     callers: Vec<Caller>,
@@ -169,7 +169,7 @@ impl Numbers {
     }
 }
 
-/// Whether `needle` stands in `bytes`.
+/// Whether `bytes` contain `needle`.
 pub(crate) fn contains(bytes: &[u8], needle: &str) -> bool {
     bytes
         .windows(needle.len())

@@ -1,5 +1,4 @@
-//! Load over HTTP: requests built in advance, plain connections, and the servers that they go to,
-//! each a process of its own.
+//! Load over HTTP: prebuilt requests, simple connections, and the servers, each in its own process.
 
 pub(crate) mod connection;
 pub(crate) mod drive;

@@ -1,4 +1,4 @@
-//! The servers under load, each a process of its own that ends with the benchmark.
+//! The servers under load. Each is a separate process that ends with the benchmark.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,12 +13,12 @@ use crate::workload::MASTER_KEY;
 
 /// Set by `cargo xtask bench`.
 const DYNOXIDE_VARIABLE: &str = "HOMEPORT_DYNOXIDE";
-/// The folder that DynamoDB Local was unpacked into; nothing is downloaded for it.
+/// The folder of DynamoDB Local, which must be downloaded beforehand.
 const DYNAMODB_LOCAL_VARIABLE: &str = "HOMEPORT_DYNAMODB_LOCAL";
-/// Where Debian's package puts it.
+/// The path of Debian's package.
 const MOSQUITTO: &str = "/usr/sbin/mosquitto";
 const START_MAX: Duration = Duration::from_secs(60);
-/// No request may be refused for its rate.
+/// A rate limit that no benchmark reaches.
 const RATE_PER_SECOND: &str = "1000000";
 
 pub(crate) const ADMIN_TOKEN: &str = "the benchmark's operator";
@@ -26,14 +26,14 @@ pub(crate) const ADMIN_TOKEN: &str = "the benchmark's operator";
 /// A running server. Dropping it ends the process.
 pub(crate) struct ServerProcess {
     pub(crate) name: &'static str,
-    /// What an answer to a write promises.
+    /// The durability that a response to a write promises.
     pub(crate) durability: &'static str,
-    /// Where it takes requests of the kind that it was started for.
+    /// Its address for the kind of requests that it was started for.
     pub(crate) address: SocketAddr,
     child: Child,
 }
 
-/// Homeport has three doors.
+/// The ports of Homeport.
 pub(crate) struct Homeport {
     pub(crate) dynamodb: ServerProcess,
     pub(crate) mqtt: SocketAddr,
@@ -49,7 +49,7 @@ impl ServerProcess {
         process::memory_bytes(&self.id(), "VmHWM")
     }
 
-    /// Waits until the server's background work is done, so that the next one does not pay for it.
+    /// Waits until the server's background work is done, so that the next server is not slowed down.
     pub(crate) fn settle(&self) {
         const QUIET: Duration = Duration::from_millis(50);
         const WAIT_MAX: Duration = Duration::from_secs(10);
@@ -81,7 +81,7 @@ pub(crate) fn start_homeport(data_dir: &Path) -> anyhow::Result<Homeport> {
     start_homeport_with(data_dir, None)
 }
 
-/// The same, with its store sealed.
+/// The same with an encrypted store.
 pub(crate) fn start_sealed_homeport(data_dir: &Path) -> anyhow::Result<Homeport> {
     start_homeport_with(data_dir, Some(MASTER_KEY))
 }
@@ -125,7 +125,7 @@ fn start_homeport_with(data_dir: &Path, master_key: Option<&str>) -> anyhow::Res
     })
 }
 
-/// This program in the role of the route that only parses.
+/// This program, serving the route that only parses.
 pub(crate) fn start_bare_route() -> anyhow::Result<ServerProcess> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["--role", "bare-route"]);
@@ -138,7 +138,7 @@ pub(crate) fn start_bare_route() -> anyhow::Result<ServerProcess> {
     })
 }
 
-/// dynoxide with its data in a file, if its program is known.
+/// dynoxide with its data in a file, if it is available.
 pub(crate) fn start_dynoxide(directory: &Path) -> anyhow::Result<Option<ServerProcess>> {
     let Some(program) = std::env::var_os(DYNOXIDE_VARIABLE) else {
         return Ok(None);
@@ -149,13 +149,13 @@ pub(crate) fn start_dynoxide(directory: &Path) -> anyhow::Result<Option<ServerPr
         .args(["serve", "--log", "quiet", "--port", &port.to_string()])
         .arg("--db-path")
         .arg(directory.join("dynoxide.db"));
-    // Its code sets the journal's mode and leaves `synchronous` at SQLite's default, which is FULL; a
-    // trace of its system calls showed 50 times fsync for 50 times PutItem.
+    // It sets the journal mode and leaves `synchronous` at SQLite's default, FULL; a trace of its system calls showed 50
+    // calls of fsync for 50 calls of PutItem.
     let durability = "SQLite, WAL, synchronous=FULL: fsync before each answer, one for each write";
     start_on_port("dynoxide", durability, command, port).map(Some)
 }
 
-/// DynamoDB Local with its data in a file, if it is there.
+/// DynamoDB Local with its data in a file, if it is available.
 pub(crate) fn start_dynamodb_local(directory: &Path) -> anyhow::Result<Option<ServerProcess>> {
     let Some(home) = std::env::var_os(DYNAMODB_LOCAL_VARIABLE).map(PathBuf::from) else {
         return Ok(None);
@@ -185,7 +185,7 @@ pub(crate) fn start_dynamodb_local(directory: &Path) -> anyhow::Result<Option<Se
     start_on_port("DynamoDB Local", durability, command, port).map(Some)
 }
 
-/// Mosquitto without any storage, if it is there.
+/// Mosquitto without persistence, if it is available.
 pub(crate) fn start_mosquitto(directory: &Path) -> anyhow::Result<Option<ServerProcess>> {
     let program = Path::new(MOSQUITTO);
     if !program.exists() {
@@ -200,17 +200,17 @@ pub(crate) fn start_mosquitto(directory: &Path) -> anyhow::Result<Option<ServerP
     start_on_port("Mosquitto", "stores nothing", command, port).map(Some)
 }
 
-/// A program that cargo built together with this one.
+/// The path of a program that was built together with this one.
 fn beside_this_program(name: &str) -> anyhow::Result<PathBuf> {
     let mut path = std::env::current_exe()?;
     path.set_file_name(format!("{name}{}", std::env::consts::EXE_SUFFIX));
     if !path.exists() {
-        bail!("{name} is not built: start this with `cargo xtask bench`");
+        bail!("{name} is not built; run `cargo xtask bench`");
     }
     Ok(path)
 }
 
-/// Starts a program that prints where it listens, and reads the addresses behind the given words.
+/// Starts a program that prints its addresses, and reads the addresses after the given texts.
 fn start_and_read<const N: usize>(
     mut command: Command,
     words: [&str; N],
@@ -233,7 +233,7 @@ fn start_and_read<const N: usize>(
         };
         addresses.push(address);
     }
-    // Whatever it prints later must not fill the pipe.
+    // Later output must not fill the pipe.
     std::thread::spawn(move || lines.for_each(drop));
     let addresses = addresses.try_into().ok().context("an address is missing")?;
     Ok((child, addresses))

@@ -1,9 +1,8 @@
-//! A request as bytes, in which only some numbers change from one sending to the next.
+//! A prebuilt request, in which only some numbers change.
 //!
-//! The numbers have a fixed width, so that a request is built once and costs nothing but the
-//! digits when it is sent again with another key.
+//! The numbers have a fixed width, so a request is built once, and sending it with another key only rewrites digits.
 
-/// A request that is ready to be sent but for its numbers.
+/// A request that is complete except for its numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Template {
     bytes: Vec<u8>,
@@ -17,16 +16,16 @@ struct Slot {
     digits: Digits,
 }
 
-/// What stands in a place, given the number of a request.
+/// The number at a position, derived from the request's number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Digits {
-    /// The number and this much more.
+    /// The request's number plus this.
     Plus(u64),
-    /// Numbers in groups of `size`, which get `count` values in turn.
+    /// The request's number divided by `size`, modulo `count`.
     Group { size: u64, count: u64 },
 }
 
-/// The body of a template while it is put together.
+/// The body of a template under construction.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Body {
     bytes: Vec<u8>,
@@ -59,7 +58,7 @@ impl Body {
         self
     }
 
-    /// The text that the body is for one number.
+    /// The body for one number.
     #[cfg(test)]
     pub(crate) fn filled(&self, number: u64) -> String {
         let mut bytes = self.bytes.clone();

@@ -1,5 +1,5 @@
-//! MQTT: messages with QoS 1 to a durable row through the rule for telemetry, beside Mosquitto, which
-//! acknowledges the same messages and stores nothing: the limit, not a rival.
+//! MQTT messages with QoS 1 that the telemetry rule stores durably, compared with Mosquitto, which acknowledges the same
+//! messages without storing them: an upper limit, not a rival.
 
 mod publisher;
 mod report;
@@ -31,7 +31,7 @@ pub(crate) fn run(directory: &Path, times: Times, only: Option<&str>) -> anyhow:
     let Some(mosquitto) = server::start_mosquitto(directory)? else {
         println!("## MQTT");
         println!();
-        println!("Mosquitto was not there, and without it there is nothing to compare with.");
+        println!("Mosquitto is not installed, so there is nothing to compare with.");
         return Ok(());
     };
     let sent = Arc::new(AtomicU64::new(0));
@@ -56,7 +56,7 @@ pub(crate) fn run(directory: &Path, times: Times, only: Option<&str>) -> anyhow:
     Ok(())
 }
 
-/// One round: every connection publishes as one thing of its own.
+/// One round: every connection publishes as its own thing.
 fn publish(
     address: SocketAddr,
     connections: usize,
@@ -110,7 +110,7 @@ fn publish(
     })
 }
 
-/// What a van sends every half minute, as the design document shows it.
+/// A van's message of every half minute, as in the design document.
 fn payload(number: u64) -> String {
     let tenths = number % 30;
     format!(
@@ -123,7 +123,7 @@ fn payload(number: u64) -> String {
     )
 }
 
-/// Every message that was acknowledged must be a row, and no other may be there.
+/// Checks that exactly the acknowledged messages are stored.
 fn check(homeport: &Homeport, sent: u64) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,5 +1,4 @@
-//! A publisher that does as little as possible: MQTT 3.1.1 with QoS 1 and a window of messages that
-//! wait for their acknowledgement.
+//! A minimal publisher: MQTT 3.1.1 with QoS 1, and a window of unacknowledged messages.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -8,9 +7,9 @@ use anyhow::{Context as _, bail, ensure};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// Messages of one connection that may wait at one time: what brokers and clients commonly allow.
+/// Unacknowledged messages per connection: the common limit of brokers and clients.
 pub(super) const WINDOW: usize = 20;
-/// How long the last acknowledgements are waited for.
+/// Timeout for the last acknowledgements.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
 
 const CONNACK: [u8; 4] = [0x20, 0x02, 0x00, 0x00];
@@ -18,7 +17,7 @@ const PUBACK: [u8; 2] = [0x40, 0x02];
 const PUBACK_LEN: usize = 4;
 const PUBLISH_QOS_1: u8 = 0x32;
 
-/// Who connects, and with what.
+/// The client id and credential of a connection.
 #[derive(Debug, Clone)]
 pub(super) struct Identity {
     pub(super) client_id: String,
@@ -29,10 +28,10 @@ pub(super) struct Identity {
 pub(super) struct Publisher {
     stream: TcpStream,
     topic: String,
-    /// When the message under each packet id was sent; ids count from 1.
+    /// Send time of the message under each packet id, from 1.
     sent_at: [Option<Instant>; WINDOW],
     out: Vec<u8>,
-    /// Acknowledgements that were read in part.
+    /// Partially read acknowledgements.
     read: Vec<u8>,
 }
 
@@ -46,7 +45,7 @@ impl Publisher {
         stream.set_nodelay(true)?;
         let mut body = Vec::new();
         push_text("MQTT", &mut body)?;
-        // Version 4; a clean session, with user name and password; no keep-alive.
+        // Protocol level 4, clean session, user name and password, no keep-alive.
         body.extend_from_slice(&[4, 0xC2, 0, 0]);
         for text in [
             identity.client_id.as_str(),
@@ -71,8 +70,7 @@ impl Publisher {
         })
     }
 
-    /// Publishes until the time is up, then waits for what is open. The time that each message took;
-    /// all of them are acknowledged.
+    /// Publishes until the time is up, then waits for outstanding acknowledgements. Returns the latency of each message.
     pub(super) async fn publish(
         &mut self,
         until: Instant,
@@ -129,7 +127,7 @@ impl Publisher {
                 .and_then(|at| self.sent_at.get_mut(at))
                 .and_then(Option::take);
             let Some(sent_at) = sent_at else {
-                bail!("an acknowledgement of what was not sent: {packet_id}");
+                bail!("acknowledgement of an unknown packet id: {packet_id}");
             };
             latencies.push(sent_at.elapsed());
         }
@@ -144,7 +142,7 @@ fn push_text(text: &str, out: &mut Vec<u8>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// MQTT's length: seven bits a byte, the lowest first.
+/// MQTT's variable-length integer: seven bits per byte, lowest first.
 fn push_len(mut len: usize, out: &mut Vec<u8>) {
     while len >= 0x80 {
         out.push((len & 0x7F) as u8 | 0x80);

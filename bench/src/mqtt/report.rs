@@ -1,11 +1,11 @@
-//! The tables of the part on MQTT.
+//! The tables about MQTT.
 
 use super::publisher::WINDOW;
 use crate::load::server::ServerProcess;
 use crate::measure::Measured;
 use crate::table;
 
-/// From how many connections on the goal holds.
+/// Number of connections from which the goal applies.
 const GOAL_CONNECTIONS_MIN: usize = 16;
 const GOAL_OF_MOSQUITTO: f64 = 0.5;
 
@@ -14,9 +14,9 @@ pub(super) struct MqttRow {
     pub(super) connections: usize,
     pub(super) ours: Measured,
     pub(super) mosquitto: Measured,
-    /// The most that the load generator used of one core in a round.
+    /// The load generator's maximum share of one core in a round.
     pub(super) client_cpu_percent: f64,
-    /// Of the server, when the row was done.
+    /// The server's resident memory after the row.
     pub(super) resident_bytes: u64,
 }
 
@@ -37,7 +37,7 @@ impl MqttRow {
 pub(super) fn print(rows: &[MqttRow], homeport: &ServerProcess, mosquitto: &ServerProcess) {
     println!("## MQTT");
     println!();
-    println!("Each connection has {WINDOW} messages of about 250 bytes on their way at one time.");
+    println!("Each connection has {WINDOW} messages of about 250 bytes in flight.");
     println!();
     println!(
         "| messages a second | homeport | Mosquitto | homeport/Mosquitto | p50 / p99 µs: homeport | Mosquitto | spread % of rounds: homeport | Mosquitto | load generator, % of a core | homeport's resident MB |"

@@ -1,5 +1,5 @@
-//! A soak: readings over HTTP at full rate for a long time, beside tables that were written once and are
-//! idle since. Idle tables keep old journals until the store flushes them (fjall issue 288).
+//! A soak test: readings over HTTP at full rate for a long time, beside idle tables that were written once. Idle tables keep
+//! old journals until the store flushes them (fjall issue 288).
 
 mod report;
 
@@ -27,7 +27,7 @@ const IDLE_TABLES: usize = 16;
 const MINUTE: Duration = Duration::from_secs(60);
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 
-/// Runs for some minutes and prints a report; an error if a limit is exceeded.
+/// Runs for some minutes and prints a report. Returns an error if a limit is exceeded.
 pub(crate) fn run(
     runtime: &tokio::runtime::Runtime,
     directory: &Path,
@@ -96,7 +96,7 @@ async fn make_idle_tables(address: SocketAddr) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A thread that looks at the server once a second.
+/// Starts a thread that samples the server once a second.
 struct Sampler {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<std::io::Result<Vec<Sample>>>,

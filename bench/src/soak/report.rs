@@ -1,18 +1,18 @@
-//! What a soak measured, its limits, and its report in Markdown.
+//! The measurements of a soak, their limits, and the report in Markdown.
 
 use std::time::Duration;
 
 use crate::table::megabytes;
 
-/// No longer time without any answer.
+/// Limit for the time without any response.
 const SILENCE_MAX: Duration = Duration::from_secs(1);
-/// The store begins to flush idle tables when its closed journals take 128 MiB. Beside these there are the
-/// journal that is written and those that are closed until the flushes are done.
+/// The store flushes idle tables when its closed journals take 128 MiB. The rest is the open journal, and journals that stay
+/// until flushes are done.
 const JOURNAL_BYTES_MAX: u64 = 512 * 1024 * 1024;
-/// The median of the second half may be above that of the first half by this share.
+/// Maximum relative increase of a median from the first to the second half.
 const MEMORY_GROWTH_MAX: f64 = 0.10;
 
-/// A look at the server and its directory.
+/// A sample of the server and its directory.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sample {
     pub(super) resident_bytes: u64,
@@ -22,7 +22,7 @@ pub(super) struct Sample {
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Minute {
-    /// Readings a second.
+    /// Readings per second.
     pub(super) rate: f64,
     pub(super) latency_p50: Duration,
     pub(super) latency_p99: Duration,
@@ -72,7 +72,7 @@ impl Soak {
         );
     }
 
-    /// The limits that were exceeded.
+    /// The exceeded limits.
     pub(super) fn failures(&self) -> Vec<String> {
         let mut failures = Vec::new();
         let silence = self.longest_silence();
@@ -112,7 +112,7 @@ impl Soak {
         self.minutes.iter().map(most).max().unwrap_or_default()
     }
 
-    /// Of both halves of the time.
+    /// Medians of both halves of the run.
     fn resident_medians(&self) -> (u64, u64) {
         let samples = self.minutes.iter().flat_map(|minute| &minute.samples);
         let resident: Vec<u64> = samples.map(|sample| sample.resident_bytes).collect();

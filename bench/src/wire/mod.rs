@@ -1,5 +1,5 @@
-//! DynamoDB's protocol: the same requests to Homeport and to other implementations, in rounds that
-//! take turns, each server a process of its own with its data on disk.
+//! DynamoDB's protocol: the same requests to Homeport and to other implementations in alternating rounds. Each server is a
+//! separate process with its data on disk.
 
 mod report;
 mod requests;
@@ -20,11 +20,11 @@ use crate::workload::mix;
 
 pub(crate) use report::WireRow;
 
-/// Written keys that are read back at the end.
+/// Written keys to read back at the end.
 const SAMPLE: u64 = 200;
 const CONNECTIONS: [usize; 3] = [1, 16, 32];
 
-/// How long and how often.
+/// Durations and numbers of rounds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Times {
     pub(crate) rounds: usize,
@@ -72,7 +72,7 @@ impl Operation {
         }
     }
 
-    /// How many times dynoxide's rate is wanted when many connections wait.
+    /// The goal as a multiple of dynoxide's rate, with many connections.
     pub(crate) fn goal(self) -> f64 {
         match self {
             Self::Put | Self::Query => 5.0,
@@ -99,7 +99,7 @@ impl Operation {
     }
 }
 
-/// A server with the numbers that it has seen.
+/// A server and the numbers that it acknowledged.
 struct Side {
     server: ServerProcess,
     written: Arc<AtomicU64>,
@@ -174,7 +174,7 @@ fn callers(operation: Operation, connections: usize, side: &Side, round: u64) ->
         .map(|caller| Caller {
             templates: vec![operation.template()],
             numbers: match operation {
-                // A put and a transaction take the same numbers, so that no key comes twice.
+                // A put and a transaction share numbers, so that keys are unique.
                 Operation::Put | Operation::Transact => Numbers::Next {
                     counter: Arc::clone(&side.written),
                     step: requests::READINGS_PER_TRANSACTION,
@@ -192,7 +192,7 @@ fn callers(operation: Operation, connections: usize, side: &Side, round: u64) ->
         .collect()
 }
 
-/// Makes the tables and fills the one that is read.
+/// Creates the tables and fills the one for reads.
 fn prepare(server: &ServerProcess) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -214,7 +214,7 @@ fn prepare(server: &ServerProcess) -> anyhow::Result<()> {
     })
 }
 
-/// Reads back a sample of what was acknowledged.
+/// Reads back a sample of the acknowledged items.
 fn check(side: &Side) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

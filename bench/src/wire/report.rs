@@ -1,19 +1,19 @@
-//! The tables of the part on DynamoDB's protocol.
+//! The tables about DynamoDB's protocol.
 
 use super::Operation;
 use crate::load::server::ServerProcess;
 use crate::measure::Measured;
 use crate::table;
 
-/// A goal counts where many connections wait, not for a single one.
+/// Goals apply to many connections, not to a single one.
 const GOAL_CONNECTIONS_MIN: usize = 16;
 
-/// One row: the same requests to every server, ours first.
+/// One row: the same requests to every server, Homeport first.
 pub(crate) struct WireRow {
     pub(crate) operation: Operation,
     pub(crate) connections: usize,
     pub(crate) measured: Vec<Measured>,
-    /// The most that the load generator used of one core in a round, by server.
+    /// The load generator's maximum share of one core in a round, by server.
     pub(crate) client_cpu_percent: Vec<f64>,
 }
 

@@ -1,26 +1,26 @@
-//! The requests that DynamoDB's clients would send: the same bytes for every server.
+//! Requests as DynamoDB's clients send them, with the same bytes for every server.
 
 use crate::load::template::{Body, Digits, Template};
 
-/// Filled before anything is measured, then only read.
+/// Filled before the measurement, then only read.
 pub(crate) const READINGS: &str = "bench_readings";
 /// Only written.
 pub(crate) const WRITTEN: &str = "bench_written";
 /// Markers of transactions.
 pub(crate) const BATCHES: &str = "bench_batches";
 
-/// Partitions that readings are spread over.
+/// Number of partitions of readings.
 pub(crate) const PARTITIONS: u64 = 100;
-/// Readings that a partition is filled with.
+/// Readings per partition.
 pub(crate) const READINGS_EACH: u64 = 200;
-/// Readings that a query asks for.
+/// Readings per query.
 pub(crate) const NEWEST: u64 = 100;
-/// Readings that a transaction writes beside its marker.
+/// Readings per transaction, in addition to its marker.
 pub(crate) const READINGS_PER_TRANSACTION: u64 = 25;
 
 const NUMBER_WIDTH: usize = 12;
 
-/// Servers that verify nothing still want to see a signature; the same one goes to all of them.
+/// Servers without authentication still require a signature; all receive the same one.
 const CREDENTIALS: &str = "AWS4-HMAC-SHA256 Credential=bench/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host;x-amz-date, Signature=0000000000000000000000000000000000000000000000000000000000000000";
 
 /// A request for an operation.
@@ -78,7 +78,7 @@ pub(crate) fn transact_write_items() -> Template {
     request("TransactWriteItems", &body.text("]}"))
 }
 
-/// Fills a table with as many readings as a batch takes, beginning at the request's number.
+/// Fills a table with a batch of readings, from the request's number on.
 pub(crate) fn batch_write_item(table: &str) -> Template {
     let mut body = Body::default().text(&format!("{{\"RequestItems\":{{\"{table}\":["));
     for at in 0..READINGS_PER_TRANSACTION {
@@ -119,8 +119,8 @@ fn device() -> Body {
     )
 }
 
-/// The key of the reading that stands `at` places behind the request's number. Numbers are given to
-/// devices by as many as a request has readings, so that all of one request are of one device.
+/// The key of the reading at position `at` from the request's number. Each device gets as many consecutive numbers as a
+/// request has readings, so a request concerns one device.
 fn key(at: u64) -> Body {
     Body::default()
         .text("\"device_id\":{\"S\":\"")
@@ -130,7 +130,7 @@ fn key(at: u64) -> Body {
         .text("\"}")
 }
 
-/// A reading that counts for 400 bytes.
+/// A reading with an item size of 400 bytes.
 pub(crate) fn item(at: u64) -> Body {
     Body::default().text("{").then(key(at)).text(concat!(
         r#","timestamp_ms":{"N":"1767225600000"},"#,

@@ -1,4 +1,4 @@
-// The device's program on the host: makes readings and delivers them to a server on this machine, with its queue in a directory.
+// The device's program on the host: creates readings and delivers them to a local server, with its queue in a directory.
 // Usage: device PORT API_KEY DIRECTORY HARDWARE_ID FIRST COUNT
 // Prints the id of each reading once it is in the queue, and "delivered" when the queue is empty.
 
@@ -32,7 +32,7 @@ int main(int argc, char **argv) {
 
     Queue queue(storage);
     if (!queue.open()) {
-        fprintf(stderr, "the queue cannot be opened\n");
+        fprintf(stderr, "cannot open the queue\n");
         return 1;
     }
     auto post = [&](const std::string &body) { return http_post(port, "/v1/sensors/data", api_key, body); };
@@ -49,7 +49,7 @@ int main(int argc, char **argv) {
             double temperature = 20.0 + 3.0 * std::sin(static_cast<double>(made) / 20.0);
             std::string body = reading_json(identity, window, {{"bme280_temp_c", temperature}}, {{"bme280", true}});
             if (!queue.push(batch_id(identity, window), body)) {
-                fprintf(stderr, "the queue takes no more\n");
+                fprintf(stderr, "cannot add to the queue\n");
                 return 1;
             }
             printf("%s\n", batch_id(identity, window).c_str());
@@ -69,13 +69,13 @@ int main(int argc, char **argv) {
             outcome = deliver(queue, 4, 16 * 1024, post, dead_letter, response);
         }
         if (outcome == Outcome::Refused || (response.status >= 400 && !is_temporary(response.status))) {
-            fprintf(stderr, "the server refuses: %d %s\n", response.status, response.body.c_str());
+            fprintf(stderr, "the server rejected the request: %d %s\n", response.status, response.body.c_str());
             return 1;
         }
         if (outcome != Outcome::Again) {
             retry.succeeded();
         } else if (made == count) {
-            // While readings are being made, the next one is reason enough to try again.
+            // While readings are created, the next one triggers the retry.
             uint32_t wait_ms = retry.failed_ms(static_cast<uint32_t>(chance()), response.retry_after_secs);
             std::this_thread::sleep_for(std::chrono::milliseconds(wait_ms / 10));
         }

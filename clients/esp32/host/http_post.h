@@ -1,4 +1,4 @@
-// The smallest HTTP client that can talk to a server on this machine: one request per connection, no TLS. For tests only.
+// A minimal HTTP client for a local server: one request per connection, no TLS. For tests only.
 #pragma once
 
 #include <arpa/inet.h>
@@ -40,7 +40,7 @@ inline homeport::Response http_post(int port, const std::string &path, const std
         return response;
     }
     response.status = atoi(received.c_str() + 9);
-    // Without an Accept-Encoding, and for a body of known length, the answer comes in one piece.
+    // Without Accept-Encoding and with a body of known length, the response is not chunked.
     response.body = received.substr(end + 4);
     return response;
 }

@@ -1,4 +1,4 @@
-// Files in memory that fail as flash does, and what the tests of the core share.
+// In-memory files that fail like flash, and helpers shared by the tests of the core.
 #pragma once
 
 #include <algorithm>
@@ -12,16 +12,16 @@
 
 using namespace homeport;
 
-#define CHECK(claim)                                                                                                              \
+#define CHECK(condition)                                                                                                              \
     do {                                                                                                                          \
-        if (!(claim)) {                                                                                                           \
-            fprintf(stderr, "%s:%d: %s: does not hold: %s\n", __FILE__, __LINE__, __func__, #claim);                              \
+        if (!(condition)) {                                                                                                           \
+            fprintf(stderr, "%s:%d: %s: check failed: %s\n", __FILE__, __LINE__, __func__, #condition);                              \
             exit(1);                                                                                                              \
         }                                                                                                                         \
     } while (false)
 
-// Files in memory. After `bytes_left` more bytes or `steps_left` more changes the power is cut: a write stops in the middle and
-// every later call fails. The other faults pass when they are taken back.
+// In-memory files. After `bytes_left` more bytes or `steps_left` more changes the power fails: the write stops in the middle, and
+// every later call fails. The other faults last until they are reset.
 class MemoryStorage : public Storage {
 public:
     std::map<std::string, std::string> files;
@@ -30,16 +30,16 @@ public:
     size_t bytes_written = 0;
     size_t steps = 0;
     bool is_off = false;
-    // Reads fail after so many more.
+    // The number of reads before reads fail.
     size_t reads_left = SIZE_MAX;
     bool is_size_unknown = false;
-    // All files together. An append beyond it fails and leaves what there is room for, or nothing, as LittleFS does.
+    // The limit of all files together. An append beyond it fails and writes what fits, or nothing, as LittleFS does.
     size_t capacity = SIZE_MAX;
     bool is_full_append_torn = true;
-    // So many appends write a half and fail.
+    // The number of appends that write half and fail.
     size_t torn_appends = 0;
     bool is_replace_refused = false;
-    // Replaces, and says that it failed.
+    // Replaces, but returns false.
     bool is_replace_doubtful = false;
     size_t replacements = 0;
 

@@ -1,4 +1,4 @@
-// The portable core, tested on the host. Ends with 1 at the first claim that does not hold.
+// Tests of the portable core on the host. Exits with 1 at the first failed check.
 
 #include <cmath>
 #include <random>
@@ -31,7 +31,7 @@ static void readings_come_out_in_order_and_stay_over_a_restart() {
     CHECK(again.oldest(9, 1).size() == 1);
 }
 
-// The log as it was after each step, cut at every byte: what was whole is there, and the queue goes on working.
+// The log after each step, truncated at every byte: whole records are found, and the queue works.
 static void a_log_cut_at_any_byte_keeps_every_whole_record() {
     MemoryStorage storage;
     Queue queue(storage);
@@ -68,7 +68,7 @@ static void a_log_cut_at_any_byte_keeps_every_whole_record() {
     }
 }
 
-// A byte that changed in flash takes at most the record that it is in.
+// A changed byte in flash affects only its own record.
 static void a_damaged_byte_costs_one_record() {
     MemoryStorage storage;
     Queue queue(storage);
@@ -87,7 +87,7 @@ static void a_damaged_byte_costs_one_record() {
     }
 }
 
-// The reading comes back, which costs a request; a reading that has never been sent must not go with it.
+// The reading comes back, which costs a request; it must not take an unsent reading with it.
 static void a_damaged_settlement_takes_no_other_reading_along() {
     MemoryStorage storage;
     {
@@ -108,7 +108,7 @@ static void a_damaged_settlement_takes_no_other_reading_along() {
     CHECK((ids_of(queue) == Ids{"new"}));
 }
 
-// A reading as the log has it.
+// The log record of a reading.
 static std::string record_of(uint32_t sequence, const std::string &id) {
     auto little = [](size_t value, int bytes) {
         std::string out;
@@ -138,7 +138,7 @@ static void sequences_that_go_around_stay_apart() {
     CHECK((ids_of(queue) == Ids{"a", "c", "d", "e"}));
 }
 
-// More than one record can name.
+// More than one record can hold.
 static void any_number_of_readings_can_be_settled_at_once() {
     MemoryStorage storage;
     QueueLimits limits;
@@ -150,7 +150,7 @@ static void any_number_of_readings_can_be_settled_at_once() {
         sequences.push_back(sequence);
     }
     storage.files["/queue.log"] += record_of(17001, "y");
-    // Without a rewriting the records are all there is.
+    // Without compaction, the log consists of these records.
     storage.is_replace_refused = true;
     Queue queue(storage, limits);
     CHECK(queue.open() && queue.length() == 17001);
@@ -159,7 +159,7 @@ static void any_number_of_readings_can_be_settled_at_once() {
     CHECK(again.open() && (ids_of(again) == Ids{"y"}));
 }
 
-// A long random life, cut off at random: whatever was acknowledged by the queue holds after the restart.
+// Random operations with random power cuts: everything that the queue acknowledged survives the restart.
 static void a_power_cut_anywhere_loses_nothing_that_was_kept() {
     std::mt19937 chance(7);
     size_t cuts_in_rewriting = 0;
@@ -276,7 +276,7 @@ static void an_answer_is_believed_only_when_it_is_whole() {
         for (int change = 0; change < 3; ++change) {
             noise[chance() % noise.size()] = static_cast<char>(chance());
         }
-        parse_answer(noise, answer); // must end, within the text
+        parse_answer(noise, answer); // must end within the text
     }
 }
 
@@ -357,7 +357,7 @@ static void waits_grow_to_a_limit_and_begin_anew_after_a_success() {
     CHECK(policy.failed_ms(chance(), UINT32_MAX) <= 303000);
 }
 
-// Minutes, weeks and 49 days later, and over the overflow of the clock.
+// After minutes, weeks and 49 days, and across the overflow of the clock.
 static void a_wait_that_is_long_over_is_over() {
     CHECK(Wait().is_over(0) && Wait().is_over(UINT32_MAX));
     for (uint32_t begun_ms : {0u, 1000u, 0x7FFFFFFFu, 0x80000000u, UINT32_MAX - 10}) {
@@ -411,6 +411,6 @@ int main() {
     waits_grow_to_a_limit_and_begin_anew_after_a_success();
     a_wait_that_is_long_over_is_over();
     a_window_that_flash_does_not_take_is_offered_once_a_minute();
-    puts("all claims hold");
+    puts("all checks passed");
     return 0;
 }

@@ -1,4 +1,4 @@
-// The core on flash that fails, fills up or is damaged. Ends with 1 at the first claim that does not hold.
+// Tests of the core on flash that fails, fills up or is damaged. Exits with 1 at the first failed check.
 
 #include <random>
 #include <set>
@@ -32,7 +32,7 @@ static void a_failed_read_settles_nothing() {
     Queue queue(storage);
     fill(queue, 5);
     std::string log = storage.files[LOG];
-    // Two reads make a reading: its header and its payload.
+    // A reading takes two reads: header and payload.
     for (size_t reads = 0; reads < 10; ++reads) {
         storage.reads_left = reads;
         CHECK(queue.oldest(5, SIZE_MAX).size() == reads / 2);
@@ -87,7 +87,7 @@ static void a_read_that_fails_while_the_log_is_opened_drops_nothing() {
     }
 }
 
-// The readings after such a write are found, although the queue could not see how much of it is in the log.
+// Readings after such a write are found, although the queue does not know how much of it is in the log.
 static void a_write_that_fails_and_leaves_its_length_unknown_misplaces_nothing() {
     MemoryStorage storage;
     Queue queue(storage);
@@ -103,7 +103,7 @@ static void a_write_that_fails_and_leaves_its_length_unknown_misplaces_nothing()
     CHECK(again.open() && ids_of(again) == first_ids(4));
 }
 
-// A rename that takes place and says that it failed, as when its directory cannot be synced.
+// A rename that succeeds but reports a failure, as when its directory cannot be synced.
 static void a_rewriting_of_unknown_outcome_loses_nothing() {
     MemoryStorage storage;
     QueueLimits limits;
@@ -193,7 +193,7 @@ static void a_rewriting_that_fails_leaves_its_room_to_readings(bool is_torn) {
     CHECK(push(queue, "new"));
 }
 
-// A log that cannot be rewritten is not written again and again: that would wear flash out.
+// Failed compaction is not retried at once, because that would wear out the flash.
 static void a_rewriting_that_fails_waits_for_more_waste() {
     MemoryStorage storage;
     Queue queue(storage);
@@ -243,7 +243,7 @@ static void a_rejected_reading_that_cannot_be_kept_elsewhere_stays() {
     storage.capacity = storage.used();
     CHECK(deliver(queue, 2, SIZE_MAX, post, keep, got) == Outcome::Again);
     CHECK(queue.length() == 3);
-    // The one behind them is not held up.
+    // The next reading is not blocked.
     CHECK(queue.oldest(1, SIZE_MAX)[0].batch_id == "reading-2");
     CHECK((ids_of(queue) == Ids{"reading-2", "reading-0", "reading-1"}));
     storage.capacity = SIZE_MAX;
@@ -262,7 +262,7 @@ static void readings_that_the_answer_leaves_out_do_not_hold_up_the_others() {
     CHECK(deliver(queue, 2, SIZE_MAX, post, dead_letter, got) == Outcome::Again);
     CHECK(deliver(queue, 2, SIZE_MAX, post, dead_letter, got) == Outcome::Delivered);
     CHECK(ids_of(queue) == first_ids(3));
-    // The oldest goes first when there is no room, postponed or not.
+    // If there is no room, the oldest is dropped first, postponed or not.
     QueueLimits limits;
     limits.readings_max = 2;
     Queue small(storage, limits);
@@ -288,7 +288,7 @@ static void dead_letters_are_bounded_and_make_room_for_newer_ones() {
     CHECK(!dead_letters.keep(reading, "none"));
 }
 
-// A board on which any step may fail or be the last one before the power is cut.
+// A board on which any step may fail, or be the last one before a power cut.
 class Board : public Volume {
 public:
     bool is_erased = true;
@@ -300,7 +300,7 @@ public:
     bool mount() override { return has_files && !is_damaged; }
     bool is_blank() override { return is_erased; }
     bool format() override {
-        // A formatting that is cut off leaves flash that is neither blank nor a file system.
+        // Interrupted formatting leaves flash that is neither blank nor a file system.
         is_erased = false;
         has_files = false;
         has_files = step();
@@ -329,7 +329,7 @@ static void only_flash_that_never_held_a_reading_is_formatted() {
         CHECK(mount_or_format(board) == (steps == 3));
         board.steps_left = SIZE_MAX;
         CHECK(mount_or_format(board) && board.has_files && !board.is_marked);
-        // Readings are there now, and the file system is damaged.
+        // The flash now holds readings, and the file system is damaged.
         board.is_damaged = true;
         CHECK(!mount_or_format(board) && board.has_files && board.is_damaged);
         board.is_damaged = false;
@@ -340,7 +340,7 @@ static void only_flash_that_never_held_a_reading_is_formatted() {
     CHECK(!mount_or_format(used) && !used.has_files);
 }
 
-// Faults of all kinds that come and go, with restarts between them: what was kept and not settled is there when they are gone.
+// Temporary faults of all kinds, with restarts in between: readings that were stored and not settled are there afterwards.
 static void faults_that_pass_lose_nothing() {
     std::mt19937 chance(11);
     for (int life = 0; life < 200; ++life) {
@@ -378,7 +378,7 @@ static void faults_that_pass_lose_nothing() {
             Ids ids = ids_of(queue);
             CHECK(std::set<std::string>(ids.begin(), ids.end()) == kept && ids.size() == kept.size());
             CHECK(queue.dropped() == 0);
-            // What could not be settled in flash may come back after the restart; it is settled again.
+            // Readings that could not be settled may come back after the restart; they are settled again.
             Queue again(storage);
             CHECK(again.open());
             std::vector<uint32_t> returned;
@@ -395,7 +395,7 @@ static void faults_that_pass_lose_nothing() {
     }
 }
 
-// With no descriptor left a file cannot be opened, as on a device without memory for one.
+// Without free descriptors no file can be opened, as on a device without free memory.
 static void a_file_that_cannot_be_opened_is_not_empty(const char *directory) {
     PosixStorage storage(directory);
     size_t bytes = 1;
@@ -417,14 +417,14 @@ static void a_file_that_cannot_be_opened_is_not_empty(const char *directory) {
     CHECK(ids_of(queue) == first_ids(3));
     Queue again(storage);
     CHECK(again.open() && ids_of(again) == first_ids(3));
-    // The name goes through a file, which is not the same as none.
+    // A file in place of a directory in the path is not a missing file.
     PosixStorage wrong(directory + std::string(LOG));
     CHECK(!wrong.size(LOG, bytes));
 }
 
 int main(int argc, char **argv) {
     if (argc != 2) {
-        fprintf(stderr, "usage: test_faults DIRECTORY (an empty one)\n");
+        fprintf(stderr, "usage: test_faults DIRECTORY (must be empty)\n");
         return 2;
     }
     a_failed_read_settles_nothing();
@@ -448,6 +448,6 @@ int main(int argc, char **argv) {
     only_flash_that_never_held_a_reading_is_formatted();
     faults_that_pass_lose_nothing();
     a_file_that_cannot_be_opened_is_not_empty(argv[1]);
-    puts("all claims hold");
+    puts("all checks passed");
     return 0;
 }

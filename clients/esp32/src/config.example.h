@@ -4,11 +4,11 @@
 #define WIFI_SSID "the network"
 #define WIFI_PASSWORD "its password"
 
-// An API key with this device's MAC address as its scope opens nothing else when somebody reads it out of the flash.
+// Restrict the API key to this device's MAC address (scope), so that a key read out of the flash gives no other access.
 #define HOMEPORT_URL "https://homeport.example"
 #define HOMEPORT_API_KEY "64 hexadecimal digits"
 
-// The certificate of the authority that signed the server's, in PEM form. Without it nobody would know who answers.
+// The CA certificate that verifies the server's certificate, in PEM form.
 #define HOMEPORT_CA_CERTIFICATE                                                                                                   \
     "-----BEGIN CERTIFICATE-----\n"                                                                                               \
     "...\n"                                                                                                                       \

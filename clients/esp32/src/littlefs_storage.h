@@ -1,9 +1,9 @@
-// Storage in the flash of the device. LittleFS makes an append durable when the file is synced, and renames atomically.
+// Storage in the device's flash. LittleFS makes appends durable when the file is synced, and renames atomically.
 #pragma once
 
 #include "file_storage.h"
 
-// Where LittleFS is mounted, and the partition that it is in: both are Arduino's defaults.
+// The mount point and the partition of LittleFS, both Arduino's defaults.
 static const char *const LITTLEFS_PATH = "/littlefs";
 static const char *const LITTLEFS_PARTITION = "spiffs";
 

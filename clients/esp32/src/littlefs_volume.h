@@ -1,4 +1,4 @@
-// The partition of LittleFS. Its mark is in the partition for settings (NVS).
+// The LittleFS partition. The formatting mark is in the settings partition (NVS).
 #pragma once
 
 #include <LittleFS.h>

@@ -1,4 +1,4 @@
-// A sensor that keeps its readings in flash until Homeport has them. What does not need the hardware is in lib/homeport_core.
+// A sensor that stores readings in flash until Homeport acknowledges them. Code that needs no hardware is in lib/homeport_core.
 
 #include <Arduino.h>
 #include <HTTPClient.h>
@@ -27,11 +27,11 @@ static const uint32_t SAMPLE_EVERY_MS = 5000;
 static const uint32_t WINDOW_MS = 300000;
 static const uint32_t HTTP_TIMEOUT_MS = 20000;
 static const uint32_t RESTART_AFTER_MS = 10000;
-// A request must fit into memory beside TLS.
+// A request must fit into memory together with TLS.
 static const size_t REQUEST_READINGS = 20;
 static const size_t REQUEST_BYTES_MAX = 8 * 1024;
-// So must the answer, which has less than 1 KiB for each reading.
-static const int ANSWER_BYTES_MAX = 24 * 1024;
+// The response must fit too; it has less than 1 KiB per reading.
+static const int RESPONSE_BYTES_MAX = 24 * 1024;
 
 static LittleFsStorage storage;
 static LittleFsVolume volume;
@@ -43,7 +43,7 @@ static WiFiClientSecure tls;
 static bool is_registered = false;
 static Wait attempt_wait;
 
-// The averages of one window. A value that never was a number stays out of the reading.
+// The average of a value in one window. A value without any finite sample is omitted from the reading.
 struct Average {
     double sum = 0;
     uint32_t count = 0;
@@ -76,7 +76,7 @@ static std::string mac_address() {
     return text;
 }
 
-// A UUID of version 4. It is drawn after the radio is on, which is where the chip's randomness comes from.
+// A version 4 UUID. Call it after the radio is on, which is the chip's source of randomness.
 static std::string random_uuid() {
     uint8_t bytes[16];
     esp_fill_random(bytes, sizeof bytes);
@@ -99,15 +99,15 @@ static Response post(const char *path, const std::string &body) {
     if (!http.begin(tls, String(HOMEPORT_URL) + path)) {
         return response;
     }
-    const char *wanted[] = {"Retry-After"};
-    http.collectHeaders(wanted, 1);
+    const char *header_names[] = {"Retry-After"};
+    http.collectHeaders(header_names, 1);
     http.addHeader("Content-Type", "application/json");
     http.addHeader("X-API-Key", HOMEPORT_API_KEY);
     response.status = http.POST(reinterpret_cast<uint8_t *>(const_cast<char *>(body.data())), body.size());
     if (response.status > 0) {
         response.retry_after_secs = http.header("Retry-After").toInt();
-        // A longer one comes from somebody else. Its body stays empty, which is not believed.
-        if (http.getSize() <= ANSWER_BYTES_MAX) {
+        // A longer response is not from Homeport. Its body stays empty, which is invalid.
+        if (http.getSize() <= RESPONSE_BYTES_MAX) {
             response.body = http.getString().c_str();
         }
     }
@@ -143,7 +143,7 @@ static void end_window() {
                                     {{"chip_temp_c", chip_temperature.mean()}, {"soil_moisture_pct", moisture.mean()}},
                                     {{"chip", chip_temperature.count > 0}, {"soil_moisture", moisture.count > 0}});
     if (!queue.push(batch_id(identity, window), body)) {
-        Serial.println("flash takes no reading");
+        Serial.println("cannot write the reading to flash");
         window_timer.failed(millis());
         return;
     }
@@ -171,14 +171,14 @@ static void deliver_oldest() {
         return;
     }
     uint32_t wait_ms = retry.failed_ms(esp_random(), response.retry_after_secs);
-    Serial.printf("no success (%d), next attempt in %u ms, %u readings wait\n", response.status, wait_ms,
+    Serial.printf("delivery failed (%d); next attempt in %u ms, %u readings queued\n", response.status, wait_ms,
                   static_cast<unsigned>(queue.length()));
     attempt_wait.begin(millis(), wait_ms);
 }
 
-// Nothing is lost by it; the trouble may be gone, or somebody sees the message.
-static void restart_after(const char *trouble) {
-    Serial.printf("%s; restarting\n", trouble);
+// A restart loses no readings and may clear the error; meanwhile the message is visible on the serial line.
+static void restart_after(const char *error) {
+    Serial.printf("%s; restarting\n", error);
     delay(RESTART_AFTER_MS);
     ESP.restart();
 }
@@ -186,10 +186,10 @@ static void restart_after(const char *trouble) {
 void setup() {
     Serial.begin(115200);
     if (!mount_or_format(volume)) {
-        restart_after("flash has no file system that can be used, and is not blank: see the README");
+        restart_after("cannot mount the file system, and flash is not blank: see the README");
     }
     if (!queue.open()) {
-        restart_after("flash cannot be read");
+        restart_after("cannot read flash");
     }
     WiFi.mode(WIFI_STA);
     WiFi.setAutoReconnect(true);
@@ -197,7 +197,7 @@ void setup() {
     tls.setCACert(HOMEPORT_CA_CERTIFICATE);
     configTime(0, 0, "pool.ntp.org", "time.nist.gov");
     identity = Identity{mac_address(), random_uuid(), FIRMWARE_VERSION};
-    Serial.printf("%s, %u readings wait\n", identity.hardware_id.c_str(), static_cast<unsigned>(queue.length()));
+    Serial.printf("%s, %u readings queued\n", identity.hardware_id.c_str(), static_cast<unsigned>(queue.length()));
 }
 
 void loop() {

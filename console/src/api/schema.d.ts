@@ -11,7 +11,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether the process lives */
+        /**
+         * Check whether the process is alive
+         * @description Returns `ok`, or `degraded:` and the reason while some requests fail and a restart would not help. An optional
+         *     second line holds a warning.
+         */
         get: operations["get_health"];
         put?: never;
         post?: never;
@@ -28,7 +32,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Metrics in Prometheus' text form */
+        /** Get metrics in the Prometheus text format */
         get: operations["get_metrics"];
         put?: never;
         post?: never;
@@ -45,7 +49,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether requests can be served */
+        /** Check whether all requests can succeed */
         get: operations["get_readiness"];
         put?: never;
         post?: never;
@@ -62,7 +66,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Alerts, the newest first */
+        /** List alerts, the newest first */
         get: operations["list_alerts"];
         put?: never;
         post?: never;
@@ -79,10 +83,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The definitions, the oldest first */
+        /** List alert definitions, the oldest first */
         get: operations["list_alert_definitions"];
         put?: never;
-        /** Make a definition; what is stored from now on is judged by it */
+        /** Create an alert definition; it applies to data stored from now on */
         post: operations["create_alert_definition"];
         delete?: never;
         options?: never;
@@ -97,15 +101,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One definition */
+        /** Get an alert definition */
         get: operations["get_alert_definition"];
         /**
-         * Replace a definition; alerts stay only where the same is watched in the same way, and a webhook
-         *     without a secret keeps the one that its address had
+         * Replace an alert definition
+         * @description Open alerts stay open if source, devices and condition are unchanged for them. A webhook without a secret keeps
+         *     the secret that its URL had.
          */
         put: operations["replace_alert_definition"];
         post?: never;
-        /** Delete a definition; its open alerts are cleared */
+        /** Delete an alert definition; its open alerts are cleared */
         delete: operations["delete_alert_definition"];
         options?: never;
         head?: never;
@@ -119,7 +124,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One alert, with what was sent about it */
+        /** Get an alert with its notifications */
         get: operations["get_alert"];
         put?: never;
         post?: never;
@@ -138,7 +143,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Note that someone has seen an alert; the first one counts */
+        /** Acknowledge an alert; only the first acknowledgement is kept */
         post: operations["acknowledge_alert"];
         delete?: never;
         options?: never;
@@ -156,7 +161,7 @@ export interface paths {
         /** List API keys, the newest first */
         get: operations["list_api_keys"];
         put?: never;
-        /** Make an API key; its secret is shown this once */
+        /** Create an API key; its secret is shown only once */
         post: operations["create_api_key"];
         delete?: never;
         options?: never;
@@ -188,7 +193,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The fleet, in no particular order */
+        /** List chargers, in no particular order */
         get: operations["list_chargers"];
         put?: never;
         post?: never;
@@ -207,7 +212,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Count days again from their events */
+        /** Recompute daily statistics from events */
         post: operations["rebuild_daily"];
         delete?: never;
         options?: never;
@@ -222,10 +227,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Events of one type across the fleet, the newest first */
+        /** List the events of one type across all chargers by time */
         get: operations["list_fleet_events"];
         put?: never;
-        /** Store events, one or up to 100, each once */
+        /** Store up to 100 events, each exactly once */
         post: operations["ingest_events"];
         delete?: never;
         options?: never;
@@ -240,7 +245,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One charger */
+        /** Get a charger */
         get: operations["get_charger"];
         put?: never;
         post?: never;
@@ -257,7 +262,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Daily statistics of a charger, both ends included */
+        /** List the daily statistics of a charger */
         get: operations["list_daily"];
         put?: never;
         post?: never;
@@ -274,7 +279,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Events of one charger in a range of time, both ends included */
+        /** List the events of a charger by time */
         get: operations["list_events"];
         put?: never;
         post?: never;
@@ -291,14 +296,14 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The state of a charger: what it reported last, and what operators set */
+        /** Get the state of a charger: what it last reported, and what operators set */
         get: operations["get_state"];
         put?: never;
         post?: never;
         delete?: never;
         options?: never;
         head?: never;
-        /** Set attributes that begin with `scheduler_`, `ota_`, `time_sync_` or `divergence_`; null removes one */
+        /** Set attributes with the prefix `scheduler_`, `ota_`, `time_sync_` or `divergence_`; null removes one */
         patch: operations["patch_state"];
         trace?: never;
     };
@@ -309,7 +314,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The devices of all systems, searched and counted */
+        /** List the devices of all systems */
         get: operations["list_fleet_devices"];
         put?: never;
         post?: never;
@@ -326,7 +331,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One device: who it is, how it stands, its latest values */
+        /** Get a device: identity, state and latest values */
         get: operations["get_fleet_device"];
         put?: never;
         post?: never;
@@ -344,8 +349,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The numbers of a device over time, as many points as a chart can show
-         * @description Each point has the least and the greatest value of its stretch, so that no spike is lost.
+         * Get the numeric values of a device over time, downsampled for a chart
+         * @description Each point has the minimum and maximum of its interval, so that no spike is lost.
          */
         get: operations["get_device_series"];
         put?: never;
@@ -363,7 +368,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Everything that happened to a device, in one order, both ends of the range included */
+        /** List the events of a device by time */
         get: operations["get_device_timeline"];
         put?: never;
         post?: never;
@@ -380,7 +385,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The items of a table, or of a query or scan of it, as a file */
+        /** Export the items of a table, or of a query or scan of it, to a file */
         get: operations["export_table"];
         put?: never;
         post?: never;
@@ -398,8 +403,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What devices of a system stored in a range of time, both ends included, as a file
-         * @description The file comes as it is made. If the connection breaks off, it is not whole.
+         * Export the data of a system's devices to a file
+         * @description The file is streamed. If the connection is closed early, it is incomplete.
          */
         get: operations["export_devices"];
         put?: never;
@@ -435,15 +440,18 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One group */
+        /** Get a group */
         get: operations["get_group"];
         put?: never;
         post?: never;
-        /** Remove a group with everything in it, at once for everyone who looks */
+        /**
+         * Delete a group with its devices, journals and records
+         * @description They disappear at once; the server frees their storage later.
+         */
         delete: operations["remove_group"];
         options?: never;
         head?: never;
-        /** Change a group; what is not mentioned stays */
+        /** Change a group; absent fields stay */
         patch: operations["alter_group"];
         trace?: never;
     };
@@ -454,8 +462,8 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List all devices in a group */
-        get: operations["list_devices"];
+        /** List the devices of a group */
+        get: operations["list_group_devices"];
         put?: never;
         /** Add a device to a group */
         post: operations["add_device"];
@@ -472,15 +480,18 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One device */
-        get: operations["get_device"];
+        /** Get a device of a group */
+        get: operations["get_group_device"];
         put?: never;
         post?: never;
-        /** Remove a device with its journals and records, at once for everyone who looks */
+        /**
+         * Delete a device with its journals and records
+         * @description They disappear at once; the server frees their storage later.
+         */
         delete: operations["remove_device"];
         options?: never;
         head?: never;
-        /** Change a device; what is not mentioned stays */
+        /** Change a device; absent fields stay */
         patch: operations["alter_device"];
         trace?: never;
     };
@@ -509,15 +520,18 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One journal */
+        /** Get a journal */
         get: operations["get_journal"];
         put?: never;
         post?: never;
-        /** Remove a journal with its records, at once for everyone who looks */
+        /**
+         * Delete a journal with its records
+         * @description They disappear at once; the server frees their storage later.
+         */
         delete: operations["remove_journal"];
         options?: never;
         head?: never;
-        /** Change a journal; what is not mentioned stays */
+        /** Change a journal; absent fields stay */
         patch: operations["alter_journal"];
         trace?: never;
     };
@@ -528,13 +542,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Records of a journal in a range of time, both ends included */
+        /** List the records of a journal by time */
         get: operations["list_journal_records"];
         put?: never;
         /**
          * Add a record to a journal
-         * @description A late record does not change the latest one. Where a millisecond has a record already, the new
-         *     one is stored at the next that is free.
+         * @description A late record does not change the latest one. If the millisecond already has a record, the new one is stored
+         *     at the next free millisecond.
          */
         post: operations["add_record"];
         delete?: never;
@@ -550,7 +564,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The latest records of a device, one for each journal */
+        /** List the latest record of every journal of a device */
         get: operations["list_device_latest"];
         put?: never;
         post?: never;
@@ -567,7 +581,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Records of a device in a range of time, both ends included: journal by journal */
+        /** List the records of a device by time, one journal after another */
         get: operations["list_device_records"];
         put?: never;
         post?: never;
@@ -584,7 +598,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List all journals in a group */
+        /** List the journals of a group */
         get: operations["list_journals"];
         put?: never;
         post?: never;
@@ -601,7 +615,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The latest records of all devices in a group, one for each journal */
+        /** List the latest record of every journal in a group */
         get: operations["list_latest"];
         put?: never;
         post?: never;
@@ -620,7 +634,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** The number behind an encoded id */
+        /** Decode an encoded id */
         post: operations["decode_id"];
         delete?: never;
         options?: never;
@@ -637,7 +651,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** The next id of a tag */
+        /** Dispense the next id of a tag */
         post: operations["dispense_id"];
         delete?: never;
         options?: never;
@@ -655,9 +669,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Make an id tag
-         * @description Groups, devices and journals count in `gid`, `did` and `jid`, which are made with the first group
-         *     unless they were made here before.
+         * Create an id tag
+         * @description Groups, devices and journals use the tags `gid`, `did` and `jid`. They are created with the first group
+         *     unless they exist.
          */
         post: operations["init_tag"];
         delete?: never;
@@ -674,10 +688,11 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What happens to devices, as it happens
-         * @description An event `change` has what happened; `id` is a place to go on from, and comes with the last event
-         *     of those that were read together: who goes on may see some again, which have the same id in their
-         *     data. An event `gap` says that changes were left out. A comment comes every 15 seconds.
+         * Follow changes of devices
+         * @description An event `change` describes a change. The last event of a batch has an `id` to continue from; a client that
+         *     continues may receive some changes again, with the same id in their data. An event `gap` reports that changes were
+         *     skipped. A comment is sent after 15 seconds without events. A stream that was opened in a console session ends
+         *     with the session.
          */
         get: operations["follow_live"];
         put?: never;
@@ -696,8 +711,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How everything does, at a glance
-         * @description What is counted since the start only grows: who asks twice knows the rate.
+         * Get an overview of devices, ingest, alerts and storage
+         * @description Counts since the start only increase; the difference of two responses is a rate.
          */
         get: operations["get_overview"];
         put?: never;
@@ -715,7 +730,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Count what the runbook asks about */
+        /** Check the device table and the outbox */
         get: operations["check_push_devices"];
         put?: never;
         post?: never;
@@ -734,7 +749,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Delete devices that have been inactive for long */
+        /** Delete devices that have been inactive for a long time */
         post: operations["clean_up_push_devices"];
         delete?: never;
         options?: never;
@@ -749,7 +764,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The active devices of a user */
+        /** List the active devices of a user */
         get: operations["list_push_devices"];
         put?: never;
         post?: never;
@@ -766,12 +781,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One device, active or not */
+        /** Get a device, active or not */
         get: operations["get_push_device"];
-        /** Register a device, or refresh it; it is active then and lasts 90 days */
+        /** Register or refresh a device; it is active for 90 days */
         put: operations["register_push_device"];
         post?: never;
-        /** Forget a device and its token */
+        /** Delete a device and its token */
         delete: operations["delete_push_device"];
         options?: never;
         head?: never;
@@ -787,7 +802,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Send a device nothing any more, until it is registered again */
+        /** Deactivate a device until it is registered again */
         post: operations["deactivate_push_device"];
         delete?: never;
         options?: never;
@@ -802,7 +817,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A user's notifications, the newest first */
+        /** List the notifications of a user, the newest first */
         get: operations["list_notifications"];
         put?: never;
         /** Send a notification to every active device of a user */
@@ -820,7 +835,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What became of a notification */
+        /** Get a notification and its delivery state */
         get: operations["get_notification"];
         put?: never;
         post?: never;
@@ -837,10 +852,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Rules in the order of their names */
+        /** List rules by name */
         get: operations["list_rules"];
         put?: never;
-        /** Make a rule, as `aws iot create-topic-rule` takes it */
+        /** Create a rule; the body is that of `aws iot create-topic-rule` */
         post: operations["create_rule"];
         delete?: never;
         options?: never;
@@ -857,7 +872,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Try a statement on a message; nothing is written and no action runs */
+        /** Test a statement on a message; nothing is written and no action runs */
         post: operations["test_statement"];
         delete?: never;
         options?: never;
@@ -872,9 +887,9 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A rule as it runs */
+        /** Get a rule */
         get: operations["get_rule"];
-        /** Make a rule or take the place of one; the body is AWS IoT's `TopicRulePayload` */
+        /** Create or replace a rule; the body is AWS IoT's `TopicRulePayload` */
         put: operations["put_rule"];
         post?: never;
         /** Delete a rule; its versions stay readable */
@@ -894,7 +909,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Switch a rule off */
+        /** Disable a rule */
         post: operations["disable_rule"];
         delete?: never;
         options?: never;
@@ -911,7 +926,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Switch a rule on */
+        /** Enable a rule */
         post: operations["enable_rule"];
         delete?: never;
         options?: never;
@@ -926,7 +941,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The last errors of a rule in the process that answers */
+        /** List the latest errors of a rule in this process */
         get: operations["list_rule_errors"];
         put?: never;
         post?: never;
@@ -946,8 +961,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Run a rule over stored telemetry and see what it would have written, beside what is there; nothing is
-         *     written and no action runs
+         * Replay a rule over stored telemetry and compare its writes with the stored items; nothing is written and no
+         *     action runs
          */
         post: operations["replay_rule"];
         delete?: never;
@@ -963,7 +978,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The versions of a rule, also of one that was deleted */
+        /** List the versions of a rule, even of a deleted one */
         get: operations["list_rule_versions"];
         put?: never;
         post?: never;
@@ -980,7 +995,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One version of a rule */
+        /** Get a version of a rule */
         get: operations["get_rule_version"];
         put?: never;
         post?: never;
@@ -1031,7 +1046,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One device */
+        /** Get a device */
         get: operations["get_device"];
         put?: never;
         post?: never;
@@ -1049,7 +1064,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The newest reading of a device */
+        /** Get the newest reading of a device */
         get: operations["get_latest_reading"];
         put?: never;
         post?: never;
@@ -1066,7 +1081,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Readings of a device in a range of time, both ends included */
+        /** List the readings of a device by time */
         get: operations["list_readings"];
         put?: never;
         post?: never;
@@ -1085,7 +1100,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Register a device, for the first time or again */
+        /** Register a device, or update its registration */
         post: operations["register_device"];
         delete?: never;
         options?: never;
@@ -1100,16 +1115,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether the console's session is open */
+        /** Get the console session */
         get: operations["get_session"];
         put?: never;
         /**
-         * Signs in at the console
-         * @description The answer sets a cookie, which is then as good as the admin token. What changes something also
-         *     has to come from the console's own page, and to carry `X-Homeport-Console: 1`.
+         * Sign in to the console
+         * @description The response sets a cookie that replaces the admin token. Requests with it that change something must come from
+         *     the console's page and send `X-Homeport-Console: 1`.
          */
         post: operations["begin_session"];
-        /** Signs out: the session ends on the server too */
+        /** Sign out of the console */
         delete: operations["end_session"];
         options?: never;
         head?: never;
@@ -1123,7 +1138,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All tables, with their keys and indexes */
+        /** List tables with their keys and indexes */
         get: operations["list_tables"];
         put?: never;
         post?: never;
@@ -1140,7 +1155,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One table, with its keys and indexes */
+        /** Get a table with its keys and indexes */
         get: operations["get_table"];
         put?: never;
         post?: never;
@@ -1159,12 +1174,12 @@ export interface paths {
         };
         get?: never;
         /**
-         * Creates or replaces an item
-         * @description The systems' own rules about their tables are not checked: it is for operators who know them.
+         * Create or replace an item
+         * @description The systems' rules for their tables are not checked.
          */
         put: operations["put_table_item"];
         post?: never;
-        /** Removes an item */
+        /** Delete an item */
         delete: operations["delete_table_item"];
         options?: never;
         head?: never;
@@ -1180,7 +1195,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Items by the keys of a table or an index */
+        /** Query items by the keys of a table or an index */
         post: operations["query_table"];
         delete?: never;
         options?: never;
@@ -1197,7 +1212,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** All items of a table or an index */
+        /** Scan the items of a table or an index */
         post: operations["scan_table"];
         delete?: never;
         options?: never;
@@ -1212,7 +1227,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Messages of one type across all things, both ends of the range included */
+        /** List the messages of one type across all things by time */
         get: operations["list_messages_of_type"];
         put?: never;
         post?: never;
@@ -1229,7 +1244,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Messages of one thing in a range of time, both ends included */
+        /** List the messages of a thing by time */
         get: operations["list_messages"];
         put?: never;
         post?: never;
@@ -1263,10 +1278,44 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The newest message of a thing, or its newest of one type */
+        /** Get the newest message of a thing, or its newest of one type */
         get: operations["get_latest_message"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/time": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show the store's time */
+        get: operations["get_time"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/time/confirm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Confirm the server's clock, so that expiry and trimming resume */
+        post: operations["confirm_time"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1283,9 +1332,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Publishes a message: rules run on it, and subscribers get it
-         * @description The body is the payload. The answer comes when everything that rules write is durable, and the
-         *     message is queued for the sessions that must not lose it.
+         * Publish a message to rules and subscribers
+         * @description The body is the payload. The response is sent when all writes of rules are durable and the message is queued
+         *     for all durable sessions.
          */
         post: operations["publish_message"];
         delete?: never;
@@ -1298,7 +1347,7 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description Who has seen it. */
+        /** @description An acknowledgement. */
         AcknowledgeAlert: {
             by: string;
             note?: string | null;
@@ -1307,13 +1356,13 @@ export interface components {
             name: string;
             /**
              * Format: int64
-             * @description How long history is kept, in seconds; null keeps it for ever
+             * @description Retention of the history in seconds; null keeps it forever
              * @example 86400
              */
             retention_secs?: number | null;
         };
         AddGroupDevice: {
-            /** @description Who may do what with it: a JSON object that is kept as it is, of at most 16 KiB, its members nested at most 15 levels deep, with numbers of at most 38 digits */
+            /** @description Access policy, stored as it is: a JSON object of at most 16 KiB whose members are nested at most 15 levels deep, with numbers of at most 38 digits */
             acl_policy?: Record<string, never> | null;
             model?: string | null;
             name: string;
@@ -1325,17 +1374,17 @@ export interface components {
         AddRecord: {
             /**
              * Format: int64
-             * @description Milliseconds since 1970; the time of arrival unless given
+             * @description Milliseconds since 1970; time of arrival if absent
              */
             timestamp?: number | null;
             type: string;
             /**
-             * @description Empty for what has no unit
+             * @description Unit of the value; empty if it has none
              * @example C
              */
             unit: string;
             /**
-             * @description A number of at most 38 digits, a text of at most 4096 characters, or true or false
+             * @description A number of at most 38 digits, a string of at most 4096 characters, or a boolean
              * @example 21.5
              */
             value: number | string | boolean;
@@ -1354,11 +1403,11 @@ export interface components {
             cleared_at?: string | null;
             /** @example 1800000000000-7c9e6679-7425-40de-944b-e07fc1f90ae7 */
             definition_id: string;
-            /** @description As it was called when the alert was raised */
+            /** @description Name of the definition when the alert was raised */
             definition_name: string;
-            /** @description A thing, a hardware id, or group/device/journal */
+            /** @description Thing name, hardware id, or group/device/journal */
             device: string;
-            /** @description The time of that value, or of the last sign of life */
+            /** @description Time of that value, or when the device was last seen */
             observed_at: string;
             raised_at: string;
             /** @example battery.volts is 11.8, below 12 */
@@ -1371,7 +1420,7 @@ export interface components {
              */
             value?: number;
         };
-        /** @description Nothing of a device for some time */
+        /** @description No data from a device for some time */
         AlertAbsence: {
             /** Format: int32 */
             after_secs: number;
@@ -1381,7 +1430,7 @@ export interface components {
             by: string;
             note?: string | null;
         };
-        /** @description A definition. */
+        /** @description An alert definition. */
         AlertDefinition: components["schemas"]["AlertDefinitionTerms"] & {
             /** @example 2027-01-15T08:00:00.000Z */
             created_at: string;
@@ -1389,19 +1438,19 @@ export interface components {
             definition_id: string;
             /**
              * Format: int64
-             * @description Grows with every change
+             * @description Increases with every change
              */
             revision: number;
             updated_at: string;
         };
         AlertDefinitionList: {
             definitions: components["schemas"]["AlertDefinition"][];
-            /** @description Absent on the last page */
+            /** @description Cursor of the next page; absent on the last page */
             next_cursor?: string | null;
         };
-        /** @description What a definition says, as it is shown: secrets are left out. */
+        /** @description The terms of a definition without secrets. */
         AlertDefinitionTerms: {
-            /** @description What is watched for */
+            /** @description Condition that raises the alert */
             condition: {
                 threshold: components["schemas"]["AlertThreshold"];
             } | {
@@ -1409,7 +1458,7 @@ export interface components {
             } | {
                 rate: components["schemas"]["AlertRate"];
             };
-            /** @description Which devices are watched: those listed, or those whose names begin so; all unless given */
+            /** @description Watched devices: the listed ones, or those whose name has the prefix; all if absent or null */
             devices?: null | {
                 listed: string[];
             } | {
@@ -1421,7 +1470,7 @@ export interface components {
             name: string;
             quiet?: components["schemas"]["AlertQuiet"] | null;
             source: components["schemas"]["AlertSource"];
-            /** @description Who is told */
+            /** @description Where notifications are sent */
             targets: ({
                 push: {
                     user_id: string;
@@ -1442,11 +1491,14 @@ export interface components {
             })[] | null;
             where?: components["schemas"]["AlertFilter"] | null;
         };
-        /** @enum {string} */
+        /**
+         * @description The direction of change that raises the alert
+         * @enum {string}
+         */
         AlertDirection: "rise" | "fall" | "either";
         AlertFilter: {
             /**
-             * @description Where the value is: names with dots between them
+             * @description Path of the attribute: names separated by dots
              * @example battery.volts
              */
             attribute: string;
@@ -1454,23 +1506,23 @@ export interface components {
         };
         AlertList: {
             alerts: components["schemas"]["Alert"][];
-            /** @description Absent on the last page */
+            /** @description Cursor of the next page; absent on the last page */
             next_cursor?: string | null;
         };
-        /** @description What was sent to one target, or is to be. */
+        /** @description A notification to one target. */
         AlertNotification: {
             /** Format: int32 */
             attempts: number;
-            /** @description raised or cleared */
+            /** @description `raised` or `cleared` */
             event: string;
-            /** @description queued, sending, sent, failed or dropped */
+            /** @description `queued`, `sending`, `sent`, `failed` or `dropped` */
             state: string;
-            /** @description push, webhook, mqtt or email */
+            /** @description `push`, `webhook`, `mqtt` or `email` */
             target: string;
             trace: components["schemas"]["AlertNotificationStep"][];
             /**
              * Format: int32
-             * @description How many of these were never answered: each may have arrived
+             * @description Attempts without a response; each may have been delivered
              */
             unanswered: number;
         };
@@ -1485,7 +1537,7 @@ export interface components {
             /** @example 22:30 */
             to: string;
             /**
-             * @description A time zone of the IANA's database
+             * @description Time zone of the IANA database
              * @example Europe/Berlin
              */
             zone: string;
@@ -1493,7 +1545,7 @@ export interface components {
         /** @description A value that changes too fast */
         AlertRate: {
             /**
-             * @description Where the value is: names with dots between them
+             * @description Path of the attribute: names separated by dots
              * @example battery.volts
              */
             attribute: string;
@@ -1506,35 +1558,41 @@ export interface components {
             per_minute: number;
             /**
              * Format: int32
-             * @description How far back a value is compared with
+             * @description Age of the value to compare with, at most
              */
             window_secs: number;
         };
-        /** @enum {string} */
+        /**
+         * @description The side of the threshold that raises the alert
+         * @enum {string}
+         */
         AlertSide: "below" | "above";
         /**
-         * @description Where the values are
+         * @description Where the watched values are stored
          * @enum {string}
          */
         AlertSource: "telemetry" | "sensors" | "records";
-        /** @enum {string} */
+        /**
+         * @description Whether the alert is open
+         * @enum {string}
+         */
         AlertState: "open" | "cleared";
-        /** @description A value beyond a limit, which is over when it has come back to another one */
+        /** @description A value beyond a threshold; the alert clears when the value is back at another one */
         AlertThreshold: {
             /**
-             * @description Where the value is: names with dots between them
+             * @description Path of the attribute: names separated by dots
              * @example battery.volts
              */
             attribute: string;
             clear?: number | null;
             /**
              * Format: int32
-             * @description How many values in a row must be wrong; 1 unless given
+             * @description How many consecutive values must be beyond the threshold; default 1
              */
             count?: number | null;
             /**
              * Format: int32
-             * @description How long values must have been wrong, by their own times; 0 unless given
+             * @description How long values must be beyond the threshold, by their own times; default 0
              */
             for_secs?: number | null;
             /**
@@ -1542,36 +1600,36 @@ export interface components {
              * @example 12.4
              */
             raise: number;
-            /** @description Which side is wrong */
+            /** @description The side of the threshold that raises the alert */
             side: components["schemas"]["AlertSide"];
         };
-        /** @description An alert with what was sent about it. */
+        /** @description An alert with its notifications. */
         AlertWithTrace: components["schemas"]["Alert"] & {
             notifications: components["schemas"]["AlertNotification"][];
         };
-        /** @description What to change; the rest stays. */
+        /** @description Fields to change; absent fields stay. */
         AlterGroup: {
             name?: string | null;
             /**
              * Format: int64
-             * @description How long history is kept, in seconds; null keeps it for ever
+             * @description Retention of the history in seconds; null keeps it forever
              * @example 86400
              */
             retention_secs?: number | null;
         };
-        /** @description What to change; the rest stays, and null removes what may be absent. */
+        /** @description Fields to change; absent fields stay, and null removes optional ones. */
         AlterGroupDevice: {
-            /** @description Who may do what with it: a JSON object that is kept as it is, of at most 16 KiB, its members nested at most 15 levels deep, with numbers of at most 38 digits */
+            /** @description Access policy, stored as it is: a JSON object of at most 16 KiB whose members are nested at most 15 levels deep, with numbers of at most 38 digits */
             acl_policy?: Record<string, never> | null;
             model?: string | null;
             name?: string | null;
         };
-        /** @description What to change; the rest stays. */
+        /** @description Fields to change; absent fields stay. */
         AlterJournal: {
             data_type?: string | null;
             name?: string | null;
         };
-        /** @description A key, without its secret. */
+        /** @description An API key without its secret. */
         ApiKeyBody: {
             created_at: string;
             description?: string | null;
@@ -1582,15 +1640,15 @@ export interface components {
             scopes: string[];
             system: string;
         };
-        /** @description A page of keys, the newest first. */
+        /** @description A page of API keys, the newest first. */
         ApiKeyList: {
             keys: components["schemas"]["ApiKeyBody"][];
-            /** @description Absent on the last page */
+            /** @description Cursor of the next page; absent on the last page */
             next_cursor?: string | null;
         };
         /** @description An attribute value in DynamoDB's JSON, such as `{"S": "text"}`. */
         AttributeValue: Record<string, never>;
-        /** @description What a device can do. */
+        /** @description Capabilities of a device. */
         CapabilitiesBody: {
             /**
              * @example {
@@ -1609,15 +1667,18 @@ export interface components {
              */
             sensors?: string[];
         };
-        /** @enum {string} */
+        /**
+         * @description How an item changed
+         * @enum {string}
+         */
         ChangeKind: "insert" | "modify" | "remove";
-        /** @description A charger: what the registry has about it, and its state. */
+        /** @description A charger: its registration and its state. */
         Charger: {
             /** @example SC-C014EA63 */
             device_id: string;
-            /** @description Attributes of the registry */
+            /** @description Attributes of the registration */
             registration: Record<string, never>;
-            /** @description What it reported last, and what operators set */
+            /** @description Attributes last reported by the device or set by operators */
             state: Record<string, never>;
         };
         /** @description A stored event. */
@@ -1627,43 +1688,43 @@ export interface components {
             device_id: string;
             event_type: string;
             /**
-             * @description The wall clock in America/Denver under which it is kept
+             * @description Wall-clock time in America/Denver
              * @example 2026-02-21 14:30:00.000
              */
             timestamp_mt: string;
             /**
              * Format: int64
-             * @description The instant
+             * @description Milliseconds since 1970
              */
             timestamp_utc_ms: number;
             wireless_device_id?: string | null;
         };
         ChargerEventList: {
             events: components["schemas"]["ChargerEvent"][];
-            /** @description Absent on the last page */
+            /** @description Cursor of the next page; absent on the last page */
             next_cursor?: string | null;
         };
         ChargerEventResult: {
-            /** @description Why it was rejected, for programs */
+            /** @description Error code of a rejected event */
             code?: string | null;
             device_id?: string | null;
-            /** @description Why it was rejected, for people */
+            /** @description Error message of a rejected event */
             reason?: string | null;
             /** @description `stored`, `duplicate` or `rejected` */
             status: string;
-            /** @description Where it stands in the timeline */
+            /** @description Wall-clock time in America/Denver */
             timestamp_mt?: string | null;
             /** Format: int64 */
             timestamp_utc_ms?: number | null;
         };
-        /** @description What became of the events. */
+        /** @description Results of an ingest. */
         ChargerEventResults: {
-            /** @description One for each event, in order */
+            /** @description One result for each event, in order */
             results: components["schemas"]["ChargerEventResult"][];
         };
         ChargerList: {
             chargers: components["schemas"]["Charger"][];
-            /** @description Absent on the last page */
+            /** @description Cursor of the next page; absent on the last page */
             next_cursor?: string | null;
         };
         /**
@@ -1675,17 +1736,17 @@ export interface components {
         ChargerStatePatch: {
             [key: string]: unknown;
         };
-        /** @description What the clean-up is to do. */
+        /** @description Which devices to delete. */
         CleanUp: {
-            /** @description Count, and delete nothing */
+            /** @description Count only */
             dry_run?: boolean;
             /**
              * Format: int32
-             * @description Inactive for longer; 30 unless given
+             * @description Minimum days of inactivity; default 30
              */
             older_than_days?: number | null;
         };
-        /** @description What the clean-up found and did. */
+        /** @description The result of a cleanup. */
         CleanedUpBody: {
             deleted: number;
             found: number;
@@ -1696,27 +1757,27 @@ export interface components {
             silent: number;
             total: number;
         };
-        /** @description What a new key is to be. */
+        /** @description An API key to create. */
         CreateApiKey: {
-            /** @description What it is for, in words */
+            /** @description Description */
             description?: string | null;
-            /** @description What it may write for; any device of its system when empty */
+            /** @description Devices, things, groups or users that the key may read and write; all of its system if empty */
             scopes?: string[];
             /**
-             * @description The system whose devices use it; `sensors` unless said otherwise
+             * @description The system that the key is for; default `sensors`
              * @enum {string|null}
              */
             system?: "sensors" | "chargers" | "push" | "telemetry" | "records" | null;
         };
-        /** @description A key that was just made, with its secret. */
+        /** @description A new API key with its secret. */
         CreatedApiKey: components["schemas"]["ApiKeyBody"] & {
-            /** @description The secret; it is not shown again */
+            /** @description The secret; it is shown only once */
             api_key: string;
         };
         DailyList: {
-            /** @description One item for each day with events, the oldest first */
+            /** @description One item for each day that has events, the oldest first */
             days: Record<string, never>[];
-            /** @description Absent on the last page */
+            /** @description Cursor of the next page; absent on the last page */
             next_cursor?: string | null;
         };
         DecodeId: {
@@ -1727,7 +1788,7 @@ export interface components {
         };
         DeleteTableItem: {
             ifUnchanged?: components["schemas"]["TableItem"] | null;
-            /** @description Exactly the key's attributes */
+            /** @description The attributes of the primary key */
             key: components["schemas"]["TableItem"];
         };
         /** @description A registered device. */
@@ -1747,32 +1808,32 @@ export interface components {
             last_seen_at: string;
         };
         /**
-         * @description How a device does, by when it was last heard from.
+         * @description Health of a device, judged by when it was last seen
          * @enum {string}
          */
         DeviceHealth: "online" | "late" | "silent";
         DeviceList: {
             devices: components["schemas"]["Device"][];
-            /** @description Absent on the last page */
+            /** @description Cursor of the next page; absent on the last page */
             next_cursor?: string | null;
         };
         DeviceSeries: {
             /**
              * Format: int64
-             * @description The stretch of time that a point stands for
+             * @description Length of the interval of one point, in milliseconds
              */
             bucketMs: number;
             /** @description RFC 3339 */
             from: string;
-            /** @description In the order of names */
+            /** @description Sorted by name */
             series: components["schemas"]["Series"][];
             /** @description RFC 3339 */
             to: string;
-            /** @description Whether there are more than 64 names: those that appeared last are missing then */
+            /** @description Whether series are missing because there are more than 64 names */
             truncated?: boolean;
         };
         /**
-         * @description A system that has devices.
+         * @description A system that has devices
          * @enum {string}
          */
         DeviceSystem: "sensors" | "chargers" | "telemetry" | "records" | "push";
@@ -1780,7 +1841,7 @@ export interface components {
             /** @example gid */
             idtag: string;
         };
-        /** @description An answer of success. */
+        /** @description A successful response. */
         Envelope_Group: {
             response: {
                 /** @example 5YXd4XZ0 */
@@ -1792,7 +1853,7 @@ export interface components {
             /** @example OK */
             status: string;
         };
-        /** @description An answer of success. */
+        /** @description A successful response. */
         Envelope_GroupDevice: {
             response: {
                 acl_policy?: Record<string, never> | null;
@@ -1804,29 +1865,29 @@ export interface components {
             /** @example OK */
             status: string;
         };
-        /** @description An answer of success. */
+        /** @description A successful response. */
         Envelope_GroupDeviceList: {
             response: {
                 devices: components["schemas"]["GroupDevice"][];
-                /** @description Absent on the last page */
+                /** @description Cursor of the next page; absent on the last page */
                 next_cursor?: string | null;
             };
             /** @example OK */
             status: string;
         };
-        /** @description An answer of success. */
+        /** @description A successful response. */
         Envelope_GroupList: {
             response: {
                 groups: components["schemas"]["Group"][];
-                /** @description Absent on the last page */
+                /** @description Cursor of the next page; absent on the last page */
                 next_cursor?: string | null;
             };
             /** @example OK */
             status: string;
         };
-        /** @description An answer of success. */
+        /** @description A successful response. */
         Envelope_IdBody: {
-            /** @description An id as it is stored and as it is shown. */
+            /** @description An id and its encoded form. */
             response: {
                 /** @example OxaYbwKR */
                 encoded: string;
@@ -1841,7 +1902,7 @@ export interface components {
             /** @example OK */
             status: string;
         };
-        /** @description An answer of success. */
+        /** @description A successful response. */
         Envelope_Journal: {
             response: {
                 data_type: string;
@@ -1853,17 +1914,17 @@ export interface components {
             /** @example OK */
             status: string;
         };
-        /** @description An answer of success. */
+        /** @description A successful response. */
         Envelope_JournalList: {
             response: {
                 journals: components["schemas"]["Journal"][];
-                /** @description Absent on the last page */
+                /** @description Cursor of the next page; absent on the last page */
                 next_cursor?: string | null;
             };
             /** @example OK */
             status: string;
         };
-        /** @description An answer of success. */
+        /** @description A successful response. */
         Envelope_Record: {
             response: {
                 did: string;
@@ -1871,7 +1932,7 @@ export interface components {
                 jid: string;
                 /**
                  * Format: int64
-                 * @description Where it stands in its journal: later than sent when that millisecond had a record already
+                 * @description Time of the record in its journal; later than sent if that millisecond already had a record
                  */
                 timestamp: number;
                 type: string;
@@ -1881,19 +1942,19 @@ export interface components {
             /** @example OK */
             status: string;
         };
-        /** @description An answer of success. */
+        /** @description A successful response. */
         Envelope_RecordList: {
             response: {
-                /** @description Absent on the last page */
+                /** @description Cursor of the next page; absent on the last page */
                 next_cursor?: string | null;
                 records: components["schemas"]["Record"][];
             };
             /** @example OK */
             status: string;
         };
-        /** @description An answer of success. */
+        /** @description A successful response. */
         Envelope_RemovedDevice: {
-            /** @description A device that is gone. */
+            /** @description A deleted device. */
             response: {
                 did: string;
                 gid: string;
@@ -1901,18 +1962,18 @@ export interface components {
             /** @example OK */
             status: string;
         };
-        /** @description An answer of success. */
+        /** @description A successful response. */
         Envelope_RemovedGroup: {
-            /** @description A group that is gone. */
+            /** @description A deleted group. */
             response: {
                 gid: string;
             };
             /** @example OK */
             status: string;
         };
-        /** @description An answer of success. */
+        /** @description A successful response. */
         Envelope_RemovedJournal: {
-            /** @description A journal that is gone. */
+            /** @description A deleted journal. */
             response: {
                 did: string;
                 gid: string;
@@ -1921,7 +1982,7 @@ export interface components {
             /** @example OK */
             status: string;
         };
-        /** @description An answer of success. */
+        /** @description A successful response. */
         Envelope_TagBody: {
             response: {
                 idtag: string;
@@ -1930,34 +1991,34 @@ export interface components {
             status: string;
         };
         FleetDevice: {
-            /** @description The group of a device with records, the user of a phone */
+            /** @description Group of a record store device, user of a phone */
             group?: string | null;
             health: components["schemas"]["DeviceHealth"];
-            /** @description Unique within its system; percent-encode it in addresses, since it may have a slash */
+            /** @description Unique in its system; may contain slashes, so percent-encode it in URLs */
             id: string;
             /** @description Firmware, model or platform */
             kind?: string | null;
-            /** @description RFC 3339; absent when it was never heard from */
+            /** @description RFC 3339; absent if the device was never seen */
             lastSeenAt?: string | null;
-            /** @description What people call it, else its id */
+            /** @description Friendly name, or the id */
             name: string;
             system: components["schemas"]["DeviceSystem"];
         };
         FleetDeviceList: {
-            /** @description Of all devices that fit but for their health */
+            /** @description Counts of all devices that match the filters except health */
             counts: components["schemas"]["CountsBody"];
-            /** @description Absent on the last page */
+            /** @description Cursor of the next page; absent on the last page */
             cursor?: string | null;
-            /** @description System by system, each in the order of names */
+            /** @description Sorted by system and name */
             devices: components["schemas"]["FleetDevice"][];
-            /** @description Whether there are more devices than the list can have: some are missing then */
+            /** @description Whether devices are missing because there are more than the list can hold */
             truncated?: boolean;
         };
         FleetDeviceView: components["schemas"]["FleetDevice"] & {
-            /** @description Who it is; what is in it differs from system to system */
+            /** @description Identity; its attributes depend on the system */
             identity: Record<string, never>;
             latest: components["schemas"]["LatestValue"][];
-            /** @description How it stands; what is in it differs from system to system */
+            /** @description State; its attributes depend on the system */
             state: Record<string, never>;
         };
         Group: {
@@ -1976,15 +2037,15 @@ export interface components {
         };
         GroupDeviceList: {
             devices: components["schemas"]["GroupDevice"][];
-            /** @description Absent on the last page */
+            /** @description Cursor of the next page; absent on the last page */
             next_cursor?: string | null;
         };
         GroupList: {
             groups: components["schemas"]["Group"][];
-            /** @description Absent on the last page */
+            /** @description Cursor of the next page; absent on the last page */
             next_cursor?: string | null;
         };
-        /** @description An id as it is stored and as it is shown. */
+        /** @description An id and its encoded form. */
         IdBody: {
             /** @example OxaYbwKR */
             encoded: string;
@@ -1996,16 +2057,16 @@ export interface components {
             /** @example gid */
             idtag: string;
         };
-        /** @description What became of the readings. A device may drop what is in either list of ids. */
+        /** @description Results of an ingest. A device can discard readings whose ids are in either list. */
         IngestAnswer: {
-            /** @description Accepted now */
+            /** @description Ids of readings that were accepted */
             acknowledged_batch_ids: string[];
-            /** @description Stored before */
+            /** @description Ids of readings that were stored earlier */
             duplicate_batch_ids: string[];
-            /** @description One for each reading, in order */
+            /** @description One result for each reading, in order */
             results: components["schemas"]["ReadingResult"][];
         };
-        /** @description A tag to make. */
+        /** @description An id tag to create. */
         InitTag: {
             config?: components["schemas"]["TagConfig"];
             /** @example gid */
@@ -2020,7 +2081,7 @@ export interface components {
         };
         JournalList: {
             journals: components["schemas"]["Journal"][];
-            /** @description Absent on the last page */
+            /** @description Cursor of the next page; absent on the last page */
             next_cursor?: string | null;
         };
         LatestValue: {
@@ -2030,16 +2091,16 @@ export interface components {
             unit?: string | null;
             value: unknown;
         };
-        /** @description The data of an event `change`. */
+        /** @description Data of an event `change`. */
         LiveChange: components["schemas"]["TimelineEntry"] & {
-            /** @description One of the devices that it is about */
+            /** @description A device that the change concerns */
             device: string;
             kind: components["schemas"]["ChangeKind"];
             system: components["schemas"]["DeviceSystem"];
         };
-        /** @description What an operator says about a definition. */
+        /** @description An alert definition to store. */
         NewAlertDefinition: {
-            /** @description What is watched for */
+            /** @description Condition that raises the alert */
             condition: {
                 threshold: components["schemas"]["AlertThreshold"];
             } | {
@@ -2047,23 +2108,23 @@ export interface components {
             } | {
                 rate: components["schemas"]["AlertRate"];
             };
-            /** @description Which devices are watched: those listed, or those whose names begin so; all unless given */
+            /** @description Watched devices: the listed ones, or those whose name has the prefix; all if absent or null */
             devices?: null | {
                 listed: string[];
             } | {
                 prefix: string;
             };
-            /** @description Whether it is in force; it is unless said otherwise */
+            /** @description Whether the definition is enabled; default true */
             enabled?: boolean | null;
             /**
              * Format: int32
-             * @description How long after one notification of a device the next may follow, in seconds
+             * @description Minimum time between two notifications for a device, in seconds
              */
             min_interval_secs?: number | null;
             name: string;
             quiet?: components["schemas"]["AlertQuiet"] | null;
             source: components["schemas"]["AlertSource"];
-            /** @description Who is told */
+            /** @description Where notifications are sent */
             targets?: ({
                 push: {
                     user_id: string;
@@ -2084,26 +2145,26 @@ export interface components {
             })[] | null;
             where?: components["schemas"]["AlertFilter"] | null;
         };
-        /** @description One event. */
+        /** @description An event. */
         NewChargerEvent: {
-            /** @description What the device reports */
+            /** @description Reported data */
             data?: Record<string, never> | null;
             /**
-             * @description The SC-ID or the UUID
+             * @description SC-ID or UUID
              * @example SC-C014EA63
              */
             device_id?: string | null;
             /** @example telemetry */
             event_type: string;
-            /** @description When it happened: milliseconds since 1970, or RFC 3339; when it arrives unless given */
+            /** @description Time of the event: milliseconds since 1970, or RFC 3339; time of arrival if absent */
             occurred_at?: (number | string) | null;
             /**
              * Format: int64
-             * @description The uplink's number. An event with this or a time is stored once, however often it is sent
+             * @description Number of the uplink. An event with a number or a time is stored once, even if it is sent again
              */
             sequence?: number | null;
             /**
-             * @description The UUID of the device; with it, a device becomes known on its first event
+             * @description UUID of the device; the first event with it registers the device
              * @example b319d001-6b08-4d88-b4ca-4d2d98a6d43c
              */
             wireless_device_id?: string | null;
@@ -2116,9 +2177,9 @@ export interface components {
         }) | {
             events?: null;
         };
-        /** @description One averaging window of one device. */
+        /** @description A reading: one averaging window of one device. */
         NewReading: {
-            /** @description Identifies this reading, for ever */
+            /** @description Id of the reading; a repeat with the same id is not stored again */
             batch_id: string;
             /** @example 7c9e6679-7425-40de-944b-e07fc1f90ae7 */
             boot_id: string;
@@ -2127,7 +2188,7 @@ export interface components {
             /** @example AA:BB:CC:DD:EE:FF */
             hardware_id: string;
             /**
-             * @description `ok` or `error` by sensor
+             * @description `ok` or `error`, by sensor
              * @example {
              *       "bme280": "ok"
              *     }
@@ -2136,7 +2197,7 @@ export interface components {
                 [key: string]: string;
             };
             /**
-             * @description Values by name
+             * @description Values by sensor value name
              * @example {
              *       "bme280_temp_c": 22.5
              *     }
@@ -2171,18 +2232,18 @@ export interface components {
                 actions: ({
                     dynamoDBv2: {
                         putItem: {
-                            /** @description May have `${…}`, which the message gives a value */
+                            /** @description May contain substitution templates: `${…}` */
                             tableName: string;
                         };
                         roleArn?: string | null;
                     };
                 } | {
                     dynamoDB: {
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         hashKeyField: string;
                         /** @enum {string|null} */
                         hashKeyType?: "STRING" | "NUMBER" | null;
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         hashKeyValue: string;
                         operation?: string | null;
                         payloadField?: string | null;
@@ -2191,7 +2252,7 @@ export interface components {
                         rangeKeyType?: "STRING" | "NUMBER" | null;
                         rangeKeyValue?: string | null;
                         roleArn?: string | null;
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         tableName: string;
                     };
                 } | {
@@ -2203,28 +2264,28 @@ export interface components {
                             payloadFormatIndicator?: string | null;
                             responseTopic?: string | null;
                             userProperties?: {
-                                /** @description May have `${…}`, which the message gives a value */
+                                /** @description May contain substitution templates: `${…}` */
                                 key: string;
-                                /** @description May have `${…}`, which the message gives a value */
+                                /** @description May contain substitution templates: `${…}` */
                                 value: string;
                             }[];
                         };
                         /** @enum {integer|null} */
                         qos?: 0 | 1 | null;
                         roleArn?: string | null;
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         topic: string;
                     };
                 } | {
                     http: {
                         confirmationUrl?: string | null;
                         headers?: {
-                            /** @description May have `${…}`, which the message gives a value */
+                            /** @description May contain substitution templates: `${…}` */
                             key: string;
-                            /** @description May have `${…}`, which the message gives a value */
+                            /** @description May contain substitution templates: `${…}` */
                             value: string;
                         }[];
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         url: string;
                     };
                 } | {
@@ -2236,11 +2297,11 @@ export interface components {
                     };
                 } | {
                     push: {
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         body: string;
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         title: string;
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         userId: string;
                     };
                 })[];
@@ -2250,18 +2311,18 @@ export interface components {
                 errorAction?: null | ({
                     dynamoDBv2: {
                         putItem: {
-                            /** @description May have `${…}`, which the message gives a value */
+                            /** @description May contain substitution templates: `${…}` */
                             tableName: string;
                         };
                         roleArn?: string | null;
                     };
                 } | {
                     dynamoDB: {
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         hashKeyField: string;
                         /** @enum {string|null} */
                         hashKeyType?: "STRING" | "NUMBER" | null;
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         hashKeyValue: string;
                         operation?: string | null;
                         payloadField?: string | null;
@@ -2270,7 +2331,7 @@ export interface components {
                         rangeKeyType?: "STRING" | "NUMBER" | null;
                         rangeKeyValue?: string | null;
                         roleArn?: string | null;
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         tableName: string;
                     };
                 } | {
@@ -2282,28 +2343,28 @@ export interface components {
                             payloadFormatIndicator?: string | null;
                             responseTopic?: string | null;
                             userProperties?: {
-                                /** @description May have `${…}`, which the message gives a value */
+                                /** @description May contain substitution templates: `${…}` */
                                 key: string;
-                                /** @description May have `${…}`, which the message gives a value */
+                                /** @description May contain substitution templates: `${…}` */
                                 value: string;
                             }[];
                         };
                         /** @enum {integer|null} */
                         qos?: 0 | 1 | null;
                         roleArn?: string | null;
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         topic: string;
                     };
                 } | {
                     http: {
                         confirmationUrl?: string | null;
                         headers?: {
-                            /** @description May have `${…}`, which the message gives a value */
+                            /** @description May contain substitution templates: `${…}` */
                             key: string;
-                            /** @description May have `${…}`, which the message gives a value */
+                            /** @description May contain substitution templates: `${…}` */
                             value: string;
                         }[];
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         url: string;
                     };
                 } | {
@@ -2315,45 +2376,45 @@ export interface components {
                     };
                 } | {
                     push: {
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         body: string;
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         title: string;
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         userId: string;
                     };
                 });
                 ruleDisabled?: boolean;
                 /**
-                 * @description A statement of AWS IoT SQL
+                 * @description AWS IoT SQL statement
                  * @example SELECT topic(2) AS thing_name, timestamp() AS timestamp, *
                  *     FROM 'van/+/telemetry'
                  */
                 sql: string;
             };
         };
-        /** @description A notification and what became of it. */
+        /** @description A notification and its delivery state. */
         Notification: {
             created_at: string;
             devices: components["schemas"]["NotificationFate"][];
-            /** @description Once every device's fate is settled */
+            /** @description Time at which delivery to all devices finished */
             finished_at?: string | null;
-            /** @description As it goes to Expo */
+            /** @description The message as sent to Expo */
             message: Record<string, never>;
             notification_id: string;
             user_id: string;
         };
-        /** @description What became of it at one device. */
+        /** @description Delivery to one device. */
         NotificationFate: {
             /**
              * Format: int32
-             * @description Requests to Expo that it was in
+             * @description Number of requests to Expo
              */
             attempts: number;
             device_id: string;
             reason?: string | null;
             /**
-             * @description queued, sending, sent, delivered or failed
+             * @description `queued`, `sending`, `sent`, `delivered` or `failed`
              * @example delivered
              */
             state: string;
@@ -2361,12 +2422,12 @@ export interface components {
             trace: components["schemas"]["NotificationStep"][];
             /**
              * Format: int32
-             * @description How many of these Expo never answered: each may have arrived
+             * @description Number of requests without a response; each may have been delivered
              */
             unanswered: number;
         };
         NotificationList: {
-            /** @description Absent on the last page */
+            /** @description Cursor of the next page; absent on the last page */
             next_cursor?: string | null;
             notifications: components["schemas"]["Notification"][];
         };
@@ -2386,10 +2447,10 @@ export interface components {
         };
         OverviewAlerts: {
             open: number;
-            /** @description Of those that are open */
+            /** @description Open alerts that are not acknowledged */
             unacknowledged: number;
         };
-        /** @description How long groups of writes took to be on disk, since the start. */
+        /** @description Commit latencies since the start. */
         OverviewCommit: {
             /** Format: int64 */
             count: number;
@@ -2400,11 +2461,11 @@ export interface components {
             /** Format: double */
             p99Ms: number;
         };
-        /** @description Readings, events and messages since the start, whatever the way they came. */
+        /** @description Readings, events and messages since the start, over HTTP and MQTT. */
         OverviewIngest: {
             /**
              * Format: int64
-             * @description Known already, and not stored again
+             * @description Repeats that were not stored again
              */
             duplicates: number;
             /** Format: int64 */
@@ -2415,7 +2476,7 @@ export interface components {
         OverviewStorage: {
             /**
              * Format: int64
-             * @description On disk; absent where the store is Amazon DynamoDB
+             * @description Bytes on disk; absent if the store is Amazon DynamoDB
              */
             bytes?: number | null;
             tables: components["schemas"]["OverviewTable"][];
@@ -2432,12 +2493,12 @@ export interface components {
             bytes?: number | null;
             /**
              * Format: int64
-             * @description About as many, where counting would take long
+             * @description An estimate where counting would take long
              */
             items?: number | null;
             name: string;
         };
-        /** @description What to change. */
+        /** @description Fields to change. */
         PatchDevice: {
             /**
              * @description Absent keeps the name, null removes it
@@ -2445,35 +2506,35 @@ export interface components {
              */
             friendly_name?: string | null;
         };
-        /** @description A problem as it is sent. */
+        /** @description A problem in a response. */
         Problem: {
             /**
-             * @description What happened, for programs; never changes
+             * @description Error code for programs; stable
              * @example INVALID_REQUEST
              */
             code: string;
-            /** @description What happened, for people */
+            /** @description Error message for people */
             detail: string;
-            /** @description Names this request in the server's log */
+            /** @description Id of this request in the server's log */
             request_id: string;
             /**
              * Format: int32
-             * @description The HTTP status
+             * @description HTTP status
              * @example 400
              */
             status: number;
             /**
-             * @description The status in words
+             * @description Name of the HTTP status
              * @example Bad Request
              */
             title: string;
             /**
-             * @description Always `about:blank`: the code says what happened
+             * @description Always `about:blank`; `code` identifies the error
              * @example about:blank
              */
             type: string;
         };
-        /** @description A message that was published. */
+        /** @description A published message. */
         Published: {
             /**
              * @description Always `published`
@@ -2482,21 +2543,21 @@ export interface components {
             status: string;
             topic: string;
         };
-        /** @description What is in the table of device tokens. */
+        /** @description Counts of the device table and the outbox. */
         PushCheck: {
             active: number;
             devices: number;
             /**
              * Format: int64
-             * @description Notifications that are not finished
+             * @description Unfinished notifications
              */
             outbox_open: number;
-            /** @description Never expire by themselves */
+            /** @description Devices that never expire */
             without_expiry: number;
-            /** @description Have a token that Expo does not take */
+            /** @description Devices whose token Expo does not accept */
             wrong_token: number;
         };
-        /** @description A device as it is stored. */
+        /** @description A registered device. */
         PushDevice: {
             deviceId: string;
             /**
@@ -2516,26 +2577,29 @@ export interface components {
         };
         PushDeviceList: {
             devices: components["schemas"]["PushDevice"][];
-            /** @description Absent on the last page */
+            /** @description Cursor of the next page; absent on the last page */
             next_cursor?: string | null;
         };
-        /** @enum {string} */
+        /**
+         * @description Urgency of a notification
+         * @enum {string}
+         */
         PushPriority: "default" | "normal" | "high";
         PutTableItem: {
             ifUnchanged?: components["schemas"]["TableItem"] | null;
             item: components["schemas"]["TableItem"];
         };
         QueryTable: {
-            /** @description Where the page before ended */
+            /** @description Cursor of the previous page */
             cursor?: string | null;
-            /** @description From the greatest sort key down */
+            /** @description Sort by descending sort key */
             descending?: boolean;
             filter?: components["schemas"]["TableFilter"] | null;
-            /** @description The table itself, unless given */
+            /** @description Index; the table itself if absent */
             index?: string | null;
             /**
              * Format: int32
-             * @description Items of a page
+             * @description Maximum number of items on a page
              * @default 100
              */
             limit: number | null;
@@ -2559,31 +2623,31 @@ export interface components {
             timestamp_ms: number;
         };
         ReadingList: {
-            /** @description Absent on the last page */
+            /** @description Cursor of the next page; absent on the last page */
             next_cursor?: string | null;
             readings: components["schemas"]["Reading"][];
         };
         ReadingResult: {
-            /** @description Null when the reading's own could not be read */
+            /** @description Null if the reading has no valid id */
             batch_id?: string | null;
-            /** @description Why it was rejected, for programs */
+            /** @description Error code of a rejected reading */
             code?: string | null;
-            /** @description Why it was rejected, for people */
+            /** @description Error message of a rejected reading */
             reason?: string | null;
             status: components["schemas"]["ReadingStatus"];
         };
         /** @enum {string} */
         ReadingStatus: "stored" | "duplicate" | "expired" | "rejected";
-        /** @description Readings that are independent of each other. */
+        /** @description Readings, each stored independently of the others. */
         Readings: {
             readings: (components["schemas"]["NewReading"] | unknown)[];
         };
-        /** @description What to count again. */
+        /** @description The days to recompute. */
         Rebuild: {
-            /** @description Where the request before stopped */
+            /** @description Cursor of the previous response */
             cursor?: string | null;
             /**
-             * @description The SC-ID or the UUID
+             * @description SC-ID or UUID
              * @example SC-C014EA63
              */
             device_id?: string | null;
@@ -2599,9 +2663,9 @@ export interface components {
             to: string;
         };
         RebuildAnswer: {
-            /** @description Days with events that were counted */
+            /** @description Recomputed days */
             days: number;
-            /** @description Send the request again with it; absent when all is done */
+            /** @description Repeat the request with this cursor; absent when all days are recomputed */
             next_cursor?: string | null;
         };
         Record: {
@@ -2610,7 +2674,7 @@ export interface components {
             jid: string;
             /**
              * Format: int64
-             * @description Where it stands in its journal: later than sent when that millisecond had a record already
+             * @description Time of the record in its journal; later than sent if that millisecond already had a record
              */
             timestamp: number;
             type: string;
@@ -2618,26 +2682,26 @@ export interface components {
             value: unknown;
         };
         RecordList: {
-            /** @description Absent on the last page */
+            /** @description Cursor of the next page; absent on the last page */
             next_cursor?: string | null;
             records: components["schemas"]["Record"][];
         };
-        /** @description An error of the record store as it is sent. */
+        /** @description An error of the record store. */
         RecordsError: {
             /**
-             * @description What happened, for programs; never changes
+             * @description Error code for programs; stable
              * @example FORMAT_INVALID
              */
             errorCode: string;
             /**
-             * @description What happened, for people
+             * @description Error message for people
              * @example Encoded id is not valid.
              */
             errorMessage: string;
             /** @example ERROR */
             status: string;
         };
-        /** @description What a device says about itself. */
+        /** @description A device's description of itself. */
         RegisterDevice: {
             /** @example 7c9e6679-7425-40de-944b-e07fc1f90ae7 */
             boot_id: string;
@@ -2652,99 +2716,99 @@ export interface components {
             /** @example AA:BB:CC:DD:EE:FF */
             hardware_id: string;
         };
-        /** @description What an app says about the device that it runs on. */
+        /** @description The device on which an app runs. */
         RegisterPushDevice: {
             /** @example ExponentPushToken[xxxxxxxxxxxxxxxxxxxxxx] */
             expoPushToken: string;
             /** @enum {string} */
             platform: "ios" | "android";
         };
-        /** @description What a device is told. */
+        /** @description A registered device. */
         RegisteredDevice: {
             /** Format: uuid */
             confirmation_id: string;
             hardware_id: string;
             /**
-             * @description When it registered first
+             * @description Time of the first registration
              * @example 2024-01-15T10:30:00Z
              */
             registered_at: string;
             /** @example registered */
             status: string;
         };
-        /** @description A device that is gone. */
+        /** @description A deleted device. */
         RemovedDevice: {
             did: string;
             gid: string;
         };
-        /** @description A group that is gone. */
+        /** @description A deleted group. */
         RemovedGroup: {
             gid: string;
         };
-        /** @description A journal that is gone. */
+        /** @description A deleted journal. */
         RemovedJournal: {
             did: string;
             gid: string;
             jid: string;
         };
-        /** @description What runs in the rule's place; the rule itself if this is empty. */
+        /** @description The rule to replay; the stored rule if empty. */
         ReplayCandidate: {
             /**
-             * @description Another statement, with the actions that the rule has
+             * @description Another statement, with the actions of the stored rule
              * @example SELECT *, topic(2) AS thing_name FROM 'van/+/telemetry' WHERE volts < 12
              */
             sql?: string | null;
             topicRulePayload?: components["schemas"]["RuleDocument"] | null;
         };
-        /** @description An attribute as it is and as it would be. */
+        /** @description The stored and the new value of an attribute. */
         ReplayedChange: {
             attribute: string;
             is?: unknown;
             wouldBe?: unknown;
         };
         /**
-         * @description How a write differs from what is there.
+         * @description How a write differs from the stored item.
          * @enum {string}
          */
         ReplayedDifference: "same" | "new" | "changed" | "removed" | "unknown";
-        /** @description What the rule would have made of one message. */
+        /** @description What the rule would have done with a message. */
         ReplayedMessage: {
             at: string;
-            /** @description What it would have done besides, such as `republish on low/van-01` */
+            /** @description Other actions, such as `republish on low/van-01` */
             effects: string[];
             failures: string[];
             topic: string;
             writes: components["schemas"]["ReplayedWrite"][];
         };
-        /** @description A write beside what is there. */
+        /** @description A write, compared with the stored item. */
         ReplayedWrite: {
             changes?: components["schemas"]["ReplayedChange"][];
             difference: components["schemas"]["ReplayedDifference"];
-            /** @description What would be written, if there is nothing to compare it with */
+            /** @description The item, if there is no stored one to compare with */
             item?: Record<string, never> | null;
-            /** @description Absent when the table's keys are not known */
+            /** @description Absent if the table's keys are unknown */
             key?: Record<string, never> | null;
             table: string;
         };
-        /** @description A key that was just revoked. */
+        /** @description A revoked API key. */
         RevokedApiKey: components["schemas"]["ApiKeyBody"] & {
-            /** @description Whether it was active until now */
+            /** @description Whether the key was active before */
             was_active: boolean;
         };
-        /** @description A rule: AWS IoT's members, and what Homeport knows about it. */
-        Rule: components["schemas"]["WrittenRule"] & {
+        /** @description A rule: the members of AWS IoT, and its state in Homeport. */
+        Rule: components["schemas"]["RuleDefinition"] & {
             counts: components["schemas"]["RuleCounts"];
-            /** @description What to know: members that do nothing here, values that are stored differently */
+            /** @description Notes, such as members without effect in Homeport */
             notes: string[];
-            /** @description Why it does not run though it is enabled */
+            /** @description Why an enabled rule does not run */
             problem?: string | null;
             /**
-             * @description `store`, or `file` for one of the server's file of rules
+             * @description `store`, or `file` for a rule of the server's rules file
              * @example store
              */
             source: string;
         };
-        /** @description What the rule did in this process. */
+        /** @description Counts since the start of the process. */
         RuleCounts: {
             /** Format: int64 */
             actionsDone: number;
@@ -2757,21 +2821,38 @@ export interface components {
             failed: number;
             /**
              * Format: int64
-             * @description Messages that the statement selected
+             * @description Messages that matched the statement
              */
             matched: number;
             /** Format: int64 */
             maxMicros: number;
             /**
              * Format: int64
-             * @description From taking a message to all of it being durable
+             * @description Mean time from receiving a message to all its writes being durable
              */
             meanMicros: number;
             /**
              * Format: int64
-             * @description Messages on its topics that WHERE kept out
+             * @description Messages on its topics that `WHERE` excluded
              */
             notMatched: number;
+        };
+        /** @description The definition of a rule or of one of its versions. */
+        RuleDefinition: {
+            actions: Record<string, never>[];
+            awsIotSqlVersion?: string | null;
+            createdAt: string;
+            description?: string | null;
+            errorAction?: Record<string, never> | null;
+            ruleDisabled: boolean;
+            ruleName: string;
+            sql: string;
+            updatedAt: string;
+            /**
+             * Format: int64
+             * @description Increases with every change; 0 for rules of the rules file
+             */
+            version: number;
         };
         /**
          * @example {
@@ -2791,18 +2872,18 @@ export interface components {
             actions: ({
                 dynamoDBv2: {
                     putItem: {
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         tableName: string;
                     };
                     roleArn?: string | null;
                 };
             } | {
                 dynamoDB: {
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     hashKeyField: string;
                     /** @enum {string|null} */
                     hashKeyType?: "STRING" | "NUMBER" | null;
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     hashKeyValue: string;
                     operation?: string | null;
                     payloadField?: string | null;
@@ -2811,7 +2892,7 @@ export interface components {
                     rangeKeyType?: "STRING" | "NUMBER" | null;
                     rangeKeyValue?: string | null;
                     roleArn?: string | null;
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     tableName: string;
                 };
             } | {
@@ -2823,28 +2904,28 @@ export interface components {
                         payloadFormatIndicator?: string | null;
                         responseTopic?: string | null;
                         userProperties?: {
-                            /** @description May have `${…}`, which the message gives a value */
+                            /** @description May contain substitution templates: `${…}` */
                             key: string;
-                            /** @description May have `${…}`, which the message gives a value */
+                            /** @description May contain substitution templates: `${…}` */
                             value: string;
                         }[];
                     };
                     /** @enum {integer|null} */
                     qos?: 0 | 1 | null;
                     roleArn?: string | null;
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     topic: string;
                 };
             } | {
                 http: {
                     confirmationUrl?: string | null;
                     headers?: {
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         key: string;
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         value: string;
                     }[];
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     url: string;
                 };
             } | {
@@ -2856,11 +2937,11 @@ export interface components {
                 };
             } | {
                 push: {
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     body: string;
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     title: string;
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     userId: string;
                 };
             })[];
@@ -2870,18 +2951,18 @@ export interface components {
             errorAction?: null | ({
                 dynamoDBv2: {
                     putItem: {
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         tableName: string;
                     };
                     roleArn?: string | null;
                 };
             } | {
                 dynamoDB: {
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     hashKeyField: string;
                     /** @enum {string|null} */
                     hashKeyType?: "STRING" | "NUMBER" | null;
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     hashKeyValue: string;
                     operation?: string | null;
                     payloadField?: string | null;
@@ -2890,7 +2971,7 @@ export interface components {
                     rangeKeyType?: "STRING" | "NUMBER" | null;
                     rangeKeyValue?: string | null;
                     roleArn?: string | null;
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     tableName: string;
                 };
             } | {
@@ -2902,28 +2983,28 @@ export interface components {
                         payloadFormatIndicator?: string | null;
                         responseTopic?: string | null;
                         userProperties?: {
-                            /** @description May have `${…}`, which the message gives a value */
+                            /** @description May contain substitution templates: `${…}` */
                             key: string;
-                            /** @description May have `${…}`, which the message gives a value */
+                            /** @description May contain substitution templates: `${…}` */
                             value: string;
                         }[];
                     };
                     /** @enum {integer|null} */
                     qos?: 0 | 1 | null;
                     roleArn?: string | null;
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     topic: string;
                 };
             } | {
                 http: {
                     confirmationUrl?: string | null;
                     headers?: {
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         key: string;
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         value: string;
                     }[];
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     url: string;
                 };
             } | {
@@ -2935,28 +3016,28 @@ export interface components {
                 };
             } | {
                 push: {
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     body: string;
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     title: string;
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     userId: string;
                 };
             });
             ruleDisabled?: boolean;
             /**
-             * @description A statement of AWS IoT SQL
+             * @description AWS IoT SQL statement
              * @example SELECT topic(2) AS thing_name, timestamp() AS timestamp, *
              *     FROM 'van/+/telemetry'
              */
             sql: string;
         };
-        /** @description Something that a repeat of the message would not mend. */
+        /** @description A permanent failure: a repeat of the message would fail again. */
         RuleError: {
             at: string;
             errorMessage: string;
             /**
-             * @description Absent when the statement failed
+             * @description Absent if the statement failed
              * @example DynamoDBv2Action
              */
             failedAction?: string | null;
@@ -2964,11 +3045,11 @@ export interface components {
             topic: string;
         };
         RuleErrorList: {
-            /** @description The newest first */
+            /** @description Newest first */
             errors: components["schemas"]["RuleError"][];
         };
         RuleList: {
-            /** @description Absent on the last page */
+            /** @description Cursor of the next page; absent on the last page */
             next_cursor?: string | null;
             rules: components["schemas"]["Rule"][];
         };
@@ -2990,18 +3071,18 @@ export interface components {
             actions?: ({
                 dynamoDBv2: {
                     putItem: {
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         tableName: string;
                     };
                     roleArn?: string | null;
                 };
             } | {
                 dynamoDB: {
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     hashKeyField: string;
                     /** @enum {string|null} */
                     hashKeyType?: "STRING" | "NUMBER" | null;
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     hashKeyValue: string;
                     operation?: string | null;
                     payloadField?: string | null;
@@ -3010,7 +3091,7 @@ export interface components {
                     rangeKeyType?: "STRING" | "NUMBER" | null;
                     rangeKeyValue?: string | null;
                     roleArn?: string | null;
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     tableName: string;
                 };
             } | {
@@ -3022,28 +3103,28 @@ export interface components {
                         payloadFormatIndicator?: string | null;
                         responseTopic?: string | null;
                         userProperties?: {
-                            /** @description May have `${…}`, which the message gives a value */
+                            /** @description May contain substitution templates: `${…}` */
                             key: string;
-                            /** @description May have `${…}`, which the message gives a value */
+                            /** @description May contain substitution templates: `${…}` */
                             value: string;
                         }[];
                     };
                     /** @enum {integer|null} */
                     qos?: 0 | 1 | null;
                     roleArn?: string | null;
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     topic: string;
                 };
             } | {
                 http: {
                     confirmationUrl?: string | null;
                     headers?: {
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         key: string;
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         value: string;
                     }[];
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     url: string;
                 };
             } | {
@@ -3055,11 +3136,11 @@ export interface components {
                 };
             } | {
                 push: {
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     body: string;
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     title: string;
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     userId: string;
                 };
             })[];
@@ -3069,18 +3150,18 @@ export interface components {
             errorAction?: null | ({
                 dynamoDBv2: {
                     putItem: {
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         tableName: string;
                     };
                     roleArn?: string | null;
                 };
             } | {
                 dynamoDB: {
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     hashKeyField: string;
                     /** @enum {string|null} */
                     hashKeyType?: "STRING" | "NUMBER" | null;
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     hashKeyValue: string;
                     operation?: string | null;
                     payloadField?: string | null;
@@ -3089,7 +3170,7 @@ export interface components {
                     rangeKeyType?: "STRING" | "NUMBER" | null;
                     rangeKeyValue?: string | null;
                     roleArn?: string | null;
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     tableName: string;
                 };
             } | {
@@ -3101,28 +3182,28 @@ export interface components {
                         payloadFormatIndicator?: string | null;
                         responseTopic?: string | null;
                         userProperties?: {
-                            /** @description May have `${…}`, which the message gives a value */
+                            /** @description May contain substitution templates: `${…}` */
                             key: string;
-                            /** @description May have `${…}`, which the message gives a value */
+                            /** @description May contain substitution templates: `${…}` */
                             value: string;
                         }[];
                     };
                     /** @enum {integer|null} */
                     qos?: 0 | 1 | null;
                     roleArn?: string | null;
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     topic: string;
                 };
             } | {
                 http: {
                     confirmationUrl?: string | null;
                     headers?: {
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         key: string;
-                        /** @description May have `${…}`, which the message gives a value */
+                        /** @description May contain substitution templates: `${…}` */
                         value: string;
                     }[];
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     url: string;
                 };
             } | {
@@ -3134,74 +3215,74 @@ export interface components {
                 };
             } | {
                 push: {
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     body: string;
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     title: string;
-                    /** @description May have `${…}`, which the message gives a value */
+                    /** @description May contain substitution templates: `${…}` */
                     userId: string;
                 };
             });
             ruleDisabled?: boolean;
             /**
-             * @description A statement of AWS IoT SQL
+             * @description AWS IoT SQL statement
              * @example SELECT topic(2) AS thing_name, timestamp() AS timestamp, *
              *     FROM 'van/+/telemetry'
              */
             sql?: string;
         };
-        /** @description A page of a replay: what would have differed. */
+        /** @description A page of a replay: messages whose result would have differed. */
         RuleReplay: {
-            /** @description Those that would have changed something, the oldest first */
+            /** @description Messages that would have changed something, the oldest first */
             messages: components["schemas"]["ReplayedMessage"][];
-            /** @description Absent on the last page */
+            /** @description Cursor of the next page; absent on the last page */
             next_cursor?: string | null;
             totals: components["schemas"]["RuleReplayTotals"];
         };
-        /** @description What a page came to. */
+        /** @description Totals of a page. */
         RuleReplayTotals: {
             different: number;
             failures: number;
             /** @description Messages on the rule's topics */
             messages: number;
-            /** @description Writes of what is there already */
+            /** @description Writes that equal the stored item */
             same: number;
         };
         /** @description A version of a rule. */
-        RuleVersion: components["schemas"]["WrittenRule"] & {
-            /** @description Whether this is the change that deleted the rule */
+        RuleVersion: components["schemas"]["RuleDefinition"] & {
+            /** @description Whether this version is the deletion of the rule */
             deleted: boolean;
         };
         RuleVersionList: {
-            /** @description The newest first */
+            /** @description Newest first */
             versions: components["schemas"]["RuleVersion"][];
         };
         ScanTable: {
-            /** @description Where the page before ended */
+            /** @description Cursor of the previous page */
             cursor?: string | null;
             filter?: components["schemas"]["TableFilter"] | null;
-            /** @description The table itself, unless given */
+            /** @description Index; the table itself if absent */
             index?: string | null;
             /**
              * Format: int32
-             * @description Items of a page
+             * @description Maximum number of items on a page
              * @default 100
              */
             limit: number | null;
         };
-        /** @description What a thing is to do. */
+        /** @description A command to a thing. */
         SendCommand: {
             command: string;
-            /** @description What the thing gets with it, digit for digit; at most 65536 bytes */
+            /** @description Parameters, passed on unchanged; at most 65536 bytes */
             parameters?: unknown;
         };
-        /** @description What a notification says, in Expo's words; at most 4096 bytes as JSON. */
+        /** @description A notification in Expo's format; at most 4096 bytes of JSON. */
         SendNotification: {
             /** Format: int32 */
             badge?: number | null;
             body: string;
             channelId?: string | null;
-            /** @description What the app gets with it */
+            /** @description Data for the app */
             data?: Record<string, never> | null;
             priority?: components["schemas"]["PushPriority"] | null;
             /** @example default */
@@ -3210,11 +3291,11 @@ export interface components {
             title: string;
             /**
              * Format: int32
-             * @description How long it may wait for its device, in seconds
+             * @description How long Expo may retry delivery, in seconds
              */
             ttl?: number | null;
         };
-        /** @description A command that was published. */
+        /** @description A published command. */
         SentCommand: {
             command_id: string;
             /**
@@ -3223,7 +3304,7 @@ export interface components {
              */
             timestamp: number;
             /**
-             * @description Where it was published
+             * @description Topic of the command
              * @example van/storyteller-van-01/commands
              */
             topic: string;
@@ -3231,14 +3312,14 @@ export interface components {
         Series: {
             name: string;
             /**
-             * @description Each is when the stretch begins (milliseconds since 1970), its least and greatest value, their
-             *     mean, and how many there were; stretches without a value are left out
+             * @description Each point is the start of its interval (milliseconds since 1970), the minimum, maximum and mean value, and the
+             *     number of values; intervals without values are omitted
              */
             points: number[][];
             unit?: string | null;
         };
         SessionBody: {
-            /** @description When it ends, RFC 3339 */
+            /** @description Time at which the session expires, RFC 3339 */
             expiresAt: string;
         };
         SignIn: {
@@ -3250,22 +3331,25 @@ export interface components {
             /** @description Two for `between`, else one */
             values: components["schemas"]["AttributeValue"][];
         };
-        /** @enum {string} */
+        /**
+         * @description Comparison with the sort key
+         * @enum {string}
+         */
         SortOperator: "=" | "<" | "<=" | ">" | ">=" | "begins_with" | "between";
-        /** @description A reason with the part of the statement that it is about. */
+        /** @description A reason, with the part of the statement that it concerns. */
         StatementTestReason: {
             column?: number | null;
             expression: string;
             line?: number | null;
             reason: string;
         };
-        /** @description What came of it. */
+        /** @description The result of a test. */
         StatementTestResult: {
-            /** @description Whether the statement selects the message */
+            /** @description Whether the message matches the statement */
             matched: boolean;
-            /** @description What it selects */
+            /** @description The selected result */
             result?: unknown;
-            /** @description Why parts of it have no value */
+            /** @description Why parts of the statement are undefined */
             undefined: components["schemas"]["StatementTestReason"][];
             unmet?: components["schemas"]["StatementTestReason"] | null;
         };
@@ -3275,16 +3359,16 @@ export interface components {
             indexes: components["schemas"]["TableIndex"][];
             /**
              * Format: int64
-             * @description About as many, where counting would take long; absent where nobody knows
+             * @description An estimate where counting would take long; absent if unknown
              */
             items?: number | null;
             keys: components["schemas"]["TableKeys"];
             name: string;
-            /** @description `ACTIVE`, or what keeps it from being used */
+            /** @description `ACTIVE`, or another status of DynamoDB */
             status: string;
-            /** @description What its change log keeps, if it has one */
+            /** @description View type of the stream, if the table has one */
             stream?: string | null;
-            /** @description The attribute that says when an item expires */
+            /** @description Attribute with the expiry time of an item */
             ttlAttribute?: string | null;
         };
         /** @description A filter as DynamoDB writes it. */
@@ -3305,17 +3389,20 @@ export interface components {
             name: string;
             /** @description `ALL`, `KEYS_ONLY` or `INCLUDE` */
             projection: string;
-            /** @description `ACTIVE`, or `CREATING` while it is being filled */
+            /** @description `ACTIVE`, or `CREATING` while the index is being filled */
             status: string;
         };
         /** @description An item in DynamoDB's JSON. */
         TableItem: Record<string, never>;
         TableItemList: {
-            /** @description Absent on the last page. A page may have fewer items than asked for, or none, and not be the last */
+            /**
+             * @description Cursor of the next page; absent on the last page. A page that is not the last can have fewer items than the
+             *     limit, or none
+             */
             cursor?: string | null;
-            /** @description In DynamoDB's JSON */
+            /** @description Items in DynamoDB JSON */
             items: Record<string, never>[];
-            /** @description How many items were looked at */
+            /** @description Number of items before filtering */
             scanned: number;
         };
         TableKey: {
@@ -3335,41 +3422,56 @@ export interface components {
         };
         TagConfig: {
             /**
-             * @description How long an encoded id is at least
+             * @description Minimum length of encoded ids
              * @default 8
              */
             min_length: number | null;
-            /** @description What makes its encoded ids differ from those of others; at random unless given */
+            /** @description Salt of the tag's encoded ids; random if absent */
             salt?: string | null;
         };
         TelemetryMessageList: {
             /**
-             * @description Each with all attributes of its item: `thing_name`, `timestamp` in milliseconds,
-             *     `message_type`, and what its rule kept of the payload
+             * @description Stored items with `thing_name`, `timestamp` in milliseconds, `message_type`, and the attributes that the
+             *     rule selected from the payload
              */
             messages: Record<string, never>[];
-            /** @description Absent on the last page */
+            /** @description Cursor of the next page; absent on the last page */
             next_cursor?: string | null;
         };
-        /** @description A statement and a message to try it on. */
+        /** @description A statement and a message to test it on. */
         TestStatement: {
             clientId?: string | null;
-            /** @description The message, digit for digit */
+            /** @description The message; numbers keep every digit */
             payload: unknown;
             /** @example SELECT *, topic(2) AS thing FROM 'van/+/telemetry' WHERE volts < 12 */
             sql: string;
             /**
              * Format: int64
-             * @description What `timestamp()` answers, in milliseconds since 1970; now unless given
+             * @description Result of `timestamp()` in milliseconds since 1970; now if absent
              */
             timestamp?: number | null;
             /** @example van/storyteller-van-01/telemetry */
             topic: string;
         };
+        /** @description The clocks of the server and the store. */
+        TimeBody: {
+            /**
+             * Format: date-time
+             * @description Commit time of the store. It follows the clock, but never goes backwards and ignores unconfirmed jumps
+             */
+            commit_time: string;
+            /** @description False while the clock is implausibly far ahead of the last commit; expired items and old changes are kept then */
+            is_confirmed: boolean;
+            /**
+             * Format: date-time
+             * @description Time of the server's clock
+             */
+            now: string;
+        };
         Timeline: {
             /**
-             * @description Absent on the last page. A page may have fewer entries than asked for, or none, and not be the
-             *     last: then more was looked at than fitted
+             * @description Cursor of the next page; absent on the last page. A page that is not the last can have fewer entries than the
+             *     limit, or none
              */
             cursor?: string | null;
             entries: components["schemas"]["TimelineEntry"][];
@@ -3377,35 +3479,21 @@ export interface components {
         TimelineEntry: {
             /** @description RFC 3339 */
             at: string;
-            /** @description Unique, and the same whenever it is shown */
+            /** @description Unique and stable */
             id: string;
-            /** @description In DynamoDB's JSON */
+            /** @description The item in DynamoDB JSON */
             item: Record<string, never>;
-            /** @description The table that its item is in */
+            /** @description Table of the item */
             table: string;
-            /** @description In few words */
+            /** @description Short description */
             title: string;
             type: components["schemas"]["TimelineEntryType"];
         };
-        /** @enum {string} */
+        /**
+         * @description Kind of a timeline entry
+         * @enum {string}
+         */
         TimelineEntryType: "telemetry" | "state" | "ota" | "scheduler" | "alert" | "notification" | "command";
-        /** @description What is written down of a rule or of one of its versions. */
-        WrittenRule: {
-            actions: Record<string, never>[];
-            awsIotSqlVersion?: string | null;
-            createdAt: string;
-            description?: string | null;
-            errorAction?: Record<string, never> | null;
-            ruleDisabled: boolean;
-            ruleName: string;
-            sql: string;
-            updatedAt: string;
-            /**
-             * Format: int64
-             * @description Grows with every change; 0 for rules of the file
-             */
-            version: number;
-        };
     };
     responses: never;
     parameters: never;
@@ -3424,7 +3512,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It lives */
+            /** @description Alive; `degraded: <reason>` if some requests fail; an optional second line holds a warning */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3433,7 +3521,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -3442,8 +3530,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The process must be restarted */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3471,7 +3568,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -3480,7 +3577,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3500,7 +3597,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description They can */
+            /** @description Ready; an optional second line holds a warning */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3509,7 +3606,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -3518,7 +3615,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3527,7 +3624,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description They cannot */
+            /** @description Some or all requests fail */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3541,14 +3638,14 @@ export interface operations {
     list_alerts: {
         parameters: {
             query?: {
-                /** @description Which alerts; all unless given */
+                /** @description State of the alerts; all states if absent */
                 state?: "open" | "cleared" | "all";
-                /** @description Those of one device */
+                /** @description Device of the alerts */
                 device?: string;
                 definition?: string;
-                /** @description Items of a page */
+                /** @description Maximum number of items on a page */
                 limit?: number;
-                /** @description Where the page before ended */
+                /** @description Cursor that the previous page returned */
                 cursor?: string;
             };
             header?: never;
@@ -3566,7 +3663,7 @@ export interface operations {
                     "application/json": components["schemas"]["AlertList"];
                 };
             };
-            /** @description The definition, the limit or the cursor is not right */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -3575,7 +3672,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not an operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3584,7 +3681,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -3593,7 +3690,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3602,7 +3708,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3616,9 +3722,9 @@ export interface operations {
     list_alert_definitions: {
         parameters: {
             query?: {
-                /** @description Items of a page */
+                /** @description Maximum number of items on a page */
                 limit?: number;
-                /** @description Where the page before ended */
+                /** @description Cursor that the previous page returned */
                 cursor?: string;
             };
             header?: never;
@@ -3627,7 +3733,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of definitions */
+            /** @description A page of alert definitions */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3636,7 +3742,7 @@ export interface operations {
                     "application/json": components["schemas"]["AlertDefinitionList"];
                 };
             };
-            /** @description The limit or the cursor is not right */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -3645,7 +3751,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not an operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3654,7 +3760,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -3663,7 +3769,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3672,7 +3787,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3696,7 +3811,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is in force */
+            /** @description The definition */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -3705,7 +3820,7 @@ export interface operations {
                     "application/json": components["schemas"]["AlertDefinition"];
                 };
             };
-            /** @description Something is not as it should be */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -3714,7 +3829,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not an operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3723,7 +3838,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -3732,7 +3856,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There are too many, or this server cannot reach such a target */
+            /** @description Too many definitions, or the server has no way to reach a target */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3741,7 +3865,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -3750,7 +3874,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3759,7 +3892,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3775,6 +3908,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Alert definition id */
                 definition_id: string;
             };
             cookie?: never;
@@ -3790,7 +3924,7 @@ export interface operations {
                     "application/json": components["schemas"]["AlertDefinition"];
                 };
             };
-            /** @description The id is none */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -3799,7 +3933,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not an operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3808,7 +3942,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such definition */
+            /** @description Alert definition not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3817,7 +3951,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -3826,7 +3960,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3835,7 +3978,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3851,6 +3994,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Alert definition id */
                 definition_id: string;
             };
             cookie?: never;
@@ -3861,7 +4005,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is in force */
+            /** @description The definition */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3870,7 +4014,7 @@ export interface operations {
                     "application/json": components["schemas"]["AlertDefinition"];
                 };
             };
-            /** @description Something is not as it should be */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -3879,7 +4023,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not an operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3888,7 +4032,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such definition */
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Alert definition not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3897,7 +4050,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -3906,7 +4059,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description This server cannot reach such a target */
+            /** @description The server has no way to reach a target */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3915,7 +4068,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -3924,7 +4077,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3933,7 +4095,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3949,20 +4111,21 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Alert definition id */
                 definition_id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description It is gone */
+            /** @description Deleted */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description The id is none */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -3971,7 +4134,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not an operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3980,7 +4143,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such definition */
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Alert definition not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3989,7 +4161,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -3998,7 +4170,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4007,7 +4188,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4023,6 +4204,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Alert id */
                 alert_id: string;
             };
             cookie?: never;
@@ -4038,7 +4220,7 @@ export interface operations {
                     "application/json": components["schemas"]["AlertWithTrace"];
                 };
             };
-            /** @description The id is none */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4047,7 +4229,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not an operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4056,7 +4238,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such alert */
+            /** @description Alert not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4065,7 +4247,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4074,7 +4256,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4083,7 +4274,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4099,6 +4290,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Alert id */
                 alert_id: string;
             };
             cookie?: never;
@@ -4109,7 +4301,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is noted */
+            /** @description The acknowledged alert */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4118,7 +4310,7 @@ export interface operations {
                     "application/json": components["schemas"]["Alert"];
                 };
             };
-            /** @description Something is not as it should be */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4127,7 +4319,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not an operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4136,7 +4328,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such alert */
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Alert not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4145,7 +4346,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4154,7 +4355,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Someone else has acknowledged it */
+            /** @description Already acknowledged by someone else */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -4163,7 +4364,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -4172,7 +4373,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4181,7 +4391,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4195,9 +4405,9 @@ export interface operations {
     list_api_keys: {
         parameters: {
             query?: {
-                /** @description Items of a page */
+                /** @description Maximum number of items on a page */
                 limit?: number;
-                /** @description Where the page before ended */
+                /** @description Cursor that the previous page returned */
                 cursor?: string;
             };
             header?: never;
@@ -4215,7 +4425,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiKeyList"];
                 };
             };
-            /** @description The limit or the cursor is not right */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4224,7 +4434,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4233,7 +4443,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4242,7 +4452,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4251,7 +4470,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4275,7 +4494,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The key */
+            /** @description The key and its secret */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -4284,7 +4503,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreatedApiKey"];
                 };
             };
-            /** @description It cannot be */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4293,7 +4512,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4302,7 +4521,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4311,7 +4539,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -4320,7 +4548,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4329,7 +4566,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4345,13 +4582,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description API key id */
                 key_id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The key, revoked */
+            /** @description The revoked key */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4360,7 +4598,7 @@ export interface operations {
                     "application/json": components["schemas"]["RevokedApiKey"];
                 };
             };
-            /** @description The id is none */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4369,7 +4607,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4378,7 +4616,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such key */
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description API key not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4387,7 +4634,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4396,7 +4643,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4405,7 +4661,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4419,9 +4675,9 @@ export interface operations {
     list_chargers: {
         parameters: {
             query?: {
-                /** @description Items of a page */
+                /** @description Maximum number of items on a page */
                 limit?: number;
-                /** @description Where the page before ended */
+                /** @description Cursor that the previous page returned */
                 cursor?: string;
             };
             header?: never;
@@ -4439,7 +4695,7 @@ export interface operations {
                     "application/json": components["schemas"]["ChargerList"];
                 };
             };
-            /** @description The limit or the cursor is not right */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4448,7 +4704,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4457,7 +4713,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key is of another system */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4466,7 +4722,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4475,7 +4731,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4484,7 +4740,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4493,7 +4749,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4517,7 +4773,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description How many days were counted, and whether there is more to do */
+            /** @description The number of recomputed days, and a cursor if there are more */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4526,7 +4782,7 @@ export interface operations {
                     "application/json": components["schemas"]["RebuildAnswer"];
                 };
             };
-            /** @description The device, the range or the cursor is not right */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4535,7 +4791,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4544,7 +4800,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4553,7 +4818,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -4562,7 +4827,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4571,7 +4845,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4585,15 +4859,15 @@ export interface operations {
     list_fleet_events: {
         parameters: {
             query: {
-                /** @description The one type wanted */
+                /** @description Event type */
                 event_type: string;
                 from?: number | string;
                 to?: number | string;
-                /** @description `desc`, the newest first, unless `asc` is asked for */
+                /** @description `desc` (default) lists the newest item first, `asc` the oldest */
                 order?: "asc" | "desc";
-                /** @description Items of a page */
+                /** @description Maximum number of items on a page */
                 limit?: number;
-                /** @description Where the page before ended */
+                /** @description Cursor that the previous page returned */
                 cursor?: string;
             };
             header?: never;
@@ -4602,7 +4876,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of events in true order */
+            /** @description Events in chronological order */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4611,7 +4885,7 @@ export interface operations {
                     "application/json": components["schemas"]["ChargerEventList"];
                 };
             };
-            /** @description The type is missing, or the range, the limit or the cursor is not right */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4620,7 +4894,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4629,7 +4903,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key is of another system */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4638,7 +4912,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4647,7 +4921,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4656,7 +4930,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4665,7 +4939,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4689,7 +4963,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What became of each event */
+            /** @description The result for each event */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4698,7 +4972,7 @@ export interface operations {
                     "application/json": components["schemas"]["ChargerEventResults"];
                 };
             };
-            /** @description The request cannot be read, or has no or more than 100 events */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4707,7 +4981,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Neither device nor operator */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4716,7 +4990,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key is of another system */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4725,7 +4999,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4734,7 +5008,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -4743,7 +5017,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4752,7 +5026,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4761,7 +5035,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer; send it again */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4777,6 +5051,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description SC-ID or UUID */
                 device_id: string;
             };
             cookie?: never;
@@ -4792,7 +5067,7 @@ export interface operations {
                     "application/json": components["schemas"]["Charger"];
                 };
             };
-            /** @description The id is none */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4801,7 +5076,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4810,7 +5085,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key is of another system */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4819,7 +5094,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such device */
+            /** @description Device not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4828,7 +5103,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4837,7 +5112,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4846,7 +5121,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4855,7 +5130,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4871,13 +5146,14 @@ export interface operations {
             query?: {
                 from?: string | (number | string);
                 to?: string | (number | string);
-                /** @description Items of a page */
+                /** @description Maximum number of items on a page */
                 limit?: number;
-                /** @description Where the page before ended */
+                /** @description Cursor that the previous page returned */
                 cursor?: string;
             };
             header?: never;
             path: {
+                /** @description SC-ID or UUID */
                 device_id: string;
             };
             cookie?: never;
@@ -4893,7 +5169,7 @@ export interface operations {
                     "application/json": components["schemas"]["DailyList"];
                 };
             };
-            /** @description The range, the limit or the cursor is not right */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4902,7 +5178,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4911,7 +5187,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key is of another system */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4920,7 +5196,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4929,7 +5205,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4938,7 +5214,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4947,7 +5223,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4961,25 +5237,27 @@ export interface operations {
     list_events: {
         parameters: {
             query?: {
+                /** @description Event type; all types if absent */
                 event_type?: string;
                 from?: number | string;
                 to?: number | string;
-                /** @description `desc`, the newest first, unless `asc` is asked for */
+                /** @description `desc` (default) lists the newest item first, `asc` the oldest */
                 order?: "asc" | "desc";
-                /** @description Items of a page */
+                /** @description Maximum number of items on a page */
                 limit?: number;
-                /** @description Where the page before ended */
+                /** @description Cursor that the previous page returned */
                 cursor?: string;
             };
             header?: never;
             path: {
+                /** @description SC-ID or UUID */
                 device_id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description A page of events in true order */
+            /** @description Events in chronological order */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4988,7 +5266,7 @@ export interface operations {
                     "application/json": components["schemas"]["ChargerEventList"];
                 };
             };
-            /** @description The range, the type, the limit or the cursor is not right */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4997,7 +5275,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5006,7 +5284,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key is of another system */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5015,7 +5293,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -5024,7 +5302,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5033,7 +5311,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5042,7 +5320,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5058,13 +5336,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description SC-ID or UUID */
                 device_id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Its attributes */
+            /** @description The state */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5073,7 +5352,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description The id is none */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5082,7 +5361,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5091,7 +5370,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key is of another system */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5100,7 +5379,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such device */
+            /** @description Device not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5109,7 +5388,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -5118,7 +5397,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5127,7 +5406,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5136,7 +5415,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5152,6 +5431,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description SC-ID or UUID */
                 device_id: string;
             };
             cookie?: never;
@@ -5162,7 +5442,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The state as it is now */
+            /** @description The updated state */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5171,7 +5451,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description Something is not as it should be */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5180,7 +5460,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5189,7 +5469,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such device */
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Device not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5198,7 +5487,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -5207,7 +5496,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -5216,7 +5505,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5225,7 +5523,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5239,15 +5537,15 @@ export interface operations {
     list_fleet_devices: {
         parameters: {
             query?: {
-                /** @description Of one system only */
+                /** @description System of the devices */
                 system?: "sensors" | "chargers" | "telemetry" | "records" | "push";
-                /** @description In one health only */
+                /** @description Health of the devices */
                 health?: "online" | "late" | "silent";
-                /** @description A part of a name, an id or a group, whatever the case */
+                /** @description Part of a name, id or group, case-insensitive */
                 search?: string;
-                /** @description Devices of a page */
+                /** @description Maximum number of items on a page */
                 limit?: number;
-                /** @description Where the page before ended */
+                /** @description Cursor that the previous page returned */
                 cursor?: string;
             };
             header?: never;
@@ -5265,7 +5563,7 @@ export interface operations {
                     "application/json": components["schemas"]["FleetDeviceList"];
                 };
             };
-            /** @description The filter, the limit or the cursor is not right */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5274,7 +5572,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5283,7 +5581,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -5292,7 +5590,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5301,7 +5608,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5318,7 +5625,7 @@ export interface operations {
             header?: never;
             path: {
                 system: "sensors" | "chargers" | "telemetry" | "records" | "push";
-                /** @description As the list of devices has it, percent-encoded */
+                /** @description Id from the list of devices, percent-encoded */
                 id: string;
             };
             cookie?: never;
@@ -5334,7 +5641,7 @@ export interface operations {
                     "application/json": components["schemas"]["FleetDeviceView"];
                 };
             };
-            /** @description There is no such system */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5343,7 +5650,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5352,7 +5659,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such device */
+            /** @description Device not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5361,7 +5668,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -5370,7 +5677,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5379,7 +5695,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5395,22 +5711,22 @@ export interface operations {
             query?: {
                 from?: number | string;
                 to?: number | string;
-                /** @description Points of each series, at most */
+                /** @description Maximum number of points of each series */
                 points?: number;
-                /** @description The series wanted, with commas between them; all unless given */
+                /** @description Comma-separated names of series; all if absent */
                 names?: string;
             };
             header?: never;
             path: {
                 system: "sensors" | "chargers" | "telemetry" | "records" | "push";
-                /** @description As the list of devices has it, percent-encoded */
+                /** @description Id from the list of devices, percent-encoded */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Every series that has a value */
+            /** @description All series with values */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5419,7 +5735,7 @@ export interface operations {
                     "application/json": components["schemas"]["DeviceSeries"];
                 };
             };
-            /** @description The device, the range or the number of points is not right */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5428,7 +5744,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5437,7 +5753,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such device */
+            /** @description Device not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5446,7 +5762,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -5455,7 +5771,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5464,7 +5789,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5478,31 +5803,31 @@ export interface operations {
     get_device_timeline: {
         parameters: {
             query?: {
-                from?: number | string;
-                to?: number | string;
                 /**
-                 * @description `telemetry`, `state`, `ota`, `scheduler`, `alert`, `notification` and `command`, with commas
-                 *     between them; all unless given
+                 * @description Comma-separated entry types: `telemetry`, `state`, `ota`, `scheduler`, `alert`, `notification`, `command`; all
+                 *     if absent
                  */
                 types?: string;
-                /** @description `desc`, the newest first, unless `asc` is asked for */
+                from?: number | string;
+                to?: number | string;
+                /** @description `desc` (default) lists the newest item first, `asc` the oldest */
                 order?: "asc" | "desc";
-                /** @description Entries of a page */
+                /** @description Maximum number of items on a page */
                 limit?: number;
-                /** @description Where the page before ended */
+                /** @description Cursor that the previous page returned */
                 cursor?: string;
             };
             header?: never;
             path: {
                 system: "sensors" | "chargers" | "telemetry" | "records" | "push";
-                /** @description As the list of devices has it, percent-encoded */
+                /** @description Id from the list of devices, percent-encoded */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description A page of entries */
+            /** @description A page of timeline entries */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5511,7 +5836,7 @@ export interface operations {
                     "application/json": components["schemas"]["Timeline"];
                 };
             };
-            /** @description The device, the range, the types, the limit or the cursor is not right */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5520,7 +5845,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5529,7 +5854,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such device */
+            /** @description Device not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5538,7 +5863,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -5547,7 +5872,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5556,7 +5890,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5570,17 +5904,19 @@ export interface operations {
     export_table: {
         parameters: {
             query?: {
-                /**
-                 * @description The body of a query or a scan of the table as JSON, without limit and cursor; everything unless
-                 *     given
-                 */
+                /** @description The body of a query or scan of the table as JSON, without limit and cursor; all items if absent */
                 q?: string;
-                /** @description `csv` unless given */
+                /** @description Default `csv` */
                 format?: "csv" | "ndjson";
+                /**
+                 * @description CSV only: write texts as stored. Otherwise a text that a spreadsheet could evaluate as a formula (one that
+                 *     starts with `=`, `+`, `-` or `@`, also after white space, or with a tab or line break) gets the prefix `'`
+                 */
+                raw?: boolean;
             };
             header?: never;
             path: {
-                /** @description The table's name */
+                /** @description Table name */
                 table: string;
             };
             cookie?: never;
@@ -5597,7 +5933,7 @@ export interface operations {
                     "application/x-ndjson": unknown;
                 };
             };
-            /** @description The query or the format is not right */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5606,7 +5942,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5615,7 +5951,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such table or index */
+            /** @description Table or index not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5624,7 +5960,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -5633,7 +5969,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5642,7 +5987,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer, or others export now */
+            /** @description Too many exports are running, or the store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5656,12 +6001,17 @@ export interface operations {
     export_devices: {
         parameters: {
             query?: {
-                /** @description One device, by its id in the list of devices; all of the system unless given */
+                /** @description Id from the list of devices; all devices of the system if absent */
                 device?: string;
                 from?: number | string;
                 to?: number | string;
-                /** @description CSV and Parquet have a row for each value, NDJSON a line for each stored item; `csv` unless given */
+                /** @description CSV (default) and Parquet have a row for each value, NDJSON a line for each stored item */
                 format?: "csv" | "ndjson" | "parquet";
+                /**
+                 * @description CSV only: write texts as stored. Otherwise a text that a spreadsheet could evaluate as a formula (one that
+                 *     starts with `=`, `+`, `-` or `@`, also after white space, or with a tab or line break) gets the prefix `'`
+                 */
+                raw?: boolean;
             };
             header?: never;
             path: {
@@ -5682,7 +6032,7 @@ export interface operations {
                     "application/vnd.apache.parquet": string;
                 };
             };
-            /** @description There is no such system, or the range or the format is not right */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5691,7 +6041,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5700,7 +6050,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such device */
+            /** @description Device not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5709,7 +6059,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -5718,7 +6068,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5727,7 +6086,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer, or others export now */
+            /** @description Too many exports are running, or the store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5741,9 +6100,9 @@ export interface operations {
     list_groups: {
         parameters: {
             query?: {
-                /** @description Items of a page */
+                /** @description Maximum number of items on a page */
                 limit?: number;
-                /** @description Where the page before ended */
+                /** @description Cursor that the previous page returned */
                 cursor?: string;
             };
             header?: never;
@@ -5761,7 +6120,7 @@ export interface operations {
                     "application/json": components["schemas"]["Envelope_GroupList"];
                 };
             };
-            /** @description Something sent is not right: FORMAT_INVALID or INVALID_CURSOR */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5770,7 +6129,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5779,7 +6138,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The key is for another system or group */
+            /** @description A console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5788,7 +6147,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description There is no such thing: ERROR_NOTFOUND */
+            /** @description Not found: `ERROR_NOTFOUND` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5797,16 +6156,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It is there already, or nothing is free: DUPLICATE_RESOURCE, TIMESTAMP_OCCUPIED */
+            /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -5815,7 +6174,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many wrong admin tokens from this address or in total */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5824,16 +6183,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5866,7 +6225,7 @@ export interface operations {
                     "application/json": components["schemas"]["Envelope_Group"];
                 };
             };
-            /** @description Something sent is not right: FORMAT_INVALID or INVALID_CURSOR */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5875,7 +6234,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5884,7 +6243,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The key is for another system or group */
+            /** @description A console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5893,7 +6252,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description There is no such thing: ERROR_NOTFOUND */
+            /** @description Not found: `ERROR_NOTFOUND` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5902,16 +6261,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It is there already, or nothing is free: DUPLICATE_RESOURCE, TIMESTAMP_OCCUPIED */
+            /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -5920,16 +6279,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many wrong admin tokens from this address or in total */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5938,16 +6297,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5963,6 +6322,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Group id */
                 gid: string;
             };
             cookie?: never;
@@ -5978,7 +6338,7 @@ export interface operations {
                     "application/json": components["schemas"]["Envelope_Group"];
                 };
             };
-            /** @description Something sent is not right: FORMAT_INVALID or INVALID_CURSOR */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5987,7 +6347,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5996,7 +6356,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The key is for another system or group */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6005,7 +6365,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description There is no such thing: ERROR_NOTFOUND */
+            /** @description Not found: `ERROR_NOTFOUND` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6014,16 +6374,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It is there already, or nothing is free: DUPLICATE_RESOURCE, TIMESTAMP_OCCUPIED */
+            /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6032,7 +6392,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6041,16 +6401,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6066,13 +6426,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Group id */
                 gid: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description It is gone */
+            /** @description Deleted */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6081,7 +6442,7 @@ export interface operations {
                     "application/json": components["schemas"]["Envelope_RemovedGroup"];
                 };
             };
-            /** @description Something sent is not right: FORMAT_INVALID or INVALID_CURSOR */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6090,7 +6451,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6099,7 +6460,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The key is for another system or group */
+            /** @description A console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6108,7 +6469,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description There is no such thing: ERROR_NOTFOUND */
+            /** @description Not found: `ERROR_NOTFOUND` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6117,16 +6478,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It is there already, or nothing is free: DUPLICATE_RESOURCE, TIMESTAMP_OCCUPIED */
+            /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6135,7 +6496,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many wrong admin tokens from this address or in total */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6144,16 +6505,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6169,6 +6530,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Group id */
                 gid: string;
             };
             cookie?: never;
@@ -6188,7 +6550,7 @@ export interface operations {
                     "application/json": components["schemas"]["Envelope_Group"];
                 };
             };
-            /** @description Something sent is not right: FORMAT_INVALID or INVALID_CURSOR */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6197,7 +6559,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6206,7 +6568,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The key is for another system or group */
+            /** @description A console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6215,7 +6577,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description There is no such thing: ERROR_NOTFOUND */
+            /** @description Not found: `ERROR_NOTFOUND` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6224,16 +6586,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It is there already, or nothing is free: DUPLICATE_RESOURCE, TIMESTAMP_OCCUPIED */
+            /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6242,16 +6604,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many wrong admin tokens from this address or in total */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6260,16 +6622,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6280,16 +6642,17 @@ export interface operations {
             };
         };
     };
-    list_devices: {
+    list_group_devices: {
         parameters: {
             query?: {
-                /** @description Items of a page */
+                /** @description Maximum number of items on a page */
                 limit?: number;
-                /** @description Where the page before ended */
+                /** @description Cursor that the previous page returned */
                 cursor?: string;
             };
             header?: never;
             path: {
+                /** @description Group id */
                 gid: string;
             };
             cookie?: never;
@@ -6305,7 +6668,7 @@ export interface operations {
                     "application/json": components["schemas"]["Envelope_GroupDeviceList"];
                 };
             };
-            /** @description Something sent is not right: FORMAT_INVALID or INVALID_CURSOR */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6314,7 +6677,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6323,7 +6686,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The key is for another system or group */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6332,7 +6695,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description There is no such thing: ERROR_NOTFOUND */
+            /** @description Not found: `ERROR_NOTFOUND` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6341,16 +6704,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It is there already, or nothing is free: DUPLICATE_RESOURCE, TIMESTAMP_OCCUPIED */
+            /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6359,7 +6722,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6368,16 +6731,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6393,6 +6756,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Group id */
                 gid: string;
             };
             cookie?: never;
@@ -6412,7 +6776,7 @@ export interface operations {
                     "application/json": components["schemas"]["Envelope_GroupDevice"];
                 };
             };
-            /** @description Something sent is not right: FORMAT_INVALID or INVALID_CURSOR */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6421,7 +6785,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6430,7 +6794,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The key is for another system or group */
+            /** @description A console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6439,7 +6803,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description There is no such thing: ERROR_NOTFOUND */
+            /** @description Not found: `ERROR_NOTFOUND` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6448,16 +6812,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It is there already, or nothing is free: DUPLICATE_RESOURCE, TIMESTAMP_OCCUPIED */
+            /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6466,16 +6830,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many wrong admin tokens from this address or in total */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6484,16 +6848,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6504,12 +6868,14 @@ export interface operations {
             };
         };
     };
-    get_device: {
+    get_group_device: {
         parameters: {
             query?: never;
             header?: never;
             path: {
+                /** @description Group id */
                 gid: string;
+                /** @description Device id */
                 did: string;
             };
             cookie?: never;
@@ -6525,7 +6891,7 @@ export interface operations {
                     "application/json": components["schemas"]["Envelope_GroupDevice"];
                 };
             };
-            /** @description Something sent is not right: FORMAT_INVALID or INVALID_CURSOR */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6534,7 +6900,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6543,7 +6909,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The key is for another system or group */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6552,7 +6918,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description There is no such thing: ERROR_NOTFOUND */
+            /** @description Not found: `ERROR_NOTFOUND` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6561,16 +6927,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It is there already, or nothing is free: DUPLICATE_RESOURCE, TIMESTAMP_OCCUPIED */
+            /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6579,7 +6945,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6588,16 +6954,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6613,14 +6979,16 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Group id */
                 gid: string;
+                /** @description Device id */
                 did: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description It is gone */
+            /** @description Deleted */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6629,7 +6997,7 @@ export interface operations {
                     "application/json": components["schemas"]["Envelope_RemovedDevice"];
                 };
             };
-            /** @description Something sent is not right: FORMAT_INVALID or INVALID_CURSOR */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6638,7 +7006,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6647,7 +7015,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The key is for another system or group */
+            /** @description A console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6656,7 +7024,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description There is no such thing: ERROR_NOTFOUND */
+            /** @description Not found: `ERROR_NOTFOUND` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6665,16 +7033,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It is there already, or nothing is free: DUPLICATE_RESOURCE, TIMESTAMP_OCCUPIED */
+            /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6683,7 +7051,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many wrong admin tokens from this address or in total */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6692,16 +7060,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6717,7 +7085,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Group id */
                 gid: string;
+                /** @description Device id */
                 did: string;
             };
             cookie?: never;
@@ -6737,7 +7107,7 @@ export interface operations {
                     "application/json": components["schemas"]["Envelope_GroupDevice"];
                 };
             };
-            /** @description Something sent is not right: FORMAT_INVALID or INVALID_CURSOR */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6746,7 +7116,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6755,7 +7125,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The key is for another system or group */
+            /** @description A console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6764,7 +7134,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description There is no such thing: ERROR_NOTFOUND */
+            /** @description Not found: `ERROR_NOTFOUND` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6773,16 +7143,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It is there already, or nothing is free: DUPLICATE_RESOURCE, TIMESTAMP_OCCUPIED */
+            /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6791,16 +7161,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many wrong admin tokens from this address or in total */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6809,16 +7179,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6832,14 +7202,16 @@ export interface operations {
     list_device_journals: {
         parameters: {
             query?: {
-                /** @description Items of a page */
+                /** @description Maximum number of items on a page */
                 limit?: number;
-                /** @description Where the page before ended */
+                /** @description Cursor that the previous page returned */
                 cursor?: string;
             };
             header?: never;
             path: {
+                /** @description Group id */
                 gid: string;
+                /** @description Device id */
                 did: string;
             };
             cookie?: never;
@@ -6855,7 +7227,7 @@ export interface operations {
                     "application/json": components["schemas"]["Envelope_JournalList"];
                 };
             };
-            /** @description Something sent is not right: FORMAT_INVALID or INVALID_CURSOR */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6864,7 +7236,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6873,7 +7245,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The key is for another system or group */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6882,7 +7254,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description There is no such thing: ERROR_NOTFOUND */
+            /** @description Not found: `ERROR_NOTFOUND` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6891,16 +7263,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It is there already, or nothing is free: DUPLICATE_RESOURCE, TIMESTAMP_OCCUPIED */
+            /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6909,7 +7281,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6918,16 +7290,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6943,7 +7315,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Group id */
                 gid: string;
+                /** @description Device id */
                 did: string;
             };
             cookie?: never;
@@ -6963,7 +7337,7 @@ export interface operations {
                     "application/json": components["schemas"]["Envelope_Journal"];
                 };
             };
-            /** @description Something sent is not right: FORMAT_INVALID or INVALID_CURSOR */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6972,7 +7346,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6981,7 +7355,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The key is for another system or group */
+            /** @description A console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6990,7 +7364,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description There is no such thing: ERROR_NOTFOUND */
+            /** @description Not found: `ERROR_NOTFOUND` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6999,16 +7373,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It is there already, or nothing is free: DUPLICATE_RESOURCE, TIMESTAMP_OCCUPIED */
+            /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7017,16 +7391,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many wrong admin tokens from this address or in total */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7035,16 +7409,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7060,8 +7434,11 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Group id */
                 gid: string;
+                /** @description Device id */
                 did: string;
+                /** @description Journal id */
                 jid: string;
             };
             cookie?: never;
@@ -7077,7 +7454,7 @@ export interface operations {
                     "application/json": components["schemas"]["Envelope_Journal"];
                 };
             };
-            /** @description Something sent is not right: FORMAT_INVALID or INVALID_CURSOR */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7086,7 +7463,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7095,7 +7472,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The key is for another system or group */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7104,7 +7481,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description There is no such thing: ERROR_NOTFOUND */
+            /** @description Not found: `ERROR_NOTFOUND` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7113,16 +7490,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It is there already, or nothing is free: DUPLICATE_RESOURCE, TIMESTAMP_OCCUPIED */
+            /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7131,7 +7508,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7140,16 +7517,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7165,15 +7542,18 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Group id */
                 gid: string;
+                /** @description Device id */
                 did: string;
+                /** @description Journal id */
                 jid: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description It is gone */
+            /** @description Deleted */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7182,7 +7562,7 @@ export interface operations {
                     "application/json": components["schemas"]["Envelope_RemovedJournal"];
                 };
             };
-            /** @description Something sent is not right: FORMAT_INVALID or INVALID_CURSOR */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7191,7 +7571,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7200,7 +7580,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The key is for another system or group */
+            /** @description A console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7209,7 +7589,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description There is no such thing: ERROR_NOTFOUND */
+            /** @description Not found: `ERROR_NOTFOUND` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7218,16 +7598,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It is there already, or nothing is free: DUPLICATE_RESOURCE, TIMESTAMP_OCCUPIED */
+            /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7236,7 +7616,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many wrong admin tokens from this address or in total */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7245,16 +7625,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7270,8 +7650,11 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Group id */
                 gid: string;
+                /** @description Device id */
                 did: string;
+                /** @description Journal id */
                 jid: string;
             };
             cookie?: never;
@@ -7291,7 +7674,7 @@ export interface operations {
                     "application/json": components["schemas"]["Envelope_Journal"];
                 };
             };
-            /** @description Something sent is not right: FORMAT_INVALID or INVALID_CURSOR */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7300,7 +7683,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7309,7 +7692,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The key is for another system or group */
+            /** @description A console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7318,7 +7701,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description There is no such thing: ERROR_NOTFOUND */
+            /** @description Not found: `ERROR_NOTFOUND` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7327,16 +7710,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It is there already, or nothing is free: DUPLICATE_RESOURCE, TIMESTAMP_OCCUPIED */
+            /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7345,16 +7728,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many wrong admin tokens from this address or in total */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7363,16 +7746,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7388,17 +7771,20 @@ export interface operations {
             query?: {
                 from?: number | string;
                 to?: number | string;
-                /** @description `desc`, the newest first, unless `asc` is asked for */
+                /** @description `desc` (default) lists the newest item first, `asc` the oldest */
                 order?: "asc" | "desc";
-                /** @description Items of a page */
+                /** @description Maximum number of items on a page */
                 limit?: number;
-                /** @description Where the page before ended */
+                /** @description Cursor that the previous page returned */
                 cursor?: string;
             };
             header?: never;
             path: {
+                /** @description Group id */
                 gid: string;
+                /** @description Device id */
                 did: string;
+                /** @description Journal id */
                 jid: string;
             };
             cookie?: never;
@@ -7414,7 +7800,7 @@ export interface operations {
                     "application/json": components["schemas"]["Envelope_RecordList"];
                 };
             };
-            /** @description Something sent is not right: FORMAT_INVALID or INVALID_CURSOR */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7423,7 +7809,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7432,7 +7818,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The key is for another system or group */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7441,7 +7827,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description There is no such thing: ERROR_NOTFOUND */
+            /** @description Not found: `ERROR_NOTFOUND` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7450,16 +7836,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It is there already, or nothing is free: DUPLICATE_RESOURCE, TIMESTAMP_OCCUPIED */
+            /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7468,7 +7854,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7477,16 +7863,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7502,8 +7888,11 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Group id */
                 gid: string;
+                /** @description Device id */
                 did: string;
+                /** @description Journal id */
                 jid: string;
             };
             cookie?: never;
@@ -7523,7 +7912,7 @@ export interface operations {
                     "application/json": components["schemas"]["Envelope_Record"];
                 };
             };
-            /** @description Something sent is not right: FORMAT_INVALID or INVALID_CURSOR */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7532,7 +7921,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7541,7 +7930,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The key is for another system or group */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7550,7 +7939,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description There is no such thing: ERROR_NOTFOUND */
+            /** @description Not found: `ERROR_NOTFOUND` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7559,16 +7948,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It is there already, or nothing is free: DUPLICATE_RESOURCE, TIMESTAMP_OCCUPIED */
+            /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7577,16 +7966,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7595,16 +7984,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7618,14 +8007,16 @@ export interface operations {
     list_device_latest: {
         parameters: {
             query?: {
-                /** @description Items of a page */
+                /** @description Maximum number of items on a page */
                 limit?: number;
-                /** @description Where the page before ended */
+                /** @description Cursor that the previous page returned */
                 cursor?: string;
             };
             header?: never;
             path: {
+                /** @description Group id */
                 gid: string;
+                /** @description Device id */
                 did: string;
             };
             cookie?: never;
@@ -7641,7 +8032,7 @@ export interface operations {
                     "application/json": components["schemas"]["Envelope_RecordList"];
                 };
             };
-            /** @description Something sent is not right: FORMAT_INVALID or INVALID_CURSOR */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7650,7 +8041,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7659,7 +8050,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The key is for another system or group */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7668,7 +8059,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description There is no such thing: ERROR_NOTFOUND */
+            /** @description Not found: `ERROR_NOTFOUND` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7677,16 +8068,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It is there already, or nothing is free: DUPLICATE_RESOURCE, TIMESTAMP_OCCUPIED */
+            /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7695,7 +8086,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7704,16 +8095,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7729,16 +8120,18 @@ export interface operations {
             query?: {
                 from?: number | string;
                 to?: number | string;
-                /** @description `desc`, the newest first, unless `asc` is asked for */
+                /** @description `desc` (default) lists the newest item first, `asc` the oldest */
                 order?: "asc" | "desc";
-                /** @description Items of a page */
+                /** @description Maximum number of items on a page */
                 limit?: number;
-                /** @description Where the page before ended */
+                /** @description Cursor that the previous page returned */
                 cursor?: string;
             };
             header?: never;
             path: {
+                /** @description Group id */
                 gid: string;
+                /** @description Device id */
                 did: string;
             };
             cookie?: never;
@@ -7754,7 +8147,7 @@ export interface operations {
                     "application/json": components["schemas"]["Envelope_RecordList"];
                 };
             };
-            /** @description Something sent is not right: FORMAT_INVALID or INVALID_CURSOR */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7763,7 +8156,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7772,7 +8165,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The key is for another system or group */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7781,7 +8174,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description There is no such thing: ERROR_NOTFOUND */
+            /** @description Not found: `ERROR_NOTFOUND` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7790,16 +8183,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It is there already, or nothing is free: DUPLICATE_RESOURCE, TIMESTAMP_OCCUPIED */
+            /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7808,7 +8201,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7817,16 +8210,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7840,13 +8233,14 @@ export interface operations {
     list_journals: {
         parameters: {
             query?: {
-                /** @description Items of a page */
+                /** @description Maximum number of items on a page */
                 limit?: number;
-                /** @description Where the page before ended */
+                /** @description Cursor that the previous page returned */
                 cursor?: string;
             };
             header?: never;
             path: {
+                /** @description Group id */
                 gid: string;
             };
             cookie?: never;
@@ -7862,7 +8256,7 @@ export interface operations {
                     "application/json": components["schemas"]["Envelope_JournalList"];
                 };
             };
-            /** @description Something sent is not right: FORMAT_INVALID or INVALID_CURSOR */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7871,7 +8265,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7880,7 +8274,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The key is for another system or group */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7889,7 +8283,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description There is no such thing: ERROR_NOTFOUND */
+            /** @description Not found: `ERROR_NOTFOUND` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7898,16 +8292,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It is there already, or nothing is free: DUPLICATE_RESOURCE, TIMESTAMP_OCCUPIED */
+            /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7916,7 +8310,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7925,16 +8319,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7948,13 +8342,14 @@ export interface operations {
     list_latest: {
         parameters: {
             query?: {
-                /** @description Items of a page */
+                /** @description Maximum number of items on a page */
                 limit?: number;
-                /** @description Where the page before ended */
+                /** @description Cursor that the previous page returned */
                 cursor?: string;
             };
             header?: never;
             path: {
+                /** @description Group id */
                 gid: string;
             };
             cookie?: never;
@@ -7970,7 +8365,7 @@ export interface operations {
                     "application/json": components["schemas"]["Envelope_RecordList"];
                 };
             };
-            /** @description Something sent is not right: FORMAT_INVALID or INVALID_CURSOR */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7979,7 +8374,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7988,7 +8383,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The key is for another system or group */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7997,7 +8392,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description There is no such thing: ERROR_NOTFOUND */
+            /** @description Not found: `ERROR_NOTFOUND` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8006,16 +8401,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It is there already, or nothing is free: DUPLICATE_RESOURCE, TIMESTAMP_OCCUPIED */
+            /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -8024,7 +8419,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8033,16 +8428,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8075,7 +8470,7 @@ export interface operations {
                     "application/json": components["schemas"]["Envelope_IdBody"];
                 };
             };
-            /** @description Something sent is not right: FORMAT_INVALID or INVALID_CURSOR */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8084,7 +8479,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8093,7 +8488,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The key is for another system or group */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8102,7 +8497,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description There is no such thing: ERROR_NOTFOUND */
+            /** @description Not found: `ERROR_NOTFOUND` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8111,16 +8506,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It is there already, or nothing is free: DUPLICATE_RESOURCE, TIMESTAMP_OCCUPIED */
+            /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -8129,16 +8524,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8147,16 +8542,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8189,7 +8584,7 @@ export interface operations {
                     "application/json": components["schemas"]["Envelope_IdBody"];
                 };
             };
-            /** @description Something sent is not right: FORMAT_INVALID or INVALID_CURSOR */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8198,7 +8593,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8207,7 +8602,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The key is for another system or group */
+            /** @description A console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8216,7 +8611,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description There is no such thing: ERROR_NOTFOUND */
+            /** @description Not found: `ERROR_NOTFOUND` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8225,16 +8620,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It is there already, or nothing is free: DUPLICATE_RESOURCE, TIMESTAMP_OCCUPIED */
+            /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -8243,16 +8638,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many wrong admin tokens from this address or in total */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8261,16 +8656,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8303,7 +8698,7 @@ export interface operations {
                     "application/json": components["schemas"]["Envelope_TagBody"];
                 };
             };
-            /** @description Something sent is not right: FORMAT_INVALID or INVALID_CURSOR */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8312,7 +8707,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8321,7 +8716,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The key is for another system or group */
+            /** @description A console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8330,7 +8725,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description There is no such thing: ERROR_NOTFOUND */
+            /** @description Not found: `ERROR_NOTFOUND` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8339,16 +8734,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description It is there already, or nothing is free: DUPLICATE_RESOURCE, TIMESTAMP_OCCUPIED */
+            /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -8357,16 +8752,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many wrong admin tokens from this address or in total */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8375,16 +8770,16 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8398,20 +8793,20 @@ export interface operations {
     follow_live: {
         parameters: {
             query?: {
-                /** @description Of one system only */
+                /** @description System of the devices */
                 system?: "sensors" | "chargers" | "telemetry" | "records" | "push";
-                /** @description Of one device only, by its id in the list of devices */
+                /** @description Id from the list of devices */
                 device?: string;
                 /**
-                 * @description `telemetry`, `state`, `ota`, `scheduler`, `alert`, `notification` and `command`, with commas
-                 *     between them; all unless given
+                 * @description Comma-separated entry types: `telemetry`, `state`, `ota`, `scheduler`, `alert`, `notification`, `command`; all
+                 *     if absent
                  */
                 types?: string;
-                /** @description Where to go on, for those who cannot send the header `Last-Event-ID` */
+                /** @description Position to continue from, for clients that cannot send the header `Last-Event-ID` */
                 last_event_id?: string;
             };
             header?: {
-                /** @description Where to go on; from now on unless given */
+                /** @description Position to continue from; new changes only if absent */
                 "Last-Event-ID"?: string | null;
             };
             path?: never;
@@ -8419,7 +8814,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Events that do not end */
+            /** @description An endless stream of events */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8428,7 +8823,7 @@ export interface operations {
                     "text/event-stream": components["schemas"]["LiveChange"];
                 };
             };
-            /** @description The filter or the place to go on from is not right */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8437,7 +8832,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8446,7 +8841,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -8455,7 +8850,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -8464,7 +8868,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There are too many who listen, or the store cannot answer */
+            /** @description Too many clients follow the feed, or the store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8484,7 +8888,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description How everything does */
+            /** @description The overview */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8493,7 +8897,7 @@ export interface operations {
                     "application/json": components["schemas"]["Overview"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8502,7 +8906,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -8511,7 +8915,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -8520,7 +8933,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8549,7 +8962,7 @@ export interface operations {
                     "application/json": components["schemas"]["PushCheck"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8558,7 +8971,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -8567,7 +8980,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -8576,7 +8998,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8600,7 +9022,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was found and deleted */
+            /** @description The number of devices found and deleted */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8609,7 +9031,7 @@ export interface operations {
                     "application/json": components["schemas"]["CleanedUpBody"];
                 };
             };
-            /** @description Something is not as it should be */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8618,7 +9040,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8627,7 +9049,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -8636,7 +9067,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -8645,7 +9076,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -8654,7 +9094,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8669,9 +9109,9 @@ export interface operations {
         parameters: {
             query?: {
                 userId?: string;
-                /** @description Items of a page */
+                /** @description Maximum number of items on a page */
                 limit?: number;
-                /** @description Where the page before ended */
+                /** @description Cursor that the previous page returned */
                 cursor?: string;
             };
             header?: never;
@@ -8689,7 +9129,7 @@ export interface operations {
                     "application/json": components["schemas"]["PushDeviceList"];
                 };
             };
-            /** @description The user, the limit or the cursor is not right */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8698,7 +9138,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Neither user nor operator */
+            /** @description Missing or invalid admin token or user token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8707,7 +9147,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Another user's */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8716,7 +9156,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -8725,7 +9165,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -8734,7 +9183,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8752,6 +9201,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Device id */
                 device_id: string;
             };
             cookie?: never;
@@ -8767,7 +9217,7 @@ export interface operations {
                     "application/json": components["schemas"]["PushDevice"];
                 };
             };
-            /** @description The user or the device is none */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8776,7 +9226,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Neither user nor operator */
+            /** @description Missing or invalid admin token or user token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8785,7 +9235,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Another user's */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8794,7 +9244,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such device */
+            /** @description Device not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8803,7 +9253,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -8812,7 +9262,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -8821,7 +9280,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8839,6 +9298,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Device id */
                 device_id: string;
             };
             cookie?: never;
@@ -8849,7 +9309,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It was known and is refreshed */
+            /** @description The refreshed device */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8858,7 +9318,7 @@ export interface operations {
                     "application/json": components["schemas"]["PushDevice"];
                 };
             };
-            /** @description It is new */
+            /** @description The new device */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -8867,7 +9327,7 @@ export interface operations {
                     "application/json": components["schemas"]["PushDevice"];
                 };
             };
-            /** @description Something is not as it should be */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8876,7 +9336,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Neither user nor operator */
+            /** @description Missing or invalid admin token or user token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8885,7 +9345,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Another user's */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8894,7 +9354,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -8903,7 +9363,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -8912,7 +9372,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -8921,7 +9390,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8939,20 +9408,21 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Device id */
                 device_id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description It is gone */
+            /** @description Deleted */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description The user or the device is none */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8961,7 +9431,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Neither user nor operator */
+            /** @description Missing or invalid admin token or user token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8970,7 +9440,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Another user's */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8979,7 +9449,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such device */
+            /** @description Device not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8988,7 +9458,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -8997,7 +9467,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -9006,7 +9485,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9024,13 +9503,14 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Device id */
                 device_id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The device as it is now */
+            /** @description The updated device */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9039,7 +9519,7 @@ export interface operations {
                     "application/json": components["schemas"]["PushDevice"];
                 };
             };
-            /** @description The user or the device is none */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9048,7 +9528,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Neither user nor operator */
+            /** @description Missing or invalid admin token or user token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9057,7 +9537,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Another user's */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9066,7 +9546,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such device */
+            /** @description Device not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9075,7 +9555,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -9084,7 +9564,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -9093,7 +9582,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9107,13 +9596,14 @@ export interface operations {
     list_notifications: {
         parameters: {
             query?: {
-                /** @description Items of a page */
+                /** @description Maximum number of items on a page */
                 limit?: number;
-                /** @description Where the page before ended */
+                /** @description Cursor that the previous page returned */
                 cursor?: string;
             };
             header?: never;
             path: {
+                /** @description User id */
                 user_id: string;
             };
             cookie?: never;
@@ -9129,7 +9619,7 @@ export interface operations {
                     "application/json": components["schemas"]["NotificationList"];
                 };
             };
-            /** @description The user, the limit or the cursor is not right */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9138,7 +9628,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not known who asks */
+            /** @description Missing or invalid API key or admin token or user token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9147,7 +9637,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Another user's */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9156,7 +9646,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -9165,7 +9655,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9174,7 +9664,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -9183,7 +9673,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9198,10 +9688,11 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes a repeat the same notification, for 30 days */
+                /** @description A repeat with the same key within 30 days does not send another notification */
                 "Idempotency-Key"?: string | null;
             };
             path: {
+                /** @description User id */
                 user_id: string;
             };
             cookie?: never;
@@ -9212,7 +9703,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It was accepted before with this key */
+            /** @description Accepted earlier with this idempotency key */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9221,7 +9712,7 @@ export interface operations {
                     "application/json": components["schemas"]["Notification"];
                 };
             };
-            /** @description It is in the outbox, durable */
+            /** @description Queued durably */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -9230,7 +9721,7 @@ export interface operations {
                     "application/json": components["schemas"]["Notification"];
                 };
             };
-            /** @description Something is not as it should be */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9239,7 +9730,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Neither operator nor key */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9248,7 +9739,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not send to this user */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9257,7 +9748,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -9266,7 +9757,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key was used for another message, or the user has too many devices */
+            /** @description The idempotency key was used for another message, or the user has too many devices */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -9275,7 +9766,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -9284,7 +9775,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9293,7 +9784,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -9302,7 +9793,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The outbox is full, or the store cannot answer */
+            /** @description The outbox is full, or the store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9318,8 +9809,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description User id */
                 user_id: string;
-                /** @description As accepting it answered */
+                /** @description Notification id */
                 notification_id: string;
             };
             cookie?: never;
@@ -9335,7 +9827,7 @@ export interface operations {
                     "application/json": components["schemas"]["Notification"];
                 };
             };
-            /** @description The user or the id is none */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9344,7 +9836,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not known who asks */
+            /** @description Missing or invalid API key or admin token or user token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9353,7 +9845,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Another user's */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9362,7 +9854,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such notification */
+            /** @description Notification not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9371,7 +9863,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -9380,7 +9872,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9389,7 +9881,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -9398,7 +9890,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9412,9 +9904,9 @@ export interface operations {
     list_rules: {
         parameters: {
             query?: {
-                /** @description Items of a page */
+                /** @description Maximum number of items on a page */
                 limit?: number;
-                /** @description Where the page before ended */
+                /** @description Cursor that the previous page returned */
                 cursor?: string;
             };
             header?: never;
@@ -9432,7 +9924,7 @@ export interface operations {
                     "application/json": components["schemas"]["RuleList"];
                 };
             };
-            /** @description The limit or the cursor is not right */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9441,7 +9933,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9450,7 +9942,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -9459,8 +9951,26 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9483,7 +9993,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The rule runs */
+            /** @description The new rule */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -9492,7 +10002,7 @@ export interface operations {
                     "application/json": components["schemas"]["Rule"];
                 };
             };
-            /** @description It cannot be a rule; the detail has the place */
+            /** @description Invalid rule; the detail names the position */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9501,7 +10011,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9510,7 +10020,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -9519,7 +10038,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is one of that name, or there are too many */
+            /** @description A rule with this name exists, or there are too many rules */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -9528,7 +10047,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -9537,7 +10056,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -9546,7 +10074,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9570,7 +10098,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What the statement makes of the message, with reasons */
+            /** @description The result and the reasons for it */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9579,7 +10107,7 @@ export interface operations {
                     "application/json": components["schemas"]["StatementTestResult"];
                 };
             };
-            /** @description The statement or the topic is none; the detail has the place */
+            /** @description Invalid statement or topic; the detail names the position */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9588,7 +10116,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9597,7 +10125,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -9606,7 +10143,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -9615,8 +10152,26 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9631,6 +10186,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Rule name */
                 name: string;
             };
             cookie?: never;
@@ -9646,7 +10202,7 @@ export interface operations {
                     "application/json": components["schemas"]["Rule"];
                 };
             };
-            /** @description The name is none */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9655,7 +10211,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9664,7 +10220,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such rule */
+            /** @description Rule not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9673,7 +10229,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -9682,8 +10238,26 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9697,9 +10271,11 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description `ETag` of the version to change; the request fails with 412 if the rule has another version */
                 "If-Match"?: string;
             };
             path: {
+                /** @description Rule name */
                 name: string;
             };
             cookie?: never;
@@ -9710,7 +10286,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The rule as it runs now */
+            /** @description The rule */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9719,7 +10295,7 @@ export interface operations {
                     "application/json": components["schemas"]["Rule"];
                 };
             };
-            /** @description The rule is new and runs */
+            /** @description The new rule */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -9728,7 +10304,7 @@ export interface operations {
                     "application/json": components["schemas"]["Rule"];
                 };
             };
-            /** @description It cannot be a rule; the detail has the place */
+            /** @description Invalid rule; the detail names the position */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9737,7 +10313,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9746,7 +10322,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A version was asked for and there is no such rule */
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Rule not found; only with `If-Match` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9755,7 +10340,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -9764,7 +10349,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It is in the server's file, or there are too many */
+            /** @description The rule is in the server's rules file, or there are too many rules */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -9773,7 +10358,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Another version is there */
+            /** @description The rule has another version */
             412: {
                 headers: {
                     [name: string]: unknown;
@@ -9782,7 +10367,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -9791,7 +10376,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -9800,7 +10394,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9815,23 +10409,25 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description `ETag` of the version to change; the request fails with 412 if the rule has another version */
                 "If-Match"?: string;
             };
             path: {
+                /** @description Rule name */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description It is deleted */
+            /** @description Deleted */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description The name or the version is none */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9840,7 +10436,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9849,7 +10445,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such rule */
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Rule not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9858,7 +10463,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -9867,7 +10472,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It is in the server's file */
+            /** @description The rule is in the server's rules file */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -9876,7 +10481,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Another version is there */
+            /** @description The rule has another version */
             412: {
                 headers: {
                     [name: string]: unknown;
@@ -9885,7 +10490,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -9894,7 +10508,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9909,9 +10523,11 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description `ETag` of the version to change; the request fails with 412 if the rule has another version */
                 "If-Match"?: string;
             };
             path: {
+                /** @description Rule name */
                 name: string;
             };
             cookie?: never;
@@ -9922,7 +10538,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The rule as it runs now */
+            /** @description The rule */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9931,7 +10547,7 @@ export interface operations {
                     "application/json": components["schemas"]["Rule"];
                 };
             };
-            /** @description It cannot be a rule; the detail has the place */
+            /** @description Invalid rule; the detail names the position */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9940,7 +10556,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9949,7 +10565,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such rule */
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Rule not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9958,7 +10583,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -9967,7 +10592,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It is in the server's file */
+            /** @description The rule is in the server's rules file */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -9976,7 +10601,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Another version is there */
+            /** @description The rule has another version */
             412: {
                 headers: {
                     [name: string]: unknown;
@@ -9985,7 +10610,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -9994,7 +10619,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -10003,7 +10637,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10019,13 +10653,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Rule name */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The rule, which does not run now */
+            /** @description The disabled rule */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10034,7 +10669,7 @@ export interface operations {
                     "application/json": components["schemas"]["Rule"];
                 };
             };
-            /** @description The name is none */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -10043,7 +10678,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10052,7 +10687,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such rule */
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Rule not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10061,7 +10705,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -10070,7 +10714,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It is in the server's file */
+            /** @description The rule is in the server's rules file */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -10079,7 +10723,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -10088,7 +10741,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10104,13 +10757,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Rule name */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The rule as it runs now */
+            /** @description The rule */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10119,7 +10773,7 @@ export interface operations {
                     "application/json": components["schemas"]["Rule"];
                 };
             };
-            /** @description The name is none */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -10128,7 +10782,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10137,7 +10791,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such rule */
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Rule not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10146,7 +10809,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -10155,7 +10818,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It is in the server's file */
+            /** @description The rule is in the server's rules file */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -10164,7 +10827,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -10173,7 +10845,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10189,6 +10861,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Rule name */
                 name: string;
             };
             cookie?: never;
@@ -10204,7 +10877,7 @@ export interface operations {
                     "application/json": components["schemas"]["RuleErrorList"];
                 };
             };
-            /** @description The name is none */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -10213,7 +10886,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10222,7 +10895,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such rule */
+            /** @description Rule not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10231,7 +10904,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -10240,8 +10913,26 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -10254,20 +10945,18 @@ export interface operations {
     replay_rule: {
         parameters: {
             query: {
-                /**
-                 * @description The thing whose messages it runs over
-                 * @example storyteller-van-01
-                 */
+                /** @description Thing whose history is replayed */
                 thing: string;
                 from?: number | string;
                 to?: number | string;
-                /** @description Messages of history that are looked at */
+                /** @description Maximum number of items on a page */
                 limit?: number;
-                /** @description Where the page before ended */
+                /** @description Cursor that the previous page returned */
                 cursor?: string;
             };
             header?: never;
             path: {
+                /** @description Rule name */
                 name: string;
             };
             cookie?: never;
@@ -10278,7 +10967,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A page of what would have differed */
+            /** @description Messages with differences */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10287,7 +10976,7 @@ export interface operations {
                     "application/json": components["schemas"]["RuleReplay"];
                 };
             };
-            /** @description The range, the limit, the cursor or the rule is not right */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -10296,7 +10985,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10305,7 +10994,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such rule */
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Rule not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10314,7 +11012,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -10323,7 +11021,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -10332,7 +11030,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -10341,7 +11048,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10357,6 +11064,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Rule name */
                 name: string;
             };
             cookie?: never;
@@ -10372,7 +11080,7 @@ export interface operations {
                     "application/json": components["schemas"]["RuleVersionList"];
                 };
             };
-            /** @description The name is none */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -10381,7 +11089,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10390,7 +11098,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There never was such a rule */
+            /** @description Rule not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10399,7 +11107,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -10408,7 +11116,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It is in the server's file */
+            /** @description The rule is in the server's rules file */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -10417,7 +11125,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -10426,7 +11143,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10443,7 +11160,7 @@ export interface operations {
             header?: never;
             path: {
                 name: string;
-                /** @description The version */
+                /** @description Version */
                 version: number;
             };
             cookie?: never;
@@ -10459,7 +11176,7 @@ export interface operations {
                     "application/json": components["schemas"]["RuleVersion"];
                 };
             };
-            /** @description The name or the version is none */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -10468,7 +11185,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10477,7 +11194,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such version */
+            /** @description Version not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10486,7 +11203,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -10495,7 +11212,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -10504,7 +11230,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10528,7 +11254,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What became of each reading */
+            /** @description The result for each reading */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10537,7 +11263,7 @@ export interface operations {
                     "application/json": components["schemas"]["IngestAnswer"];
                 };
             };
-            /** @description The request cannot be read, or has no or more than 100 readings */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -10546,7 +11272,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No key, or not a good one */
+            /** @description Missing or invalid API key */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10555,7 +11281,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description The credentials do not permit this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -10564,7 +11299,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -10573,7 +11308,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10582,7 +11317,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -10591,7 +11326,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer; send it again */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10605,9 +11340,9 @@ export interface operations {
     list_devices: {
         parameters: {
             query?: {
-                /** @description Items of a page */
+                /** @description Maximum number of items on a page */
                 limit?: number;
-                /** @description Where the page before ended */
+                /** @description Cursor that the previous page returned */
                 cursor?: string;
             };
             header?: never;
@@ -10625,7 +11360,7 @@ export interface operations {
                     "application/json": components["schemas"]["DeviceList"];
                 };
             };
-            /** @description The limit or the cursor is not right */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -10634,7 +11369,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10643,7 +11378,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description The credentials do not permit this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -10652,7 +11396,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10661,7 +11405,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -10670,7 +11414,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10686,6 +11430,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Hardware id (MAC address) */
                 hardware_id: string;
             };
             cookie?: never;
@@ -10701,7 +11446,7 @@ export interface operations {
                     "application/json": components["schemas"]["Device"];
                 };
             };
-            /** @description The id is none */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -10710,7 +11455,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10719,7 +11464,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such device */
+            /** @description The credentials do not permit this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Device not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10728,7 +11482,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -10737,7 +11491,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10746,7 +11500,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -10755,7 +11509,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10771,6 +11525,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Hardware id (MAC address) */
                 hardware_id: string;
             };
             cookie?: never;
@@ -10781,7 +11536,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The device as it is now */
+            /** @description The updated device */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10790,7 +11545,7 @@ export interface operations {
                     "application/json": components["schemas"]["Device"];
                 };
             };
-            /** @description Something is not as it should be */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -10799,7 +11554,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10808,7 +11563,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such device */
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Device not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10817,7 +11581,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -10826,7 +11590,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -10835,7 +11599,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -10844,7 +11617,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10860,6 +11633,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Hardware id (MAC address) */
                 hardware_id: string;
             };
             cookie?: never;
@@ -10875,7 +11649,7 @@ export interface operations {
                     "application/json": components["schemas"]["Reading"];
                 };
             };
-            /** @description The id is none */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -10884,7 +11658,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10893,7 +11667,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It has none */
+            /** @description The credentials do not permit this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The device has no reading */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10902,7 +11685,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -10911,7 +11694,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10920,7 +11703,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -10929,7 +11712,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10945,15 +11728,16 @@ export interface operations {
             query?: {
                 from?: number | string;
                 to?: number | string;
-                /** @description `desc`, the newest first, unless `asc` is asked for */
+                /** @description `desc` (default) lists the newest item first, `asc` the oldest */
                 order?: "asc" | "desc";
-                /** @description Items of a page */
+                /** @description Maximum number of items on a page */
                 limit?: number;
-                /** @description Where the page before ended */
+                /** @description Cursor that the previous page returned */
                 cursor?: string;
             };
             header?: never;
             path: {
+                /** @description Hardware id (MAC address) */
                 hardware_id: string;
             };
             cookie?: never;
@@ -10969,7 +11753,7 @@ export interface operations {
                     "application/json": components["schemas"]["ReadingList"];
                 };
             };
-            /** @description The range, the limit or the cursor is not right */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -10978,7 +11762,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10987,7 +11771,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description The credentials do not permit this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -10996,7 +11789,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -11005,7 +11798,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -11014,7 +11807,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11038,7 +11831,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Registered */
+            /** @description The registration */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11047,7 +11840,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegisteredDevice"];
                 };
             };
-            /** @description Something is not as it should be */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -11056,7 +11849,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No key, or not a good one */
+            /** @description Missing or invalid API key */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11065,7 +11858,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key is not for this device */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11074,7 +11867,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -11083,7 +11876,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -11092,7 +11885,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -11101,7 +11894,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -11110,7 +11903,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11130,7 +11923,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is */
+            /** @description The session */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11139,7 +11932,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionBody"];
                 };
             };
-            /** @description It is not */
+            /** @description No session */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11148,7 +11941,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -11157,7 +11950,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -11184,13 +11977,13 @@ export interface operations {
             /** @description Signed in */
             204: {
                 headers: {
-                    /** @description The session; no script can read it */
+                    /** @description Session cookie; scripts cannot read it */
                     "Set-Cookie"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description There is no token in the body */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -11199,7 +11992,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token is not right */
+            /** @description Invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11217,7 +12010,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -11226,7 +12019,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -11235,7 +12028,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many wrong tokens from this address */
+            /** @description Too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -11244,7 +12037,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -11264,14 +12057,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Nobody is signed in here any more */
+            /** @description Signed out */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Not sent by the console's own page */
+            /** @description The console's own page did not send the request */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11280,7 +12073,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -11289,7 +12082,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -11309,7 +12102,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All tables, by their names */
+            /** @description All tables, sorted by name */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11318,7 +12111,7 @@ export interface operations {
                     "application/json": components["schemas"]["TableList"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11327,7 +12120,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -11336,7 +12129,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -11345,7 +12147,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11361,7 +12163,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The table's name */
+                /** @description Table name */
                 table: string;
             };
             cookie?: never;
@@ -11377,7 +12179,16 @@ export interface operations {
                     "application/json": components["schemas"]["Table"];
                 };
             };
-            /** @description No operator */
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11386,7 +12197,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such table */
+            /** @description Table not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -11395,7 +12206,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -11404,7 +12215,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -11413,7 +12233,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11429,7 +12249,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The table's name */
+                /** @description Table name */
                 table: string;
             };
             cookie?: never;
@@ -11440,14 +12260,14 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is stored */
+            /** @description Stored */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description It cannot be an item of the table */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -11456,7 +12276,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11465,7 +12285,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not sent by the console's own page */
+            /** @description A console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11474,7 +12294,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such table */
+            /** @description Table not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -11483,7 +12303,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -11492,7 +12312,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The item is no longer as it was */
+            /** @description The item has changed */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -11501,7 +12321,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -11510,7 +12330,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -11519,7 +12348,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11535,7 +12364,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The table's name */
+                /** @description Table name */
                 table: string;
             };
             cookie?: never;
@@ -11546,14 +12375,14 @@ export interface operations {
             };
         };
         responses: {
-            /** @description There is no such item any more */
+            /** @description Deleted */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description The key is none of the table */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -11562,7 +12391,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11571,7 +12400,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not sent by the console's own page */
+            /** @description A console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11580,7 +12409,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such table */
+            /** @description Table not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -11589,7 +12418,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -11598,7 +12427,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The item is no longer as it was */
+            /** @description The item has changed */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -11607,7 +12436,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -11616,7 +12445,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -11625,7 +12463,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11641,7 +12479,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The table's name */
+                /** @description Table name */
                 table: string;
             };
             cookie?: never;
@@ -11652,7 +12490,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A page of items, in the order of the sort key */
+            /** @description Items in the order of the sort key */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11661,7 +12499,7 @@ export interface operations {
                     "application/json": components["schemas"]["TableItemList"];
                 };
             };
-            /** @description The keys, the filter, the limit or the cursor is not right */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -11670,7 +12508,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11679,7 +12517,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not sent by the console's own page */
+            /** @description A console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11688,7 +12526,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such table or index */
+            /** @description Table or index not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -11697,7 +12535,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -11706,7 +12544,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -11715,7 +12553,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -11724,7 +12571,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11740,7 +12587,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The table's name */
+                /** @description Table name */
                 table: string;
             };
             cookie?: never;
@@ -11751,7 +12598,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A page of items, in no particular order */
+            /** @description Items in no particular order */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11760,7 +12607,7 @@ export interface operations {
                     "application/json": components["schemas"]["TableItemList"];
                 };
             };
-            /** @description The filter, the limit or the cursor is not right */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -11769,7 +12616,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No operator */
+            /** @description Missing or invalid admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11778,7 +12625,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not sent by the console's own page */
+            /** @description A console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11787,7 +12634,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such table or index */
+            /** @description Table or index not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -11796,7 +12643,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -11805,7 +12652,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -11814,7 +12661,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -11823,7 +12679,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11837,15 +12693,15 @@ export interface operations {
     list_messages_of_type: {
         parameters: {
             query: {
-                /** @description The one type wanted */
+                /** @description Message type */
                 message_type: string;
                 from?: number | string;
                 to?: number | string;
-                /** @description `desc`, the newest first, unless `asc` is asked for */
+                /** @description `desc` (default) lists the newest item first, `asc` the oldest */
                 order?: "asc" | "desc";
-                /** @description Items of a page */
+                /** @description Maximum number of items on a page */
                 limit?: number;
-                /** @description Where the page before ended */
+                /** @description Cursor that the previous page returned */
                 cursor?: string;
             };
             header?: never;
@@ -11863,7 +12719,7 @@ export interface operations {
                     "application/json": components["schemas"]["TelemetryMessageList"];
                 };
             };
-            /** @description The type is missing, or the range, the limit or the cursor is not right */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -11872,7 +12728,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11881,7 +12737,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key is of another system, or for some things only */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11890,7 +12746,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -11899,7 +12755,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -11908,7 +12764,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -11917,7 +12773,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11931,18 +12787,20 @@ export interface operations {
     list_messages: {
         parameters: {
             query?: {
+                /** @description Message type; all types if absent */
                 message_type?: string;
                 from?: number | string;
                 to?: number | string;
-                /** @description `desc`, the newest first, unless `asc` is asked for */
+                /** @description `desc` (default) lists the newest item first, `asc` the oldest */
                 order?: "asc" | "desc";
-                /** @description Items of a page */
+                /** @description Maximum number of items on a page */
                 limit?: number;
-                /** @description Where the page before ended */
+                /** @description Cursor that the previous page returned */
                 cursor?: string;
             };
             header?: never;
             path: {
+                /** @description Thing name */
                 thing: string;
             };
             cookie?: never;
@@ -11958,7 +12816,7 @@ export interface operations {
                     "application/json": components["schemas"]["TelemetryMessageList"];
                 };
             };
-            /** @description The range, the type, the limit or the cursor is not right */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -11967,7 +12825,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11976,7 +12834,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key is of another system or for other things */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11985,7 +12843,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -11994,7 +12852,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -12003,7 +12861,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -12012,7 +12870,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -12028,6 +12886,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Thing name */
                 thing: string;
             };
             cookie?: never;
@@ -12038,7 +12897,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It was published */
+            /** @description The command is published */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -12047,7 +12906,7 @@ export interface operations {
                     "application/json": components["schemas"]["SentCommand"];
                 };
             };
-            /** @description Something is not as it should be */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -12056,7 +12915,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12065,7 +12924,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key is of another system or for other things */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -12074,7 +12933,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -12083,7 +12942,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is too large */
+            /** @description Body too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -12092,7 +12951,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -12101,7 +12960,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -12110,7 +12969,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be kept now */
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -12124,17 +12983,19 @@ export interface operations {
     get_latest_message: {
         parameters: {
             query?: {
+                /** @description Message type; all types if absent */
                 message_type?: string;
             };
             header?: never;
             path: {
+                /** @description Thing name */
                 thing: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description All attributes of its item */
+            /** @description The attributes of the message */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -12143,7 +13004,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description The name or the type is none */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -12152,7 +13013,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Neither operator nor device */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12161,7 +13022,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key is of another system or for other things */
+            /** @description The credentials do not permit this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -12170,7 +13031,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The thing has no such message */
+            /** @description No matching message */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -12179,7 +13040,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -12188,7 +13049,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -12197,7 +13058,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -12206,7 +13067,146 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer */
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_time: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The time */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TimeBody"];
+                };
+            };
+            /** @description Missing or invalid admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    confirm_time: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The confirmed time */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TimeBody"];
+                };
+            };
+            /** @description Missing or invalid admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -12220,26 +13220,26 @@ export interface operations {
     publish_message: {
         parameters: {
             query?: {
-                /** @description MQTT's QoS for subscribers: 0 or 1 */
+                /** @description MQTT QoS: 0 or 1 */
                 qos?: number;
-                /** @description Whether the message is kept for those who subscribe later */
+                /** @description Whether the broker retains the message for later subscribers */
                 retain?: boolean;
             };
             header?: never;
             path: {
-                /** @description The topic; its slashes may be written as they are or as %2F */
+                /** @description Topic; slashes may be encoded as %2F */
                 topic: string;
             };
             cookie?: never;
         };
-        /** @description The payload */
+        /** @description Payload */
         requestBody: {
             content: {
                 "application/octet-stream": string;
             };
         };
         responses: {
-            /** @description It is published */
+            /** @description The message is published */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -12248,7 +13248,7 @@ export interface operations {
                     "application/json": components["schemas"]["Published"];
                 };
             };
-            /** @description The topic or the query is not right */
+            /** @description Invalid request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -12257,7 +13257,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Neither operator nor key */
+            /** @description Missing or invalid API key or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12266,7 +13266,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The topic is not one of this key */
+            /** @description The credentials do not permit this topic */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -12275,7 +13275,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It took too long */
+            /** @description Request timeout */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -12284,7 +13284,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The payload is larger than a packet may be */
+            /** @description Payload too large for an MQTT packet */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -12293,7 +13293,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests with this key */
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -12302,7 +13302,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something went wrong on the server */
+            /** @description Internal error */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -12311,7 +13311,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot answer, or there are too many retained messages */
+            /** @description Too many retained messages, or the store is unavailable; retry later */
             503: {
                 headers: {
                     [name: string]: unknown;

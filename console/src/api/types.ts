@@ -1,4 +1,4 @@
-// Names for the shapes of answers. All but the loose ones come from the server's OpenAPI document, through `schema.d.ts`.
+// Names for the types of requests and responses. They come from the server's OpenAPI document, through `schema.d.ts`.
 import type { components } from "./schema";
 
 type Schemas = components["schemas"];
@@ -6,9 +6,10 @@ type Schemas = components["schemas"];
 export type Alert = Schemas["Alert"];
 export type AlertWithTrace = Schemas["AlertWithTrace"];
 export type AlertList = Schemas["AlertList"];
-export type AlertDefinition = Schemas["AlertDefinition"];
-export type AlertDefinitionList = Schemas["AlertDefinitionList"];
-export type NewAlertDefinition = Schemas["NewAlertDefinition"];
+// The API calls an alert rule an alert definition.
+export type AlertRule = Schemas["AlertDefinition"];
+export type AlertRuleList = Schemas["AlertDefinitionList"];
+export type NewAlertRule = Schemas["NewAlertDefinition"];
 export type ApiKey = Schemas["ApiKeyBody"];
 export type ApiKeyList = Schemas["ApiKeyList"];
 export type CreateApiKey = Schemas["CreateApiKey"];
@@ -61,16 +62,16 @@ export type AttributeValue =
   | { M: Record<string, AttributeValue> };
 export type Item = Record<string, AttributeValue>;
 
-// The document has items as any object, and points as lists of numbers. Here they are what they are known to be.
+// The OpenAPI document describes items as any object and points as lists of numbers. These types are more precise.
 export type TimelineEntry = Omit<Schemas["TimelineEntry"], "item"> & { item: Item };
 export type LiveChange = TimelineEntry & Omit<Schemas["LiveChange"], keyof Schemas["TimelineEntry"]>;
 export type TimelinePage = Omit<Schemas["Timeline"], "entries"> & { entries: TimelineEntry[] };
 export type ItemPage = Omit<Schemas["TableItemList"], "items"> & { items: Item[] };
 
-/** Time in milliseconds, least, greatest, mean, and how many values they stand for. */
+/** Time in milliseconds, minimum, maximum, mean and number of values of one bucket. */
 export type SeriesPoint = [number, number, number, number, number];
 export type Series = Omit<Schemas["Series"], "points"> & { points: SeriesPoint[] };
-export type SeriesAnswer = Omit<Schemas["DeviceSeries"], "series"> & { series: Series[] };
+export type SeriesResponse = Omit<Schemas["DeviceSeries"], "series"> & { series: Series[] };
 
 export type KeyType = "S" | "N" | "B";
 export interface KeyAttribute {

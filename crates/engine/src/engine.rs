@@ -1,4 +1,4 @@
-//! The engine as its users hold it: opening, closing, and the operations that go beyond the seam.
+//! The public API of the engine: opening, closing, and the operations beyond the `Store` trait.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,70 +7,74 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use homeport_item::schema::{IndexSchema, StreamView, TableSchema};
-use homeport_store::{BatchGet, BatchGetAnswer, Clock, Get, Query, Scan, StoreError};
+use homeport_store::{BatchGet, BatchGetOutput, Clock, Get, Query, Scan, StoreError};
 
-use crate::backup::{BackupError, BackupSummary};
+use crate::archive::backup::{BackupError, BackupSummary};
+use crate::archive::copying::TableCopy;
+use crate::archive::restoring::Chunk;
+use crate::archive::{backup, table_backups};
+use crate::catalogue::table::{Table, TableDescription, TableSize, TableView};
 use crate::catalogue::{Catalogue, SharedCatalogue};
-use crate::changes::{self, ChangePage};
-use crate::check::{CheckReport, Writes};
-use crate::commit_clock::{self, ClockStatus, CommitClock};
-use crate::committer::Committer;
-use crate::copying::TableCopy;
-use crate::directory;
-use crate::disk_room::Room;
+use crate::catalogue::{jobs, size, tables};
+use crate::changes::log::{self, ChangePage};
+use crate::commit::commit_clock::{self, ClockStatus, CommitClock};
+use crate::commit::committer::Committer;
+use crate::commit::writer::CommitRecord;
 use crate::error::{OpenError, TableError, unavailable};
-use crate::integrity::marks::Marks;
-use crate::integrity::verify::{self, Extent};
+use crate::expiry::sorting;
+use crate::expiry::sweep::{self, SweepMode, Swept};
 use crate::metrics::MetricsSnapshot;
-use crate::opening::{self, OpenedStore};
 use crate::options::Options;
 use crate::read::{Attributes, StoredPage};
-use crate::record::StoredItem;
-use crate::restoring::Chunk;
-use crate::shared::{LastCommit, Shared, run_exclusive, stopped};
-use crate::sorting;
-use crate::sweep::{self, Due, Swept};
-use crate::table::{Table, TableDescription, TableExtent, TableView};
-use crate::vault::{self, Database, Keyspace, UserKey, UserValue};
-use crate::writer::CommitRecord;
-use crate::{backup, check, extent, jobs, layout, table_backups, tables, threads, watch};
+use crate::shared::{RecoveredState, Shared, run_exclusive, stopped};
+use crate::storage::check::{CheckReport, ConcurrentWrites};
+use crate::storage::directory;
+use crate::storage::disk_space::SpaceLevel;
+use crate::storage::integrity::marks::Marks;
+use crate::storage::integrity::verify::{self, VerifyScope};
+use crate::storage::opening::{self, OpenedStore};
+use crate::storage::record::StoredItem;
+use crate::storage::vault::{self, Database, Keyspace, UserKey, UserValue};
+use crate::storage::{check, layout, watch};
+use crate::threads;
 
-/// How often compacting looks whether a flush is done.
+/// How often compacting checks whether a flush is complete.
 const FLUSH_POLL: Duration = Duration::from_millis(1);
-/// Changes that one call may return.
+/// The maximum number of changes that one call returns.
 pub const CHANGES_PAGE_MAX: usize = 1000;
-/// Changes that one call looks at; those that are kept for a table's history alone are passed over.
-const CHANGES_LOOKED_AT_MAX: usize = 10_000;
+/// The maximum number of changes that one call reads, including those kept only for a table's history, which
+/// it skips.
+const CHANGES_READ_MAX: usize = 10_000;
 
-/// What a store can do.
+/// What a store can currently do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
     /// Everything.
     Ready,
-    /// Reads and deletes: the disk is nearly full.
+    /// Reads and deletes, because the disk is nearly full.
     DiskShort,
-    /// Reads: the disk is full.
+    /// Reads, because the disk is full.
     DiskFull,
-    /// Reads, until the store has reopened itself after a failed write, for this reason.
+    /// Reads, until the store has reopened itself after a failed write; with the reason.
     WritesFailed(String),
-    /// Nothing, until the store has reopened itself: it does so now, or the last attempt failed, as the text says.
+    /// Nothing, until the store has reopened itself; with the error of the last attempt.
     Closed(String),
-    /// Reads. The process has to be restarted.
+    /// Reads, until the process is restarted; with the reason.
     NeedsRestart(String),
 }
 
 /// An open store. Clones share it; it closes when the last one is dropped.
 #[derive(Clone)]
 pub struct Engine {
-    handle: Arc<Handle>,
+    handle: Arc<EngineHandle>,
 }
 
-struct Handle {
+struct EngineHandle {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Drop for Handle {
+impl Drop for EngineHandle {
     fn drop(&mut self) {
         self.shared.stopping.store(true, Ordering::Release);
         for job in self.shared.take_jobs() {
@@ -81,41 +85,41 @@ impl Drop for Handle {
             thread.thread().unpark();
             let _ = thread.join();
         }
-        // One may have been started while the first were waited for.
+        // One may have been started while the others were being joined.
         for job in self.shared.take_jobs() {
             let _ = job.join();
         }
         // The committer may have written after the last sync.
         watch::sync(&self.shared);
-        watch::keep_marks(&self.shared);
+        watch::update_marks(&self.shared);
     }
 }
 
 impl Engine {
-    /// Opens the data directory at `path`, making it if there is none.
+    /// Opens the data directory at `path`, creating it if it is missing.
     ///
     /// # Errors
-    /// When another process has it open, it is damaged, or it cannot be read and written.
+    /// Fails if another process has it open, or it is damaged, unreadable or unwritable.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self, OpenError> {
         Self::open_since(path.as_ref(), options, None)
     }
 
-    /// Makes a data directory for data that was written elsewhere until `commit_ms`, its commit time. A wall clock that
-    /// is implausibly far ahead of it has to be confirmed before anything expires. Without `commit_ms`, the wall clock
-    /// is taken for right.
+    /// Creates a data directory for data that was written elsewhere until `commit_ms`, its commit time. If
+    /// the wall clock is implausibly far ahead of that time, it has to be confirmed before anything expires.
+    /// Without `commit_ms`, the wall clock is trusted.
     pub(crate) async fn create_from(
         path: &Path,
         options: Options,
         commit_ms: Option<i64>,
     ) -> Result<Self, BackupError> {
         let engine = Self::open_since(path, options, commit_ms)?;
-        // Also a store without tables keeps the time.
+        // Even a store without tables records the time.
         let written = engine.shared().exclusive(Committer::write_time);
         written.await.map_err(|_| stopped())??;
         Ok(engine)
     }
 
-    /// Opens a data directory. `commit_ms` is the commit time of a directory that has none.
+    /// Opens a data directory. `commit_ms` is used if the directory has no commit time.
     fn open_since(
         path: &Path,
         options: Options,
@@ -123,7 +127,7 @@ impl Engine {
     ) -> Result<Self, OpenError> {
         let opened = directory::prepare(path, options.master_key.as_ref())?;
         let keyring = opened.store_id();
-        let verified = verify::verify(path, opened.is_outdated, keyring, Extent::Start)?;
+        let verified = verify::verify(path, opened.is_outdated, keyring, VerifyScope::Start)?;
         if verified.is_unfinished {
             directory::remove_unfinished_store(path)?;
         }
@@ -159,7 +163,7 @@ impl Engine {
             database,
             keyspaces,
             SharedCatalogue::new(catalogue),
-            LastCommit {
+            RecoveredState {
                 record: last,
                 on_disk,
                 clock: commit_clock,
@@ -169,11 +173,11 @@ impl Engine {
         );
         let shared = Arc::new(shared);
         if let Some(reason) = unwritten {
-            // It can be read, and is reopened when it can be written.
+            // It can be read, and is reopened once it can be written.
             shared.latch.close(&reason);
         }
         tables::drop_unused_keyspaces(&shared, verified.marked.is_none());
-        watch::keep_marks(&shared);
+        watch::update_marks(&shared);
         table_backups::drop_orphans(&shared);
         let committer = Committer::new(Arc::clone(&shared), last)?;
         let threads = vec![
@@ -185,7 +189,7 @@ impl Engine {
             jobs::start(&shared, table);
         }
         Ok(Self {
-            handle: Arc::new(Handle { shared, threads }),
+            handle: Arc::new(EngineHandle { shared, threads }),
         })
     }
 
@@ -193,18 +197,18 @@ impl Engine {
         &self.handle.shared
     }
 
-    /// Makes a table.
+    /// Creates a table.
     ///
     /// # Errors
-    /// When it exists or its schema cannot be.
+    /// Fails if it exists or its schema is invalid.
     pub async fn create_table(&self, schema: TableSchema) -> Result<TableDescription, TableError> {
         self.shared().create_table(schema, String::new()).await
     }
 
-    /// Makes a table with what a protocol keeps with it.
+    /// Creates a table with the opaque settings of a protocol.
     ///
     /// # Errors
-    /// When it exists or its schema cannot be.
+    /// Fails if it exists or its schema is invalid.
     pub async fn create_table_with(
         &self,
         schema: TableSchema,
@@ -213,11 +217,11 @@ impl Engine {
         self.shared().create_table(schema, settings).await
     }
 
-    /// Changes what a protocol keeps with a table. No other change of the table happens between the settings that `change`
-    /// sees and those that it returns.
+    /// Changes the settings that a protocol stores with a table, atomically: nothing else changes between the
+    /// settings that `change` sees and those it returns.
     ///
     /// # Errors
-    /// When the table does not exist, or `change` fails.
+    /// Fails if the table does not exist, or `change` fails.
     pub async fn change_settings<E: From<TableError> + Send + 'static>(
         &self,
         table: &str,
@@ -228,19 +232,19 @@ impl Engine {
             .await
     }
 
-    /// Removes a table with everything in it.
+    /// Deletes a table with all its contents.
     ///
     /// # Errors
-    /// When it does not exist.
+    /// Fails if it does not exist.
     pub async fn delete_table(&self, name: &str) -> Result<TableDescription, TableError> {
         self.delete_table_if(name, |_| Ok(())).await
     }
 
-    /// Removes a table with everything in it, unless `check` refuses. No other change of the table happens between the
-    /// settings that `check` sees and the removal.
+    /// Deletes a table with all its contents unless `check` fails, atomically: nothing changes between the
+    /// settings that `check` sees and the deletion.
     ///
     /// # Errors
-    /// When it does not exist, or `check` fails.
+    /// Fails if it does not exist, or `check` fails.
     pub async fn delete_table_if<E: From<TableError> + Send + 'static>(
         &self,
         name: &str,
@@ -249,39 +253,38 @@ impl Engine {
         self.shared().delete_table(name.to_owned(), check).await
     }
 
-    /// Adds an index. Items that are there already are entered in the background; until all are,
-    /// the index cannot be read.
+    /// Adds an index. Existing items are added to it in the background; until then, it cannot be read.
     ///
-    /// # Errors
+    /// Fails if the table does not exist, already has such an index, or cannot have it.
     /// When the table does not exist, has such an index, or cannot have it.
     pub async fn add_index(&self, table: &str, index: IndexSchema) -> Result<(), TableError> {
         self.shared().add_index(table.to_owned(), index).await
     }
 
-    /// Removes an index.
+    /// Deletes an index.
     ///
     /// # Errors
-    /// When the table or the index does not exist.
+    /// Fails if the table or the index does not exist.
     pub async fn delete_index(&self, table: &str, index: &str) -> Result<(), TableError> {
         self.shared()
             .delete_index(table.to_owned(), index.to_owned())
             .await
     }
 
-    /// Sets or removes the attribute that holds the items' expiry.
+    /// Sets or clears the attribute with the items' expiry.
     ///
     /// # Errors
-    /// When the table does not exist, or has another such attribute that was not removed before.
+    /// Fails if the table does not exist, or has another TTL attribute that was not cleared before.
     pub async fn set_ttl(&self, table: &str, attribute: Option<&str>) -> Result<(), TableError> {
         self.shared()
             .set_ttl(table.to_owned(), attribute.map(str::to_owned))
             .await
     }
 
-    /// Sets what the change log keeps of the table's changes.
+    /// Enables or disables the table's stream.
     ///
     /// # Errors
-    /// When the table does not exist.
+    /// Fails if the table does not exist.
     pub async fn set_stream(
         &self,
         table: &str,
@@ -290,57 +293,57 @@ impl Engine {
         self.shared().set_stream(table.to_owned(), stream).await
     }
 
-    /// What is known about a table.
+    /// Describes a table.
     ///
     /// # Errors
-    /// When it does not exist.
+    /// Fails if it does not exist.
     pub fn describe_table(&self, name: &str) -> Result<TableDescription, TableError> {
         self.shared().describe_table(name)
     }
 
-    /// A table as it is now.
+    /// The current version of a table.
     ///
     /// # Errors
-    /// When it does not exist.
+    /// Fails if it does not exist.
     pub fn table(&self, name: &str) -> Result<TableView, StoreError> {
         self.shared().catalogue.table(name).map(TableView)
     }
 
-    /// How much a table and its indexes hold: counted where that is quick, otherwise estimated.
+    /// The sizes of a table and its indexes: counted if that is quick, otherwise estimated.
     ///
     /// # Errors
-    /// When it does not exist or cannot be read.
-    pub async fn table_extent(&self, name: &str) -> Result<TableExtent, StoreError> {
+    /// Fails if it does not exist or cannot be read.
+    pub async fn table_size(&self, name: &str) -> Result<TableSize, StoreError> {
         let shared = Arc::clone(self.shared());
         let table = shared.catalogue.table(name)?;
-        tokio::task::spawn_blocking(move || extent::of_table(&shared, &table))
+        tokio::task::spawn_blocking(move || size::of_table(&shared, &table))
             .await
             .map_err(|_| stopped())?
     }
 
-    /// The names of all tables, in order.
+    /// The names of all tables, sorted.
     #[must_use]
     pub fn table_names(&self) -> Vec<String> {
-        // In this order: a table that becomes whole in between is then in both.
+        // In this order, because a table that finishes restoring in between is then in both.
         let mut names = self.shared().restoring.names();
         let catalogue = self.shared().catalogue.now();
         names.extend(catalogue.tables().map(|table| table.name().to_owned()));
         names.into_iter().collect()
     }
 
-    /// An item that is decoded when it is looked at.
+    /// Reads an item, which is decoded on demand.
     ///
     /// # Errors
-    /// When the table does not exist or the key is not one of it.
+    /// Fails if the table does not exist or the key is invalid.
     pub fn get_stored(&self, request: &Get) -> Result<Option<StoredItem>, StoreError> {
         self.shared().get(request)
     }
 
-    /// Several items as they were at one moment, in the order of the requests, decoded when they
-    /// are looked at; the requests' projections are left to the caller.
+    /// Reads several items from one snapshot, in the order of the requests, decoded on demand. The caller
+    /// applies the projections.
     ///
     /// # Errors
-    /// When a table does not exist or a key is not one of it.
+    /// Fails if a table does not exist or a key is invalid.
     pub fn get_stored_together(
         &self,
         requests: &[Get],
@@ -348,19 +351,18 @@ impl Engine {
         self.shared().transact_get(requests)
     }
 
-    /// A page of a query whose items are decoded when they are looked at; the request's projection
-    /// is left to the caller.
+    /// Reads a page of a query, with items that are decoded on demand. The caller applies the projection.
     ///
     /// # Errors
-    /// When the table or index does not exist or the request is not valid.
+    /// Fails if the table or index does not exist or the request is invalid.
     pub fn query_stored(&self, request: &Query) -> Result<StoredPage, StoreError> {
         self.shared().query(request, Attributes::Projected)
     }
 
-    /// The same, with the attributes that are asked for.
+    /// Like [`Engine::query_stored`], with a choice of attributes.
     ///
     /// # Errors
-    /// As [`Engine::query_stored`], and when a global index does not carry all attributes.
+    /// Like [`Engine::query_stored`]; also fails if a global index does not carry all attributes.
     pub fn query_stored_with(
         &self,
         request: &Query,
@@ -369,19 +371,18 @@ impl Engine {
         self.shared().query(request, attributes)
     }
 
-    /// A page of a scan whose items are decoded when they are looked at; the request's projection
-    /// is left to the caller.
+    /// Reads a page of a scan, with items that are decoded on demand. The caller applies the projection.
     ///
     /// # Errors
-    /// When the table or index does not exist or the request is not valid.
+    /// Fails if the table or index does not exist or the request is invalid.
     pub fn scan_stored(&self, request: &Scan) -> Result<StoredPage, StoreError> {
         self.shared().scan(request, Attributes::Projected)
     }
 
-    /// The same, with the attributes that are asked for.
+    /// Like [`Engine::scan_stored`], with a choice of attributes.
     ///
     /// # Errors
-    /// As [`Engine::scan_stored`], and when a global index does not carry all attributes.
+    /// Like [`Engine::scan_stored`]; also fails if a global index does not carry all attributes.
     pub fn scan_stored_with(
         &self,
         request: &Scan,
@@ -390,14 +391,15 @@ impl Engine {
         self.shared().scan(request, attributes)
     }
 
-    pub(crate) fn batch_get_now(&self, request: &BatchGet) -> Result<BatchGetAnswer, StoreError> {
+    pub(crate) fn batch_get_now(&self, request: &BatchGet) -> Result<BatchGetOutput, StoreError> {
         self.shared().batch_get(request)
     }
 
-    /// Up to `limit` changes of a table from sequence number `from` on; 0 is the oldest kept. Damaged changes are left out.
+    /// Reads up to `limit` changes of a table from sequence number `from` on; 0 is the oldest kept. Damaged
+    /// changes are skipped.
     ///
     /// # Errors
-    /// When the table does not exist or the log cannot be read.
+    /// Fails if the table does not exist or the log cannot be read.
     pub fn changes(&self, table: &str, from: u64, limit: usize) -> Result<ChangePage, StoreError> {
         let shared = self.shared();
         let table = shared.catalogue.table(table)?;
@@ -417,70 +419,70 @@ impl Engine {
             ..ChangePage::default()
         };
         let entries = snapshot.range(&shared.keyspaces.changes, range);
-        for (looked_at, guard) in entries.enumerate() {
-            if page.changes.len() >= limit || looked_at >= CHANGES_LOOKED_AT_MAX {
+        for (position, guard) in entries.enumerate() {
+            if page.changes.len() >= limit || position >= CHANGES_READ_MAX {
                 return Ok(page);
             }
-            let logged = changes::read(&table.key, guard)?;
+            let logged = log::read(&table.key, guard)?;
             page.next = logged.sequence + 1;
             page.has_damage |= logged.is_damaged;
             page.changes.extend(logged.change);
         }
         if page.changes.len() < limit {
-            // Nothing of this table is left before the next change of any.
+            // This table has no more changes before the next change of any table.
             let record = snapshot.get(&shared.keyspaces.meta, layout::COMMIT_KEY);
             page.next = page.next.max(next_change_in(record)?);
         }
         Ok(page)
     }
 
-    /// Whether changes of a table are gone from the log.
+    /// Whether changes of a table have been trimmed from the log.
     pub(crate) fn has_trimmed(&self, table: &str) -> Result<bool, StoreError> {
         let shared = self.shared();
         let key = layout::trimmed_key(shared.catalogue.table(table)?.id());
         shared.keyspaces.meta.contains_key(key).map_err(unavailable)
     }
 
-    /// The sequence number that the next change of any table gets.
+    /// The sequence number of the next change of any table.
     #[must_use]
     pub fn next_change(&self) -> u64 {
         *self.shared().last_change.borrow()
     }
 
-    /// The same by what can be read.
+    /// Like [`Engine::next_change`], read from the store.
     pub(crate) fn readable_end(&self) -> Result<u64, StoreError> {
         next_change_in(self.shared().keyspaces.meta.get(layout::COMMIT_KEY))
     }
 
-    /// Waits until the log has grown past `from`, a sequence number that [`Engine::changes`]
-    /// answered as the next one. Another table's change may end the wait.
+    /// Waits until the log has grown beyond `from`, the `next` of a page of [`Engine::changes`]. Changes of
+    /// other tables may end the wait.
     pub async fn wait_for_changes(&self, from: u64) {
         let mut last = self.shared().last_change.subscribe();
         // An error means that the engine is closing: there is nothing to wait for.
         let _ = last.wait_for(|next| *next > from).await;
     }
 
-    /// Removes what is due now: expired items, old changes, used tokens. The engine does this in the
-    /// background unless that is switched off. Nothing is removed while the time has to be confirmed
+    /// Deletes what is due now: expired items, old changes, old client tokens. The engine does this in the
+    /// background unless that is disabled. Nothing is deleted while the time has to be confirmed
     /// ([`Engine::clock_status`]).
     ///
     /// # Errors
-    /// When the store cannot be read or written.
+    /// Fails if the store cannot be read or written.
     pub async fn sweep(&self) -> Result<Swept, StoreError> {
         let shared = Arc::clone(self.shared());
-        tokio::task::spawn_blocking(move || sweep::sweep(&shared, Due::Now))
+        tokio::task::spawn_blocking(move || sweep::sweep(&shared, SweepMode::AllWindows))
             .await
             .map_err(|_| stopped())?
     }
 
-    /// What the clocks say, and whether the time has to be confirmed.
+    /// The state of the clocks, and whether the time has to be confirmed.
     #[must_use]
     pub fn clock_status(&self) -> ClockStatus {
         let shared = self.shared();
         shared.commit_clock.status(shared.options.clock.now_ms())
     }
 
-    /// A clock to delete old data by: it ignores unconfirmed clock jumps.
+    /// A clock for deleting old data: it ignores unconfirmed clock jumps.
     #[must_use]
     pub fn removal_clock(&self) -> Arc<dyn Clock> {
         Arc::new(RemovalClock(self.clone()))
@@ -489,7 +491,7 @@ impl Engine {
     /// Confirms that the wall clock is right: expiry and trimming resume, also after a restart.
     ///
     /// # Errors
-    /// When the confirmed time cannot be written.
+    /// Fails if the confirmed time cannot be written.
     pub async fn confirm_time(&self) -> Result<ClockStatus, StoreError> {
         let confirm = self.shared().exclusive(|committer| {
             let shared = &committer.shared;
@@ -500,7 +502,7 @@ impl Engine {
         Ok(self.clock_status())
     }
 
-    /// What the store can do now.
+    /// What the store can currently do.
     #[must_use]
     pub fn condition(&self) -> Condition {
         let shared = self.shared();
@@ -511,10 +513,10 @@ impl Engine {
                 None => Condition::WritesFailed(failure.reason),
             };
         }
-        match shared.room.now() {
-            Room::Enough => Condition::Ready,
-            Room::Short => Condition::DiskShort,
-            Room::Exhausted => Condition::DiskFull,
+        match shared.disk_space.now() {
+            SpaceLevel::Enough => Condition::Ready,
+            SpaceLevel::Low => Condition::DiskShort,
+            SpaceLevel::Exhausted => Condition::DiskFull,
         }
     }
 
@@ -527,18 +529,18 @@ impl Engine {
             write_buffer_bytes: shared.database.write_buffer_bytes(),
             cache_bytes: shared.database.cache_bytes(),
             disk_bytes: shared.database.disk_bytes(),
-            disk_free_bytes: shared.room.free_bytes().unwrap_or(0),
+            disk_free_bytes: shared.disk_space.free_bytes().unwrap_or(0),
             reopened: shared.latch.reopened(),
             snapshot_entries_max: shared.database.snapshot_entries_max(),
             ..shared.metrics.snapshot()
         }
     }
 
-    /// Rewrites everything on disk in its smallest form. It takes long and is never needed; it is
-    /// for measuring and for before a copy is made.
+    /// Rewrites everything on disk in its smallest form. This takes long and is never required; it is for
+    /// measurements and before copying a directory.
     ///
     /// # Errors
-    /// When the store cannot be read or written.
+    /// Fails if the store cannot be read or written.
     pub async fn compact(&self) -> Result<(), StoreError> {
         let shared = Arc::clone(self.shared());
         tokio::task::spawn_blocking(move || {
@@ -554,20 +556,20 @@ impl Engine {
         .map_err(|_| stopped())?
     }
 
-    /// Verifies that items, index entries and expiry entries agree. Writes are accepted meanwhile; tables that are altered or
-    /// deleted meanwhile are left out.
+    /// Checks that items, index entries and expiry entries agree. ConcurrentWrites continue in the meantime; tables
+    /// that are altered or deleted are skipped.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// Fails if the store cannot be read.
     pub async fn check(&self) -> Result<CheckReport, StoreError> {
         let shared = Arc::clone(self.shared());
         tokio::task::spawn_blocking(move || {
             let (catalogue, copy) = run_exclusive(&shared, |committer| {
                 let catalogue = committer.shared.catalogue.now();
                 let tables: Vec<_> = catalogue.tables().cloned().collect();
-                Ok((catalogue, TableCopy::begin(committer, &tables)))
+                Ok::<_, StoreError>((catalogue, TableCopy::begin(committer, &tables)))
             })?;
-            let writes = Writes {
+            let writes = ConcurrentWrites {
                 copy: &copy,
                 catalogue: &shared.catalogue,
             };
@@ -578,10 +580,10 @@ impl Engine {
         .map_err(|_| stopped())?
     }
 
-    /// Writes all tables, as they are at one moment, to a new file. Writes may go on meanwhile.
+    /// Backs up all tables, as they are at one moment, to a new file. ConcurrentWrites continue in the meantime.
     ///
     /// # Errors
-    /// When the file exists or cannot be written, or the store cannot be read.
+    /// Fails if the file exists or cannot be written, or the store cannot be read.
     pub async fn backup(&self, path: impl AsRef<Path>) -> Result<BackupSummary, BackupError> {
         let shared = Arc::clone(self.shared());
         let path = path.as_ref().to_owned();
@@ -590,7 +592,7 @@ impl Engine {
             .map_err(|_| BackupError::Store(stopped()))?
     }
 
-    /// Writes restored items into a table as they were stored, also those that its indexes skip.
+    /// ConcurrentWrites restored items into a table unchanged, including items that lack index keys.
     pub(crate) async fn load_items(
         &self,
         table: &Arc<Table>,
@@ -603,7 +605,7 @@ impl Engine {
             if !chunk.is_full() && items.peek().is_some() {
                 continue;
             }
-            self.shared().room.check()?;
+            self.shared().disk_space.check()?;
             let (chunk, table) = (std::mem::take(&mut chunk), Arc::clone(table));
             let written = self
                 .shared()
@@ -632,8 +634,8 @@ impl std::fmt::Debug for Engine {
     }
 }
 
-/// Moves what a keyspace has in memory into its own files. The store's own call for this waits for
-/// ever where a flush has failed.
+/// Flushes a keyspace's memtable to table files. The key-value store's own call for this waits forever after
+/// a failed flush.
 pub(crate) fn flush(shared: &Shared, keyspace: &Keyspace) -> Result<(), StoreError> {
     if !keyspace.rotate_memtable().map_err(unavailable)? {
         return Ok(());
@@ -648,7 +650,7 @@ pub(crate) fn flush(shared: &Shared, keyspace: &Keyspace) -> Result<(), StoreErr
     Ok(())
 }
 
-/// The sequence number that the next change gets, by a commit record.
+/// The sequence number of the next change, from a commit record.
 fn next_change_in(record: Result<Option<UserValue>, vault::Error>) -> Result<u64, StoreError> {
     let record = record.map_err(unavailable)?;
     let record = record.and_then(|bytes| CommitRecord::decode(&bytes));

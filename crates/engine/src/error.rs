@@ -1,12 +1,12 @@
-//! How opening, describing and maintaining an engine can fail. Operations on items fail with the
-//! seam's errors.
+//! Errors of opening, describing and maintaining an engine. Operations on items fail with the errors of the
+//! `Store` trait.
 
 use std::path::PathBuf;
 
 use homeport_item::schema::SchemaError;
 use homeport_store::StoreError;
 
-use crate::seal::error::SealError;
+use crate::storage::seal::error::SealError;
 
 /// Why a data directory could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +14,7 @@ pub enum OpenError {
     #[error("the data directory {} is in use by another process", .0.display())]
     Locked(PathBuf),
     #[error(
-        "the data directory {} was written in format {found}, but this program knows formats up to {known}: use a newer Homeport",
+        "the data directory {} was written in format {found}, but this program supports formats up to {known}: use a newer Homeport",
         .path.display()
     )]
     NewerFormat {
@@ -25,12 +25,12 @@ pub enum OpenError {
     #[error("{} is not a Homeport data directory: {reason}", .path.display())]
     NotADataDirectory { path: PathBuf, reason: String },
     #[error(
-        "the journal {} is damaged at byte {offset}, before writes that were acknowledged later; nothing was changed, and what comes before and after the damage can still be read: copy it to a new data directory with \"homeport salvage\", or restore a backup",
+        "the journal {} is damaged at byte {offset}, before writes that were acknowledged later; nothing was changed, and data before and after the damage is still readable: copy it to a new data directory with \"homeport salvage\", or restore a backup",
         .path.display()
     )]
     DamagedJournal { path: PathBuf, offset: u64 },
     #[error(
-        "the data directory {} is damaged or incomplete: {damage}; nothing was changed: put back what is missing, copy everything readable to a new data directory with \"homeport salvage\", or restore a backup",
+        "the data directory {} is damaged or incomplete: {damage}; nothing was changed: restore the missing files, copy everything readable to a new data directory with \"homeport salvage\", or restore a backup",
         .path.display()
     )]
     Damaged { path: PathBuf, damage: String },
@@ -59,7 +59,7 @@ pub enum OpenError {
     Storage(String),
 }
 
-/// Why a change to the tables themselves failed.
+/// Why a change of a table failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum TableError {
     #[error("table {0:?} already exists")]
@@ -69,12 +69,12 @@ pub enum TableError {
     #[error("table {table:?} already has an index {index:?}")]
     IndexExists { table: String, index: String },
     #[error("table {table:?} has no index {index:?}")]
-    IndexMissing { table: String, index: String },
-    #[error("{0:?} exists with other keys")]
+    IndexNotFound { table: String, index: String },
+    #[error("{0:?} already exists with other keys")]
     DifferentKeys(String),
-    #[error("the table already has a time to live: switch it off first")]
+    #[error("the table already has a TTL attribute; disable it first")]
     TimeToLiveInUse,
-    #[error("the last change of the table's time to live is still being carried out")]
+    #[error("the previous change of the table's time to live is still in progress")]
     TimeToLiveBusy,
     #[error(
         "background work on table {table:?} failed: {reason}; check the store with `homeport check`, then restart"
@@ -86,7 +86,7 @@ pub enum TableError {
     Store(#[from] StoreError),
 }
 
-/// Turns a failure of the key-value store into the seam's error. The text names no path.
+/// Converts an error of the key-value store to an error of the `Store` trait.
 pub(crate) fn unavailable(error: impl std::fmt::Display) -> StoreError {
     StoreError::Unavailable(error.to_string())
 }

@@ -1,106 +1,58 @@
 //! The embedded store: tables with DynamoDB's semantics on a local disk.
 //!
-//! One thread writes (`committer`), everyone reads from snapshots (`read`), and every change of an
-//! item goes through one function (`group`). Only `vault` names the key-value store below, and none of
-//! its types leave the crate.
+//! One thread decides writes (`commit::committer`), reads use snapshots (`read`), and every change of an
+//! item goes through one function (`commit::group`). Only `storage::vault` names the key-value store
+//! below, and none of its types leave the crate.
 
-mod backup;
-mod beside;
+mod archive;
 mod catalogue;
 mod changes;
-mod check;
-mod commit_clock;
-mod committer;
-mod copying;
-mod cost;
-mod directory;
-mod disk_room;
+mod commit;
 mod engine;
 mod error;
-mod evaluate;
-mod expiring;
 mod expiry;
-mod export;
-mod extent;
-mod feed;
-mod filter;
-mod folder;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
-mod group;
-mod history;
-mod import;
-mod integrity;
-mod jobs;
-mod journal;
-mod keyspaces;
-mod latch;
-mod layout;
 mod metrics;
-mod newest;
-mod opening;
 mod options;
-mod past;
-mod permissions;
-mod prepare;
-mod queue;
 mod read;
-mod record;
-mod reopen;
-mod restoring;
-mod salvage;
-mod seal;
 mod seam;
 mod shared;
-mod sorting;
-mod spares;
-mod stream_read;
-mod streams;
-mod sweep;
-mod table;
-mod table_backups;
-mod tables;
+mod storage;
 mod threads;
-mod token_digest;
-mod tokens;
-mod transfers;
-mod vault;
-mod watch;
-mod write;
-mod writer;
 
-pub use backup::{BackupError, BackupSummary, restore};
-pub use changes::{Change, ChangeKind, ChangePage};
-pub use check::{CheckReport, check_directory};
-pub use commit_clock::{CLOCK_LEAD_MAX_MS, CLOCK_STEADY_MS, ClockStatus};
-pub use cost::{IndexCost, WriteCost};
-pub use disk_room::{Disk, SystemDisk};
+pub use archive::backup::{BackupError, BackupSummary, restore};
+pub use archive::export::{ExportTarget, Summarise};
+pub use archive::folder::{EntryKind, Folder};
+pub use archive::history::{HISTORY_DAYS_MAX, RestorePoint};
+pub use archive::import::{Compression, ImportSource};
+pub use archive::restoring::{NewTable, RestoreError};
+pub use archive::table_backups::{TableBackup, TableBackupError};
+pub use archive::transfers::{Transfer, TransferKind};
+pub use catalogue::table::{DataSize, History, IndexState, TableDescription, TableSize, TableView};
+pub use changes::log::{Change, ChangeKind, ChangePage};
+pub use changes::stream_read::{Shard, ShardPage, ShardPosition, Stream, StreamError};
+pub use changes::streams::{ShardId, StreamId};
+pub use commit::commit_clock::{CLOCK_LEAD_MAX_MS, CLOCK_STEADY_MS, ClockStatus};
+pub use commit::cost::{IndexCost, WriteCost};
+pub use commit::write::{TransactionResult, Written};
 pub use engine::{CHANGES_PAGE_MAX, Condition, Engine};
 pub use error::{OpenError, TableError};
-pub use export::{ExportTarget, Summarise};
-pub use folder::{EntryKind, Folder};
-pub use history::{HISTORY_DAYS_MAX, RestorePoint};
-pub use import::{Compression, ImportSource};
+pub use expiry::sweep::Swept;
 pub use metrics::MetricsSnapshot;
 pub use options::{Durability, Options};
-pub use permissions::{
+pub use read::{Attributes, StoredPage};
+pub use storage::check::{CheckReport, check_directory};
+pub use storage::disk_space::{Disk, SystemDisk};
+pub use storage::permissions::{
     create_file as create_private_file, keep_new_files_private, tighten_directory,
 };
-pub use read::{Attributes, StoredPage};
-pub use record::StoredItem;
-pub use restoring::{NewTable, RestoreError};
-pub use salvage::{SalvageReport, salvage};
-pub use seal::copy::{Copied, copy_sealed};
-pub use seal::error::SealError;
-pub use seal::manage::{SealStatus, change_master_key, seal_status};
-pub use seal::master::{Fingerprint, MasterKey};
-pub use stream_read::{Shard, ShardPage, ShardPosition, Stream, StreamError};
-pub use streams::{ShardId, StreamId};
-pub use sweep::Swept;
-pub use table::{Extent, History, IndexState, TableDescription, TableExtent, TableView};
-pub use table_backups::{TableBackup, TableBackupError};
-pub use transfers::{Transfer, TransferKind};
-pub use write::{TransactionDone, Written};
+pub use storage::record::StoredItem;
+pub use storage::salvage::{SalvageReport, salvage};
+pub use storage::seal::copy::{Copied, copy_sealed};
+pub use storage::seal::error::SealError;
+pub use storage::seal::manage::{SealStatus, change_master_key, seal_status};
+pub use storage::seal::master::{Fingerprint, MasterKey};
 
-// Who opens an engine sets its clock.
+// Callers that open an engine choose its clock.
 pub use homeport_store::{Clock, ManualClock, SystemClock};

@@ -1,18 +1,18 @@
-//! Counters of what the engine does, for whoever shows them.
+//! Counters of the engine's work.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Times of commits are told apart in steps of a quarter, from the first bound up.
+/// Commit times are counted in buckets whose bounds grow by a quarter, starting at the first bound.
 const FIRST_BOUND_MICROS: f64 = 50.0;
 const BOUND_GROWTH: f64 = 1.25;
-/// Enough for a minute; longer ones count as that.
+/// Enough for a minute; longer times count in the last bucket.
 const BOUNDS: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct Metrics {
     commits: AtomicU64,
-    /// How many commits took up to each bound, and longer than the one before.
+    /// The number of commits in each bucket of commit times.
     commit_times: [AtomicU64; BOUNDS],
     commit_bytes: AtomicU64,
     commit_micros: AtomicU64,
@@ -21,7 +21,7 @@ pub(crate) struct Metrics {
     changes_trimmed: AtomicU64,
 }
 
-/// Counters since the engine was opened, and sizes as they are now.
+/// Counters since the engine was opened, and current sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MetricsSnapshot {
     /// Groups written.
@@ -29,25 +29,25 @@ pub struct MetricsSnapshot {
     pub commit_bytes: u64,
     /// Time spent writing and syncing groups.
     pub commit_micros: u64,
-    /// What half of the groups took at most, within a quarter.
+    /// The median commit time of a group, at most 25 % too high.
     pub commit_p50_micros: u64,
-    /// What 99 of a hundred took at most, within a quarter.
+    /// The 99th percentile of commit times, at most 25 % too high.
     pub commit_p99_micros: u64,
     /// Time that groups waited for the key-value store to flush.
     pub flush_wait_micros: u64,
-    /// Items removed because their time had come.
+    /// Items deleted because they expired.
     pub expired: u64,
-    /// Changes dropped from the log because they were too old.
+    /// Changes trimmed from the log.
     pub changes_trimmed: u64,
     pub queued_bytes: u64,
     pub write_buffer_bytes: u64,
     pub cache_bytes: u64,
     pub disk_bytes: u64,
-    /// Space that is free on the disk; 0 where it is not known.
+    /// Free space on the disk; 0 if unknown.
     pub disk_free_bytes: u64,
     /// How often the store was reopened after a failed write.
     pub reopened: u64,
-    /// The most entries that were read from one snapshot: an open snapshot keeps memory.
+    /// The most entries read from one snapshot: an open snapshot holds memory.
     pub snapshot_entries_max: u64,
 }
 
@@ -91,7 +91,7 @@ impl Metrics {
         self.changes_trimmed.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// The counters; the sizes are for the caller to fill in.
+    /// The counters; the caller fills in the sizes.
     pub(crate) fn snapshot(&self) -> MetricsSnapshot {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let times = self.commit_times.each_ref().map(read);
@@ -113,17 +113,17 @@ fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// The first bound that a time does not pass.
+/// The bucket of a time.
 fn bound_of(took: Duration) -> usize {
     let steps = (took.as_secs_f64() * 1e6 / FIRST_BOUND_MICROS)
         .max(1.0)
         .ln()
         / BOUND_GROWTH.ln();
-    // Rounded a little down, so that a bound belongs to itself.
+    // Rounded down slightly, so that a bound belongs to its own bucket.
     ((steps - 1e-9).ceil().max(0.0) as usize).min(BOUNDS - 1)
 }
 
-/// The bound that so large a share of all times does not pass; 0 when there is none.
+/// The bound of the bucket with this quantile of all times; 0 without any times.
 fn quantile_micros(times: &[u64; BOUNDS], share: f64) -> u64 {
     let wanted = times.iter().sum::<u64>() as f64 * share;
     let mut seen = 0;
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_right_within_a_quarter() {
+    fn quantiles_are_accurate_within_a_quarter() {
         let metrics = Metrics::default();
         assert_eq!(metrics.snapshot().commit_p99_micros, 0);
         for micros in 1..=1000 {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_any_length_have_a_bound() {
+    fn times_of_any_length_have_a_bucket() {
         assert_eq!(bound_of(Duration::ZERO), 0);
         assert_eq!(bound_of(Duration::from_micros(50)), 0);
         assert_eq!(bound_of(Duration::from_micros(51)), 1);

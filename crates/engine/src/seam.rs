@@ -1,26 +1,26 @@
-//! The engine behind the seam.
+//! The engine's implementation of the `Store` trait.
 
 use async_trait::async_trait;
 use homeport_item::Item;
 use homeport_item::schema::TableSchema;
 use homeport_store::{
-    Action, BATCH_WRITE_MAX, BatchGet, BatchGetAnswer, BatchWrite, BatchWriteAnswer, Delete, Get,
+    Action, BATCH_WRITE_MAX, BatchGet, BatchGetOutput, BatchWrite, BatchWriteOutput, Delete, Get,
     Page, Put, Query, Scan, Store, StoreError, TransactError, Transaction, Update, WriteError,
     WriteRequest,
 };
 
+use crate::catalogue::table::IndexState;
+use crate::commit::prepare;
 use crate::engine::Engine;
 use crate::error::{TableError, unavailable};
-use crate::prepare;
 use crate::read::{decode_page, project};
 use crate::shared::stopped;
-use crate::table::IndexState;
 
-/// Pages that may take longer than this many items are read on a thread that may block.
+/// Larger pages are read on a blocking thread.
 const INLINE_ITEMS_MAX: usize = 128;
-/// More items than this are read by their keys on a thread that may block.
+/// Batches of more items are read on a blocking thread.
 const INLINE_GETS_MAX: usize = 4;
-/// How often a waiting call looks whether an index is complete.
+/// How often a waiting call checks whether an index is complete.
 const BUILD_POLL: std::time::Duration = std::time::Duration::from_millis(5);
 
 #[async_trait]
@@ -71,7 +71,7 @@ impl Store for Engine {
             .await
     }
 
-    async fn batch_get(&self, request: BatchGet) -> Result<BatchGetAnswer, StoreError> {
+    async fn batch_get(&self, request: BatchGet) -> Result<BatchGetOutput, StoreError> {
         let keys: usize = request.tables.iter().map(|part| part.keys.len()).sum();
         if keys <= INLINE_GETS_MAX {
             return self.batch_get_now(&request);
@@ -80,30 +80,20 @@ impl Store for Engine {
         blocking(move || engine.batch_get_now(&request)).await
     }
 
-    async fn batch_write(&self, request: BatchWrite) -> Result<BatchWriteAnswer, StoreError> {
+    async fn batch_write(&self, request: BatchWrite) -> Result<BatchWriteOutput, StoreError> {
         if request.writes.is_empty() || request.writes.len() > BATCH_WRITE_MAX {
             return Err(StoreError::Invalid(
                 "a batch must have 1 to 25 writes".to_owned(),
             ));
         }
-        let catalogue = self.shared().catalogue.now();
-        let prepared = request
-            .writes
-            .iter()
-            .map(|write| prepare::action(&catalogue, action_of(write.clone())))
-            .collect::<Result<Vec<_>, _>>()?;
-        if prepare::write_twice(&prepared) {
-            return Err(StoreError::Invalid(
-                "Provided list of item keys contains duplicates".to_owned(),
-            ));
-        }
-        let mut answer = BatchWriteAnswer::default();
-        let outcomes = self.shared().submit(prepared).await;
+        let actions = request.writes.iter().cloned().map(action_of).collect();
+        let outcomes = self.write_each(actions, false).await?;
+        let mut answer = BatchWriteOutput::default();
         for (write, outcome) in request.writes.into_iter().zip(outcomes) {
             match outcome {
                 Ok(_) => {}
-                Err(TransactError::Store(StoreError::Throttled)) => answer.unprocessed.push(write),
-                Err(TransactError::Store(error)) => return Err(error),
+                Err(WriteError::Store(StoreError::Throttled)) => answer.unprocessed.push(write),
+                Err(WriteError::Store(error)) => return Err(error),
                 Err(other) => return Err(StoreError::Invalid(other.to_string())),
             }
         }
@@ -121,11 +111,7 @@ impl Store for Engine {
     async fn transact(&self, transaction: Transaction) -> Result<(), TransactError> {
         let prepared = prepare::transaction(&self.shared().catalogue.now(), transaction)
             .map_err(StoreError::from)?;
-        let mut outcomes = self.shared().submit(vec![prepared]).await;
-        outcomes
-            .pop()
-            .unwrap_or_else(|| Err(stopped().into()))
-            .map(|_| ())
+        self.shared().submit_one(prepared).await.map(|_| ())
     }
 
     async fn transact_each(
@@ -199,11 +185,11 @@ impl Engine {
         self.wait_until_built(&schema.name).await
     }
 
-    /// Waits until every index of a table can be read, and a change of its time to live has reached
-    /// all items.
+    /// Waits until all indexes of a table can be read, and a change of its time to live has reached all
+    /// items.
     ///
     /// # Errors
-    /// When the table vanishes or can no longer be written.
+    /// Fails if the table is deleted or can no longer be written.
     pub async fn wait_until_built(&self, table: &str) -> Result<(), TableError> {
         loop {
             let description = self.describe_table(table)?;

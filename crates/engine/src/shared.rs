@@ -1,4 +1,4 @@
-//! What callers, the committer and the background work have in common.
+//! The state that callers, the committer and background threads share.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,41 +11,42 @@ use std::time::Duration;
 use homeport_store::{StoreError, TransactError};
 use tokio::sync::{Semaphore, oneshot, watch};
 
+use crate::archive::copying::RunningCopies;
+use crate::archive::records::RunningJobs;
+use crate::archive::restoring::Restoring;
+use crate::archive::table_backups::TableBackup;
+use crate::archive::transfers::Transfer;
 use crate::catalogue::SharedCatalogue;
-use crate::commit_clock::{CommitClock, Times};
-use crate::committer::{Committer, Work};
-use crate::copying::RunningCopies;
-use crate::disk_room::DiskRoom;
+use crate::catalogue::keyspaces::Keyspaces;
+use crate::commit::commit_clock::{CommitClock, Times};
+use crate::commit::committer::{Committer, Work};
+use crate::commit::evaluate::Outcome;
+use crate::commit::prepare::PreparedTransaction;
+use crate::commit::queue::Queue;
+use crate::commit::writer::{CommitRecord, Reply};
 use crate::error::unavailable;
-use crate::evaluate::Outcome;
-use crate::expiring::Expiring;
-use crate::integrity::marks::Marks;
-use crate::keyspaces::Keyspaces;
-use crate::latch::Latch;
-use crate::layout::TableId;
+use crate::expiry::expiring::Expiring;
+use crate::expiry::sorting::UnsortedWindows;
+use crate::expiry::sweep::Sweeper;
 use crate::metrics::Metrics;
 use crate::options::Options;
-use crate::prepare::Prepared;
-use crate::queue::Queue;
-use crate::restoring::Restoring;
-use crate::sorting::Unsorted;
-use crate::sweep::Sweeper;
-use crate::table_backups::RunningBackups;
-use crate::transfers::RunningTransfers;
-use crate::vault::{self, Database, Keyspace, files};
-use crate::writer::{CommitRecord, Reply};
+use crate::storage::disk_space::DiskSpace;
+use crate::storage::integrity::marks::Marks;
+use crate::storage::latch::Latch;
+use crate::storage::layout::TableId;
+use crate::storage::vault::{self, Database, Keyspace, files};
 
-/// What may wait for the committer at one time.
+/// The maximum size of queued work.
 pub(crate) const QUEUE_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// How long a caller waits for room in the queue before it is told to come back later.
+/// How long a caller waits for space in the queue before it is throttled.
 const QUEUE_WAIT_MAX: Duration = Duration::from_secs(2);
-/// The queue's room is counted in units of this size.
+/// The queue's space is counted in units of this size.
 const QUEUE_UNIT_BYTES: usize = 1024;
 
-/// Where the store left off.
-pub(crate) struct LastCommit {
+/// The recovered state of a store.
+pub(crate) struct RecoveredState {
     pub(crate) record: CommitRecord,
-    /// The newest group on disk, which is an earlier one if the record could not be written.
+    /// The newest group on disk; an earlier one if the record could not be written.
     pub(crate) on_disk: u64,
     pub(crate) clock: CommitClock,
 }
@@ -56,39 +57,38 @@ pub(crate) struct Shared {
     pub(crate) keyspaces: Keyspaces,
     pub(crate) latch: Latch,
     pub(crate) metrics: Metrics,
-    pub(crate) room: DiskRoom,
+    pub(crate) disk_space: DiskSpace,
     pub(crate) commit_clock: CommitClock,
     /// The newest group written, and the newest known to be on disk.
     pub(crate) written_commit: AtomicU64,
     pub(crate) synced_commit: AtomicU64,
-    /// The sequence number that the next change gets; whoever follows the log waits on it.
+    /// The sequence number of the next change; readers of the log wait on it.
     pub(crate) last_change: watch::Sender<u64>,
-    /// Set when the engine closes; background work ends as soon as it sees it.
+    /// Set when the engine closes; background work then stops.
     pub(crate) stopping: AtomicBool,
     /// The data directory.
     pub(crate) directory: PathBuf,
-    /// Tables that are being made from elsewhere.
+    /// Tables that are being restored.
     pub(crate) restoring: Restoring,
-    /// Backups of tables that are being written.
-    pub(crate) backups: RunningBackups,
-    /// Tables that are being read as they were at one moment.
+    /// Backups of tables in progress.
+    pub(crate) backups: RunningJobs<TableBackup>,
+    /// Running consistent copies of tables.
     pub(crate) copies: RunningCopies,
-    /// Exports and imports that are on their way.
-    pub(crate) transfers: RunningTransfers,
+    /// Running exports and imports.
+    pub(crate) transfers: RunningJobs<Transfer>,
     jobs: Mutex<Vec<JoinHandle<()>>>,
-    /// Tables whose background work has failed, and why.
+    /// Tables whose background job failed, with the reason.
     failed_jobs: Mutex<BTreeMap<TableId, String>>,
     pub(crate) queue: Queue,
-    pub(crate) unsorted: Unsorted,
+    pub(crate) unsorted: UnsortedWindows,
     pub(crate) expiring: Expiring,
     pub(crate) sweeper: Mutex<Sweeper>,
-    places: Arc<Semaphore>,
-    /// How far the journals must reach, and what else must be there.
+    queue_space: Arc<Semaphore>,
+    /// Records how far the journals must reach, and which files must exist.
     pub(crate) marks: Marks,
-    // Last: everything above that refers to it goes first.
+    // Last, because everything above that refers to it must be dropped first.
     pub(crate) database: Database,
-    // Released when nothing can write any more: background work may hold on to all of this for a
-    // moment longer than the engine.
+    // Released when nothing can write any more: background work may outlive the engine for a moment.
     _lock: File,
 }
 
@@ -98,12 +98,12 @@ impl Shared {
         database: Database,
         keyspaces: Keyspaces,
         catalogue: SharedCatalogue,
-        last: LastCommit,
+        last: RecoveredState,
         marks: Marks,
         lock: File,
     ) -> Self {
         let directory = marks.directory().to_owned();
-        let room = DiskRoom::new(
+        let disk_space = DiskSpace::new(
             Arc::clone(&options.disk),
             &directory,
             options.disk_reserve_bytes,
@@ -114,7 +114,7 @@ impl Shared {
             keyspaces,
             latch: Latch::default(),
             metrics: Metrics::default(),
-            room,
+            disk_space,
             commit_clock: last.clock,
             written_commit: AtomicU64::new(last.on_disk),
             synced_commit: AtomicU64::new(last.on_disk),
@@ -122,40 +122,40 @@ impl Shared {
             stopping: AtomicBool::new(false),
             directory,
             restoring: Restoring::default(),
-            backups: RunningBackups::default(),
+            backups: RunningJobs::default(),
             copies: RunningCopies::new(last.record.commit),
-            transfers: RunningTransfers::default(),
+            transfers: RunningJobs::default(),
             jobs: Mutex::default(),
             failed_jobs: Mutex::default(),
             queue: Queue::default(),
-            unsorted: Unsorted::default(),
+            unsorted: UnsortedWindows::default(),
             expiring: Expiring::default(),
             sweeper: Mutex::default(),
-            places: Arc::new(Semaphore::new(units(QUEUE_BYTES_MAX) as usize)),
+            queue_space: Arc::new(Semaphore::new(units(QUEUE_BYTES_MAX) as usize)),
             marks,
             database,
             _lock: lock,
         }
     }
 
-    /// The wall clock's seconds, by which items are hidden from readers.
+    /// The wall clock's seconds, which decide the visibility of items.
     pub(crate) fn now_secs(&self) -> i64 {
         self.options.clock.now_secs()
     }
 
-    /// The time, as commits and retention count it.
+    /// The current times for commits and retention.
     pub(crate) fn times(&self) -> Times {
         self.commit_clock.now(self.options.clock.now_ms())
     }
 
-    /// Bytes waiting for the committer.
+    /// The size of queued work.
     pub(crate) fn queued_bytes(&self) -> u64 {
-        let free = self.places.available_permits() as u64;
+        let free = self.queue_space.available_permits() as u64;
         (u64::from(units(QUEUE_BYTES_MAX)) - free) * QUEUE_UNIT_BYTES as u64
     }
 
-    /// Hands transactions to the committer and waits for their outcomes, one each, in order.
-    pub(crate) async fn submit(&self, prepared: Vec<Prepared>) -> Vec<Outcome> {
+    /// Submits transactions to the committer and waits for their outcomes, one each, in order.
+    pub(crate) async fn submit(&self, prepared: Vec<PreparedTransaction>) -> Vec<Outcome> {
         let count = prepared.len();
         match self.try_submit(prepared).await {
             Ok(outcomes) => outcomes,
@@ -163,19 +163,25 @@ impl Shared {
         }
     }
 
-    async fn try_submit(&self, prepared: Vec<Prepared>) -> Reply {
+    /// Submits one transaction and waits for its outcome.
+    pub(crate) async fn submit_one(&self, prepared: PreparedTransaction) -> Outcome {
+        let mut outcomes = self.submit(vec![prepared]).await;
+        outcomes.pop().unwrap_or_else(|| Err(stopped().into()))
+    }
+
+    async fn try_submit(&self, prepared: Vec<PreparedTransaction>) -> Reply {
         self.latch.check()?;
-        if prepared.iter().all(Prepared::frees_space) {
-            self.room.check_upkeep()?;
+        if prepared.iter().all(PreparedTransaction::frees_space) {
+            self.disk_space.check_deletes()?;
         } else {
-            self.room.check()?;
+            self.disk_space.check()?;
         }
         let bytes: usize = prepared.iter().map(|prepared| prepared.bytes).sum();
         let units = units(bytes.min(QUEUE_BYTES_MAX));
-        let permit = match Arc::clone(&self.places).try_acquire_many_owned(units) {
+        let permit = match Arc::clone(&self.queue_space).try_acquire_many_owned(units) {
             Ok(permit) => permit,
             Err(_) => {
-                let acquire = Arc::clone(&self.places).acquire_many_owned(units);
+                let acquire = Arc::clone(&self.queue_space).acquire_many_owned(units);
                 match tokio::time::timeout(QUEUE_WAIT_MAX, acquire).await {
                     Ok(Ok(permit)) => permit,
                     Ok(Err(_)) => return Err(stopped()),
@@ -202,12 +208,13 @@ impl Shared {
         let run = move |committer: &mut Committer| {
             let _ = reply.send(work(committer));
         };
-        // When the committer has stopped, the receiver tells.
+        // If the committer has stopped, the receiver returns an error.
         let _ = self.queue.push(Work::Exclusive(Box::new(run)));
         answer
     }
 
-    /// Says that a commit is on disk: in the mark, before anyone is answered. A failure refuses writes.
+    /// Records in the mark that a commit is on disk, before anyone is answered. On failure, writes are
+    /// refused.
     pub(crate) fn note_synced(&self, commit: u64) -> Result<(), StoreError> {
         if let Err(error) = self.marks.record(commit) {
             self.latch.close(&format!("the mark: {error}"));
@@ -217,9 +224,10 @@ impl Shared {
         Ok(())
     }
 
-    /// Deletes a keyspace with all that is in it.
+    /// Deletes a keyspace with all its contents.
     pub(crate) fn delete_keyspace(&self, keyspace: Keyspace) -> Result<(), StoreError> {
-        // IMPORTANT: in this order. A keyspace that is missing but not known to be deleted is damage.
+        // IMPORTANT: in this order, because a keyspace that is missing but not recorded as deleted counts as
+        // damage.
         let path = keyspace.path().map_err(unavailable)?;
         if let Some(number) = files::keyspace_number(&path) {
             self.marks.forget_keyspace(number).map_err(unavailable)?;
@@ -227,8 +235,7 @@ impl Shared {
         self.database.delete_keyspace(keyspace).map_err(unavailable)
     }
 
-    /// Refuses writes from now on if the key-value store has failed in a thread of its own, where
-    /// no caller was told.
+    /// Refuses writes if the key-value store has failed in one of its own threads, which report to no caller.
     pub(crate) fn notice_failure(&self) -> Result<(), StoreError> {
         if let Err(error) = self.database.check_workers() {
             self.write_failed(&error);
@@ -236,25 +243,35 @@ impl Shared {
         self.latch.check()
     }
 
-    /// Refuses writes after one has failed.
+    /// Refuses writes after a failed one.
     pub(crate) fn write_failed(&self, error: &vault::Error) {
-        // A store that is being reopened refuses writes already.
+        // A store that is being reopened already refuses writes.
         if !matches!(error, vault::Error::Closed) {
             self.latch.close(&error.to_string());
         }
     }
 
-    /// Remembers a running job, so that closing can wait for it.
-    pub(crate) fn keep_job(&self, handle: JoinHandle<()>) {
-        let mut jobs = self
-            .jobs
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+    /// Starts background work on a thread of its own, which closing joins.
+    pub(crate) fn spawn_job(
+        &self,
+        name: &str,
+        work: impl FnOnce() + Send + 'static,
+    ) -> Result<(), StoreError> {
+        let spawned = std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(work);
+        self.track_job(spawned.map_err(unavailable)?);
+        Ok(())
+    }
+
+    /// Keeps the handle of a running job, so that closing can join it.
+    pub(crate) fn track_job(&self, handle: JoinHandle<()>) {
+        let mut jobs = self.jobs();
         jobs.retain(|job| !job.is_finished());
         jobs.push(handle);
     }
 
-    /// Forgets that a table's background work has failed: it starts again, or is done.
+    /// Clears the failure of a table's background job, which has restarted or completed.
     pub(crate) fn forget_job_failure(&self, table: TableId) {
         self.failed_jobs().remove(&table);
     }
@@ -263,7 +280,7 @@ impl Shared {
         self.failed_jobs().insert(table, reason);
     }
 
-    /// Why a table's background work has failed, if it has. It starts again with the store.
+    /// Why a table's background job failed, if it did. It restarts when the store opens.
     pub(crate) fn job_failure(&self, table: TableId) -> Option<String> {
         self.failed_jobs().get(&table).cloned()
     }
@@ -275,14 +292,14 @@ impl Shared {
     }
 
     pub(crate) fn take_jobs(&self) -> Vec<JoinHandle<()>> {
-        let mut jobs = self
-            .jobs
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
-        std::mem::take(&mut jobs)
+        std::mem::take(&mut *self.jobs())
     }
 
-    /// Why the committer takes no more work: it has panicked, or the engine is closing.
+    fn jobs(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why the committer accepts no more work: it has panicked, or the engine is closing.
     fn why_stopped(&self) -> StoreError {
         self.latch.check().err().unwrap_or_else(stopped)
     }
@@ -292,11 +309,15 @@ impl Shared {
     }
 }
 
-/// Runs `work` between two groups, and waits for it.
-pub(crate) fn run_exclusive<T: Send + 'static>(
+/// Runs `work` between two groups and waits for its result.
+pub(crate) fn run_exclusive<T, E>(
     shared: &Shared,
-    work: impl FnOnce(&mut Committer) -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, StoreError> {
+    work: impl FnOnce(&mut Committer) -> Result<T, E> + Send + 'static,
+) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<StoreError> + Send + 'static,
+{
     shared
         .exclusive(work)
         .blocking_recv()

@@ -1,6 +1,6 @@
-//! The threads that the engine cannot work without: commits, expiry, the watch over the disk, background work on tables. A
-//! panic in one of them refuses writes until a restart and shows in [`crate::Engine::condition`]. Backups, exports and restores
-//! run in threads of their own: their callers learn of a failure.
+//! The threads that the engine cannot work without: committer, sweeper, watch, and background jobs of tables.
+//! A panic in one of them refuses writes until a restart and shows in [`crate::Engine::condition`]. Backups,
+//! exports and restores run on threads of their own, which report failures to their callers.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -39,13 +39,13 @@ mod tests {
     use homeport_item::{Item, KeyKind};
     use homeport_store::{Clock, Put, Store as _};
 
-    use crate::disk_room::Disk;
     use crate::engine::{Condition, Engine};
     use crate::options::Options;
+    use crate::storage::disk_space::Disk;
 
     use super::*;
 
-    /// Panics in the thread of this name.
+    /// Panics in the thread with this name.
     #[derive(Debug, Clone, Copy)]
     struct PanicsIn(&'static str);
 
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn reopening_keeps_a_needed_restart() {
-        let latch = crate::latch::Latch::default();
+        let latch = crate::storage::latch::Latch::default();
         latch.close("a full disk");
         latch.close_until_restart("a panic");
         latch.open();

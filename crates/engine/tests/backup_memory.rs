@@ -1,5 +1,5 @@
-//! The memory of a process that backs up a store under full ingest. A test program of its own, because the figure is one
-//! of the whole process.
+//! The memory of a process that backs up a store under full ingest. This is a test program of its own,
+//! because the figure is one of the whole process.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
 
@@ -12,16 +12,16 @@ use homeport_item::{Item, KeyKind};
 use homeport_store::{Put, Store as _, Transaction};
 
 const RESIDENT_MAX_BYTES: u64 = 400_000_000;
-/// A snapshot that was open for the whole backup would keep what is written meanwhile in memory: more than is allowed.
+/// A snapshot that stays open during the backup would keep all new writes in memory, which exceeds this.
 const WRITTEN_MIN_BYTES: u64 = 400_000_000;
-/// The table grows by this many items until a backup of it takes long enough.
+/// The table grows by this many items until its backup takes long enough.
 const ITEMS_PER_ROUND: u64 = 10_000;
 const ROUNDS_MAX: u64 = 10;
 const WRITERS: u64 = 8;
 const KEYS_PER_WRITER: u64 = 16;
 const NOTE_BYTES: u64 = 200_000;
 
-/// Overwrites large items as quickly as the store takes them.
+/// Overwrites large items as fast as the store accepts them.
 async fn ingest(engine: Engine, writer: u64, is_over: Arc<AtomicBool>, written: Arc<AtomicU64>) {
     let note = "x".repeat(usize::try_from(NOTE_BYTES).unwrap());
     let mut number = 0;
@@ -45,7 +45,7 @@ async fn add_items(engine: &Engine, round: u64) {
     }
 }
 
-/// The most memory that this process had resident.
+/// The peak resident memory of this process.
 fn resident_max_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,4 +1,4 @@
-//! Reads of many items do not keep the runtime's threads from other work.
+//! Reads of many items do not block the runtime's threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -9,7 +9,7 @@ use homeport_item::schema::TableSchema;
 use homeport_item::{Item, KeyKind};
 use homeport_store::{BatchGet, Get, Put, Store, TableKeys};
 
-/// After this long, a read that blocks the runtime is let go, and the test fails.
+/// A read that blocks the runtime is released after this time, and the test fails.
 const BLOCKED_MAX: Duration = Duration::from_secs(5);
 
 /// A clock that can be held: reads that ask for the time then wait.
@@ -43,7 +43,7 @@ impl HeldClock {
         self.released.notify_all();
     }
 
-    /// Waits until the clock is released, and says whether that had to be forced.
+    /// Waits until the clock is released; returns whether that had to be forced.
     fn watch(&self) -> bool {
         let held = self.is_held.lock().expect("no panic");
         let (mut held, timeout) = self

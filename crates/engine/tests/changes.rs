@@ -1,4 +1,4 @@
-//! The change log: order, images, reading on, waiting, trimming.
+//! The change log: order, images, pages, waiting, trimming.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ async fn write_a_life(engine: &Engine) {
         .put(Put::new("things", thing("a", 1)))
         .await
         .expect("a put");
-    // The same again changes nothing, and so is no change.
+    // The same put again changes nothing and is not logged.
     engine
         .put(Put::new("things", thing("a", 1)))
         .await
@@ -89,7 +89,7 @@ async fn every_view_keeps_its_images() {
 }
 
 #[tokio::test]
-async fn a_table_that_does_not_ask_has_no_log() {
+async fn table_without_a_stream_has_no_log() {
     let (engine, _clock, _directory) = engine(None).await;
     write_a_life(&engine).await;
     assert!(changes(&engine).is_empty());
@@ -105,7 +105,7 @@ async fn a_table_that_does_not_ask_has_no_log() {
 }
 
 #[tokio::test]
-async fn pages_follow_each_other_without_a_gap() {
+async fn pages_continue_without_gaps() {
     let (engine, _clock, _directory) = engine(Some(StreamView::NewImage)).await;
     for number in 0..25 {
         let pair = ["a", "b"].map(|id| Put::new("things", thing(id, number)).into());
@@ -130,7 +130,7 @@ async fn pages_follow_each_other_without_a_gap() {
 }
 
 #[tokio::test]
-async fn sequence_numbers_go_on_after_a_restart() {
+async fn sequence_numbers_continue_after_a_restart() {
     let (engine, _clock, directory) = engine(Some(StreamView::KeysOnly)).await;
     write_a_life(&engine).await;
     let before = changes(&engine);
@@ -146,7 +146,7 @@ async fn sequence_numbers_go_on_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_follower_wakes_when_there_is_more() {
+async fn waiting_reader_wakes_up_for_new_changes() {
     let (engine, _clock, _directory) = engine(Some(StreamView::KeysOnly)).await;
     let next = engine.changes("things", 0, 10).expect("a page").next;
     let follower = engine.clone();
@@ -160,7 +160,7 @@ async fn a_follower_wakes_when_there_is_more() {
 }
 
 #[tokio::test]
-async fn old_changes_are_trimmed_and_a_late_reader_is_told() {
+async fn late_reader_learns_of_trimmed_changes() {
     let (engine, clock, _directory) = engine(Some(StreamView::NewImage)).await;
     for number in 0..300 {
         engine
@@ -184,7 +184,7 @@ async fn old_changes_are_trimmed_and_a_late_reader_is_told() {
 }
 
 #[tokio::test]
-async fn other_tables_changes_are_not_taken_for_trimmed_ones() {
+async fn changes_of_other_tables_are_no_gap() {
     let (engine, _clock, _directory) = engine(Some(StreamView::KeysOnly)).await;
     let other = TableSchema::new("others", "id", KeyKind::S).with_stream(StreamView::KeysOnly);
     engine.create_table(other).await.expect("a table");

@@ -1,4 +1,4 @@
-//! Clocks that jump in both directions: nothing is deleted that should not be, and the log keeps its order.
+//! Clocks that jump in both directions: nothing is deleted too early, and the change log keeps its order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -124,7 +124,7 @@ async fn commit_times_never_go_backwards() {
 }
 
 #[tokio::test]
-async fn restore_is_right_after_the_clock_went_back() {
+async fn restore_is_correct_after_the_clock_went_back() {
     let world = World::new().await;
     let history = world.engine().set_history("things", Some(35));
     history.await.expect("kept");
@@ -146,7 +146,7 @@ async fn restore_is_right_after_the_clock_went_back() {
 }
 
 #[tokio::test]
-async fn stream_is_whole_after_the_clock_went_back() {
+async fn stream_is_complete_after_the_clock_went_back() {
     let world = World::new().await;
     world.put("things", 1).await;
     world.clock.advance_ms(20 * HOUR_MS);
@@ -155,7 +155,7 @@ async fn stream_is_whole_after_the_clock_went_back() {
     for n in 3..20 {
         world.put("things", n).await;
     }
-    // The first change is too old to be read, all others are not.
+    // The first change is too old to be read, the others are not.
     world.clock.advance_ms(25 * HOUR_MS);
     let stream = world.engine().streams().remove(0);
     let shard = stream.shards[0].id;
@@ -166,7 +166,7 @@ async fn stream_is_whole_after_the_clock_went_back() {
 }
 
 #[tokio::test]
-async fn leap_ahead_removes_no_expiring_items() {
+async fn jump_ahead_deletes_no_expiring_items() {
     let mut world = World::new().await;
     world.put_expiring("soon", 60).await;
     world.put_expiring("later", 30 * 24 * 60 * 60).await;
@@ -189,7 +189,7 @@ async fn leap_ahead_removes_no_expiring_items() {
 }
 
 #[tokio::test]
-async fn leap_ahead_trims_no_changes() {
+async fn jump_ahead_trims_no_changes() {
     let world = World::new().await;
     let history = world.engine().set_history("others", Some(35));
     history.await.expect("kept");
@@ -207,7 +207,7 @@ async fn leap_ahead_trims_no_changes() {
 }
 
 #[tokio::test]
-async fn change_written_during_a_leap_does_not_block_trimming() {
+async fn change_during_a_jump_does_not_block_trimming() {
     let world = World::new().await;
     world.clock.advance_ms(400 * DAY_MS);
     for table in ["things", "others"] {
@@ -226,7 +226,7 @@ async fn change_written_during_a_leap_does_not_block_trimming() {
 }
 
 #[tokio::test]
-async fn leap_ahead_forgets_no_client_token() {
+async fn jump_ahead_forgets_no_client_token() {
     let world = World::new().await;
     let transaction = |n: i64| {
         let item = Item::new().with("id", "a").with("n", n);
@@ -247,7 +247,7 @@ async fn leap_ahead_forgets_no_client_token() {
 }
 
 #[tokio::test]
-async fn backup_during_a_leap_has_expiring_items() {
+async fn backup_during_a_jump_has_expiring_items() {
     let world = World::new().await;
     world.put_expiring("later", 30 * 24 * 60 * 60).await;
     world.clock.advance_ms(400 * DAY_MS);
@@ -287,7 +287,7 @@ async fn copies_after_the_clock_went_back_have_visible_items() {
     let history = world.engine().set_history("things", Some(35));
     history.await.expect("kept");
     world.put_expiring("a", 60).await;
-    // Commit time stays an hour ahead of the clock, by which the item has not expired.
+    // Commit time stays an hour ahead of the clock; according to the clock, the item has not expired.
     world.clock.advance_ms(HOUR_MS);
     world.put("others", 1).await;
     world.clock.advance_ms(-HOUR_MS);

@@ -1,4 +1,4 @@
-//! Confirming the time after the clock was implausibly far ahead.
+//! Confirmation of the time after the clock was implausibly far ahead.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ struct World {
 }
 
 impl World {
-    /// A store with an item that has expired, which was switched off for a month.
+    /// A store with an expired item that was closed for a month.
     async fn after_a_month() -> Self {
         let mut world = Self {
             engine: None,
@@ -82,7 +82,7 @@ async fn confirmation_survives_a_restart() {
 }
 
 #[tokio::test]
-async fn restart_alone_confirms_nothing() {
+async fn restart_alone_does_not_confirm_the_time() {
     let mut world = World::after_a_month().await;
     world.put("b").await;
     world.reopen();

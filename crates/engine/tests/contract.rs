@@ -1,4 +1,4 @@
-//! The contract of the seam, run against the embedded engine, sealed and not.
+//! The contract suite of the `Store` trait, run against the engine, sealed and unsealed.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use homeport_engine::{Engine, MasterKey, Options};
 use homeport_store::Store;
 use homeport_store::contract::Fixture;
 
-/// A store of its own for every case, gone with it.
+/// A store for one case, deleted afterwards.
 struct Fresh {
     engine: Arc<Engine>,
     _directory: tempfile::TempDir,

@@ -1,5 +1,5 @@
-//! Backups, exports, restores, new indexes and checks of tables that are written meanwhile: each shows one moment,
-//! and none keeps a snapshot open for long.
+//! Backups, exports, restores, new indexes and checks of tables under writes: each shows one moment, and none
+//! keeps a snapshot open for long.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use homeport_item::{Item, KeyKind};
 use homeport_store::{Clock as _, Delete, Put, Scan, Store as _, SystemClock, Transaction};
 
 const PAIRS: u64 = 6_000;
-/// Twice what a piece may have: items and what they were.
+/// Twice the limit of a chunk: items and their old values.
 const ENTRIES_PER_SNAPSHOT_MAX: u64 = 2 * 1024 + 2;
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -25,7 +25,7 @@ fn options() -> Options {
     }
 }
 
-/// Two tables. Pair `n` is an item `n` in each, always with the same round, or in neither.
+/// Two tables. Pair `n` is an item `n` in each of them with the same round, or in neither.
 async fn with_pairs(engine: &Engine) {
     for table in ["left", "right"] {
         let schema = TableSchema::new(table, "id", KeyKind::S);
@@ -51,7 +51,7 @@ fn name(pair: u64) -> String {
     format!("{pair:06}")
 }
 
-/// Changes pairs, makes and removes them, until it is told to stop; how many transactions were answered.
+/// Changes, creates and deletes pairs until it is stopped; returns the number of answered transactions.
 fn churn(
     engine: &Engine,
     stop: &Arc<AtomicBool>,
@@ -62,7 +62,7 @@ fn churn(
         let mut round = 0;
         while !stop.load(Ordering::SeqCst) {
             round += 1;
-            // Spread over all pairs, and some that are new.
+            // Spread over all pairs, and some new ones.
             let pair = round * 7919 % (PAIRS * 2);
             let actions = if round % 3 == 0 {
                 ["left", "right"]
@@ -104,13 +104,13 @@ fn assert_same(left: &BTreeMap<String, String>, right: &BTreeMap<String, String>
 async fn until(mut reached: impl FnMut() -> bool) {
     let started = Instant::now();
     while !reached() {
-        assert!(started.elapsed() < PATIENCE, "waited in vain");
+        assert!(started.elapsed() < PATIENCE, "timed out");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_under_writes_shows_one_moment() {
+async fn backup_under_writes_shows_one_moment() {
     let room = tempfile::tempdir().unwrap();
     let engine = Engine::open(room.path().join("data"), options()).unwrap();
     with_pairs(&engine).await;
@@ -136,10 +136,10 @@ async fn a_backup_under_writes_shows_one_moment() {
         .unwrap();
     let restored = Engine::open(room.path().join("restored"), options()).unwrap();
     let left = rounds(&restored, "left").await;
-    // Both tables are as they were between the same two transactions.
+    // Both tables are in the state between the same two transactions.
     assert_same(&left, &rounds(&restored, "right").await);
     assert_eq!(left.len() as u64 * 2, summary.items);
-    // Nothing is left of what was undone.
+    // No undo record is left.
     engine.sweep().await.unwrap();
     assert!(engine.check().await.unwrap().descriptions.is_empty());
 }
@@ -151,7 +151,7 @@ async fn table_backups_and_restores_under_writes_show_one_moment() {
     with_pairs(&engine).await;
     engine.set_history("left", Some(1)).await.unwrap();
     let then = rounds(&engine, "left").await;
-    // Nothing is written until the backup has begun.
+    // Writes start after the backup has begun.
     let walked = engine.metrics().snapshot_entries_max;
     let backup = engine.create_table_backup("left", "first").await.unwrap();
     let target = |name: &str| NewTable {
@@ -188,7 +188,7 @@ async fn table_backups_and_restores_under_writes_show_one_moment() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn check_under_writes_reads_in_pieces() {
+async fn check_under_writes_reads_in_chunks() {
     const ITEMS: u64 = 3_000;
     let room = tempfile::tempdir().unwrap();
     let engine = Engine::open(room.path(), options()).unwrap();

@@ -1,4 +1,4 @@
-//! Time to live: hidden from the second of expiry, swept later, through every index and log.
+//! Time to live: items are hidden from the second of their expiry and deleted later, in all indexes and logs.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ fn key(id: &str) -> Item {
     Item::new().with("id", id)
 }
 
-/// What every way of reading shows.
+/// What each kind of read returns.
 async fn seen(engine: &Engine) -> [usize; 4] {
     let by_kind = |index| Query::new("things", KeyCondition::new("kind", "k")).on_index(index);
     [
@@ -68,7 +68,7 @@ async fn seen(engine: &Engine) -> [usize; 4] {
 }
 
 #[tokio::test]
-async fn an_item_is_hidden_from_the_second_it_expires() {
+async fn item_is_hidden_from_the_second_it_expires() {
     let Fixture {
         engine,
         clock,
@@ -86,7 +86,7 @@ async fn an_item_is_hidden_from_the_second_it_expires() {
 }
 
 #[tokio::test]
-async fn an_index_that_carries_only_keys_does_not_show_the_expiry() {
+async fn keys_only_index_hides_the_expiry() {
     let Fixture {
         engine, _directory, ..
     } = fixture().await;
@@ -102,7 +102,7 @@ async fn an_index_that_carries_only_keys_does_not_show_the_expiry() {
 }
 
 #[tokio::test]
-async fn the_sweep_removes_what_expired_and_says_so_in_the_log() {
+async fn sweep_deletes_and_logs_expired_items() {
     let Fixture {
         engine,
         clock,
@@ -142,7 +142,7 @@ async fn the_sweep_removes_what_expired_and_says_so_in_the_log() {
 }
 
 #[tokio::test]
-async fn writing_over_an_expired_item_finds_nothing_there() {
+async fn write_over_an_expired_item_finds_nothing() {
     let Fixture {
         engine,
         clock,
@@ -174,7 +174,7 @@ async fn writing_over_an_expired_item_finds_nothing_there() {
 }
 
 #[tokio::test]
-async fn an_update_of_an_expired_item_starts_from_nothing() {
+async fn update_of_an_expired_item_starts_empty() {
     let Fixture {
         engine,
         clock,
@@ -200,7 +200,7 @@ async fn an_update_of_an_expired_item_starts_from_nothing() {
 }
 
 #[tokio::test]
-async fn time_to_live_can_be_switched_on_and_off_with_data_there() {
+async fn ttl_can_be_changed_on_existing_data() {
     let directory = tempfile::tempdir().expect("a directory");
     let clock = Arc::new(ManualClock::at_ms(NOW_SECS * 1000));
     let options = Options {
@@ -216,7 +216,7 @@ async fn time_to_live_can_be_switched_on_and_off_with_data_there() {
         engine.put(Put::new("things", item)).await.expect("a put");
     }
     engine.set_ttl("things", Some("until")).await.expect("on");
-    // Closing waits for the work under way or leaves it to the next start.
+    // Closing waits for running work or leaves it to the next start.
     drop(engine);
     let engine = Engine::open(directory.path(), options).expect("opens again");
     wait_for_entries(&engine, 700).await;

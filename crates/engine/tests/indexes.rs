@@ -1,4 +1,4 @@
-//! Indexes beyond the seam's contract: building them under way, restarts, local ones.
+//! Indexes beyond the contract suite: builds during writes, restarts, local indexes.
 
 use homeport_engine::{Engine, IndexState, Options, TableError};
 use homeport_item::expression::{KeyCondition, Projection, SortCondition};
@@ -33,7 +33,7 @@ fn red(index: &str) -> Query {
 }
 
 #[tokio::test]
-async fn an_index_added_while_writes_go_on_misses_nothing() {
+async fn index_added_under_writes_is_complete() {
     let directory = tempfile::tempdir().expect("a directory");
     let engine = Engine::open(directory.path(), Options::default()).expect("opens");
     let table = TableSchema::new("things", "id", KeyKind::S);
@@ -53,7 +53,7 @@ async fn an_index_added_while_writes_go_on_misses_nothing() {
 }
 
 #[tokio::test]
-async fn an_index_that_was_interrupted_is_completed_by_the_next_start() {
+async fn interrupted_index_is_completed_after_a_restart() {
     let directory = tempfile::tempdir().expect("a directory");
     let engine = Engine::open(directory.path(), Options::default()).expect("opens");
     engine
@@ -81,7 +81,7 @@ async fn an_index_that_was_interrupted_is_completed_by_the_next_start() {
 }
 
 #[tokio::test]
-async fn a_deleted_index_is_gone_and_its_name_is_free() {
+async fn deleted_index_is_gone_and_its_name_free() {
     let directory = tempfile::tempdir().expect("a directory");
     let engine = Engine::open(directory.path(), Options::default()).expect("opens");
     let table = TableSchema::new("things", "id", KeyKind::S).with_index(index("by-colour"));
@@ -93,11 +93,11 @@ async fn a_deleted_index_is_gone_and_its_name_is_free() {
         .expect("deleted");
     assert!(matches!(
         engine.query(red("by-colour")).await,
-        Err(StoreError::IndexMissing { .. })
+        Err(StoreError::IndexNotFound { .. })
     ));
     assert!(matches!(
         engine.delete_index("things", "by-colour").await,
-        Err(TableError::IndexMissing { .. })
+        Err(TableError::IndexNotFound { .. })
     ));
     fill(&engine, 10..20).await;
     engine
@@ -113,7 +113,7 @@ async fn a_deleted_index_is_gone_and_its_name_is_free() {
 }
 
 #[tokio::test]
-async fn a_table_made_again_under_its_name_is_empty() {
+async fn recreated_table_is_empty() {
     let directory = tempfile::tempdir().expect("a directory");
     let engine = Engine::open(directory.path(), Options::default()).expect("opens");
     let table = TableSchema::new("things", "id", KeyKind::S).with_index(index("by-colour"));
@@ -146,7 +146,7 @@ async fn a_table_made_again_under_its_name_is_empty() {
 }
 
 #[tokio::test]
-async fn a_local_index_fetches_what_it_does_not_carry() {
+async fn local_index_fetches_missing_attributes() {
     let directory = tempfile::tempdir().expect("a directory");
     let engine = Engine::open(directory.path(), Options::default()).expect("opens");
     let mut local = IndexSchema::global(
@@ -176,25 +176,26 @@ async fn a_local_index_fetches_what_it_does_not_carry() {
     assert_eq!(fetched, [Item::new().with("note", "won")]);
 }
 
-/// A key of two texts and then two numbers and a text.
+/// A key of two strings, followed by two numbers and a string.
 fn several() -> IndexSchema {
     let [text, number] = [KeyKind::S, KeyKind::N];
     let attribute = |(name, kind)| KeyAttribute::new(name, kind);
     let partition = [("colour", text), ("shape", text)].map(attribute);
     let sort = [("n", number), ("m", number), ("tag", text)].map(attribute);
     IndexSchema {
-        key: KeySchema::of_parts(partition, sort).expect("a partition key"),
+        key: KeySchema::from_attributes(partition, sort).expect("a partition key"),
         ..index("several")
     }
 }
 
-/// Items with every combination of a few values, in the order of the index's sort key; each fifth lacks an attribute of the key.
+/// Items with all combinations of a few values, in the order of the index's sort key; each fifth lacks a key
+/// attribute.
 fn combinations() -> Vec<Item> {
     let mut items = Vec::new();
     for n in [-10, 2, 10] {
         for m in [0, 1] {
             for tag in ["t", "ta", "u"] {
-                // Texts that run into each other, if nothing stood between them.
+                // Strings that would collide if they were concatenated without separator.
                 for (colour, shape) in [("a", "bc"), ("ab", "c"), ("a", "b")] {
                     let number = items.len();
                     let item = Item::new()
@@ -227,7 +228,7 @@ fn asked(rest: &[(&str, Value)], sort: Option<(&str, SortCondition)>) -> KeyCond
 }
 
 #[tokio::test]
-async fn an_index_of_several_attributes_answers_what_its_conditions_say() {
+async fn multi_attribute_index_matches_its_conditions() {
     let directory = tempfile::tempdir().expect("a directory");
     let engine = Engine::open(directory.path(), Options::default()).expect("opens");
     let table = TableSchema::new("things", "id", KeyKind::S).with_index(several());

@@ -1,4 +1,4 @@
-//! Backups of tables, and restoring tables from them and from their own past.
+//! Backups and history of tables, and restoring tables from them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -49,7 +49,7 @@ impl World {
         self.engine = Some(Engine::open(self.directory.path(), options).expect("opens"));
     }
 
-    /// Lets days pass, each of them noticed.
+    /// Lets days pass, one by one.
     async fn pass_days(&self, days: usize) {
         for _ in 0..days {
             self.clock.advance_ms(DAY_MS);
@@ -66,7 +66,7 @@ impl World {
         self.engine().put(put).await.expect("a put");
     }
 
-    /// Puts and, where there is no number, deletes.
+    /// Puts items, or deletes those without a number.
     async fn write(&self, changes: Vec<(usize, Option<usize>)>) {
         let mut transactions = Vec::with_capacity(changes.len());
         for (id, n) in changes {
@@ -95,10 +95,10 @@ impl World {
         .await
     }
 
-    /// Waits until a table that is being restored is whole.
+    /// Waits until a table is restored.
     async fn restored(&self, table: &str) {
         within(async || {
-            let described = self.engine().describe_table(table).expect("on its way");
+            let described = self.engine().describe_table(table).expect("being restored");
             (!described.is_restoring).then_some(())
         })
         .await;
@@ -124,7 +124,7 @@ async fn within<T>(mut look: impl AsyncFnMut() -> Option<T>) -> T {
         }
     };
     let waited = tokio::time::timeout(Duration::from_secs(60), wait);
-    waited.await.expect("waited in vain")
+    waited.await.expect("timed out")
 }
 
 async fn scan(engine: &Engine, table: &str) -> BTreeMap<String, Item> {
@@ -170,7 +170,7 @@ fn key(id: usize) -> Item {
     Item::new().with("id", id.to_string())
 }
 
-/// The same numbers for the same seed, so that a failure can be seen again.
+/// Equal seeds give equal numbers, so that failures can be reproduced.
 struct Dice(u64);
 
 impl Dice {
@@ -185,7 +185,7 @@ impl Dice {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_is_the_table_at_one_moment_while_writes_go_on() {
+async fn backup_under_writes_shows_one_moment() {
     let mut world = World::new().await;
     for id in 0..2000 {
         world.put(id, 1).await;
@@ -222,7 +222,7 @@ async fn a_backup_is_the_table_at_one_moment_while_writes_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restored_table_has_its_indexes_and_no_stream() {
+async fn restored_table_has_indexes_and_no_stream() {
     let world = World::new().await;
     for id in 0..30 {
         world.put(id, id).await;
@@ -251,7 +251,7 @@ async fn a_restored_table_has_its_indexes_and_no_stream() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_table_that_is_deleted_meanwhile_is_backed_up_and_restored_whole() {
+async fn backup_of_a_deleted_table_is_complete() {
     let world = World::new().await;
     world
         .write((0..5000).map(|id| (id, Some(1))).collect())
@@ -272,7 +272,7 @@ async fn a_table_that_is_deleted_meanwhile_is_backed_up_and_restored_whole() {
 }
 
 #[tokio::test]
-async fn what_has_expired_is_not_backed_up() {
+async fn expired_items_are_not_backed_up() {
     let world = World::new().await;
     let ttl = world.engine().set_ttl("things", Some("until"));
     ttl.await.expect("a time to live");
@@ -286,7 +286,7 @@ async fn what_has_expired_is_not_backed_up() {
 }
 
 #[tokio::test]
-async fn a_deleted_backup_is_gone_with_its_file() {
+async fn deleted_backup_is_gone_with_its_file() {
     let mut world = World::new().await;
     world.put(1, 1).await;
     let backup = world.backup("one").await;
@@ -311,7 +311,7 @@ fn files(folder: &Path) -> usize {
 }
 
 #[tokio::test]
-async fn leftovers_of_a_backup_that_was_cut_off_are_removed() {
+async fn leftovers_of_an_interrupted_backup_are_deleted() {
     let mut world = World::new().await;
     world.put(1, 1).await;
     let backup = world.backup("one").await;
@@ -329,7 +329,7 @@ async fn leftovers_of_a_backup_that_was_cut_off_are_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_damaged_backup_leaves_no_table() {
+async fn damaged_backup_leaves_no_table() {
     let mut world = World::new().await;
     for id in 0..500 {
         world.put(id, 1).await;
@@ -339,7 +339,7 @@ async fn a_damaged_backup_leaves_no_table() {
     let path = world.directory.path().join("backups").join(file);
     world.close();
     let mut bytes = std::fs::read(&path).expect("the backup");
-    // Within the data file, which follows one header.
+    // Inside the data file, which follows one header.
     bytes[700] ^= 1;
     std::fs::write(&path, bytes).expect("written");
     world.reopen();
@@ -354,7 +354,7 @@ async fn a_damaged_backup_leaves_no_table() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restore_that_is_cut_off_leaves_nothing_and_can_be_repeated() {
+async fn interrupted_restore_leaves_nothing_and_can_be_repeated() {
     let mut world = World::new().await;
     for id in 0..3000 {
         world.put(id, 1).await;
@@ -368,7 +368,7 @@ async fn a_restore_that_is_cut_off_leaves_nothing_and_can_be_repeated() {
     assert!(taken.is_err(), "the name is taken");
     let get = world.engine().get(Get::new("copy", key(1))).await;
     assert!(get.is_err() || world.engine().describe_table("copy").is_ok());
-    // Closing does not wait for it.
+    // Closing does not wait for the restore.
     world.reopen();
     if world.engine().describe_table("copy").is_err() {
         assert_eq!(world.engine().table_names(), ["things"]);
@@ -383,7 +383,7 @@ async fn a_restore_that_is_cut_off_leaves_nothing_and_can_be_repeated() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn any_moment_of_the_past_is_restored_as_it_was() {
+async fn any_moment_of_the_history_can_be_restored() {
     const ITEMS: usize = 20_000;
     const SECONDS: usize = 40;
     const CHANGES_PER_SECOND: usize = 500;
@@ -394,7 +394,7 @@ async fn any_moment_of_the_past_is_restored_as_it_was() {
         .await;
     let history = world.engine().set_history("things", Some(35));
     history.await.expect("kept");
-    // What each item's number is; none where there is no item.
+    // The number of each item; `None` for missing items.
     let mut model: Vec<Option<usize>> = vec![Some(0); ITEMS];
     let mut moments = Vec::new();
     for second in 0..SECONDS {
@@ -413,7 +413,7 @@ async fn any_moment_of_the_past_is_restored_as_it_was() {
             world.reopen();
         }
     }
-    // The source goes on changing while it is restored.
+    // The source continues to change while it is restored.
     let (busy, seed) = (world.engine().clone(), 8);
     let writing = tokio::spawn(async move {
         let mut dice = Dice(seed);
@@ -450,9 +450,9 @@ async fn any_moment_of_the_past_is_restored_as_it_was() {
     world.is_whole().await;
 }
 
-/// A put needs to know what it replaces, also where nothing else of the table needs it.
+/// A put must load the old item even if nothing else of the table needs it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_table_without_anything_else_is_restored_as_it_was() {
+async fn plain_table_is_restored_from_its_history() {
     let world = World::new().await;
     let bare = |name: &str| TableSchema::new(name, "id", KeyKind::S);
     world
@@ -485,7 +485,7 @@ async fn a_table_without_anything_else_is_restored_as_it_was() {
 }
 
 #[tokio::test]
-async fn only_what_is_kept_can_be_restored() {
+async fn only_kept_history_can_be_restored() {
     let world = World::new().await;
     let restore = |point| {
         world
@@ -517,7 +517,7 @@ async fn only_what_is_kept_can_be_restored() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn changes_are_kept_for_as_long_as_they_can_be_undone_and_no_longer() {
+async fn changes_are_kept_exactly_for_the_history_period() {
     let world = World::new().await;
     let history = world.engine().set_history("things", Some(3));
     history.await.expect("kept");
@@ -552,7 +552,7 @@ async fn changes_are_kept_for_as_long_as_they_can_be_undone_and_no_longer() {
 }
 
 #[tokio::test]
-async fn a_history_is_nothing_that_a_stream_shows() {
+async fn history_is_not_visible_in_a_stream() {
     let world = World::new().await;
     let history = world.engine().set_history("things", Some(35));
     history.await.expect("kept");
@@ -571,7 +571,7 @@ async fn a_history_is_nothing_that_a_stream_shows() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_had_expired_by_then_is_not_restored_and_what_has_since_is() {
+async fn expiry_at_the_restored_moment_decides() {
     let world = World::new().await;
     let ttl = world.engine().set_ttl("things", Some("until"));
     ttl.await.expect("a time to live");

@@ -1,4 +1,4 @@
-//! Data directories that are made from a backup or salvaged from a damaged one.
+//! Data directories that are restored from a backup or salvaged from a damaged one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,12 +12,12 @@ const START_MS: i64 = 1_800_000_000_000;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// A data directory and places for copies of it.
-struct Room {
+struct TestDirectories {
     folder: tempfile::TempDir,
     clock: Arc<ManualClock>,
 }
 
-impl Room {
+impl TestDirectories {
     fn new() -> Self {
         Self {
             folder: tempfile::tempdir().expect("a directory"),
@@ -60,8 +60,8 @@ async fn get(engine: &Engine, id: &str) -> Option<Item> {
 }
 
 /// Adds an index on the string `x`, which skips an item whose `x` is a number.
-async fn with_skipped_item(room: &Room) -> Engine {
-    let engine = room.engine().await;
+async fn with_skipped_item(directories: &TestDirectories) -> Engine {
+    let engine = directories.engine().await;
     put(&engine, Item::new().with("id", "number").with("x", 1)).await;
     let by_x = IndexSchema::global("by-x", KeyAttribute::new("x", KeyKind::S), None);
     engine.add_index("things", by_x).await.expect("an index");
@@ -80,79 +80,79 @@ async fn expect_both_items(engine: &Engine) {
 
 #[tokio::test]
 async fn restore_keeps_items_that_an_index_skips() {
-    let room = Room::new();
-    let engine = with_skipped_item(&room).await;
-    let backup = room.at("backup");
+    let directories = TestDirectories::new();
+    let engine = with_skipped_item(&directories).await;
+    let backup = directories.at("backup");
     engine.backup(&backup).await.expect("a backup");
-    let path = room.at("restored");
-    let summary = restore(&backup, &path, room.options()).await;
+    let path = directories.at("restored");
+    let summary = restore(&backup, &path, directories.options()).await;
     assert_eq!(summary.expect("restored").items, 2);
-    expect_both_items(&room.open(&path)).await;
+    expect_both_items(&directories.open(&path)).await;
 }
 
 #[tokio::test]
 async fn salvage_copies_items_that_an_index_skips() {
-    let room = Room::new();
-    drop(with_skipped_item(&room).await);
-    let path = room.at("salvaged");
-    let report = salvage(&room.at("data"), &path, room.options(), &[]).await;
+    let directories = TestDirectories::new();
+    drop(with_skipped_item(&directories).await);
+    let path = directories.at("salvaged");
+    let report = salvage(&directories.at("data"), &path, directories.options(), &[]).await;
     let report = report.expect("salvaged");
     assert_eq!((report.items, report.problems), (2, 0), "{report:?}");
-    expect_both_items(&room.open(&path)).await;
+    expect_both_items(&directories.open(&path)).await;
 }
 
 /// A new store with an item that expires in 30 days.
-async fn with_expiring_item(room: &Room) -> Engine {
-    let engine = room.engine().await;
+async fn with_expiring_item(directories: &TestDirectories) -> Engine {
+    let engine = directories.engine().await;
     let until = (START_MS + 30 * DAY_MS) / 1000;
     put(&engine, Item::new().with("id", "a").with("until", until)).await;
     engine
 }
 
-/// Sweeps while the clock is far ahead, and looks for the item when the clock is right again.
-async fn expect_nothing_expires(room: &Room, path: &Path) {
-    let engine = room.open(path);
+/// Sweeps while the clock is far ahead, and expects the item once the clock is right again.
+async fn expect_nothing_expires(directories: &TestDirectories, path: &Path) {
+    let engine = directories.open(path);
     assert!(engine.clock_status().is_suspended);
     engine.sweep().await.expect("swept");
-    room.clock.advance_ms(-400 * DAY_MS);
+    directories.clock.advance_ms(-400 * DAY_MS);
     assert!(get(&engine, "a").await.is_some());
 }
 
 #[tokio::test]
 async fn restored_store_does_not_trust_a_clock_jump() {
-    let room = Room::new();
-    let engine = with_expiring_item(&room).await;
-    let backup = room.at("backup");
+    let directories = TestDirectories::new();
+    let engine = with_expiring_item(&directories).await;
+    let backup = directories.at("backup");
     engine.backup(&backup).await.expect("a backup");
-    room.clock.advance_ms(400 * DAY_MS);
-    let path = room.at("restored");
-    let restored = restore(&backup, &path, room.options()).await;
+    directories.clock.advance_ms(400 * DAY_MS);
+    let path = directories.at("restored");
+    let restored = restore(&backup, &path, directories.options()).await;
     restored.expect("restored");
-    expect_nothing_expires(&room, &path).await;
+    expect_nothing_expires(&directories, &path).await;
 }
 
 #[tokio::test]
 async fn salvaged_store_does_not_trust_a_clock_jump() {
-    let room = Room::new();
-    drop(with_expiring_item(&room).await);
-    room.clock.advance_ms(400 * DAY_MS);
-    let path = room.at("salvaged");
-    let report = salvage(&room.at("data"), &path, room.options(), &[]).await;
+    let directories = TestDirectories::new();
+    drop(with_expiring_item(&directories).await);
+    directories.clock.advance_ms(400 * DAY_MS);
+    let path = directories.at("salvaged");
+    let report = salvage(&directories.at("data"), &path, directories.options(), &[]).await;
     assert!(report.expect("salvaged").is_complete());
-    expect_nothing_expires(&room, &path).await;
+    expect_nothing_expires(&directories, &path).await;
 }
 
 #[tokio::test]
 async fn empty_restored_store_keeps_the_commit_time() {
-    let room = Room::new();
-    let engine = room.open(&room.at("data"));
-    let backup = room.at("backup");
+    let directories = TestDirectories::new();
+    let engine = directories.open(&directories.at("data"));
+    let backup = directories.at("backup");
     engine.backup(&backup).await.expect("a backup");
-    let path = room.at("restored");
-    let restored = restore(&backup, &path, room.options()).await;
+    let path = directories.at("restored");
+    let restored = restore(&backup, &path, directories.options()).await;
     restored.expect("restored");
-    room.clock.advance_ms(400 * DAY_MS);
-    assert!(room.open(&path).clock_status().is_suspended);
+    directories.clock.advance_ms(400 * DAY_MS);
+    assert!(directories.open(&path).clock_status().is_suspended);
 }
 
 #[cfg(unix)]
@@ -181,7 +181,7 @@ mod permissions {
         }
     }
 
-    /// Nobody else reaches a new data directory, and its next start makes every file in it private.
+    /// A new data directory is private, and its next start makes all files in it private.
     fn expect_owner_only(directory: &Path) {
         let found = fs::metadata(directory).expect("there");
         assert_eq!(found.permissions().mode() & 0o777, 0o700);
@@ -193,21 +193,21 @@ mod permissions {
         expect_private(directory);
     }
 
-    /// A closed data directory with a secret that others may read.
-    async fn with_open_secret(room: &Room) -> PathBuf {
-        drop(with_expiring_item(room).await);
-        let secret = room.at("data").join("token");
+    /// A closed data directory with a secret that other users may read.
+    async fn with_open_secret(directories: &TestDirectories) -> PathBuf {
+        drop(with_expiring_item(directories).await);
+        let secret = directories.at("data").join("token");
         fs::write(&secret, "secret").expect("written");
         set_mode(&secret, 0o644);
-        room.at("data")
+        directories.at("data")
     }
 
     #[tokio::test]
     async fn salvaged_store_is_private_with_its_secrets() {
-        let room = Room::new();
-        let data = with_open_secret(&room).await;
-        let path = room.at("salvaged");
-        let report = salvage(&data, &path, room.options(), &["token", "missing"]).await;
+        let directories = TestDirectories::new();
+        let data = with_open_secret(&directories).await;
+        let path = directories.at("salvaged");
+        let report = salvage(&data, &path, directories.options(), &["token", "missing"]).await;
         report.expect("salvaged");
         assert_eq!(fs::read(path.join("token")).expect("copied"), b"secret");
         expect_private(&path.join("token"));
@@ -216,10 +216,10 @@ mod permissions {
 
     #[tokio::test]
     async fn sealed_copy_is_private_with_its_secrets() {
-        let room = Room::new();
-        let data = with_open_secret(&room).await;
-        let path = room.at("copy");
-        let copied = copy_sealed(&data, &path, &room.options(), None, &["token"]);
+        let directories = TestDirectories::new();
+        let data = with_open_secret(&directories).await;
+        let path = directories.at("copy");
+        let copied = copy_sealed(&data, &path, &directories.options(), None, &["token"]);
         copied.expect("copied");
         assert_eq!(fs::read(path.join("token")).expect("copied"), b"secret");
         expect_private(&path.join("token"));
@@ -227,12 +227,12 @@ mod permissions {
 
     #[tokio::test]
     async fn restored_store_is_private() {
-        let room = Room::new();
-        let backup = room.at("backup");
-        let engine = with_expiring_item(&room).await;
+        let directories = TestDirectories::new();
+        let backup = directories.at("backup");
+        let engine = with_expiring_item(&directories).await;
         engine.backup(&backup).await.expect("a backup");
-        let path = room.at("restored");
-        let restored = restore(&backup, &path, room.options()).await;
+        let path = directories.at("restored");
+        let restored = restore(&backup, &path, directories.options()).await;
         restored.expect("restored");
         expect_owner_only(&path);
         expect_private(&backup);

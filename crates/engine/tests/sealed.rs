@@ -1,4 +1,4 @@
-//! Encryption at rest: what is on disk, which keys open it, and what is noticed.
+//! Encryption at rest: the contents of the disk, the keys that open it, and the detection of changes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ use homeport_item::schema::{IndexProjection, IndexSchema, KeyAttribute, StreamVi
 use homeport_item::{Item, KeyKind};
 use homeport_store::{Get, Put, Query, Scan, Store};
 
-/// A text that is found nowhere else, short enough to be in one piece whatever lies around it.
+/// A unique text, short enough to stay in one piece wherever it is stored.
 const MARKER: &str = "p1ainT3xt!";
-/// Where the key is part of what is stored.
+/// A unique text in a key.
 const KEY_MARKER: &str = "readableKey";
 
 fn key(number: u8) -> MasterKey {
@@ -53,7 +53,7 @@ fn thing(id: &str, number: usize) -> Item {
         .with("secret", format!("{MARKER} {number}"))
 }
 
-/// A table with indexes, a stream, a history and a backup, written, overwritten and compacted.
+/// A table with indexes, a stream, history and a backup, written, overwritten and compacted.
 async fn fill(engine: &Engine) {
     let created = engine.create_table_with(schema("things"), format!("{{\"owner\":\"{MARKER}\"}}"));
     created.await.expect("a table");
@@ -81,7 +81,7 @@ async fn within<T>(mut look: impl FnMut() -> Option<T>) -> T {
         }
     };
     let waited = tokio::time::timeout(Duration::from_secs(60), wait);
-    waited.await.expect("waited in vain")
+    waited.await.expect("timed out")
 }
 
 async fn items(engine: &Engine, table: &str) -> BTreeMap<String, Item> {
@@ -109,7 +109,7 @@ fn files(path: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The files in which a text can be read.
+/// The files in which a text is readable.
 fn files_with(path: &Path, text: &str) -> Vec<PathBuf> {
     let has = |path: &PathBuf| {
         let bytes = std::fs::read(path).expect("a file");
@@ -132,7 +132,7 @@ fn seal_error<T>(opened: Result<T, OpenError>) -> SealError {
 }
 
 #[tokio::test]
-async fn no_file_of_a_sealed_store_shows_a_value_and_those_of_a_plain_one_do() {
+async fn only_plain_stores_show_values_on_disk() {
     for sealed in [false, true] {
         let room = tempfile::tempdir().expect("a directory");
         let data = room.path().join("data");
@@ -141,7 +141,7 @@ async fn no_file_of_a_sealed_store_shows_a_value_and_those_of_a_plain_one_do() {
         fill(&engine).await;
         let backup = room.path().join("all.backup");
         engine.backup(&backup).await.expect("a backup");
-        // While it is open, and what is left when it is closed.
+        // While it is open, and after it is closed.
         let while_open = files_with(room.path(), MARKER);
         drop(engine);
         let closed = files_with(room.path(), MARKER);
@@ -157,13 +157,13 @@ async fn no_file_of_a_sealed_store_shows_a_value_and_those_of_a_plain_one_do() {
                 .any(|path| path.starts_with(data.join("store/keyspaces")));
             assert!(journal && table, "{while_open:?} {closed:?}");
         }
-        // Keys are in order, and therefore readable.
+        // Keys keep their order, so they are readable.
         assert_ne!(files_with(&data, KEY_MARKER), Vec::<PathBuf>::new());
     }
 }
 
 #[tokio::test]
-async fn a_sealed_store_does_what_a_plain_one_does_after_restarts() {
+async fn sealed_store_works_like_a_plain_one() {
     let room = tempfile::tempdir().expect("a directory");
     for _ in 0..3 {
         let engine = open(room.path(), Some(key(1))).expect("opens");
@@ -186,7 +186,7 @@ async fn a_sealed_store_does_what_a_plain_one_does_after_restarts() {
 }
 
 #[tokio::test]
-async fn a_wrong_key_a_missing_key_and_a_key_too_many_are_refused_and_nothing_is_written() {
+async fn wrong_missing_or_extra_keys_are_refused() {
     let room = tempfile::tempdir().expect("a directory");
     let (sealed, plain) = (room.path().join("sealed"), room.path().join("plain"));
     fill(&open(&sealed, Some(key(1))).expect("opens")).await;
@@ -215,7 +215,7 @@ async fn a_wrong_key_a_missing_key_and_a_key_too_many_are_refused_and_nothing_is
 }
 
 #[tokio::test]
-async fn a_damaged_or_missing_keyring_is_refused_and_nothing_is_written() {
+async fn damaged_or_missing_keyring_is_refused() {
     let room = tempfile::tempdir().expect("a directory");
     fill(&open(room.path(), Some(key(1))).expect("opens")).await;
     let keyring = room.path().join("keyring");
@@ -242,7 +242,7 @@ async fn a_damaged_or_missing_keyring_is_refused_and_nothing_is_written() {
 }
 
 #[tokio::test]
-async fn a_changed_master_key_opens_old_data_and_the_old_one_nothing() {
+async fn changed_master_key_opens_old_data() {
     let room = tempfile::tempdir().expect("a directory");
     let data = room.path().join("data");
     let outside = room.path().join("all.backup");
@@ -266,7 +266,7 @@ async fn a_changed_master_key_opens_old_data_and_the_old_one_nothing() {
     assert_eq!(items(&engine, "things").await, before);
     let put = Put::new("things", thing("new", 7));
     engine.put(put).await.expect("a put");
-    // Backups of tables are opened by the store's own keyring, whatever its master key was.
+    // Backups of tables are opened by the store's own keyring, after any change of the master key.
     let backup = engine.table_backups()[0].id.clone();
     let target = NewTable {
         schema: schema("restored"),
@@ -275,12 +275,12 @@ async fn a_changed_master_key_opens_old_data_and_the_old_one_nothing() {
     let begun = engine.restore_table_backup(&backup, target).await;
     begun.expect("begun");
     let whole = || {
-        let described = engine.describe_table("restored").expect("on its way");
+        let described = engine.describe_table("restored").expect("being restored");
         (!described.is_restoring).then_some(())
     };
     within(whole).await;
     assert_eq!(items(&engine, "restored").await, before);
-    // One that has left the store is opened by the key of its time.
+    // A backup outside the store needs the key of its time.
     for (number, opens) in [(2, false), (1, true)] {
         let restored = room.path().join(format!("restored-{number}"));
         let done = restore(&outside, &restored, options(Some(key(number)))).await;
@@ -290,7 +290,7 @@ async fn a_changed_master_key_opens_old_data_and_the_old_one_nothing() {
 }
 
 #[tokio::test]
-async fn a_crash_at_any_step_of_changing_the_master_key_leaves_the_store_to_one_of_the_two() {
+async fn crash_during_key_change_leaves_one_working_key() {
     let room = tempfile::tempdir().expect("a directory");
     let data = room.path().join("data");
     fill(&open(&data, Some(key(1))).expect("opens")).await;
@@ -298,7 +298,7 @@ async fn a_crash_at_any_step_of_changing_the_master_key_leaves_the_store_to_one_
     let old = std::fs::read(&keyring).expect("a keyring");
     change_master_key(&data, &key(1), &key(2)).expect("changed");
     let new = std::fs::read(&keyring).expect("a keyring");
-    // The file is made, written by and by, and then takes the old one's place.
+    // The new file is created, written step by step, and then replaces the old one.
     let written = [0, 1, new.len() / 2, new.len()];
     let before_rename = written.map(|len| (Some(&new[..len]), &old, 1));
     for (unfinished_bytes, keyring_bytes, number) in
@@ -317,7 +317,7 @@ async fn a_crash_at_any_step_of_changing_the_master_key_leaves_the_store_to_one_
         let engine = open(&data, Some(key(number))).expect("opens");
         assert_eq!(items(&engine, "things").await.len(), 40);
         drop(engine);
-        // And the change can be made again.
+        // The change can be repeated.
         std::fs::write(&keyring, keyring_bytes).expect("written");
         change_master_key(&data, &key(number), &key(other)).expect("changed");
         let engine = open(&data, Some(key(other))).expect("opens");
@@ -328,7 +328,7 @@ async fn a_crash_at_any_step_of_changing_the_master_key_leaves_the_store_to_one_
 }
 
 #[tokio::test]
-async fn a_store_becomes_a_sealed_one_by_a_copy_with_everything_in_it() {
+async fn sealed_copy_contains_everything() {
     let room = tempfile::tempdir().expect("a directory");
     let (data, sealed, plain) = (
         room.path().join("data"),
@@ -348,7 +348,7 @@ async fn a_store_becomes_a_sealed_one_by_a_copy_with_everything_in_it() {
     assert_eq!(files_with(&sealed, MARKER), Vec::<PathBuf>::new());
     let again = copy_sealed(&data, &sealed, &options(None), Some(key(1)), &[]);
     assert!(again.is_err(), "the target exists");
-    // With other data keys, and back to none.
+    // With other data keys, and back to a plain store.
     let refused = copy_sealed(&sealed, &plain, &options(Some(key(2))), None, &[]);
     assert!(refused.is_err() && !plain.exists(), "it was another's key");
     copy_sealed(&sealed, &plain, &options(Some(key(1))), None, &[]).expect("copied");
@@ -371,7 +371,7 @@ async fn a_store_becomes_a_sealed_one_by_a_copy_with_everything_in_it() {
         begun.await.expect("begun");
         for name in ["from-backup", "from-past"] {
             let whole = || {
-                let described = engine.describe_table(name).expect("on its way");
+                let described = engine.describe_table(name).expect("being restored");
                 (!described.is_restoring).then_some(())
             };
             within(whole).await;
@@ -381,7 +381,7 @@ async fn a_store_becomes_a_sealed_one_by_a_copy_with_everything_in_it() {
 }
 
 #[tokio::test]
-async fn a_plain_backup_restores_into_a_sealed_store_and_a_sealed_one_needs_its_key() {
+async fn only_sealed_backups_need_their_key() {
     let room = tempfile::tempdir().expect("a directory");
     let at = |name: &str| room.path().join(name);
     for (name, master_key) in [("plain", None), ("sealed", Some(key(1)))] {
@@ -415,7 +415,7 @@ async fn a_plain_backup_restores_into_a_sealed_store_and_a_sealed_one_needs_its_
 }
 
 #[tokio::test]
-async fn a_copy_of_a_sealed_store_seals_under_keys_of_its_own() {
+async fn copy_of_a_sealed_store_uses_its_own_keys() {
     let room = tempfile::tempdir().expect("a directory");
     let (data, copy) = (room.path().join("data"), room.path().join("copy"));
     fill(&open(&data, Some(key(1))).expect("opens")).await;
@@ -434,7 +434,7 @@ async fn a_copy_of_a_sealed_store_seals_under_keys_of_its_own() {
     }
     assert_eq!(keyrings[0].len(), keyrings[1].len());
     assert_ne!(keyrings[0], keyrings[1]);
-    // What only one of them has a key for is of no use to the other.
+    // A value of one store is useless in the other one.
     std::fs::write(data.join("keyring"), &keyrings[1]).expect("swapped");
     let engine = open(&data, Some(key(1))).expect("opens");
     let get = Get::new(
@@ -442,7 +442,7 @@ async fn a_copy_of_a_sealed_store_seals_under_keys_of_its_own() {
         Item::new().with("id", format!("{KEY_MARKER}-later")),
     );
     let error = engine.get(get).await.expect_err("a value of another key");
-    assert!(error.to_string().contains("does not open"), "{error}");
+    assert!(error.to_string().contains("cannot be decrypted"), "{error}");
     let report = engine.check().await.expect("a report");
     let named = report.descriptions.iter();
     let of_item: Vec<_> = named

@@ -1,5 +1,5 @@
-//! Tables that are made and deleted all the time: what they leave behind, and what the next ones
-//! find in their place.
+//! Tables that are created and deleted all the time: what they leave behind, and what reused keyspaces
+//! contain.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -45,7 +45,7 @@ async fn make_and_delete(engine: &Engine, name: &str, items: i32) {
 }
 
 #[tokio::test]
-async fn tables_that_come_and_go_leave_no_files_behind() {
+async fn short_lived_tables_leave_no_files() {
     let directory = tempfile::tempdir().expect("a directory");
     let engine = Engine::open(directory.path(), Options::default()).expect("opens");
     make_and_delete(&engine, "first", 3).await;
@@ -57,7 +57,7 @@ async fn tables_that_come_and_go_leave_no_files_behind() {
 }
 
 #[tokio::test]
-async fn a_table_in_the_place_of_another_finds_nothing_of_it() {
+async fn table_in_a_reused_keyspace_is_empty() {
     let directory = tempfile::tempdir().expect("a directory");
     let engine = Engine::open(directory.path(), Options::default()).expect("opens");
     make_and_delete(&engine, "old", 500).await;
@@ -80,7 +80,7 @@ async fn a_table_in_the_place_of_another_finds_nothing_of_it() {
 }
 
 #[tokio::test]
-async fn an_index_in_the_place_of_another_finds_nothing_of_it() {
+async fn index_in_a_reused_keyspace_is_empty() {
     let directory = tempfile::tempdir().expect("a directory");
     let engine = Engine::open(directory.path(), Options::default()).expect("opens");
     make_and_delete(&engine, "old", 5).await;
@@ -99,7 +99,7 @@ async fn an_index_in_the_place_of_another_finds_nothing_of_it() {
 }
 
 #[tokio::test]
-async fn a_table_with_much_in_it_gives_its_room_back() {
+async fn deleted_large_table_frees_its_space() {
     let directory = tempfile::tempdir().expect("a directory");
     let engine = Engine::open(directory.path(), Options::default()).expect("opens");
     engine.create_table(indexed("big")).await.expect("a table");
@@ -111,7 +111,7 @@ async fn a_table_with_much_in_it_gives_its_room_back() {
     let count = || std::fs::read_dir(&keyspaces).expect("keyspaces").count();
     let before = count();
     engine.delete_table("big").await.expect("deleted");
-    // What they had in memory is flushed first.
+    // Their memtables are flushed first.
     let deadline = Instant::now() + Duration::from_secs(30);
     while count() != before - 2 {
         assert!(Instant::now() < deadline, "{} keyspaces are left", count());

@@ -1,4 +1,4 @@
-//! Streams and their shards: which there are, what can be read of them, and for how long.
+//! Streams and shards: their list, their contents, and their retention.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ impl World {
         Ok(page.changes)
     }
 
-    /// Everything that a stream has, shard by shard.
+    /// All changes of a stream, shard by shard.
     fn read_all(&self, stream: &Stream) -> Vec<i64> {
         let mut read = Vec::new();
         for shard in &stream.shards {
@@ -95,7 +95,7 @@ fn number(change: &Change) -> i64 {
 }
 
 #[tokio::test]
-async fn a_disabled_stream_is_closed_and_stays_readable_for_a_day() {
+async fn disabled_stream_stays_readable_for_a_day() {
     let mut world = World::with_stream(StreamView::NewImage).await;
     for n in 0..20 {
         world.put("a", n).await;
@@ -123,7 +123,7 @@ async fn a_disabled_stream_is_closed_and_stays_readable_for_a_day() {
 }
 
 #[tokio::test]
-async fn a_deleted_table_s_stream_stays_readable() {
+async fn stream_of_a_deleted_table_stays_readable() {
     let mut world = World::with_stream(StreamView::NewImage).await;
     world.put("a", 1).await;
     let delete = world.engine().delete_table("things");
@@ -135,7 +135,7 @@ async fn a_deleted_table_s_stream_stays_readable() {
 }
 
 #[tokio::test]
-async fn each_enabling_is_a_stream_of_its_own() {
+async fn each_enabling_creates_a_new_stream() {
     let world = World::with_stream(StreamView::NewImage).await;
     world.put("a", 1).await;
     for view in [None, Some(StreamView::NewImage)] {
@@ -146,7 +146,7 @@ async fn each_enabling_is_a_stream_of_its_own() {
     let streams = world.engine().streams();
     let ids: Vec<_> = streams.iter().map(|stream| stream.id).collect();
     assert_eq!(ids.len(), 2);
-    // The clock stands still, and yet the labels differ.
+    // The clock stands still, but the labels must differ.
     assert_ne!(ids[0].enabled_at_ms, ids[1].enabled_at_ms);
     let read: Vec<_> = streams.iter().map(|one| world.read_all(one)).collect();
     assert_eq!(read, [[1], [2]]);
@@ -155,7 +155,7 @@ async fn each_enabling_is_a_stream_of_its_own() {
 }
 
 #[tokio::test]
-async fn an_old_shard_is_closed_and_its_child_goes_on_without_a_gap() {
+async fn old_shard_is_followed_by_its_child() {
     let mut world = World::with_stream(StreamView::NewImage).await;
     for round in 0..3 {
         for n in 0..5 {
@@ -164,7 +164,7 @@ async fn an_old_shard_is_closed_and_its_child_goes_on_without_a_gap() {
         world.clock.advance_ms(4 * HOUR_MS);
         world.engine().sweep().await.expect("a sweep");
     }
-    // Nothing has happened since: no further shard.
+    // No changes since then, so no further shard.
     world.clock.advance_ms(4 * HOUR_MS);
     world.engine().sweep().await.expect("a sweep");
     world.reopen();
@@ -175,7 +175,7 @@ async fn an_old_shard_is_closed_and_its_child_goes_on_without_a_gap() {
         assert_eq!(pair[0].end, Some(pair[1].id.first));
     }
     assert_eq!(world.read_all(&stream), (0..15).collect::<Vec<_>>());
-    // The first shard was closed 24 hours ago when it goes.
+    // The first shard was closed 24 hours ago when it disappears.
     world.clock.advance_ms(12 * HOUR_MS + 1);
     world.engine().sweep().await.expect("a sweep");
     let stream = world.stream();
@@ -184,7 +184,7 @@ async fn an_old_shard_is_closed_and_its_child_goes_on_without_a_gap() {
 }
 
 #[tokio::test]
-async fn what_is_older_than_a_day_is_trimmed_whether_swept_or_not() {
+async fn old_changes_are_unreadable_even_before_sweeping() {
     let world = World::with_stream(StreamView::NewImage).await;
     world.put("a", 1).await;
     world.put("a", 2).await;
@@ -208,7 +208,7 @@ async fn what_is_older_than_a_day_is_trimmed_whether_swept_or_not() {
 }
 
 #[tokio::test]
-async fn a_page_ends_at_a_megabyte() {
+async fn page_ends_at_one_megabyte() {
     let world = World::with_stream(StreamView::NewImage).await;
     for n in 0..6_i64 {
         let item = Item::new()
@@ -229,7 +229,7 @@ async fn a_page_ends_at_a_megabyte() {
 }
 
 #[tokio::test]
-async fn a_reader_of_an_idle_stream_is_never_told_that_it_is_late() {
+async fn reader_of_an_idle_stream_is_never_late() {
     let world = World::with_stream(StreamView::NewImage).await;
     world.put("a", 1).await;
     let stream = world.stream();

@@ -1,4 +1,4 @@
-//! The commands. Settings are declared in `config`; here is only what a command itself is asked.
+//! The command line. Settings are declared in `config`; this file has the options of single commands.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,8 @@ use homeport_systems::fleet::SystemName;
 use homeport_systems::rules::RuleName;
 
 use crate::config::{
-    Everything, Flags, OnDirectory, OnFleet, OnKeys, OnMove, OnRules, OnStore, Secret, Url,
+    AllSections, DirectorySections, Flags, FleetSections, KeysSections, MoveSections,
+    RulesSections, Secret, StoreSections, Url,
 };
 
 #[derive(Debug, Parser)]
@@ -26,22 +27,22 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Open the store and serve until stopped
-    Serve(Flags<Everything>),
-    /// Verify a data directory that is not being served; changes nothing in it
-    Check(Flags<OnDirectory>),
+    Serve(Flags<AllSections>),
+    /// Verify a data directory without a running server; changes nothing in it
+    Check(Flags<DirectorySections>),
     /// Copy everything readable of a damaged data directory to a new one, and list what is missing
     Salvage(CopyArguments),
-    /// Write all tables of a data directory that is not being served to a file
+    /// Back up all tables of a data directory without a running server to a file
     Backup(BackupArguments),
-    /// Make a new data directory from a backup
+    /// Create a data directory from a backup
     Restore(RestoreArguments),
-    /// Show how a data directory is sealed, change its master key, make sealed copies
+    /// Show how a data directory is encrypted, change its master key, or make encrypted copies
     #[command(subcommand)]
     Encryption(EncryptionCommand),
-    /// Make, list and revoke the API keys of devices
+    /// Create, list and revoke API keys of devices
     #[command(subcommand)]
     Keys(KeysCommand),
-    /// Show the tables that Homeport keeps, as a listing or for other tools, and make them
+    /// List Homeport's tables, print them for Terraform or CloudFormation, or create them
     #[command(subcommand)]
     Tables(TablesCommand),
     /// Show the store's time, and confirm it after the clock was implausibly far ahead
@@ -50,55 +51,55 @@ pub(crate) enum Command {
     /// Show settings
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Run a fleet of devices against a server and check that nothing gets lost
-    Simulate(crate::simulate::SimulateSettings),
-    /// Work on the chargers of a data directory that is not being served
+    /// Run a fleet of simulated devices against a server and verify that no data is lost
+    Simulate(homeport_simulate::SimulateSettings),
+    /// Migrate chargers, or recount their statistics, in a data directory without a running server
     #[command(subcommand)]
     Chargers(ChargersCommand),
-    /// Look after the devices of push in a store that is not being served, or in Amazon DynamoDB
+    /// Check and clean up push devices, in a store without a running server or in Amazon DynamoDB
     #[command(subcommand)]
     Push(PushCommand),
-    /// Look after rules, try a statement, run a rule over stored history
+    /// Manage rules, try a statement, or run a rule over stored history
     #[command(subcommand)]
     Rules(RulesCommand),
-    /// Write what devices stored to a file, from a store or through the server that has it open
+    /// Export what devices stored to a file, from a store or through the server that has it open
     Export(ExportArguments),
-    /// Move all tables from the embedded store to Amazon DynamoDB or back, while the server runs; goes on
-    /// where it was cut off
+    /// Move all tables from the embedded store to Amazon DynamoDB or back while the server runs; resumes an interrupted
+    /// move
     Move(MoveArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct MoveArguments {
     #[command(flatten)]
-    pub(crate) flags: Flags<OnMove>,
+    pub(crate) flags: Flags<MoveSections>,
 
-    /// Where to; the other one is where from
+    /// Target of the move; the other store is the source
     #[arg(long, value_name = "STORE")]
     pub(crate) to: Destination,
 
-    /// Only this table; may be repeated. Unless given, all tables of the embedded store, or those of Amazon
-    /// DynamoDB that Homeport uses
+    /// Move only this table; may be repeated. By default, all tables of the embedded store, or those of Amazon DynamoDB
+    /// that Homeport uses
     #[arg(long = "table", value_name = "TABLE")]
     pub(crate) tables: Vec<String>,
 
-    /// Nothing writes to the source any more: prove that both are equal and end the move
+    /// Finish the move: nothing writes to the source any more; verify that both stores are equal
     #[arg(long)]
     pub(crate) finish: bool,
 
-    /// Give the move up: switch off the streams that it switched on and forget it; what was copied stays
+    /// Abandon the move: disable the streams that it enabled and delete its state; copied items remain
     #[arg(long, conflicts_with_all = ["finish", "replace"])]
     pub(crate) abandon: bool,
 
-    /// Delete items of the target's tables that are not from this move, instead of refusing them
+    /// Delete items in the target's tables that are not from this move, instead of failing
     #[arg(long)]
     pub(crate) replace: bool,
 }
 
-/// The two stores, each as the settings describe it.
+/// The two stores, as the settings describe them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Destination {
-    /// Amazon DynamoDB, or what is at store.endpoint_url
+    /// Amazon DynamoDB, or the endpoint at store.endpoint_url
     Dynamodb,
     /// The embedded store in the data directory
     Embedded,
@@ -107,37 +108,37 @@ pub(crate) enum Destination {
 #[derive(Debug, Args)]
 pub(crate) struct ExportArguments {
     #[command(flatten)]
-    pub(crate) flags: Flags<OnFleet>,
+    pub(crate) flags: Flags<FleetSections>,
 
-    /// Ask the server at this address instead of opening the store; it needs the admin token
+    /// Use the server at this URL instead of opening the store; needs the admin token
     #[arg(long, value_name = "URL", help_heading = "Where")]
     pub(crate) url: Option<Url>,
 
     /// sensors, chargers, telemetry or records
     pub(crate) system: SystemName,
 
-    /// One device, by its id in the list of devices; all of the system unless given
+    /// Id of one device, as in the list of devices; by default all devices of the system
     #[arg(long, value_name = "ID")]
     pub(crate) device: Option<String>,
 
-    /// The oldest time wanted: milliseconds since 1970, or RFC 3339
+    /// Start of the time range: milliseconds since 1970, or RFC 3339
     #[arg(long, value_name = "TIME")]
     pub(crate) from: Option<String>,
 
-    /// The newest time wanted
+    /// End of the time range
     #[arg(long, value_name = "TIME")]
     pub(crate) to: Option<String>,
 
-    /// csv and parquet have a row for each value, ndjson a line for each stored item
+    /// csv and parquet have a row per value, ndjson has a line per stored item
     #[arg(long, value_name = "FORMAT", default_value = "csv")]
     pub(crate) format: Format,
 
-    /// csv: texts as stored. Unless given, a text that a spreadsheet could evaluate as a formula (one that
-    /// begins with =, +, - or @, also after white space, or with a tab or line break) gets the prefix '
+    /// csv: text exactly as stored. By default, text that a spreadsheet could run as a formula (it begins with =, +, - or @,
+    /// possibly after white space, or with a tab or line break) gets the prefix '
     #[arg(long)]
     pub(crate) raw: bool,
 
-    /// The file; standard output unless given
+    /// Output file; standard output by default
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -145,32 +146,32 @@ pub(crate) struct ExportArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum RulesCommand {
     /// List rules by name
-    List(RulesPlace),
+    List(RulesAccess),
     /// Print a rule as JSON
     Show(NamedRule),
-    /// Make a rule of a file with AWS IoT's TopicRulePayload as JSON
+    /// Create a rule from a file with AWS IoT's TopicRulePayload as JSON
     Create(CreateRuleArguments),
-    /// Switch a rule on
+    /// Enable a rule
     Enable(NamedRule),
-    /// Switch a rule off
+    /// Disable a rule
     Disable(NamedRule),
-    /// Delete a rule; its versions stay readable
+    /// Delete a rule; its versions remain readable
     Delete(NamedRule),
-    /// Try a statement on a message and print the result with the reason for all that is Undefined;
-    /// fails when the statement does not select the message
+    /// Evaluate a statement on a message and print the result, with the reason for every Undefined; fails if the statement
+    /// does not select the message
     Test(TestRuleArguments),
-    /// Run a rule over the stored messages of a thing and print how what it would write differs from
-    /// what is there; writes nothing
+    /// Run a rule over the stored messages of a thing and print how its writes would differ from the stored items; writes
+    /// nothing
     Replay(ReplayArguments),
 }
 
-/// Where the rules are.
+/// Options that select a store or a server.
 #[derive(Debug, Args)]
-pub(crate) struct RulesPlace {
+pub(crate) struct RulesAccess {
     #[command(flatten)]
-    pub(crate) flags: Flags<OnRules>,
+    pub(crate) flags: Flags<RulesSections>,
 
-    /// Ask the server at this address instead of opening the store; it needs the admin token
+    /// Use the server at this URL instead of opening the store; needs the admin token
     #[arg(long, value_name = "URL", help_heading = "Where")]
     pub(crate) url: Option<Url>,
 }
@@ -178,27 +179,27 @@ pub(crate) struct RulesPlace {
 #[derive(Debug, Args)]
 pub(crate) struct NamedRule {
     #[command(flatten)]
-    pub(crate) place: RulesPlace,
+    pub(crate) access: RulesAccess,
 
-    /// The rule's name
+    /// Name of the rule
     pub(crate) name: RuleName,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CreateRuleArguments {
     #[command(flatten)]
-    pub(crate) place: RulesPlace,
+    pub(crate) access: RulesAccess,
 
-    /// The name that it is to have
+    /// Name of the new rule
     pub(crate) name: RuleName,
 
-    /// The file with the rule
+    /// File with the rule
     pub(crate) file: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TestRuleArguments {
-    /// The statement
+    /// SQL statement
     #[arg(
         long,
         value_name = "STATEMENT",
@@ -207,27 +208,27 @@ pub(crate) struct TestRuleArguments {
     )]
     pub(crate) sql: Option<String>,
 
-    /// A file with the statement
+    /// File with the SQL statement
     #[arg(long, value_name = "FILE")]
     pub(crate) sql_file: Option<PathBuf>,
 
-    /// The topic of the message
+    /// Topic of the message
     #[arg(long)]
     pub(crate) topic: String,
 
-    /// The message; an empty object unless given
+    /// Message; an empty object by default
     #[arg(long, conflicts_with = "payload_file")]
     pub(crate) payload: Option<String>,
 
-    /// A file with the message
+    /// File with the message
     #[arg(long, value_name = "FILE")]
     pub(crate) payload_file: Option<PathBuf>,
 
-    /// What clientid() answers
+    /// Result of clientid()
     #[arg(long, value_name = "ID")]
     pub(crate) client_id: Option<String>,
 
-    /// What timestamp() answers, in milliseconds since 1970; now unless given
+    /// Result of timestamp(), in milliseconds since 1970; now by default
     #[arg(long, value_name = "MILLISECONDS", allow_negative_numbers = true)]
     pub(crate) timestamp: Option<i64>,
 }
@@ -235,46 +236,46 @@ pub(crate) struct TestRuleArguments {
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArguments {
     #[command(flatten)]
-    pub(crate) place: RulesPlace,
+    pub(crate) access: RulesAccess,
 
-    /// The rule's name
+    /// Name of the rule
     pub(crate) name: RuleName,
 
-    /// Run the rule of this file instead of the one of the store
+    /// Run the rule in this file instead of the stored one
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 
-    /// The thing whose messages it runs over
+    /// Thing whose messages to use
     #[arg(long)]
     pub(crate) thing: homeport_systems::telemetry::ThingName,
 
-    /// The oldest message, in milliseconds since 1970
+    /// Time of the first message, in milliseconds since 1970
     #[arg(long, value_name = "MILLISECONDS")]
     pub(crate) from: Option<i64>,
 
-    /// The newest message, in milliseconds since 1970
+    /// Time of the last message, in milliseconds since 1970
     #[arg(long, value_name = "MILLISECONDS")]
     pub(crate) to: Option<i64>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PushCommand {
-    /// Delete devices that have been inactive for long
+    /// Delete devices that have been inactive for a long time
     Cleanup(CleanupArguments),
-    /// Answer the runbook's questions: what is in the table, and why a user gets nothing
+    /// Check the table of device tokens, and why a user gets no notifications
     Check(PushCheckArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CleanupArguments {
     #[command(flatten)]
-    pub(crate) flags: Flags<OnStore>,
+    pub(crate) flags: Flags<StoreSections>,
 
-    /// Inactive for longer than this
+    /// Delete devices that have been inactive for longer than this
     #[arg(long, value_name = "DAYS", default_value_t = homeport_systems::push::CLEANUP_AGE_DAYS_DEFAULT)]
     pub(crate) older_than_days: u32,
 
-    /// Count them, and delete nothing
+    /// Count the devices without deleting them
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -282,9 +283,9 @@ pub(crate) struct CleanupArguments {
 #[derive(Debug, Args)]
 pub(crate) struct PushCheckArguments {
     #[command(flatten)]
-    pub(crate) flags: Flags<OnStore>,
+    pub(crate) flags: Flags<StoreSections>,
 
-    /// Show each device of this user, and whether a notification would go there
+    /// Show each device of this user, and whether it gets notifications
     #[arg(long, value_name = "ID")]
     pub(crate) user: Option<homeport_systems::push::UserId>,
 }
@@ -292,39 +293,39 @@ pub(crate) struct PushCheckArguments {
 #[derive(Debug, Args)]
 pub(crate) struct BackupArguments {
     #[command(flatten)]
-    pub(crate) flags: Flags<OnDirectory>,
+    pub(crate) flags: Flags<DirectorySections>,
 
-    /// The file to write; it must not exist
+    /// File to write; it must not exist
     pub(crate) file: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArguments {
     #[command(flatten)]
-    pub(crate) flags: Flags<OnDirectory>,
+    pub(crate) flags: Flags<DirectorySections>,
 
-    /// The backup to read; the data directory must not exist
+    /// Backup to read; the data directory must not exist
     pub(crate) file: PathBuf,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EncryptionCommand {
-    /// Say whether a data directory is sealed, and under which master key
-    Status(Flags<OnDirectory>),
-    /// Have a data directory that is not being served opened by another master key; no data is rewritten
+    /// Show whether a data directory is encrypted, and with which master key
+    Status(Flags<DirectorySections>),
+    /// Change the master key of a data directory without a running server; rewrites no data
     Rotate(RotateArguments),
-    /// Make a sealed copy of a data directory that is not being served; one that is sealed already gets new data keys
+    /// Make an encrypted copy of a data directory without a running server; an encrypted one gets new data keys
     Seal(CopyArguments),
-    /// Make a copy that is not sealed of a data directory that is
+    /// Make an unencrypted copy of an encrypted data directory
     Unseal(CopyArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RotateArguments {
     #[command(flatten)]
-    pub(crate) flags: Flags<OnDirectory>,
+    pub(crate) flags: Flags<DirectorySections>,
 
-    /// The new master key
+    /// New master key
     #[arg(
         long,
         value_name = "KEY",
@@ -333,11 +334,11 @@ pub(crate) struct RotateArguments {
     )]
     pub(crate) new_master_key: Option<Secret>,
 
-    /// A file with the new master key
+    /// File with the new master key
     #[arg(long, value_name = "FILE")]
     pub(crate) new_master_key_file: Option<PathBuf>,
 
-    /// A command for sh that prints the new master key
+    /// Shell command that prints the new master key
     #[arg(long, value_name = "COMMAND")]
     pub(crate) new_master_key_command: Option<String>,
 }
@@ -345,35 +346,35 @@ pub(crate) struct RotateArguments {
 #[derive(Debug, Args)]
 pub(crate) struct CopyArguments {
     #[command(flatten)]
-    pub(crate) flags: Flags<OnDirectory>,
+    pub(crate) flags: Flags<DirectorySections>,
 
-    /// The data directory to make; it must not exist
+    /// Data directory to create; it must not exist
     #[arg(long, value_name = "DIR")]
     pub(crate) to: PathBuf,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ChargersCommand {
-    /// Bring data over from the tables that came before; goes on where it was cut off
+    /// Migrate data from the earlier tables; resumes an interrupted migration
     Migrate(MigrateArguments),
-    /// Count daily statistics again from the events
+    /// Recount daily statistics from the events
     Rebuild(RebuildArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct MigrateArguments {
     #[command(flatten)]
-    pub(crate) flags: Flags<OnStore>,
+    pub(crate) flags: Flags<StoreSections>,
 
-    /// Say what would be done, and write nothing
+    /// Show what would be done without writing anything
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Look at everything again, also if an earlier run came to its end
+    /// Start over, even if an earlier run was complete
     #[arg(long)]
     pub(crate) restart: bool,
 
-    /// Delete this table, which nothing uses any more, once everything is verified
+    /// Delete this unused table once everything is verified
     #[arg(long, value_name = "TABLE", value_parser = clap::builder::PossibleValuesParser::new(homeport_systems::chargers::migration::ORPHANS))]
     pub(crate) delete_table: Vec<String>,
 }
@@ -381,57 +382,57 @@ pub(crate) struct MigrateArguments {
 #[derive(Debug, Args)]
 pub(crate) struct RebuildArguments {
     #[command(flatten)]
-    pub(crate) flags: Flags<OnStore>,
+    pub(crate) flags: Flags<StoreSections>,
 
-    /// The charger, by its SC-ID or UUID; all of them unless given
+    /// SC-ID or UUID of a charger; all chargers by default
     #[arg(long, value_name = "ID")]
     pub(crate) device: Option<homeport_systems::chargers::DeviceName>,
 
-    /// The first day, in Mountain Time
+    /// First day, in Mountain Time
     #[arg(long, value_name = "YYYY-MM-DD")]
     pub(crate) from: homeport_systems::chargers::MountainDay,
 
-    /// The last day
+    /// Last day
     #[arg(long, value_name = "YYYY-MM-DD")]
     pub(crate) to: homeport_systems::chargers::MountainDay,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TimeCommand {
-    /// Show what the clock and the store say, and whether the time is confirmed
-    Show(TimePlace),
-    /// Confirm that the clock is right: expired items and old changes are deleted again
-    Confirm(TimePlace),
+    /// Show the clock's and the store's time, and whether the time is confirmed
+    Show(TimeAccess),
+    /// Confirm that the clock is right, so that expired items and old changes are deleted again
+    Confirm(TimeAccess),
 }
 
-/// Where the store is.
+/// Options that select a store or a server.
 #[derive(Debug, Args)]
-pub(crate) struct TimePlace {
+pub(crate) struct TimeAccess {
     #[command(flatten)]
-    pub(crate) flags: Flags<OnKeys>,
+    pub(crate) flags: Flags<KeysSections>,
 
-    /// Ask the server at this address instead of opening the store; it needs the admin token
+    /// Use the server at this URL instead of opening the store; needs the admin token
     #[arg(long, value_name = "URL", help_heading = "Where")]
     pub(crate) url: Option<Url>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysCommand {
-    /// Make a key and print it, this once
+    /// Create a key and print it; it is shown only once
     Create(CreateArguments),
-    /// List keys, the newest first
+    /// List keys, newest first
     List(ListArguments),
-    /// Revoke a key: it stays in the list and opens nothing any more
+    /// Revoke a key; it remains in the list
     Revoke(RevokeArguments),
 }
 
-/// Where the keys are.
+/// Options that select a store or a server.
 #[derive(Debug, Args)]
-pub(crate) struct KeysPlace {
+pub(crate) struct KeysAccess {
     #[command(flatten)]
-    pub(crate) flags: Flags<OnKeys>,
+    pub(crate) flags: Flags<KeysSections>,
 
-    /// Ask the server at this address instead of opening the store; it needs the admin token
+    /// Use the server at this URL instead of opening the store; needs the admin token
     #[arg(long, value_name = "URL", help_heading = "Where")]
     pub(crate) url: Option<Url>,
 }
@@ -439,21 +440,21 @@ pub(crate) struct KeysPlace {
 #[derive(Debug, Args)]
 pub(crate) struct CreateArguments {
     #[command(flatten)]
-    pub(crate) place: KeysPlace,
+    pub(crate) access: KeysAccess,
 
-    /// What the key is for, in words
+    /// Description of the key
     #[arg(long, value_name = "TEXT")]
     pub(crate) description: Option<String>,
 
-    /// The system whose devices use it; sensors unless said otherwise
+    /// System whose devices use the key; sensors by default
     #[arg(long, value_name = "NAME")]
     pub(crate) system: Option<String>,
 
-    /// A device, thing or group that it may write for; may be repeated; any unless given
+    /// Device, thing or group that the key may be used for; may be repeated; all by default
     #[arg(long = "scope", value_name = "SCOPE")]
     pub(crate) scopes: Vec<String>,
 
-    /// Print JSON, as the HTTP interface answers it
+    /// Print JSON, as the HTTP interface returns it
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -461,9 +462,9 @@ pub(crate) struct CreateArguments {
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
     #[command(flatten)]
-    pub(crate) place: KeysPlace,
+    pub(crate) access: KeysAccess,
 
-    /// Print JSON, as the HTTP interface answers it
+    /// Print JSON, as the HTTP interface returns it
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -471,28 +472,28 @@ pub(crate) struct ListArguments {
 #[derive(Debug, Args)]
 pub(crate) struct RevokeArguments {
     #[command(flatten)]
-    pub(crate) place: KeysPlace,
+    pub(crate) access: KeysAccess,
 
-    /// The key's id
+    /// Id of the key
     pub(crate) key_id: KeyId,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TablesCommand {
     /// List every table with its keys, indexes and expiry
-    Describe(Flags<OnStore>),
-    /// Print Terraform resources for the tables and for the rights that Homeport needs
-    Terraform(Flags<OnStore>),
-    /// Print the same as a CloudFormation template
-    Cloudformation(Flags<OnStore>),
-    /// Make the tables that are missing in the chosen store
-    Create(Flags<OnStore>),
+    Describe(Flags<StoreSections>),
+    /// Print Terraform for the tables and for the permissions that Homeport needs
+    Terraform(Flags<StoreSections>),
+    /// Print a CloudFormation template for the tables and permissions
+    Cloudformation(Flags<StoreSections>),
+    /// Create missing tables in the chosen store
+    Create(Flags<StoreSections>),
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Print the effective settings, each with where it came from; secrets are left out
-    Print(Flags<Everything>),
+    /// Print the effective settings and where each was set, without secrets
+    Print(Flags<AllSections>),
     /// Print a configuration file with every setting and its default
     Template,
     /// Print the reference of all settings in Markdown

@@ -8,9 +8,9 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::config::{LogFormat, Logs};
 
-/// Begins to log; once per process.
+/// Starts logging. Call it once per process.
 pub(crate) fn start(settings: &Logs) -> anyhow::Result<()> {
-    // Colours are for people, and files do not want them.
+    // Colors on terminals only.
     let colours = io::stderr().is_terminal();
     dispatch(settings, colours, io::stderr)?.init();
     Ok(())
@@ -21,12 +21,16 @@ fn dispatch<W: Write + 'static>(
     colours: bool,
     writer: impl Fn() -> W + Send + Sync + 'static,
 ) -> anyhow::Result<tracing::Dispatch> {
-    let filter = EnvFilter::try_new(&settings.filter)
-        .with_context(|| format!("the log filter {:?} cannot be read", settings.filter))?;
+    let filter = EnvFilter::try_new(&settings.filter).with_context(|| {
+        format!(
+            "invalid log filter {:?}; use a level such as info, or levels by module",
+            settings.filter
+        )
+    })?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(colours)
-        // A log that nobody reads is no reason to end: reporting the failure would panic.
+        // A failing write must not end the process, and reporting it would panic.
         .log_internal_errors(false)
         .with_writer(move || OneLine(writer()));
     Ok(match settings.format {
@@ -35,8 +39,8 @@ fn dispatch<W: Write + 'static>(
     })
 }
 
-/// Writes an event, which comes in one call, as one line. An error may quote a client's text, which must not look like an
-/// event of its own.
+/// Writes an event, which arrives in one call, as one line. Client text in an error must not look like a separate
+/// event.
 struct OneLine<W>(W);
 
 impl<W: Write> Write for OneLine<W> {
@@ -84,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_s_text_adds_no_line() {
+    fn client_text_adds_no_line() {
         for format in [LogFormat::Pretty, LogFormat::Json] {
             let settings = Logs {
                 filter: "info".to_owned(),

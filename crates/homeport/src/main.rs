@@ -1,53 +1,32 @@
-//! The binary: command line, start-up and shutdown. Composition only; what Homeport does lives in
-//! the crates below.
+//! The binary: command line, start-up and shutdown. It only composes; the crates below do the work.
 
-// They panic when the reader of a pipe has gone: use `say!` and `note!`.
+// These macros panic when the reader closes the pipe: use `print_line!` and `print_notice!`.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 #[macro_use]
 mod output;
 
-mod address;
-mod alerts;
+mod app;
 mod arguments;
-mod backend;
-mod background;
-mod bridge;
-mod chargers;
+mod client;
+mod commands;
 mod config;
-mod console;
-mod descriptors;
-mod dynamodb_credentials;
-mod encryption;
-mod export;
-mod http;
-mod keys;
 mod logs;
-mod maintenance;
-mod master_key;
-mod moving;
-mod mqtt;
-mod network;
-mod pool;
-mod push;
-mod rules;
-mod secrets;
-mod serve;
-mod server_client;
-mod simulate;
-mod tables;
-mod tasks;
-mod time;
+mod storage;
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
+use crate::app::serve;
 use crate::arguments::{Arguments, Command, ConfigCommand, TablesCommand};
+use crate::commands::{
+    chargers, encryption, export, keys, maintenance, moving, push, rules, simulate, tables, time,
+};
 use crate::config::{Flags, Settings};
 use crate::output::{OutputClosed, print};
 
-// Items are many small allocations, which the system's allocator serves slowly and from many arenas.
+// The system's allocator is slow for items, which are many small allocations, and uses many arenas.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -57,7 +36,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if error.is::<OutputClosed>() => ExitCode::SUCCESS,
         Err(error) => {
-            note!("homeport: {error:#}");
+            print_notice!("homeport: {error:#}");
             ExitCode::FAILURE
         }
     }
@@ -71,27 +50,31 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         match arguments.command {
             Command::Serve(flags) => serve::serve(begin(&flags)?).await,
             Command::Check(flags) => maintenance::check(begin(&flags)?).await,
-            Command::Backup(asked) => maintenance::backup(begin(&asked.flags)?, &asked.file).await,
-            Command::Salvage(asked) => maintenance::salvage(begin(&asked.flags)?, &asked.to).await,
-            Command::Restore(asked) => {
-                maintenance::restore(begin(&asked.flags)?, &asked.file).await
+            Command::Backup(arguments) => {
+                maintenance::backup(begin(&arguments.flags)?, &arguments.file).await
+            }
+            Command::Salvage(arguments) => {
+                maintenance::salvage(begin(&arguments.flags)?, &arguments.to).await
+            }
+            Command::Restore(arguments) => {
+                maintenance::restore(begin(&arguments.flags)?, &arguments.file).await
             }
             Command::Encryption(command) => encryption::run(command).await,
             Command::Keys(command) => keys::run(command).await,
             Command::Tables(command) => show_or_create_tables(command).await,
             Command::Config(command) => show_settings(command),
-            Command::Simulate(settings) => simulate::simulate(settings).await,
+            Command::Simulate(settings) => simulate::run(settings).await,
             Command::Chargers(command) => chargers::run(command).await,
             Command::Push(command) => push::run(command).await,
             Command::Rules(command) => rules::run(command).await,
-            Command::Export(asked) => export::run(asked).await,
+            Command::Export(arguments) => export::run(arguments).await,
             Command::Time(command) => time::run(command).await,
-            Command::Move(asked) => moving::run(asked).await,
+            Command::Move(arguments) => moving::run(arguments).await,
         }
     })
 }
 
-/// Reads the settings and begins to log as they say.
+/// Reads the settings and starts logging.
 fn begin<O>(flags: &Flags<O>) -> anyhow::Result<Settings> {
     let settings = config::load(flags)?;
     logs::start(&settings.logs)?;
@@ -113,7 +96,7 @@ fn show_settings(command: ConfigCommand) -> anyhow::Result<ExitCode> {
     match command {
         ConfigCommand::Print(flags) => {
             let values = config::values(&flags)?;
-            // Settings that cannot be are no settings to show.
+            // Invalid settings are reported, not printed.
             Settings::read(&values)?;
             print(&config::effective(&values))
         }

@@ -1,29 +1,29 @@
-//! Standard output and standard error. A reader may close them at any time, as `head` does, which must not panic: a
-//! command ends quietly, and a server continues.
+//! Standard output and standard error. A reader may close them at any time, as `head` does. That must not panic: a command
+//! ends quietly, and a server continues.
 
 use std::fmt;
 use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
 
-/// Standard output is closed, so the rest need not be written.
+/// Standard output is closed, so further output is useless.
 #[derive(Debug, thiserror::Error)]
 #[error("standard output is closed")]
 pub(crate) struct OutputClosed;
 
 /// Prints a line to standard output.
-macro_rules! say {
+macro_rules! print_line {
     ($($line:tt)+) => { $crate::output::line(format_args!($($line)+)) };
 }
 
 /// Prints a line to standard error.
-macro_rules! note {
+macro_rules! print_notice {
     ($($line:tt)+) => { $crate::output::error_line(format_args!($($line)+)) };
 }
 
 pub(crate) fn line(line: fmt::Arguments<'_>) {
     match writeln!(std::io::stdout(), "{line}") {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            note!("homeport: cannot write to standard output: {error}");
+            print_notice!("homeport: cannot write to standard output: {error}");
         }
         _ => {}
     }
@@ -45,7 +45,7 @@ pub(crate) fn print(text: &str) -> anyhow::Result<ExitCode> {
 /// Writes a part of a long output.
 ///
 /// # Errors
-/// [`OutputClosed`] when the reader has closed it, or another failure of the write.
+/// [`OutputClosed`] if the reader has closed the pipe, or another write error.
 pub(crate) fn write(bytes: &[u8]) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
     let written = stdout.write_all(bytes).and_then(|()| stdout.flush());

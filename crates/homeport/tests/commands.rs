@@ -1,4 +1,4 @@
-//! The binary as a person meets it: started, stopped, checked, backed up and restored.
+//! The commands on a data directory: serve, check, backup, restore, salvage.
 
 mod support;
 
@@ -38,7 +38,7 @@ fn serve_starts_and_stops_on_signals() {
 }
 
 #[tokio::test]
-async fn a_backup_restores_into_an_equal_directory() {
+async fn backup_restores_into_an_equal_directory() {
     let directory = tempfile::tempdir().expect("a directory");
     let data = directory.path().join("data");
     let file = directory.path().join("all.backup");
@@ -96,14 +96,14 @@ async fn nothing_is_overwritten() {
     );
     let again = run(&["backup", "--data-dir", path(&data), path(&file)]);
     assert!(!again.status.success());
-    assert!(text(&again.stderr).contains("already there"));
+    assert!(text(&again.stderr).contains("already exists"));
     let onto = run(&["restore", "--data-dir", path(&data), path(&file)]);
     assert!(!onto.status.success());
-    assert!(text(&onto.stderr).contains("already there"));
+    assert!(text(&onto.stderr).contains("already exists"));
 }
 
 #[tokio::test]
-async fn a_damaged_backup_restores_nothing() {
+async fn damaged_backup_restores_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
     let data = directory.path().join("data");
     let file = directory.path().join("all.backup");
@@ -131,7 +131,7 @@ async fn a_damaged_backup_restores_nothing() {
 }
 
 #[tokio::test]
-async fn a_directory_in_use_is_refused_by_name() {
+async fn directory_in_use_is_rejected() {
     let directory = tempfile::tempdir().expect("a directory");
     let _engine = Engine::open(directory.path(), Options::default()).expect("opens");
     let checked = run(&["check", "--data-dir", path(directory.path())]);
@@ -140,7 +140,7 @@ async fn a_directory_in_use_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_damaged_store_is_refused_and_salvaged() {
+async fn damaged_store_is_rejected_and_salvaged() {
     let directory = tempfile::tempdir().expect("a directory");
     let data = directory.path().join("data");
     let rescued = directory.path().join("rescued");
@@ -169,12 +169,12 @@ async fn a_damaged_store_is_refused_and_salvaged() {
     assert!(checked.status.success(), "{}", text(&checked.stderr));
     let again = run(&["salvage", "--data-dir", path(&rescued), "--to", path(&data)]);
     assert!(!again.status.success());
-    assert!(text(&again.stderr).contains("already there"));
+    assert!(text(&again.stderr).contains("already exists"));
 }
 
 #[cfg(unix)]
 #[test]
-fn only_the_owner_reads_what_a_server_stores() {
+fn stored_files_are_private() {
     use std::os::unix::fs::PermissionsExt as _;
     fn assert_private(path: &Path) {
         let mode = std::fs::metadata(path)
@@ -195,7 +195,7 @@ fn only_the_owner_reads_what_a_server_stores() {
 }
 
 #[test]
-fn a_missing_directory_is_not_made_by_check() {
+fn check_does_not_create_a_directory() {
     let directory = tempfile::tempdir().expect("a directory");
     let missing = directory.path().join("missing");
     let checked = run(&["check", "--data-dir", path(&missing)]);
@@ -204,7 +204,7 @@ fn a_missing_directory_is_not_made_by_check() {
     assert!(!missing.exists());
 }
 
-/// Old tables of the chargers with one device, its marks and a day, and the two that nobody uses.
+/// Creates old charger tables with one device, its events and a day, and the two unused ones.
 async fn fill_old_chargers(directory: &Path) {
     use homeport_systems::chargers::migration::{OLD_DAILY, OLD_DEVICES, OLD_EVENTS, ORPHANS};
     let engine = Engine::open(directory, Options::default()).expect("opens");
@@ -240,7 +240,7 @@ fn table_names(directory: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn chargers_are_brought_over_from_the_old_tables() {
+async fn chargers_are_migrated_from_old_tables() {
     let directory = tempfile::tempdir().expect("a directory");
     let data = directory.path();
     fill_old_chargers(data).await;
@@ -262,13 +262,13 @@ async fn chargers_are_brought_over_from_the_old_tables() {
     let done = migrate(&[]);
     assert!(done.status.success(), "{}", text(&done.stdout));
     assert!(
-        text(&done.stdout).contains("0 refused, 6 verified, 0 missing"),
+        text(&done.stdout).contains("0 rejected, 6 verified, 0 missing"),
         "{}",
         text(&done.stdout)
     );
     assert!(
         table_names(data).contains(&orphan.to_owned()),
-        "only when asked for by name"
+        "only if requested by name"
     );
     let again = migrate(&["--delete-table", orphan]);
     assert!(text(&again.stdout).contains("deleted the table sidewalk-v1-device_config"));
@@ -288,10 +288,10 @@ async fn chargers_are_brought_over_from_the_old_tables() {
         "2024-02-29",
     ]);
     assert!(rebuilt.status.success(), "{}", text(&rebuilt.stderr));
-    assert_eq!(text(&rebuilt.stdout), "1 days counted\n");
+    assert_eq!(text(&rebuilt.stdout), "1 days recounted\n");
 }
 
-/// The end of a pipe that nobody reads.
+/// The end of a pipe without a reader.
 #[cfg(unix)]
 fn closed_pipe() -> std::process::Stdio {
     let (reader, writer) = std::io::pipe().expect("a pipe");
@@ -335,7 +335,7 @@ async fn closed_output_ends_commands_quietly() {
         assert!(!log.contains("panicked"), "{arguments:?}: {log}");
         assert!(!log.to_lowercase().contains("pipe"), "{arguments:?}: {log}");
     }
-    // The complaint cannot be written, and the status still says that the command failed.
+    // The error message cannot be written, but the exit code reports the failure.
     let status = support::homeport(&["check", "--data-dir", "/nowhere"])
         .stdout(closed_pipe())
         .stderr(closed_pipe())

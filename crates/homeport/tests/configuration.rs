@@ -1,11 +1,11 @@
-//! Settings as the binary takes them: from flags, the environment and a file.
+//! The binary's settings: from flags, the environment and a file.
 
 mod support;
 
 use support::{complaint, homeport, output, path, text};
 
 #[test]
-fn each_layer_counts_before_the_next_and_is_named() {
+fn layers_override_each_other_and_are_named() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = "\
 [store]
@@ -47,7 +47,7 @@ token = \"a token that nobody may see\"
     }
     assert!(!printed.contains("nobody may see"), "{printed}");
 
-    // What was printed is a file that means the same.
+    // The output is a file with the same settings.
     let again = directory.path().join("again.toml");
     std::fs::write(&again, &printed).expect("written");
     let second = output(&["config", "print", "--config", path(&again)]);
@@ -61,7 +61,7 @@ token = \"a token that nobody may see\"
 }
 
 #[test]
-fn a_named_file_must_be_there_and_have_only_known_keys() {
+fn named_file_must_exist_and_be_valid() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("my.toml");
     let arguments = ["check", "--config", path(&file)];
@@ -80,10 +80,10 @@ fn a_named_file_must_be_there_and_have_only_known_keys() {
 }
 
 #[test]
-fn wrong_values_are_refused_with_their_place() {
+fn invalid_value_is_reported_with_its_origin() {
     let message = complaint(&["check", "--data-dir", ""]);
     assert!(
-        message.contains("flag --data-dir: the text cannot be empty"),
+        message.contains("flag --data-dir: the value cannot be empty"),
         "{message}"
     );
     let message = complaint(&["serve", "--store", "tape"]);
@@ -98,7 +98,7 @@ fn wrong_values_are_refused_with_their_place() {
 }
 
 #[test]
-fn the_template_is_a_file_that_changes_nothing() {
+fn template_changes_no_setting() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("homeport.toml");
     std::fs::write(&file, output(&["config", "template"])).expect("written");
@@ -108,7 +108,7 @@ fn the_template_is_a_file_that_changes_nothing() {
 
 #[cfg(unix)]
 #[test]
-fn logs_are_json_when_asked_for_and_never_have_a_key() {
+fn json_log_contains_no_key() {
     let directory = tempfile::tempdir().expect("a directory");
     let more = ["--log-format", "json", "--log", "debug"];
     let server = support::Server::start(directory.path(), &more);

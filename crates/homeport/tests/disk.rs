@@ -1,16 +1,14 @@
-//! A server process whose disk is nearly full or fails for a while: what it serves, and what it says of itself.
+//! A server whose disk is nearly full or fails for a while: what it serves and reports.
 #![cfg(target_os = "linux")]
 
 mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use support::{Server, homeport, path, text};
 
 const TOKEN: &str = "an-admin-token-of-these-tests";
-const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Answer {
     status: u16,
@@ -37,7 +35,7 @@ fn get(server: &Server, path: &str) -> Answer {
     answer(agent().get(format!("{}{path}", server.url)).call())
 }
 
-/// Makes an API key, which is a write.
+/// Creates an API key, which is a write.
 fn create_key(server: &Server) -> Answer {
     let request = agent()
         .post(format!("{}/v1/api-keys", server.url))
@@ -128,7 +126,7 @@ fn server_on_nearly_full_disk_reads_and_deletes() {
     assert_ready(&server);
     assert_gauge(&server, "homeport_disk_short 0");
     server.stop("-TERM");
-    // A reserve that the disk has half of.
+    // Twice the free space, so that deletes still work.
     let reserve = (free_mib(directory.path()) * 2).to_string();
     let more = ["--admin-token", TOKEN, "--disk-reserve-mib", &reserve];
     let server = Server::start(directory.path(), &more);
@@ -149,7 +147,7 @@ fn server_on_nearly_full_disk_reads_and_deletes() {
     assert_eq!(deleted.status, 200, "{}", deleted.body);
     assert_eq!(with_key(directory.path(), "GetItem", "first").body, "{}");
     server.stop("-TERM");
-    // A reserve that the disk has a tenth of.
+    // Ten times the free space.
     let reserve = (free_mib(directory.path()) * 10).to_string();
     let more = ["--admin-token", TOKEN, "--disk-reserve-mib", &reserve];
     let server = Server::start(directory.path(), &more);
@@ -159,7 +157,7 @@ fn server_on_nearly_full_disk_reads_and_deletes() {
     server.stop("-TERM");
 }
 
-/// A disk that is full from when the file `full` is there until the file `freed` is.
+/// A disk that is full while the file `full` exists and the file `freed` does not.
 struct FaultyDisk {
     library: PathBuf,
     directory: PathBuf,
@@ -214,11 +212,8 @@ impl FaultyDisk {
 }
 
 fn wait_until_ready(server: &Server) {
-    let started = Instant::now();
-    while get(server, "/readyz").status != 200 {
-        assert!(started.elapsed() < PATIENCE, "the store does not reopen");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let is_ready = support::wait_until(|| get(server, "/readyz").status == 200);
+    assert!(is_ready, "the store does not reopen");
     assert_ready(server);
 }
 

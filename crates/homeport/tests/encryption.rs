@@ -1,5 +1,4 @@
-//! Encryption at rest as a person meets it: where the key comes from, which commands take it, what is
-//! said when it is not the one.
+//! Encryption at rest: sources of the master key, and commands with the right and the wrong key.
 
 #![cfg(unix)]
 
@@ -67,7 +66,7 @@ async fn fill(directory: &Path) {
 }
 
 #[test]
-fn a_server_makes_a_sealed_store_and_every_command_opens_it_with_its_key_alone() {
+fn sealed_store_opens_with_its_key_only() {
     let room = Room::new();
     let data = room.at("data");
     let key = room.at("old.key");
@@ -108,7 +107,7 @@ fn a_server_makes_a_sealed_store_and_every_command_opens_it_with_its_key_alone()
 }
 
 #[tokio::test]
-async fn a_plain_store_is_sealed_by_a_copy_and_its_master_key_is_changed() {
+async fn sealing_copies_and_changing_the_master_key() {
     let room = Room::new();
     let (plain, data) = (room.at("plain"), room.at("data"));
     fill(&plain).await;
@@ -131,7 +130,7 @@ async fn a_plain_store_is_sealed_by_a_copy_and_its_master_key_is_changed() {
         "--to",
         path(&data),
     ];
-    assert!(complaint(&seal).contains("no master key is given"));
+    assert!(complaint(&seal).contains("no master key; give it with"));
     std::fs::write(plain.join("api-key-pepper"), "what keys are hashed with").expect("written");
     output(&[&seal[..], &["--master-key-file", path(&old)]].concat());
     let pepper = std::fs::read_to_string(data.join("api-key-pepper"));
@@ -139,10 +138,13 @@ async fn a_plain_store_is_sealed_by_a_copy_and_its_master_key_is_changed() {
     let check = |key| output(&words(&room.with_key(&["check"], key, &[])));
     assert!(check("old.key").contains("50 items"));
     let rotate = room.with_key(&["encryption", "rotate"], "old.key", &[]);
-    assert!(complaint(&words(&rotate)).contains("no new master key is given"));
+    assert!(complaint(&words(&rotate)).contains("no new master key; give it with"));
     let rotate = [words(&rotate), vec!["--new-master-key-file", path(&new)]].concat();
     let told = output(&rotate);
-    assert!(told.contains("still needed for backups"), "{told}");
+    assert!(
+        told.contains("backups made before still need that key"),
+        "{told}"
+    );
     assert!(complaint(&rotate).contains("sealed under the master key"));
     assert!(check("new.key").contains("50 items"));
     let back = room.at("back");
@@ -152,7 +154,7 @@ async fn a_plain_store_is_sealed_by_a_copy_and_its_master_key_is_changed() {
 }
 
 #[test]
-fn a_key_may_come_from_a_variable_or_a_command_and_from_one_place_alone() {
+fn master_key_has_exactly_one_source() {
     let room = Room::new();
     let data = room.at("data");
     let key = room.at("old.key");
@@ -192,13 +194,13 @@ fn a_key_may_come_from_a_variable_or_a_command_and_from_one_place_alone() {
 }
 
 #[test]
-fn a_key_that_others_can_read_or_that_is_none_is_refused_and_never_shown() {
+fn invalid_or_shared_key_is_never_shown() {
     let room = Room::new();
     room.key_file("shared.key", OLD, 0o644);
     room.key_file("short.key", &OLD[2..], 0o600);
     let data = room.at("data");
     std::fs::create_dir(&data).expect("made");
-    for (key, reason) in [("shared.key", "mode 600"), ("short.key", "32 bytes")] {
+    for (key, reason) in [("shared.key", "chmod 600"), ("short.key", "32 bytes")] {
         let told = complaint(&words(&room.with_key(&["check"], key, &[])));
         assert!(told.contains(reason), "{told}");
         assert!(!told.contains(&OLD[2..20]), "{told}");

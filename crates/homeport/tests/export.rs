@@ -1,4 +1,4 @@
-//! Exports from the command line, the page of the console, and the end of who follows the live feed.
+//! Exports from the command line, the console's page, and clients of the live feed when the server stops.
 #![cfg(unix)]
 
 mod support;
@@ -53,7 +53,7 @@ fn fill(data_dir: &Path) {
 }
 
 #[test]
-fn a_directory_is_exported_with_and_without_its_server() {
+fn export_works_with_and_without_a_server() {
     let directory = tempfile::tempdir().expect("a directory");
     fill(directory.path());
     let at = ["--data-dir", path(directory.path()), "--admin-token", TOKEN];
@@ -80,7 +80,7 @@ fn a_directory_is_exported_with_and_without_its_server() {
 }
 
 #[test]
-fn the_console_is_served_under_a_strict_policy() {
+fn console_has_a_strict_content_policy() {
     let directory = tempfile::tempdir().expect("a directory");
     let server = Server::start(directory.path(), &[]);
     let agent: ureq::Agent = ureq::Agent::new_with_defaults();
@@ -107,7 +107,7 @@ fn the_console_is_served_under_a_strict_policy() {
         .nth(1)
         .and_then(|rest| rest.split('"').next());
     let script = script.expect("a script").trim_start_matches('.').to_owned();
-    // The policy would stop a script or a style within the page.
+    // The policy would block inline scripts and styles.
     assert!(!html.contains("<style"), "{html}");
     assert!(!html.contains("<script>"), "{html}");
     let script = get(&script);
@@ -128,7 +128,7 @@ fn the_console_is_served_under_a_strict_policy() {
 }
 
 #[test]
-fn who_follows_the_live_feed_does_not_keep_the_server_from_stopping() {
+fn live_feed_does_not_delay_stopping() {
     let directory = tempfile::tempdir().expect("a directory");
     let server = Server::start(directory.path(), &["--admin-token", TOKEN]);
     let agent: ureq::Agent = ureq::Agent::new_with_defaults();

@@ -1,4 +1,4 @@
-//! API keys from the command line: in a directory that nobody serves, and through its server.
+//! API keys from the command line: in a data directory, and through its server.
 #![cfg(unix)]
 
 mod support;
@@ -14,7 +14,7 @@ fn json(text: &str) -> Value {
 }
 
 #[test]
-fn a_key_made_without_a_server_opens_the_server() {
+fn key_created_without_a_server_works() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = ["--data-dir", path(directory.path())];
     let keys = |arguments: &[&str]| output(&[&["keys"], arguments, &at].concat());
@@ -36,16 +36,19 @@ fn a_key_made_without_a_server_opens_the_server() {
         assert!(line.contains(word), "{word}: {line}");
     }
     let server = Server::start(directory.path(), &[]);
-    assert_eq!(server.status(DEVICES, ("x-api-key", key)), 200);
+    // The scope covers this device, which is not registered, and not the list of all devices.
+    let device = format!("{DEVICES}/AA:BB:CC:DD:EE:FF");
+    assert_eq!(server.status(&device, ("x-api-key", key)), 404);
+    assert_eq!(server.status(DEVICES, ("x-api-key", key)), 403);
     server.stop("-TERM");
 
     assert_eq!(
         keys(&["revoke", key_id]),
-        format!("{key_id} was active and is revoked now\n")
+        format!("{key_id} is now revoked\n")
     );
     assert_eq!(
         keys(&["revoke", key_id]),
-        format!("{key_id} had been revoked before\n")
+        format!("{key_id} was already revoked\n")
     );
     assert_eq!(
         json(&keys(&["list", "--json"]))["keys"][0]["is_active"],
@@ -56,7 +59,7 @@ fn a_key_made_without_a_server_opens_the_server() {
 }
 
 #[test]
-fn a_directory_that_is_served_is_reached_through_its_server() {
+fn directory_in_use_is_reached_through_its_server() {
     let directory = tempfile::tempdir().expect("a directory");
     let server = Server::start(directory.path(), &[]);
     let at = ["--data-dir", path(directory.path())];
@@ -73,11 +76,8 @@ fn a_directory_that_is_served_is_reached_through_its_server() {
     assert_eq!(server.status(DEVICES, ("x-api-key", key)), 200);
     let key_id = created["key_id"].as_str().expect("an id");
     let revoked = keys(&["revoke", key_id]);
-    assert_eq!(
-        text(&revoked.stdout),
-        format!("{key_id} was active and is revoked now\n")
-    );
-    // Through the server a revocation counts at once, though the key was used a moment ago.
+    assert_eq!(text(&revoked.stdout), format!("{key_id} is now revoked\n"));
+    // Through the server, a revocation takes effect at once, although the key was used a moment ago.
     assert_eq!(server.status(DEVICES, ("x-api-key", key)), 401);
     assert!(text(&keys(&["list"]).stdout).contains("revoked"));
 
@@ -93,7 +93,7 @@ fn a_directory_that_is_served_is_reached_through_its_server() {
 }
 
 #[test]
-fn a_server_that_is_named_wants_the_right_token() {
+fn named_server_requires_the_admin_token() {
     let directory = tempfile::tempdir().expect("a directory");
     let elsewhere = tempfile::tempdir().expect("a directory");
     let server = Server::start(directory.path(), &[]);
@@ -117,7 +117,7 @@ fn a_server_that_is_named_wants_the_right_token() {
 }
 
 #[test]
-fn what_cannot_be_reached_is_said() {
+fn unreachable_keys_are_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let missing = directory.path().join("missing");
     let message = complaint(&["keys", "list", "--data-dir", path(&missing)]);
@@ -131,7 +131,7 @@ fn what_cannot_be_reached_is_said() {
 }
 
 #[test]
-fn keys_are_not_made_with_another_pepper_than_those_that_are_there() {
+fn keys_need_the_pepper_of_existing_keys() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = ["--data-dir", path(directory.path())];
     Server::start(directory.path(), &[]).stop("-TERM");

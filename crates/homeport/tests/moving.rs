@@ -1,4 +1,4 @@
-//! `homeport move` as a person runs it: beside a server, killed, finished, and the way back.
+//! `homeport move`: beside a running server, after kills, finished, and back again.
 
 mod support;
 
@@ -21,7 +21,7 @@ const ITEMS: usize = 3000;
 /// How often a move is killed.
 const KILLS: usize = 6;
 
-/// A store that somebody else wrote.
+/// A store of another implementation.
 async fn other_store() -> Backend {
     Backend::start(Kind::Dynoxide, Arc::new(SystemClock)).await
 }
@@ -105,7 +105,7 @@ async fn items_in(data: &Path) -> BTreeMap<String, Item> {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_killed_move_leaves_the_source_as_it_was_and_goes_on() {
+async fn killed_move_resumes_and_keeps_the_source() {
     let directory = tempfile::tempdir().expect("a directory");
     let data = directory.path().join("data");
     fill(&data).await;
@@ -119,7 +119,7 @@ async fn a_killed_move_leaves_the_source_as_it_was_and_goes_on() {
             .stderr(Stdio::null())
             .spawn()
             .expect("the binary runs");
-        // The more lines are waited for, the later it is killed.
+        // Later kills wait for more lines.
         let output = BufReader::new(process.stdout.take().expect("its output"));
         let lines = output.lines().take(2 + kill / 2).count();
         assert!(lines > 0, "it said nothing");
@@ -139,7 +139,7 @@ async fn a_killed_move_leaves_the_source_as_it_was_and_goes_on() {
     let stream = engine.describe_table(TABLE).expect("a table").schema.stream;
     assert_eq!(stream, None, "switched off again");
     drop(engine);
-    // What is there now is from no move that is known.
+    // The target's items now come from an unknown move.
     let refused = fails(moving(&data, &other, &["--to", "dynamodb"]));
     assert!(
         refused.contains("not from this move: readings"),
@@ -150,7 +150,7 @@ async fn a_killed_move_leaves_the_source_as_it_was_and_goes_on() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_served_store_moves_there_and_back() {
+async fn served_store_moves_there_and_back() {
     let directory = tempfile::tempdir().expect("a directory");
     let data = directory.path().join("data");
     let there = other_store().await;
@@ -163,20 +163,23 @@ async fn a_served_store_moves_there_and_back() {
     assert_eq!(server.status(devices, authorised), 200);
     let told = succeeds(moving(&data, &there, &["--to", "dynamodb"]));
     assert!(
-        told.contains("is being served: asking http://127.0.0.1:"),
+        told.contains("is in use by a server; connecting to http://127.0.0.1:"),
         "{told}"
     );
-    assert!(told.contains("level: all"), "{told}");
+    assert!(told.contains("in sync: all"), "{told}");
     assert!(told.contains("To switch:"), "{told}");
     let refused = fails(moving(&data, &there, &["--to", "dynamodb", "--finish"]));
-    assert!(refused.contains("stop the server first"), "{refused}");
-    // The position in its streams outlives it.
+    assert!(
+        refused.contains("stop the server, so that nothing writes"),
+        "{refused}"
+    );
+    // The position in the streams survives a restart.
     server.signal("-KILL");
     drop(server);
     let told = succeeds(moving(&data, &there, &["--to", "dynamodb", "--finish"]));
     assert!(told.contains("store.kind = \"dynamodb\""), "{told}");
-    assert!(!told.contains("copied anew"), "{told}");
-    // The server on the other store knows the key, which only the moved tables have.
+    assert!(!told.contains("copying it again"), "{told}");
+    // The server on the other store knows the key, which only the moved tables contain.
     let endpoint = there.endpoint();
     let mut command = homeport(&["serve", "--data-dir", path(&data), "--store", "dynamodb"]);
     command
@@ -190,7 +193,7 @@ async fn a_served_store_moves_there_and_back() {
     let server = Server::spawn(command);
     assert_eq!(server.status(devices, authorised), 200);
     server.stop("-TERM");
-    // And back, into a directory that has only the secrets. What others keep there stays.
+    // Back into a directory that has only the secrets. Tables of other programs stay.
     let others = TableSchema::new("others", "id", KeyKind::S);
     let made = there.store().ensure_tables(&[others]).await;
     made.expect("a table");
@@ -200,7 +203,7 @@ async fn a_served_store_moves_there_and_back() {
     let told = succeeds(moving(&back, &there, &["--to", "embedded", "--finish"]));
     assert!(told.contains("store.kind = \"embedded\""), "{told}");
     assert!(
-        told.contains("1 others of the source are left alone"),
+        told.contains("1 other tables of the source are not moved"),
         "{told}"
     );
     let server = Server::start(&back, &[]);
@@ -209,7 +212,7 @@ async fn a_served_store_moves_there_and_back() {
 }
 
 #[tokio::test]
-async fn a_move_can_be_given_up() {
+async fn abandoned_move_leaves_no_state() {
     let directory = tempfile::tempdir().expect("a directory");
     let data = directory.path().join("data");
     fill(&data).await;
@@ -217,7 +220,7 @@ async fn a_move_can_be_given_up() {
     succeeds(moving(&data, &other, &["--to", "dynamodb"]));
     assert!(data.join("move-to-dynamodb.json").exists());
     let told = succeeds(moving(&data, &other, &["--to", "dynamodb", "--abandon"]));
-    assert!(told.contains("its stream is switched off again"), "{told}");
+    assert!(told.contains("disabled the stream again"), "{told}");
     assert!(!data.join("move-to-dynamodb.json").exists());
     let engine = Engine::open(&data, Options::default()).expect("opens");
     let stream = engine.describe_table(TABLE).expect("a table").schema.stream;
@@ -225,7 +228,7 @@ async fn a_move_can_be_given_up() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_moved() {
+async fn missing_source_is_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let data = directory.path().join("data");
     let other = other_store().await;

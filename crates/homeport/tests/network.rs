@@ -1,4 +1,4 @@
-//! What a server process does with its limit on open files, and with the ports that are switched off.
+//! A server's limit on open files, and ports that are switched off.
 
 mod support;
 
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use support::{Server, homeport, path};
 
 const TOKEN: &str = "an admin token of the tests";
-/// Nothing here takes so long unless it is broken.
+/// Limit for every wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Starts a server whose shell ran `limit` before.
+/// Starts a server after `limit` ran in its shell.
 fn start_limited(limit: &str, data_dir: &Path) -> Server {
     let server = homeport(&[]);
     let mut command = std::process::Command::new("sh");
@@ -40,7 +40,7 @@ fn connect(server: &Server) -> TcpStream {
     stream
 }
 
-/// Stores an API key over a connection; the status, unless the connection is closed without an answer.
+/// Creates an API key over a connection. Returns the status, unless the connection closes without a response.
 fn write(stream: &mut TcpStream) -> Option<String> {
     let body = r#"{"description":"of a test"}"#;
     let request = format!(
@@ -54,7 +54,7 @@ fn write(stream: &mut TcpStream) -> Option<String> {
     Some(String::from_utf8_lossy(&status).into_owned())
 }
 
-/// Writes over new connections until the status is as expected.
+/// Creates keys over new connections until the status is as expected.
 fn write_until(server: &Server, expected: &str) {
     let started = Instant::now();
     while write(&mut connect(server)).as_deref() != Some(expected) {

@@ -24,7 +24,7 @@ fn with_tables() -> tempfile::TempDir {
     directory
 }
 
-/// A rule that only takes voltages.
+/// A rule that selects voltages only.
 fn write_rule(directory: &Path) -> String {
     let rule = json!({
         "sql": "SELECT topic(2) AS thing_name, timestamp() AS timestamp, 'telemetry' AS message_type, volts FROM 'van/+/telemetry'",
@@ -38,7 +38,7 @@ fn write_rule(directory: &Path) -> String {
 }
 
 #[test]
-fn a_statement_is_tried_without_a_server() {
+fn statement_is_tried_without_a_server() {
     let base = [
         "rules",
         "test",
@@ -48,8 +48,8 @@ fn a_statement_is_tried_without_a_server() {
         "7",
     ];
     let with = |sql: &str, payload: &str| {
-        let asked = ["--sql", sql, "--payload", payload];
-        run(&[&base[..], &asked[..]].concat())
+        let options = ["--sql", sql, "--payload", payload];
+        run(&[&base[..], &options[..]].concat())
     };
     let sql = "SELECT topic(2) AS thing, timestamp() AS at, volts, missing FROM 'van/+/telemetry' WHERE volts < 12";
     let tried = with(sql, r#"{"volts": 11.50}"#);
@@ -79,7 +79,7 @@ fn a_statement_is_tried_without_a_server() {
 }
 
 #[test]
-fn rules_are_looked_after_in_a_data_directory() {
+fn rules_are_managed_in_a_data_directory() {
     let directory = with_tables();
     let data = directory.path();
     let file = write_rule(data);
@@ -106,11 +106,11 @@ fn rules_are_looked_after_in_a_data_directory() {
     assert_eq!(shown["ruleDisabled"], false);
     assert_eq!(rules(data, &["delete", "volts"]), "deleted rule volts\n");
     let missing = complaint(&["rules", "show", "volts", "--data-dir", path(data)]);
-    assert!(missing.contains("there is no rule volts"), "{missing}");
+    assert!(missing.contains("rule volts does not exist"), "{missing}");
 }
 
 #[test]
-fn a_directory_that_is_served_is_reached_through_its_server() {
+fn directory_in_use_is_reached_through_its_server() {
     let directory = with_tables();
     let file = write_rule(directory.path());
     let server = Server::start(directory.path(), &[]);
@@ -127,7 +127,7 @@ fn a_directory_that_is_served_is_reached_through_its_server() {
 }
 
 #[test]
-fn rules_of_a_file_win_and_a_wrong_file_stops_the_start() {
+fn file_rules_override_stored_rules() {
     let directory = with_tables();
     let data = directory.path();
     let file = data.join("rules.toml");
@@ -155,7 +155,7 @@ fn rules_of_a_file_win_and_a_wrong_file_stops_the_start() {
 }
 
 #[tokio::test]
-async fn a_replay_prints_what_would_differ_and_writes_nothing() {
+async fn replay_prints_differences_without_writing() {
     let directory = with_tables();
     let data = directory.path();
     let item = Item::new()
@@ -176,10 +176,10 @@ async fn a_replay_prints_what_would_differ_and_writes_nothing() {
         "2027-01-15T08:00:00.000Z van/a/telemetry\n\
          \x20 van-telemetry {\"thing_name\":\"a\",\"timestamp\":1800000000000}\n\
          \x20   - hvac_mode: \"heat\"\n\
-         1 messages: 0 writes as it is there, 1 different, 0 failures; nothing was written\n"
+         1 messages: 0 writes equal to stored items, 1 different, 0 failures; nothing was written\n"
     );
     assert_eq!(rules(data, &replay), shown);
-    // A server that has the store open answers the same.
+    // The server gives the same result.
     let server = support::Server::start(data, &[]);
     assert_eq!(rules(data, &replay), shown);
     drop(server);

@@ -1,5 +1,5 @@
-//! The tables as other tools get them, locked: a change of a schema must show here. To accept one,
-//! write what the command prints into the expected file.
+//! Snapshots of the printed tables: a change of a schema must show here. To accept a change, write the command's output to
+//! the expected file.
 
 mod support;
 
@@ -12,17 +12,17 @@ fn check(command: &str, expected: &str) {
 }
 
 #[test]
-fn the_listing_is_as_expected() {
+fn listing_equals_the_snapshot() {
     check("describe", include_str!("expected/tables.txt"));
 }
 
 #[test]
-fn the_terraform_text_is_as_expected() {
+fn terraform_equals_the_snapshot() {
     check("terraform", include_str!("expected/tables.tf"));
 }
 
 #[test]
-fn the_cloudformation_template_is_as_expected() {
+fn cloudformation_equals_the_snapshot() {
     check("cloudformation", include_str!("expected/tables.json"));
 }
 
@@ -46,7 +46,7 @@ fn settings_become_defaults_of_the_variables() {
 }
 
 #[test]
-fn a_key_without_an_arn_is_refused() {
+fn key_without_an_arn_is_rejected() {
     for form in ["terraform", "cloudformation"] {
         let message = complaint(&["tables", form, "--store-kms-key-id", "1234abcd-12ab"]);
         assert!(message.contains("must be an ARN"), "{message}");
@@ -54,7 +54,7 @@ fn a_key_without_an_arn_is_refused() {
 }
 
 #[test]
-fn an_alias_of_a_key_is_refused_whatever_is_done() {
+fn alias_of_a_key_is_rejected_everywhere() {
     for alias in [
         "alias/mine",
         "arn:aws:kms:eu-central-1:111122223333:alias/mine",
@@ -72,7 +72,7 @@ fn an_alias_of_a_key_is_refused_whatever_is_done() {
 }
 
 #[test]
-fn tables_are_made_once_and_stay() {
+fn tables_create_is_idempotent() {
     let directory = tempfile::tempdir().expect("a directory");
     let create = ["tables", "create", "--data-dir", path(directory.path())];
     let made = output(&create);

@@ -1,4 +1,4 @@
-//! `homeport time`, on a data directory and through its server, after the clock was far behind.
+//! `homeport time` on a data directory and through its server, after the clock was far behind.
 
 mod support;
 
@@ -11,7 +11,7 @@ use homeport_item::{Item, KeyKind};
 use homeport_store::{Put, Store as _};
 use support::{Server, path, run, text};
 
-/// In 2024: for the machine's own clock, the store was switched off for a long time.
+/// In 2024, so that the store seems to have been off for a long time.
 const THEN_MS: i64 = 1_706_000_000_000;
 
 async fn write_then(directory: &Path) {

@@ -1,4 +1,4 @@
-//! The compact binary form of an item, and views that read it without decoding all of it.
+//! The compact binary form of an item, and views that read parts of it without decoding the rest.
 //!
 //! ```text
 //! item   := version(1) entry*                     entries in ascending order of their names
@@ -10,7 +10,7 @@
 //! SS, BS := len (len bytes)*                      NS := len (len sortable-number)*
 //! len    := unsigned LEB128 count of bytes
 //! ```
-//! Every payload says how long it is, so that a reader hops over what it does not want.
+//! Every payload starts with its length, so a reader can skip values that it does not need.
 
 use crate::item::Item;
 use crate::key;
@@ -19,7 +19,7 @@ use crate::number::Number;
 use crate::set::Set;
 use crate::value::{READ_DEPTH_MAX, Value, ValueKind};
 
-/// The version that this code writes.
+/// The format version that this code writes.
 pub const FORMAT_VERSION: u8 = 1;
 
 const TAG_S: u8 = 1;
@@ -34,7 +34,7 @@ const TAG_SS: u8 = 9;
 const TAG_NS: u8 = 10;
 const TAG_BS: u8 = 11;
 
-/// The bytes are not an item that this version can read.
+/// The bytes are not an item that this version of the program can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     #[error("an item's bytes are damaged")]
@@ -43,7 +43,7 @@ pub enum DecodeError {
     UnknownVersion(u8),
 }
 
-/// Appends the binary form of `attributes`, which must come in ascending order of their names.
+/// Appends the binary form of `attributes`, which must be in ascending order of their names.
 pub fn encode_item<'a>(attributes: impl Iterator<Item = (&'a str, &'a Value)>, out: &mut Vec<u8>) {
     out.push(FORMAT_VERSION);
     for (name, value) in attributes {
@@ -51,13 +51,13 @@ pub fn encode_item<'a>(attributes: impl Iterator<Item = (&'a str, &'a Value)>, o
     }
 }
 
-/// Appends the binary form of `item` with some attributes set anew, without decoding the others.
-/// `changes` must come in ascending order of their names, each once. Returns by how much the item's
-/// size shrinks and grows, as DynamoDB counts.
+/// Appends the binary form of `item` with some attributes replaced or added, without decoding the
+/// others. `changes` must be in ascending order of their names, without duplicates. Returns the
+/// change of the item's size, as DynamoDB counts it.
 ///
 /// # Errors
 /// When the bytes of `item` are damaged.
-pub fn encode_changed(
+pub fn encode_with_changes(
     item: ItemRef<'_>,
     changes: &[(&str, &Value)],
     out: &mut Vec<u8>,
@@ -87,7 +87,7 @@ pub fn encode_changed(
     Ok(change)
 }
 
-/// What a change of attributes does to an item's size.
+/// The change of an item's size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SizeChange {
     pub added: usize,
@@ -144,8 +144,9 @@ fn encode_value(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a tag, room for the shortest length, the content, and then the true length. A long
-/// content is moved up once; contents under 128 bytes, the common case, are not moved.
+/// Writes a tag, a one-byte placeholder for the length, the content, and then the real length. Only
+/// content of 128 bytes or more, which is rare, has to be moved up to make room for a longer
+/// length.
 fn push_nested(tag: u8, out: &mut Vec<u8>, content: impl FnOnce(&mut Vec<u8>)) {
     out.push(tag);
     let at = out.len();
@@ -175,7 +176,7 @@ fn push_bytes(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 fn push_number(number: &Number, out: &mut Vec<u8>) {
-    // A number's sortable form is at most 22 bytes, so its length always fits one byte.
+    // The sortable encoding of a number has at most 22 bytes, so its length always fits one byte.
     let at = out.len();
     out.push(0);
     key::encode_number(number, out);
@@ -202,13 +203,13 @@ fn take_bytes<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], DecodeError> {
     Ok(taken)
 }
 
-/// A name or a member of a string set.
-pub(crate) fn text_of(bytes: &[u8]) -> Result<&str, DecodeError> {
+/// Decodes a name or a member of a string set.
+pub(crate) fn decode_text(bytes: &[u8]) -> Result<&str, DecodeError> {
     std::str::from_utf8(bytes).map_err(|_| DecodeError::Damaged)
 }
 
-/// A member of a number set.
-pub(crate) fn number_of(mut bytes: &[u8]) -> Result<Number, DecodeError> {
+/// Decodes a number or a member of a number set.
+pub(crate) fn decode_number(mut bytes: &[u8]) -> Result<Number, DecodeError> {
     let number = key::decode_number(&mut bytes).map_err(|_| DecodeError::Damaged)?;
     if bytes.is_empty() {
         Ok(number)
@@ -217,7 +218,7 @@ pub(crate) fn number_of(mut bytes: &[u8]) -> Result<Number, DecodeError> {
     }
 }
 
-/// A view of an item in binary form. Reading one attribute hops over the others.
+/// A view of an item in binary form. Reading one attribute skips the others.
 #[derive(Debug, Clone, Copy)]
 pub struct ItemRef<'a> {
     entries: Entries<'a>,
@@ -230,32 +231,32 @@ pub struct ValueRef<'a> {
     payload: &'a [u8],
 }
 
-/// Named values in binary form, one after the other.
+/// An iterator over the named values of an item or a map in binary form.
 #[derive(Debug, Clone, Copy)]
 pub struct Entries<'a> {
     bytes: &'a [u8],
 }
 
-/// What a value in binary form holds.
-pub(crate) enum Content<'a> {
+/// A value in binary form, decoded one level deep.
+pub(crate) enum DecodedValue<'a> {
     S(&'a str),
     N(Number),
     B(&'a [u8]),
     Bool(bool),
     Null,
     M(Entries<'a>),
-    L(Elements<'a>),
-    Ss(Members<'a>),
-    Ns(Members<'a>),
-    Bs(Members<'a>),
+    L(ListElements<'a>),
+    Ss(SetMembers<'a>),
+    Ns(SetMembers<'a>),
+    Bs(SetMembers<'a>),
 }
 
-/// The elements of a list in binary form.
-pub(crate) struct Elements<'a> {
+/// An iterator over the elements of a list in binary form.
+pub(crate) struct ListElements<'a> {
     bytes: &'a [u8],
 }
 
-impl<'a> Iterator for Elements<'a> {
+impl<'a> Iterator for ListElements<'a> {
     type Item = Result<ValueRef<'a>, DecodeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -270,12 +271,12 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-/// The members of a set in binary form.
-pub(crate) struct Members<'a> {
+/// An iterator over the members of a set in binary form.
+pub(crate) struct SetMembers<'a> {
     bytes: &'a [u8],
 }
 
-impl<'a> Iterator for Members<'a> {
+impl<'a> Iterator for SetMembers<'a> {
     type Item = Result<&'a [u8], DecodeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -291,11 +292,11 @@ impl<'a> Iterator for Members<'a> {
 }
 
 impl<'a> ItemRef<'a> {
-    /// Looks at `bytes` as an item. Only the version is checked here; damage is found where it is
-    /// read.
+    /// Creates a view of `bytes`. Checks only the version; damage is detected when the damaged part
+    /// is read.
     ///
     /// # Errors
-    /// When there are no bytes or the version is unknown.
+    /// When `bytes` is empty or the version is unknown.
     pub fn new(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         match bytes.split_first() {
             Some((&FORMAT_VERSION, bytes)) => Ok(Self {
@@ -319,7 +320,7 @@ impl<'a> ItemRef<'a> {
         self.entries
     }
 
-    /// Decodes everything.
+    /// Decodes the whole item.
     ///
     /// # Errors
     /// When the bytes are damaged.
@@ -329,14 +330,14 @@ impl<'a> ItemRef<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// The value behind `name`.
+    /// The value of the entry `name`.
     ///
     /// # Errors
     /// When the bytes are damaged.
     pub fn get(self, name: &str) -> Result<Option<ValueRef<'a>>, DecodeError> {
         for entry in self {
             let (found, value) = entry?;
-            // Names ascend: past the wanted one there is nothing to find.
+            // Names are in ascending order: a greater name means that `name` is absent.
             match found.cmp(name.as_bytes()) {
                 std::cmp::Ordering::Less => {}
                 std::cmp::Ordering::Equal => return Ok(Some(value)),
@@ -347,11 +348,11 @@ impl<'a> Entries<'a> {
     }
 
     fn to_map(self, depth_left: usize) -> Result<Map, DecodeError> {
-        // Not collected: that would put everything into a growing vector and sort it first.
+        // Not `collect`, which would first fill a growing vector and then sort it.
         let mut map = Map::new();
         for entry in self {
             let (name, value) = entry?;
-            map.insert(text_of(name)?.to_owned(), value.decode(depth_left)?);
+            map.insert(decode_text(name)?.to_owned(), value.decode(depth_left)?);
         }
         Ok(map)
     }
@@ -387,7 +388,7 @@ impl<'a> ValueRef<'a> {
         Ok(Self { tag: *tag, payload })
     }
 
-    /// Appends the value as it was read.
+    /// Appends the value's bytes unchanged.
     fn push(&self, out: &mut Vec<u8>) {
         out.push(self.tag);
         if !matches!(self.tag, TAG_FALSE | TAG_TRUE | TAG_NULL) {
@@ -407,7 +408,7 @@ impl<'a> ValueRef<'a> {
             TAG_SS => ValueKind::Ss,
             TAG_NS => ValueKind::Ns,
             TAG_BS => ValueKind::Bs,
-            // `take` lets no other tag through.
+            // `take` rejects all other tags.
             _ => ValueKind::Null,
         }
     }
@@ -418,7 +419,7 @@ impl<'a> ValueRef<'a> {
     /// When the bytes are damaged.
     pub fn as_str(&self) -> Result<Option<&'a str>, DecodeError> {
         if self.tag == TAG_S {
-            text_of(self.payload).map(Some)
+            decode_text(self.payload).map(Some)
         } else {
             Ok(None)
         }
@@ -430,13 +431,13 @@ impl<'a> ValueRef<'a> {
     /// When the bytes are damaged.
     pub fn as_number(&self) -> Result<Option<Number>, DecodeError> {
         if self.tag == TAG_N {
-            number_of(self.payload).map(Some)
+            decode_number(self.payload).map(Some)
         } else {
             Ok(None)
         }
     }
 
-    /// What is behind `name`, when this is a map that has it.
+    /// The member `name`, if this is a map that contains it.
     ///
     /// # Errors
     /// When the bytes are damaged.
@@ -447,7 +448,7 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// The entries, when this is a map.
+    /// The entries, if this is a map.
     #[must_use]
     pub fn entries(&self) -> Option<Entries<'a>> {
         (self.tag == TAG_M).then_some(Entries {
@@ -455,7 +456,7 @@ impl<'a> ValueRef<'a> {
         })
     }
 
-    /// The element at `index`, when this is a list that has it.
+    /// The element at `index`, if this is a list that contains it.
     ///
     /// # Errors
     /// When the bytes are damaged.
@@ -476,28 +477,28 @@ impl<'a> ValueRef<'a> {
         Self::take(&mut rest).map(Some)
     }
 
-    /// What the value holds, borrowed as far as it can be.
-    pub(crate) fn content(&self) -> Result<Content<'a>, DecodeError> {
-        let members = Members {
+    /// Decodes one level of the value, borrowing from the bytes where possible.
+    pub(crate) fn decode_shallow(&self) -> Result<DecodedValue<'a>, DecodeError> {
+        let members = SetMembers {
             bytes: self.payload,
         };
         Ok(match self.tag {
-            TAG_S => Content::S(text_of(self.payload)?),
-            TAG_N => Content::N(number_of(self.payload)?),
-            TAG_B => Content::B(self.payload),
-            TAG_FALSE => Content::Bool(false),
-            TAG_TRUE => Content::Bool(true),
-            TAG_M => Content::M(Entries {
+            TAG_S => DecodedValue::S(decode_text(self.payload)?),
+            TAG_N => DecodedValue::N(decode_number(self.payload)?),
+            TAG_B => DecodedValue::B(self.payload),
+            TAG_FALSE => DecodedValue::Bool(false),
+            TAG_TRUE => DecodedValue::Bool(true),
+            TAG_M => DecodedValue::M(Entries {
                 bytes: self.payload,
             }),
-            TAG_L => Content::L(Elements {
+            TAG_L => DecodedValue::L(ListElements {
                 bytes: self.payload,
             }),
-            TAG_SS => Content::Ss(members),
-            TAG_NS => Content::Ns(members),
-            TAG_BS => Content::Bs(members),
-            // `take` lets no other tag through.
-            _ => Content::Null,
+            TAG_SS => DecodedValue::Ss(members),
+            TAG_NS => DecodedValue::Ns(members),
+            TAG_BS => DecodedValue::Bs(members),
+            // `take` rejects all other tags.
+            _ => DecodedValue::Null,
         })
     }
 
@@ -512,8 +513,8 @@ impl<'a> ValueRef<'a> {
     fn decode(&self, depth_left: usize) -> Result<Value, DecodeError> {
         let deeper = || depth_left.checked_sub(1).ok_or(DecodeError::Damaged);
         Ok(match self.tag {
-            TAG_S => Value::S(text_of(self.payload)?.to_owned()),
-            TAG_N => Value::N(number_of(self.payload)?),
+            TAG_S => Value::S(decode_text(self.payload)?.to_owned()),
+            TAG_N => Value::N(decode_number(self.payload)?),
             TAG_B => Value::B(self.payload.to_vec()),
             TAG_FALSE => Value::Bool(false),
             TAG_TRUE => Value::Bool(true),
@@ -532,8 +533,8 @@ impl<'a> ValueRef<'a> {
                 }
                 Value::L(list)
             }
-            TAG_SS => Value::Ss(self.set(|bytes| text_of(bytes).map(str::to_owned))?),
-            TAG_NS => Value::Ns(self.set(number_of)?),
+            TAG_SS => Value::Ss(self.set(|bytes| decode_text(bytes).map(str::to_owned))?),
+            TAG_NS => Value::Ns(self.set(decode_number)?),
             TAG_BS => Value::Bs(self.set(|bytes| Ok(bytes.to_vec()))?),
             _ => Value::Null,
         })
@@ -566,13 +567,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_item_decodes_back(item in any_item()) {
+        fn every_item_round_trips(item in any_item()) {
             let bytes = encoded(&item);
             prop_assert_eq!(ItemRef::new(&bytes).and_then(|view| view.to_item()), Ok(item));
         }
 
         #[test]
-        fn one_attribute_reads_as_in_the_whole_item(item in any_item()) {
+        fn single_attribute_equals_decoded_item(item in any_item()) {
             let bytes = encoded(&item);
             let view = ItemRef::new(&bytes).expect("a view");
             for (name, value) in item.iter() {
@@ -584,11 +585,11 @@ mod tests {
         }
 
         #[test]
-        fn changing_bytes_is_changing_the_item(item in any_item(), changes in any_item()) {
+        fn changing_encoded_item_equals_changing_item(item in any_item(), changes in any_item()) {
             let bytes = encoded(&item);
             let list: Vec<_> = changes.iter().collect();
             let mut out = Vec::new();
-            let size = encode_changed(ItemRef::new(&bytes).expect("a view"), &list, &mut out)
+            let size = encode_with_changes(ItemRef::new(&bytes).expect("a view"), &list, &mut out)
                 .expect("whole");
             let mut changed = item.clone();
             for (name, value) in changes {
@@ -599,7 +600,7 @@ mod tests {
         }
 
         #[test]
-        fn hostile_bytes_are_refused_without_panic(mut bytes: Vec<u8>) {
+        fn invalid_bytes_are_rejected_without_panic(mut bytes: Vec<u8>) {
             bytes.insert(0, FORMAT_VERSION);
             let view = ItemRef::new(&bytes).expect("a known version");
             let _ = view.to_item();
@@ -608,7 +609,7 @@ mod tests {
     }
 
     #[test]
-    fn nested_members_and_elements_are_reached() {
+    fn nested_members_and_elements_are_readable() {
         let inner = Map::from([(
             "b".to_owned(),
             Value::L(vec![Value::from(1), Value::from("x")]),
@@ -628,13 +629,13 @@ mod tests {
     }
 
     #[test]
-    fn reading_one_attribute_does_not_look_into_the_others() {
+    fn reading_one_attribute_skips_the_others() {
         let mut bytes = encoded(
             &Item::new()
                 .with("a", Value::L(vec![Value::from("x")]))
                 .with("b", 7),
         );
-        // Damage inside the list's element: only who decodes the list may notice.
+        // Damage inside the list's element: only a reader that decodes the list notices it.
         let at = bytes.iter().position(|byte| *byte == TAG_L).unwrap() + 2;
         bytes[at] = 0xEE;
         let view = ItemRef::new(&bytes).expect("a view");
@@ -644,7 +645,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_version_is_named() {
+    fn newer_format_version_is_reported() {
         assert_eq!(
             ItemRef::new(&[9]).map(|_| ()),
             Err(DecodeError::UnknownVersion(9))
@@ -652,7 +653,7 @@ mod tests {
     }
 
     #[test]
-    fn the_layout_stays_as_documented() {
+    fn encoding_matches_documented_layout() {
         let item = Item::new()
             .with("n", 1_700_000_000_000_i64)
             .with("s", "hi")

@@ -1,14 +1,14 @@
-//! An item: named attributes, with the limits that DynamoDB puts on it.
+//! An item (a set of named attributes) and DynamoDB's limits on it.
 
 use crate::map::{Map, Name};
 use crate::value::{DEPTH_MAX, Value};
 
-/// An item's size may not exceed this.
+/// Maximum size of an item.
 pub const ITEM_SIZE_MAX_BYTES: usize = 400 * 1024;
-/// An attribute name may not be longer than this.
+/// Maximum length of an attribute name.
 pub const NAME_SIZE_MAX_BYTES: usize = 65_535;
 
-/// A whole item.
+/// A complete item.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Item(Map);
 
@@ -33,7 +33,7 @@ impl Item {
         Self::default()
     }
 
-    /// An item with room for so many attributes.
+    /// An empty item with capacity for `attributes` attributes.
     #[must_use]
     pub fn with_capacity(attributes: usize) -> Self {
         Self(Map::with_capacity(attributes))
@@ -52,7 +52,7 @@ impl Item {
         self.0.remove(name)
     }
 
-    /// The item with one more attribute, for building in code.
+    /// Adds an attribute, for items built in code.
     #[must_use]
     pub fn with(mut self, name: impl Into<Name>, value: impl Into<Value>) -> Self {
         self.insert(name, value);
@@ -87,7 +87,7 @@ impl Item {
         self.0
     }
 
-    /// The item's size as DynamoDB counts it: names and values.
+    /// The item's size as DynamoDB counts it: the bytes of all names and values.
     #[must_use]
     pub fn size(&self) -> usize {
         self.0
@@ -96,10 +96,10 @@ impl Item {
             .sum()
     }
 
-    /// Checks the limits that hold for every item, whatever its table.
+    /// Checks the limits that apply to every item of every table.
     ///
     /// # Errors
-    /// The first limit that is broken.
+    /// The first limit that the item exceeds.
     pub fn check(&self) -> Result<(), ItemError> {
         for (name, value) in &self.0 {
             if name.is_empty() {
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_size_limit_counts_names_and_values() {
+    fn size_limit_counts_names_and_values() {
         let fits = Item::new().with("a", "x".repeat(ITEM_SIZE_MAX_BYTES - 1));
         assert_eq!(fits.check(), Ok(()));
         let over = fits.with("b", "");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_is_allowed_to_thirty_two_levels() {
+    fn nesting_is_limited_to_32_levels() {
         let nest = |levels: usize| {
             let value = (0..levels).fold(Value::Null, |inner, _| Value::L(vec![inner]));
             Item::new().with("a", value).check()

@@ -1,13 +1,13 @@
-//! DynamoDB's JSON form of values (`{"S": "text"}`, `{"N": "1"}`, …), read and written through
-//! serde without building a JSON tree in between, and written from the binary form without decoding
-//! it.
+//! DynamoDB's JSON form of values (`{"S": "text"}`, `{"N": "1"}`, …). Serde reads and writes it
+//! without an intermediate JSON tree. It can also be written from the binary form without decoding
+//! that to a [`Value`].
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use crate::binary::{Content, DecodeError, ValueRef, number_of, text_of};
+use crate::binary::{DecodeError, DecodedValue, ValueRef, decode_number, decode_text};
 use crate::item::Item;
 use crate::map::Map;
 use crate::number::Number;
@@ -234,15 +234,15 @@ fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
     out.resize(start + bytes.len().div_ceil(3) * 4, 0);
     let written = STANDARD
         .encode_slice(bytes, &mut out[start..])
-        .expect("the room is exactly what padded base64 takes");
+        .expect("the buffer has exactly the length of the padded base64 text");
     out.truncate(start + written);
     out.push(b'"');
 }
 
-/// Appends the JSON form of a value in binary form, without decoding it to a [`Value`].
+/// Appends the JSON form of a value that is in binary form, without decoding it to a [`Value`].
 ///
 /// # Errors
-/// When the bytes are damaged; what was appended is to be thrown away then.
+/// When the bytes are damaged. Discard the output then: it is incomplete.
 pub fn write_value_ref(value: ValueRef<'_>, out: &mut Vec<u8>) -> Result<(), DecodeError> {
     write_ref(value, READ_DEPTH_MAX, out)
 }
@@ -250,13 +250,13 @@ pub fn write_value_ref(value: ValueRef<'_>, out: &mut Vec<u8>) -> Result<(), Dec
 fn write_ref(value: ValueRef<'_>, depth_left: usize, out: &mut Vec<u8>) -> Result<(), DecodeError> {
     let deeper = || depth_left.checked_sub(1).ok_or(DecodeError::Damaged);
     open_value(value.kind(), out);
-    match value.content()? {
-        Content::S(text) => write_string(text, out),
-        Content::N(number) => write_number(&number, out),
-        Content::B(bytes) => write_base64(bytes, out),
-        Content::Bool(value) => write_bool(value, out),
-        Content::Null => write_bool(true, out),
-        Content::M(entries) => {
+    match value.decode_shallow()? {
+        DecodedValue::S(text) => write_string(text, out),
+        DecodedValue::N(number) => write_number(&number, out),
+        DecodedValue::B(bytes) => write_base64(bytes, out),
+        DecodedValue::Bool(value) => write_bool(value, out),
+        DecodedValue::Null => write_bool(true, out),
+        DecodedValue::M(entries) => {
             out.push(b'{');
             let depth_left = deeper()?;
             for (at, entry) in entries.enumerate() {
@@ -264,27 +264,27 @@ fn write_ref(value: ValueRef<'_>, depth_left: usize, out: &mut Vec<u8>) -> Resul
                 if at > 0 {
                     out.push(b',');
                 }
-                write_string(text_of(name)?, out);
+                write_string(decode_text(name)?, out);
                 out.push(b':');
                 write_ref(value, depth_left, out)?;
             }
             out.push(b'}');
         }
-        Content::L(elements) => {
+        DecodedValue::L(elements) => {
             let depth_left = deeper()?;
             write_members(elements, out, |value, out| {
                 write_ref(value, depth_left, out)
             })?;
         }
-        Content::Ss(members) => write_members(members, out, |bytes, out| {
-            write_string(text_of(bytes)?, out);
+        DecodedValue::Ss(members) => write_members(members, out, |bytes, out| {
+            write_string(decode_text(bytes)?, out);
             Ok(())
         })?,
-        Content::Ns(members) => write_members(members, out, |bytes, out| {
-            write_number(&number_of(bytes)?, out);
+        DecodedValue::Ns(members) => write_members(members, out, |bytes, out| {
+            write_number(&decode_number(bytes)?, out);
             Ok(())
         })?,
-        Content::Bs(members) => write_members(members, out, |bytes, out| {
+        DecodedValue::Bs(members) => write_members(members, out, |bytes, out| {
             write_base64(bytes, out);
             Ok(())
         })?,
@@ -326,14 +326,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn written_items_read_back(item in any_item()) {
+        fn written_items_parse_back(item in any_item()) {
             let mut out = Vec::new();
             write_item(&item, &mut out);
             prop_assert_eq!(serde_json::from_slice::<Item>(&out).expect("parses"), item);
         }
 
         #[test]
-        fn the_binary_form_is_written_as_the_value_is(item in any_item()) {
+        fn binary_form_and_value_write_same_json(item in any_item()) {
             let mut bytes = Vec::new();
             encode_item(item.iter(), &mut bytes);
             let view = ItemRef::new(&bytes).expect("a view");
@@ -347,14 +347,14 @@ mod tests {
         }
 
         #[test]
-        fn strings_are_escaped_as_serde_json_reads_them(text: String) {
+        fn escaped_strings_parse_back(text: String) {
             let mut out = Vec::new();
             write_string(&text, &mut out);
             prop_assert_eq!(serde_json::from_slice::<String>(&out).expect("parses"), text);
         }
 
         #[test]
-        fn numbers_are_written_as_they_print(number in any_number()) {
+        fn write_decimal_equals_display(number in any_number()) {
             let mut out = Vec::new();
             number.write_decimal(&mut out);
             prop_assert_eq!(String::from_utf8(out).expect("ascii"), number.to_string());
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn values_look_as_in_the_aws_documentation() {
+    fn json_matches_aws_documentation() {
         let item = Item::new()
             .with("B", Value::B(b"hi".to_vec()))
             .with("N", 5)
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_values_are_refused() {
+    fn malformed_values_are_rejected() {
         for text in [
             "{}",
             r#"{"X":"1"}"#,

@@ -1,15 +1,15 @@
-//! Key values and their order-preserving bytes.
+//! Key values and their order-preserving encoding.
 //!
 //! Comparing two encoded keys byte by byte gives DynamoDB's order of the values: strings and
-//! binaries by unsigned bytes, numbers by value. Every encoding ends itself, so that encodings can
-//! stand one behind the other and no key is a prefix of another.
+//! binaries by unsigned bytes, numbers by value. Every encoding is self-delimiting, so encodings
+//! can be concatenated and no key is a prefix of another.
 
 use crate::number::Number;
 use crate::value::{Value, ValueKind};
 
-/// A partition key value may not be longer than this.
+/// Maximum length of a partition key value.
 pub const PARTITION_KEY_MAX_BYTES: usize = 2048;
-/// A sort key value may not be longer than this.
+/// Maximum length of a sort key value.
 pub const SORT_KEY_MAX_BYTES: usize = 1024;
 
 const ESCAPED: u8 = 0x00;
@@ -19,10 +19,10 @@ const TERMINATOR: u8 = 0x01;
 const NEGATIVE: u8 = 0x01;
 const ZERO: u8 = 0x02;
 const POSITIVE: u8 = 0x03;
-/// Added to the magnitude, so that −130…+125 becomes 0…255.
+/// Added to the magnitude, which maps −130…+125 to 0…255.
 const MAGNITUDE_BIAS: i32 = 130;
 
-/// The types that a key attribute may have.
+/// The types that DynamoDB allows for key attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum KeyKind {
     S,
@@ -51,13 +51,13 @@ impl KeyKind {
     }
 }
 
-/// The bytes of a key are not an encoding of the expected kind.
+/// The bytes are not a key encoding of the expected type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the bytes of a key cannot be decoded")]
 pub struct KeyDecodeError;
 
-/// Appends the encoding of `value`. Returns false, with `out` unchanged, for a value of a type
-/// that cannot be a key.
+/// Appends the encoding of `value`. Returns false and leaves `out` unchanged if the type of `value`
+/// cannot be a key.
 #[must_use]
 pub fn encode(value: &Value, out: &mut Vec<u8>) -> bool {
     match value {
@@ -69,8 +69,8 @@ pub fn encode(value: &Value, out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Appends the part of the encoding that every longer string or binary with this prefix shares:
-/// the encoding of `prefix` without its end.
+/// Appends the encoding of `prefix` without its terminator: the bytes that every longer string or
+/// binary with this prefix starts with.
 pub fn encode_prefix(prefix: &[u8], out: &mut Vec<u8>) {
     for chunk in prefix.split_inclusive(|byte| *byte == ESCAPED) {
         out.extend_from_slice(chunk);
@@ -85,7 +85,7 @@ fn encode_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&[ESCAPED, TERMINATOR]);
 }
 
-/// Appends the sortable form of a number: sign, magnitude, then two digits a byte.
+/// Appends the sortable encoding of a number: sign, magnitude, then two digits per byte.
 pub fn encode_number(number: &Number, out: &mut Vec<u8>) {
     if number.is_zero() {
         out.push(ZERO);
@@ -108,16 +108,17 @@ pub fn encode_number(number: &Number, out: &mut Vec<u8>) {
     }
 }
 
-/// The digits from the leading one on, two a byte, each pair as 1…100 so that 0 can end them.
+/// Appends the digits, most significant first, two per byte. Each pair is stored as 1…100, which
+/// leaves 0 as the terminator.
 fn push_digit_pairs(number: &Number, out: &mut Vec<u8>) {
     let start = out.len();
     let mut coefficient = number.coefficient();
     if number.digits() % 2 == 1 {
-        // An odd count leaves half a pair at the end: fill it with a zero.
+        // An odd number of digits leaves half a pair at the end: pad it with a zero.
         out.push((coefficient % 10) as u8 * 10 + 1);
         coefficient /= 10;
     }
-    // 64-bit division is many times faster and covers almost every real number.
+    // 64-bit division is many times faster and covers almost all numbers in practice.
     let mut small = loop {
         match u64::try_from(coefficient) {
             Ok(small) => break small,
@@ -134,10 +135,10 @@ fn push_digit_pairs(number: &Number, out: &mut Vec<u8>) {
     out[start..].reverse();
 }
 
-/// Reads one key value from the front of `bytes`.
+/// Decodes one key value from the front of `bytes`.
 ///
 /// # Errors
-/// When the bytes are not such an encoding.
+/// When the bytes are not a valid encoding.
 pub fn decode(kind: KeyKind, bytes: &mut &[u8]) -> Result<Value, KeyDecodeError> {
     match kind {
         KeyKind::S => {
@@ -169,10 +170,10 @@ fn decode_bytes(bytes: &mut &[u8]) -> Result<Vec<u8>, KeyDecodeError> {
     }
 }
 
-/// Reads one number from the front of `bytes`.
+/// Decodes one number from the front of `bytes`.
 ///
 /// # Errors
-/// When the bytes are not the sortable form of a number.
+/// When the bytes are not a valid encoding.
 pub fn decode_number(bytes: &mut &[u8]) -> Result<Number, KeyDecodeError> {
     let (sign, rest) = bytes.split_first().ok_or(KeyDecodeError)?;
     let flip = match *sign {
@@ -208,7 +209,7 @@ pub fn decode_number(bytes: &mut &[u8]) -> Result<Number, KeyDecodeError> {
         digits += 2;
     }
     *bytes = rest;
-    // Nor does a number end in zeros: one number has one encoding.
+    // A number never ends in zeros either: each number has exactly one encoding.
     if last_pair == 0 {
         return Err(KeyDecodeError);
     }
@@ -245,13 +246,13 @@ mod tests {
         }
 
         #[test]
-        fn byte_order_of_binaries_is_their_order(a: Vec<u8>, b: Vec<u8>) {
+        fn byte_order_of_binaries_is_binary_order(a: Vec<u8>, b: Vec<u8>) {
             let order = a.cmp(&b);
             prop_assert_eq!(encoded(&Value::B(a)).cmp(&encoded(&Value::B(b))), order);
         }
 
         #[test]
-        fn byte_order_of_strings_is_that_of_their_utf8(a: String, b: String) {
+        fn byte_order_of_strings_is_utf8_order(a: String, b: String) {
             let order = a.as_bytes().cmp(b.as_bytes());
             prop_assert_eq!(encoded(&Value::S(a)).cmp(&encoded(&Value::S(b))), order);
         }
@@ -266,7 +267,7 @@ mod tests {
         }
 
         #[test]
-        fn every_key_decodes_back(bytes: Vec<u8>, text: String, number in any_number()) {
+        fn every_key_round_trips(bytes: Vec<u8>, text: String, number in any_number()) {
             let values = [Value::B(bytes), Value::S(text), Value::N(number)];
             let joined: Vec<u8> = values.iter().flat_map(encoded).collect();
             let mut rest = joined.as_slice();
@@ -278,14 +279,14 @@ mod tests {
         }
 
         #[test]
-        fn a_prefix_is_the_start_of_its_extensions(prefix: Vec<u8>, rest: Vec<u8>) {
+        fn encoded_prefix_starts_every_longer_key(prefix: Vec<u8>, rest: Vec<u8>) {
             let mut start = Vec::new();
             encode_prefix(&prefix, &mut start);
             prop_assert!(encoded(&Value::B([prefix, rest].concat())).starts_with(&start));
         }
 
         #[test]
-        fn what_decodes_has_that_one_encoding(bytes in proptest::collection::vec(0u8..110, 0..8)) {
+        fn every_key_has_one_encoding(bytes in proptest::collection::vec(0u8..110, 0..8)) {
             for sign in [NEGATIVE, ZERO, POSITIVE] {
                 let bytes = [&[sign], bytes.as_slice()].concat();
                 let mut rest = bytes.as_slice();
@@ -296,7 +297,7 @@ mod tests {
         }
 
         #[test]
-        fn hostile_bytes_are_refused_without_panic(bytes: Vec<u8>) {
+        fn invalid_bytes_are_rejected_without_panic(bytes: Vec<u8>) {
             for kind in [KeyKind::S, KeyKind::N, KeyKind::B] {
                 let _ = decode(kind, &mut bytes.as_slice());
             }
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_cannot_be_keys_are_refused() {
+    fn values_that_cannot_be_keys_are_rejected() {
         assert!(!encode(&Value::Bool(true), &mut Vec::new()));
         assert!(!encode(&Value::L(vec![]), &mut Vec::new()));
     }

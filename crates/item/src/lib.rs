@@ -1,5 +1,5 @@
-//! DynamoDB's data model, pure: attribute values, exact numbers, items, key bytes, table schemas
-//! and the expression language. Nothing here reads a clock, a disk or a network.
+//! DynamoDB's data model: attribute values, exact numbers, items, key encoding, table schemas and
+//! the expression language. Pure code: no clock, no disk, no network.
 
 pub mod binary;
 pub mod expression;

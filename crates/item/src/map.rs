@@ -1,7 +1,7 @@
-//! Named values: what an item and a map attribute consist of.
+//! A map from names to values: the attributes of an item, and the contents of a map attribute.
 //!
-//! Names and values lie in one sorted list. Items have few attributes and are mostly built, read and
-//! dropped whole, for which a list costs one allocation where a tree has nodes.
+//! The entries are one sorted list. Items have few attributes and are mostly built, read and
+//! dropped as a whole, so a list with one allocation is cheaper than a tree of nodes.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -13,7 +13,7 @@ use smol_str::SmolStr;
 
 use crate::value::Value;
 
-/// An attribute's name. Short ones, as almost all are, need no allocation.
+/// An attribute name. Short names, which are almost all, need no allocation.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(SmolStr);
 
@@ -104,7 +104,7 @@ impl PartialEq<&str> for Name {
     }
 }
 
-/// Named values, in the order of their names.
+/// Values by name, in ascending order of the names.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Map(Vec<(Name, Value)>);
 
@@ -150,8 +150,8 @@ impl Map {
         self.find(name).is_ok()
     }
 
-    /// Sets a value and gives back the one that was there. Names that come in their order cost
-    /// nothing to place; whoever has very many in no order collects them instead.
+    /// Inserts a value and returns the previous one. Inserting in ascending order of the names is
+    /// cheap; collect a large unsorted list into a map instead.
     pub fn insert(&mut self, name: impl Into<Name>, value: Value) -> Option<Value> {
         let name = name.into();
         if self.0.last().is_none_or(|(last, _)| *last < name) {
@@ -172,7 +172,7 @@ impl Map {
         Some(self.0.remove(at).1)
     }
 
-    /// Keeps what `keep` says yes to.
+    /// Keeps only the entries for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(&Name, &mut Value) -> bool) {
         self.0.retain_mut(|(name, value)| keep(name, value));
     }
@@ -203,8 +203,8 @@ impl<N: Into<Name>> FromIterator<(N, Value)> for Map {
             .map(|(name, value)| (name.into(), value))
             .collect();
         if !entries.is_sorted_by(|(a, _), (b, _)| a < b) {
-            // Of values with one name the last counts. Equal names keep their order, so it comes
-            // last, and first in the reversed list.
+            // If a name repeats, its last value wins. The sort is stable, so that value is the last
+            // of its group, and the first one in the reversed list.
             entries.sort_by(|(a, _), (b, _)| a.cmp(b));
             entries.reverse();
             entries.dedup_by(|(a, _), (b, _)| a == b);
@@ -246,7 +246,7 @@ impl<'a> IntoIterator for &'a Map {
     }
 }
 
-/// The entries of a map, in the order of their names.
+/// The entries of a map, in ascending order of their names.
 #[derive(Debug, Clone)]
 pub struct Iter<'a>(std::slice::Iter<'a, (Name, Value)>);
 
@@ -346,7 +346,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn inserting_and_removing_is_as_in_a_tree(entries in entries(), removed in entries()) {
+        fn behaves_like_a_btree_map(entries in entries(), removed in entries()) {
             let (mut map, mut model) = (Map::new(), Model::new());
             for (name, value) in entries {
                 prop_assert_eq!(
@@ -365,7 +365,7 @@ mod tests {
         }
 
         #[test]
-        fn collecting_sorts_and_of_equal_names_the_last_counts(entries in entries()) {
+        fn collecting_sorts_and_keeps_last_duplicate(entries in entries()) {
             let entries = entries.into_iter().map(|(name, value)| (name, Value::from(value)));
             let map: Map = entries.clone().collect();
             let model: Model = entries.clone().collect();

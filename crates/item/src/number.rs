@@ -1,21 +1,21 @@
-//! Exact decimal numbers as DynamoDB keeps them: up to 38 significant digits, magnitudes from
-//! 1E-130 to 9.99…E+125, normalised so that equal numbers are equal values.
+//! Exact decimal numbers with DynamoDB's limits: up to 38 significant digits and magnitudes from
+//! 1E-130 to 9.99…E+125. Numbers are normalised, so equal numbers are equal values.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-/// The most significant digits a number may have.
+/// Maximum number of significant digits.
 pub const DIGITS_MAX: u32 = 38;
-/// Decimal exponent of the leading digit, at most.
+/// Maximum decimal exponent of the leading digit.
 pub const MAGNITUDE_MAX: i32 = 125;
-/// Decimal exponent of the leading digit, at least.
+/// Minimum decimal exponent of the leading digit.
 pub const MAGNITUDE_MIN: i32 = -130;
 
 /// A number with at most 38 significant digits.
 ///
-/// The value is `coefficient × 10^exponent`; the coefficient carries no trailing zeros, and zero is
-/// always `0 × 10^0`, so that the derived equality and hash are numeric ones.
+/// The value is `coefficient × 10^exponent`. The coefficient has no trailing zeros and zero is
+/// always `0 × 10^0`, so the derived equality and hash are numeric.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Number {
     negative: bool,
@@ -23,8 +23,8 @@ pub struct Number {
     coefficient: Coefficient,
 }
 
-/// The digits as an integer, in halves: as one it would be aligned to 16 bytes, and every value that
-/// can hold a number would be half as large again.
+/// The digits as an integer, in two halves. A `u128` field would be aligned to 16 bytes and make
+/// every type that holds a number half as large again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Coefficient {
     high: u64,
@@ -44,7 +44,7 @@ impl Coefficient {
     }
 }
 
-/// Why a text or a result is not a number that DynamoDB can hold.
+/// Why a text or the result of a calculation is not a valid DynamoDB number.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NumberError {
     #[error("The parameter cannot be converted to a numeric value: {0}")]
@@ -73,7 +73,7 @@ impl Number {
     /// Builds `±coefficient × 10^exponent`, normalised and checked against DynamoDB's range.
     ///
     /// # Errors
-    /// When the value needs more than 38 digits or lies outside the supported magnitudes.
+    /// When the value needs more than 38 digits or its magnitude is out of range.
     pub fn new(
         negative: bool,
         mut coefficient: u128,
@@ -82,7 +82,7 @@ impl Number {
         if coefficient == 0 {
             return Ok(Self::ZERO);
         }
-        // 64-bit division is many times faster and covers almost every real number.
+        // 64-bit division is many times faster and covers almost all numbers in practice.
         if let Ok(mut small) = u64::try_from(coefficient) {
             while small.is_multiple_of(10) {
                 small /= 10;
@@ -129,13 +129,13 @@ impl Number {
         self.coefficient.whole()
     }
 
-    /// The power of ten that the coefficient is multiplied with.
+    /// The power of ten by which the coefficient is multiplied.
     #[must_use]
     pub fn exponent(&self) -> i32 {
         i32::from(self.exponent)
     }
 
-    /// How many significant digits the number has; zero has one.
+    /// The number of significant digits; 1 for zero.
     #[must_use]
     pub fn digits(&self) -> u32 {
         digit_count(self.coefficient())
@@ -147,7 +147,7 @@ impl Number {
         self.exponent() + self.digits() as i32 - 1
     }
 
-    /// The value as an integer, when it is one and fits.
+    /// The value as an `i64`, if it is an integer in range.
     #[must_use]
     pub fn to_i64(&self) -> Option<i64> {
         if self.exponent < 0 {
@@ -158,7 +158,7 @@ impl Number {
         i64::try_from(if self.negative { -magnitude } else { magnitude }).ok()
     }
 
-    /// The integer part towards negative infinity, saturating at the ends of `i64`.
+    /// The value rounded towards negative infinity, saturating at the limits of `i64`.
     #[must_use]
     pub fn floor_i64(&self) -> i64 {
         if let Some(exact) = self.to_i64() {
@@ -177,17 +177,17 @@ impl Number {
         }
     }
 
-    /// The nearest binary floating-point value; for charts and statistics, never for storage.
+    /// The nearest binary floating-point value. For charts and statistics only, never for storage.
     #[must_use]
     pub fn to_f64(&self) -> f64 {
         self.to_string().parse().unwrap_or(f64::NAN)
     }
 
-    /// Exact sum.
+    /// The exact sum.
     ///
     /// # Errors
-    /// [`NumberError::Overflow`] when the exact result is too large or, as in DynamoDB, has more than 38 digits;
-    /// [`NumberError::Underflow`] when it is too small.
+    /// [`NumberError::Overflow`] when the result is too large or, as in DynamoDB, has more than 38
+    /// digits; [`NumberError::Underflow`] when it is too small.
     pub fn checked_add(&self, other: &Self) -> Result<Self, NumberError> {
         self.exact_sum(other).map_err(|error| match error {
             NumberError::TooManyDigits => NumberError::Overflow,
@@ -208,7 +208,8 @@ impl Number {
             (other, self)
         };
         let shift = u32::from((high.exponent - low.exponent).unsigned_abs());
-        // The larger exponent is brought down to the smaller one; the sum is exact or refused.
+        // Scale the number with the larger exponent down to the smaller exponent; the sum is exact
+        // or an error.
         let scaled = 10u128
             .checked_pow(shift)
             .and_then(|scale| high.coefficient().checked_mul(scale))
@@ -226,7 +227,7 @@ impl Number {
         Self::new(negative, coefficient, low.exponent())
     }
 
-    /// Exact difference.
+    /// The exact difference.
     ///
     /// # Errors
     /// As [`Number::checked_add`].
@@ -242,7 +243,7 @@ impl Number {
         }
     }
 
-    /// Bytes that the number counts for in an item's size.
+    /// The number's share of the item size, as DynamoDB counts it.
     #[must_use]
     pub fn size(&self) -> usize {
         if self.is_zero() {
@@ -255,7 +256,7 @@ impl Number {
         (whole.div_ceil(2) + fraction.div_ceil(2)) as usize + 1 + usize::from(self.negative)
     }
 
-    /// Appends the number as it prints, without going through a formatter.
+    /// Appends the same text as `Display`, without the cost of a formatter.
     pub fn write_decimal(&self, out: &mut Vec<u8>) {
         let mut digits = [0u8; 40];
         let digits = write_digits(self.coefficient(), &mut digits).as_bytes();
@@ -280,8 +281,8 @@ impl Number {
 
     fn cmp_magnitude(&self, other: &Self) -> Ordering {
         self.magnitude().cmp(&other.magnitude()).then_with(|| {
-            // Same magnitude: bring both coefficients to the same digit count; at most 38 digits,
-            // so the product fits.
+            // Same magnitude: scale both coefficients to the same number of digits. That is at most
+            // 38, so the product fits.
             let (a, b) = (self.digits(), other.digits());
             let left = self.coefficient() * 10u128.pow(b.saturating_sub(a));
             let right = other.coefficient() * 10u128.pow(a.saturating_sub(b));
@@ -290,9 +291,9 @@ impl Number {
     }
 }
 
-/// Number of decimal digits; one for zero.
+/// The number of decimal digits; 1 for zero.
 fn digit_count(coefficient: u128) -> u32 {
-    // 64-bit arithmetic is many times faster and covers almost every real number.
+    // 64-bit arithmetic is many times faster and covers almost all numbers in practice.
     let digits = match u64::try_from(coefficient) {
         Ok(small) => small.checked_ilog10(),
         Err(_) => coefficient.checked_ilog10(),
@@ -341,8 +342,8 @@ impl FromStr for Number {
         };
         let mut coefficient: u128 = 0;
         let mut significant = 0u32;
-        // Zeros that follow significant digits are only worth multiplying in once a later digit
-        // proves them significant; this also bounds the work for "1000…0".
+        // Zeros after significant digits are multiplied in only when a later digit makes them
+        // significant, which also bounds the work for "1000…0".
         let mut zeros_pending = 0u32;
         let mut exponent: i64 = 0;
         let mut seen_digit = false;
@@ -362,7 +363,8 @@ impl FromStr for Number {
                     } else {
                         significant = significant.saturating_add(zeros_pending).saturating_add(1);
                         if significant > DIGITS_MAX {
-                            // Keep checking the syntax first: garbage is "not a number".
+                            // Finish the syntax check first: an invalid text is "not a number", not
+                            // "too many digits".
                             coefficient = 0;
                         } else {
                             if zeros_pending > 0 {
@@ -391,7 +393,7 @@ impl FromStr for Number {
         }
         let exponent = exponent.saturating_add(i64::from(zeros_pending));
         let exponent = exponent.clamp(-100_000, 100_000) as i32;
-        // Zero lies in the range or out of it by the exponent that it is written with.
+        // For zero, the written exponent decides whether it is in range, as in DynamoDB.
         if significant == 0 && exponent > MAGNITUDE_MAX {
             return Err(NumberError::Overflow);
         }
@@ -403,12 +405,12 @@ impl FromStr for Number {
 }
 
 impl Number {
-    /// Reads a number as the older parts of DynamoDB do, which compute exponents with 32 bits: what does not fit is no number
-    /// there, and what just fits may turn over from one end of the range to the other.
+    /// Parses a number as the older DynamoDB operations do. They calculate exponents in 32 bits: a
+    /// larger exponent is not a number for them, and one near the limit may wrap around.
     ///
     /// # Errors
-    /// As when it is parsed, in other words for exponents beyond 32 bits.
-    pub fn parse_narrow(text: &str) -> Result<Self, NumberError> {
+    /// As for [`str::parse`], except for exponents beyond 32 bits.
+    pub fn parse_legacy(text: &str) -> Result<Self, NumberError> {
         let error = match text.parse::<Self>() {
             Err(error @ (NumberError::Overflow | NumberError::Underflow)) => error,
             other => return other,
@@ -448,7 +450,7 @@ fn parse_exponent(bytes: &[u8]) -> Option<i64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    // An exponent that does not fit is no exponent.
+    // An exponent that overflows makes the text invalid.
     digits.iter().try_fold(0i64, |sum, digit| {
         sum.checked_mul(10)?
             .checked_add(sign * i64::from(digit - b'0'))
@@ -531,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_print_in_plain_normal_form() {
+    fn numbers_print_in_plain_notation() {
         for (text, expect) in [
             ("0", "0"),
             ("-0", "0"),
@@ -565,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_those_of_dynamodb() {
+    fn limits_match_dynamodb() {
         assert!(
             "9.9999999999999999999999999999999999999E+125"
                 .parse::<Number>()
@@ -616,7 +618,7 @@ mod tests {
     }
 
     #[test]
-    fn exponents_of_32_bits_turn_over() {
+    fn legacy_exponents_wrap_around() {
         for (text, error) in [
             ("1e2147483647", NumberError::Underflow),
             ("1e2147483646", NumberError::Overflow),
@@ -624,17 +626,17 @@ mod tests {
             ("1e-2147483647", NumberError::Underflow),
             ("", NumberError::Empty),
         ] {
-            assert_eq!(Number::parse_narrow(text), Err(error), "{text}");
+            assert_eq!(Number::parse_legacy(text), Err(error), "{text}");
         }
         for text in ["1e2147483648", "1e-2147483648", "1.5e-2147483647", "x"] {
-            let refused = Number::parse_narrow(text);
+            let refused = Number::parse_legacy(text);
             assert_eq!(refused, Err(NumberError::NotANumber(text.to_owned())));
         }
-        assert_eq!(Number::parse_narrow("1.5e3"), Ok(number("1500")));
+        assert_eq!(Number::parse_legacy("1.5e3"), Ok(number("1500")));
     }
 
     #[test]
-    fn digits_share_bytes_on_their_side_of_the_point() {
+    fn size_counts_digit_pairs_around_the_point() {
         for (text, size) in [
             ("0", 1),
             ("12", 2),
@@ -652,7 +654,7 @@ mod tests {
     }
 
     #[test]
-    fn inexact_sums_are_overflows() {
+    fn inexact_sums_overflow() {
         assert_eq!(
             number("1e40").checked_add(&number("1")),
             Err(NumberError::Overflow)
@@ -705,7 +707,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_answered_without_panic(text in "\\PC*") {
+        fn parsing_never_panics(text in "\\PC*") {
             let _ = text.parse::<Number>();
         }
     }

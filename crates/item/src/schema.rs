@@ -1,4 +1,4 @@
-//! What a table looks like: keys, indexes, time to live, stream.
+//! Table schemas: keys, indexes, time to live and stream.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,11 +6,11 @@ use crate::item::Item;
 use crate::key::{KeyKind, PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES};
 use crate::value::Value;
 
-/// Local secondary indexes a table may have.
+/// Maximum number of local secondary indexes per table.
 pub const LOCAL_INDEXES_MAX: usize = 5;
-/// Attributes that a partition key or a sort key of a global index may have.
+/// Maximum number of attributes in the partition key or the sort key of a global index.
 pub const KEY_PART_ATTRIBUTES_MAX: usize = 4;
-/// Attributes that an INCLUDE projection may name.
+/// Maximum number of attributes that all INCLUDE projections of a table list together.
 pub const INCLUDED_ATTRIBUTES_MAX: usize = 100;
 
 /// An attribute that is part of a key.
@@ -20,20 +20,20 @@ pub struct KeyAttribute {
     pub kind: KeyKind,
 }
 
-/// A partition key and, perhaps, a sort key. Those of a global index may have several attributes each.
+/// A partition key and an optional sort key. In a global index, each may have several attributes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct KeySchema {
     pub partition: KeyAttribute,
     pub sort: Option<KeyAttribute>,
-    /// The attributes of the partition key behind the first.
+    /// Further attributes of the partition key.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partition_rest: Vec<KeyAttribute>,
-    /// The attributes of the sort key behind the first; there are none without that.
+    /// Further attributes of the sort key; empty if there is no sort key.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sort_rest: Vec<KeyAttribute>,
 }
 
-/// The attributes that an index carries besides the keys of its table and its own.
+/// The attributes that an index projects, in addition to the table's keys and its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum IndexProjection {
     KeysOnly,
@@ -51,7 +51,7 @@ pub struct IndexSchema {
     pub local: bool,
 }
 
-/// Which images of an item the change log keeps.
+/// Which versions of a changed item the change log stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StreamView {
     KeysOnly,
@@ -60,45 +60,47 @@ pub enum StreamView {
     NewAndOldImages,
 }
 
-/// A table as it is asked for.
+/// The requested definition of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableSchema {
     pub name: String,
     pub key: KeySchema,
     pub indexes: Vec<IndexSchema>,
-    /// The attribute that holds an item's expiry in epoch seconds.
+    /// The attribute with the item's expiry time in epoch seconds.
     pub ttl_attribute: Option<String>,
     pub stream: Option<StreamView>,
 }
 
-/// Why a schema cannot be.
+/// Why a schema is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
     #[error("TableName must be 3 to 255 characters of a-z, A-Z, 0-9, '_', '-' and '.'")]
     TableName,
     #[error("index name {0:?} must be 3 to 255 characters of a-z, A-Z, 0-9, '_', '-' and '.'")]
     IndexName(String),
-    #[error("two indexes have the name {0:?}")]
+    #[error("two indexes are named {0:?}")]
     DuplicateIndex(String),
     #[error("a key attribute's name must be 1 to 255 bytes long")]
     KeyName,
-    #[error("a key has the attribute {0:?} twice")]
-    SameKey(String),
+    #[error("a key contains the attribute {0:?} twice")]
+    DuplicateKeyAttribute(String),
     #[error(
-        "a key has at most {KEY_PART_ATTRIBUTES_MAX} attributes for each part on a global index, and one elsewhere"
+        "the partition key and the sort key of a global index may have at most {KEY_PART_ATTRIBUTES_MAX} attributes each; all other keys have one attribute each"
     )]
-    SeveralAttributes,
-    #[error("attribute {0:?} is used with two different types")]
-    ConflictingKind(String),
-    #[error("local index {0:?} must have its table's partition key and a sort key of its own")]
+    MultiAttributeKey,
+    #[error("attribute {0:?} is declared with two different types")]
+    ConflictingType(String),
+    #[error("local index {0:?} must have its table's partition key and a sort key")]
     LocalKey(String),
-    #[error("a table may have {LOCAL_INDEXES_MAX} local indexes at most")]
+    #[error("a table may have at most {LOCAL_INDEXES_MAX} local indexes")]
     TooManyLocalIndexes,
-    #[error("the indexes' projections may name {INCLUDED_ATTRIBUTES_MAX} attributes at most")]
+    #[error(
+        "the projections of all indexes may include at most {INCLUDED_ATTRIBUTES_MAX} attributes"
+    )]
     TooManyIncluded,
 }
 
-/// Why an item's keys cannot be those of a table.
+/// Why the key attributes of an item do not fit the schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     #[error("One or more parameter values were invalid: Missing the key {0} in the item")]
@@ -135,7 +137,7 @@ impl KeyAttribute {
         }
     }
 
-    /// Checks that `value` may stand for this attribute in a key of at most `max_bytes`.
+    /// Checks that `value` is valid for this attribute in a key of at most `max_bytes`.
     fn check(&self, value: &Value, max_bytes: usize, too_long: KeyError) -> Result<(), KeyError> {
         if value.kind() != self.kind.value_kind() {
             return Err(KeyError::WrongKind {
@@ -173,9 +175,9 @@ impl KeySchema {
         }
     }
 
-    /// A key of these attributes; `None` without one for the partition.
+    /// Creates a key from its attributes; `None` if there is no partition attribute.
     #[must_use]
-    pub fn of_parts(
+    pub fn from_attributes(
         partition: impl IntoIterator<Item = KeyAttribute>,
         sort: impl IntoIterator<Item = KeyAttribute>,
     ) -> Option<Self> {
@@ -188,24 +190,24 @@ impl KeySchema {
         })
     }
 
-    /// Those of the partition key, in order.
+    /// The attributes of the partition key, in order.
     pub fn partition_attributes(&self) -> impl Iterator<Item = &KeyAttribute> {
         std::iter::once(&self.partition).chain(&self.partition_rest)
     }
 
-    /// Those of the sort key, in order.
+    /// The attributes of the sort key, in order.
     pub fn sort_attributes(&self) -> impl Iterator<Item = &KeyAttribute> {
         self.sort.iter().chain(&self.sort_rest)
     }
 
-    /// All attributes, those of the partition key first.
+    /// All attributes, first the partition key's, then the sort key's.
     pub fn attributes(&self) -> impl Iterator<Item = &KeyAttribute> {
         self.partition_attributes().chain(self.sort_attributes())
     }
 
-    /// Whether a part of the key has several attributes.
+    /// Whether the partition key or the sort key has several attributes.
     #[must_use]
-    pub fn has_several(&self) -> bool {
+    pub fn is_multi_attribute(&self) -> bool {
         !self.partition_rest.is_empty() || !self.sort_rest.is_empty()
     }
 
@@ -214,10 +216,10 @@ impl KeySchema {
         self.attributes().any(|attribute| attribute.name == name)
     }
 
-    /// The key values of `item`, checked.
+    /// The validated key values of `item`.
     ///
     /// # Errors
-    /// When one is missing, of the wrong type, empty or too long.
+    /// When a value is missing, has the wrong type, is empty or is too long.
     pub fn values<'a>(&self, item: &'a Item) -> Result<(&'a Value, Option<&'a Value>), KeyError> {
         let value = |attribute: &KeyAttribute| {
             item.get(&attribute.name)
@@ -232,10 +234,10 @@ impl KeySchema {
         Ok((partition, sort))
     }
 
-    /// The values of all attributes of the key, in order, checked.
+    /// The validated values of all key attributes, in order.
     ///
     /// # Errors
-    /// When one is missing, of the wrong type, empty or too long.
+    /// When a value is missing, has the wrong type, is empty or is too long.
     pub fn all_values<'a>(&self, item: &'a Item) -> Result<Vec<&'a Value>, KeyError> {
         self.attributes()
             .map(|attribute| {
@@ -247,10 +249,11 @@ impl KeySchema {
             .collect()
     }
 
-    /// Checks a value for the attribute of the key that has this name.
+    /// Validates a value for the key attribute `name`.
     ///
     /// # Errors
-    /// When the key has no such attribute, or the value is of the wrong type, empty or too long.
+    /// When the key has no such attribute, or the value has the wrong type, is empty or is too
+    /// long.
     pub fn check_attribute(&self, name: &str, value: &Value) -> Result<(), KeyError> {
         let is_named = |attribute: &&KeyAttribute| attribute.name == name;
         if let Some(attribute) = self.partition_attributes().find(is_named) {
@@ -262,10 +265,10 @@ impl KeySchema {
             .check(value, SORT_KEY_MAX_BYTES, KeyError::SortTooLong)
     }
 
-    /// The values of a key that must have exactly the key's attributes.
+    /// The validated values of a key that may contain nothing but the key attributes.
     ///
     /// # Errors
-    /// When it has others, lacks one, or one is invalid.
+    /// When an attribute is missing, superfluous or invalid.
     pub fn exact_values<'a>(
         &self,
         key: &'a Item,
@@ -280,19 +283,19 @@ impl KeySchema {
         self.values(key)
     }
 
-    /// Checks a value for the partition key.
+    /// Validates a value for the partition key.
     ///
     /// # Errors
-    /// When it is of the wrong type, empty or too long.
+    /// When it has the wrong type, is empty or is too long.
     pub fn check_partition(&self, value: &Value) -> Result<(), KeyError> {
         self.partition
             .check(value, PARTITION_KEY_MAX_BYTES, KeyError::PartitionTooLong)
     }
 
-    /// Checks a value for the sort key.
+    /// Validates a value for the sort key.
     ///
     /// # Errors
-    /// When there is no sort key, or the value is of the wrong type, empty or too long.
+    /// When there is no sort key, or the value has the wrong type, is empty or is too long.
     pub fn check_sort(&self, value: &Value) -> Result<(), KeyError> {
         self.sort
             .as_ref()
@@ -302,7 +305,7 @@ impl KeySchema {
 }
 
 impl TableSchema {
-    /// A table with a partition key, to be completed with the `with_` methods.
+    /// A table with a partition key. Add the rest with the `with_` methods.
     pub fn new(name: impl Into<String>, partition: &str, kind: KeyKind) -> Self {
         Self {
             name: name.into(),
@@ -345,14 +348,14 @@ impl TableSchema {
     /// Checks names, keys and limits.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first violation.
     pub fn check(&self) -> Result<(), SchemaError> {
         if !is_resource_name(&self.name) {
             return Err(SchemaError::TableName);
         }
         check_key(&self.key)?;
-        if self.key.has_several() {
-            return Err(SchemaError::SeveralAttributes);
+        if self.key.is_multi_attribute() {
+            return Err(SchemaError::MultiAttributeKey);
         }
         for (at, index) in self.indexes.iter().enumerate() {
             if !is_resource_name(&index.name) {
@@ -365,8 +368,8 @@ impl TableSchema {
                 return Err(SchemaError::DuplicateIndex(index.name.clone()));
             }
             check_key(&index.key)?;
-            if index.local && index.key.has_several() {
-                return Err(SchemaError::SeveralAttributes);
+            if index.local && index.key.is_multi_attribute() {
+                return Err(SchemaError::MultiAttributeKey);
             }
             if index.local
                 && (index.key.partition != self.key.partition || index.key.sort.is_none())
@@ -387,14 +390,14 @@ impl TableSchema {
         self.check_kinds()
     }
 
-    /// One attribute has one type, in whatever keys it stands.
+    /// Checks that every attribute has the same type in all keys that use it.
     fn check_kinds(&self) -> Result<(), SchemaError> {
         let mut kinds = std::collections::BTreeMap::new();
         let keys = std::iter::once(&self.key).chain(self.indexes.iter().map(|index| &index.key));
         for attribute in keys.flat_map(KeySchema::attributes) {
             let kind = *kinds.entry(&attribute.name).or_insert(attribute.kind);
             if kind != attribute.kind {
-                return Err(SchemaError::ConflictingKind(attribute.name.clone()));
+                return Err(SchemaError::ConflictingType(attribute.name.clone()));
             }
         }
         Ok(())
@@ -402,7 +405,7 @@ impl TableSchema {
 }
 
 impl IndexSchema {
-    /// A global index that carries whole items.
+    /// A global index that projects all attributes.
     pub fn global(name: &str, partition: KeyAttribute, sort: Option<KeyAttribute>) -> Self {
         Self {
             name: name.to_owned(),
@@ -418,9 +421,9 @@ impl IndexSchema {
         self
     }
 
-    /// Whether an entry of this index on a table with `table_key` carries the attribute.
+    /// Whether this index, on a table with `table_key`, projects the attribute.
     #[must_use]
-    pub fn carries(&self, table_key: &KeySchema, name: &str) -> bool {
+    pub fn projects(&self, table_key: &KeySchema, name: &str) -> bool {
         match &self.projection {
             IndexProjection::All => true,
             IndexProjection::KeysOnly => self.key.has(name) || table_key.has(name),
@@ -444,14 +447,14 @@ fn check_key(key: &KeySchema) -> Result<(), SchemaError> {
         || key.sort_rest.len() >= KEY_PART_ATTRIBUTES_MAX
         || (key.sort.is_none() && !key.sort_rest.is_empty())
     {
-        return Err(SchemaError::SeveralAttributes);
+        return Err(SchemaError::MultiAttributeKey);
     }
     let mut seen = std::collections::BTreeSet::new();
     let twice = key
         .attributes()
         .find(|attribute| !seen.insert(attribute.name.as_str()));
     match twice {
-        Some(twice) => Err(SchemaError::SameKey(twice.name.clone())),
+        Some(twice) => Err(SchemaError::DuplicateKeyAttribute(twice.name.clone())),
         None => Ok(()),
     }
 }
@@ -472,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_an_item_are_checked() {
+    fn item_keys_are_validated() {
         let key = table().key;
         let good = Item::new().with("device", "a").with("at", 1).with("x", 2);
         assert!(key.values(&good).is_ok());
@@ -491,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_schemas_are_refused() {
+    fn invalid_schemas_are_rejected() {
         let kind = |name: &str, kind| KeyAttribute::new(name, kind);
         assert_eq!(table().check(), Ok(()));
         assert_eq!(
@@ -502,12 +505,12 @@ mod tests {
             TableSchema::new("xyz", "a", KeyKind::S)
                 .with_sort("a", KeyKind::S)
                 .check(),
-            Err(SchemaError::SameKey("a".into()))
+            Err(SchemaError::DuplicateKeyAttribute("a".into()))
         );
         let conflicting = IndexSchema::global("by-at", kind("at", KeyKind::S), None);
         assert_eq!(
             table().with_index(conflicting).check(),
-            Err(SchemaError::ConflictingKind("at".into()))
+            Err(SchemaError::ConflictingType("at".into()))
         );
         let mut local = IndexSchema::global("loc", kind("other", KeyKind::S), None);
         local.local = true;
@@ -523,24 +526,24 @@ mod tests {
     }
 
     #[test]
-    fn a_projection_always_carries_the_keys() {
+    fn projection_always_includes_the_keys() {
         let index = IndexSchema::global("idx", KeyAttribute::new("x", KeyKind::S), None)
             .projecting(IndexProjection::Include(vec!["y".into()]));
         let key = table().key;
         let carried: Vec<_> = ["device", "at", "x", "y", "z"]
             .into_iter()
-            .filter(|name| index.carries(&key, name))
+            .filter(|name| index.projects(&key, name))
             .collect();
         assert_eq!(carried, ["device", "at", "x", "y"]);
     }
 
     #[test]
-    fn only_global_indexes_have_keys_of_several_attributes() {
+    fn only_global_indexes_allow_multi_attribute_keys() {
         let attribute = |name: &str| KeyAttribute::new(name, KeyKind::S);
         let of = |partition: &[&str], sort: &[&str]| {
             let attributes = |names: &[&str]| names.iter().map(|name| attribute(name)).collect();
             let (partition, sort): (Vec<_>, Vec<_>) = (attributes(partition), attributes(sort));
-            KeySchema::of_parts(partition, sort).expect("a partition key")
+            KeySchema::from_attributes(partition, sort).expect("a partition key")
         };
         let with = |key: KeySchema, local: bool| {
             let index = IndexSchema {
@@ -552,12 +555,12 @@ mod tests {
             table.with_index(index).check()
         };
         assert_eq!(with(of(&["a", "b"], &["c", "d"]), false), Ok(()));
-        let several = Err(SchemaError::SeveralAttributes);
+        let several = Err(SchemaError::MultiAttributeKey);
         assert_eq!(with(of(&["a"], &["c", "d"]), true), several);
         assert_eq!(with(of(&["a", "b", "c", "d", "e"], &[]), false), several);
         assert_eq!(
             with(of(&["a"], &["b", "c", "b"]), false),
-            Err(SchemaError::SameKey("b".to_owned()))
+            Err(SchemaError::DuplicateKeyAttribute("b".to_owned()))
         );
         let table = TableSchema {
             key: of(&["a", "b"], &[]),
@@ -567,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_stored_as_before_where_each_part_has_one_attribute() {
+    fn single_attribute_keys_keep_their_stored_form() {
         let key = KeySchema::new(KeyAttribute::new("a", KeyKind::S), None);
         let stored = serde_json::to_string(&key).expect("JSON");
         assert_eq!(

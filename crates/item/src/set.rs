@@ -1,10 +1,10 @@
-//! A DynamoDB set: at least one member, no duplicates, kept in order.
+//! A DynamoDB set: never empty, without duplicates, sorted.
 
-/// Members in ascending order. Never empty, never with a duplicate.
+/// Members in ascending order, at least one, without duplicates.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Set<T>(Vec<T>);
 
-/// Why a list of members is not a set.
+/// Why a list of members is not a valid set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SetError {
     #[error("An set may not be empty")]
@@ -14,10 +14,10 @@ pub enum SetError {
 }
 
 impl<T: Ord> Set<T> {
-    /// Makes a set of `members`.
+    /// Creates a set from `members`.
     ///
     /// # Errors
-    /// When there are none, or two are equal.
+    /// When `members` is empty or contains duplicates.
     pub fn new(mut members: Vec<T>) -> Result<Self, SetError> {
         if members.is_empty() {
             return Err(SetError::Empty);
@@ -34,7 +34,7 @@ impl<T: Ord> Set<T> {
         self.0.binary_search(member).is_ok()
     }
 
-    /// All members of either set.
+    /// The union of the two sets.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self
     where
@@ -46,7 +46,7 @@ impl<T: Ord> Set<T> {
         Self(members)
     }
 
-    /// The members that `other` does not have; `None` when nothing is left.
+    /// The members that are not in `other`; `None` if no member remains.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Option<Self>
     where
@@ -72,7 +72,7 @@ impl<T> Set<T> {
         self.0.iter()
     }
 
-    /// How many members there are; at least one.
+    /// The number of members, at least one.
     #[must_use]
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn empty_and_duplicate_members_are_refused() {
+    fn empty_and_duplicate_members_are_rejected() {
         assert_eq!(Set::<u8>::new(vec![]), Err(SetError::Empty));
         assert_eq!(Set::new(vec![2, 1, 2]), Err(SetError::Duplicate));
     }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_that_leaves_nothing_is_no_set() {
+    fn empty_difference_is_none() {
         let all = Set::new(vec![1, 2]).expect("a set");
         assert_eq!(all.difference(&all), None);
         let one = Set::new(vec![1]).expect("a set");

@@ -1,16 +1,17 @@
-//! The ten attribute types and the rules that hold for any value.
+//! The ten attribute types and the rules that apply to every value.
 
 use crate::map::Map;
 use crate::number::{Number, NumberError};
 use crate::set::{Set, SetError};
 
-/// How many lists and maps may stand around a value, which is then at the 32nd level.
+/// Maximum number of lists and maps around a value, which is then on the 32nd level.
 pub const DEPTH_MAX: usize = 31;
-/// How deep a stored value is followed; one more, so that nothing that was ever stored is lost.
+/// Maximum nesting of a stored value when it is decoded. One more than `DEPTH_MAX`, so that every
+/// value stored by an older version stays readable.
 pub(crate) const READ_DEPTH_MAX: usize = 32;
-/// What a list or map counts for in an item's size beside its elements.
+/// Bytes that DynamoDB adds to the item size for each list or map.
 const CONTAINER_OVERHEAD_BYTES: usize = 3;
-/// What each element of a list or map counts for beside its own size.
+/// Bytes that DynamoDB adds to the item size for each element of a list or map.
 const ELEMENT_OVERHEAD_BYTES: usize = 1;
 
 /// An attribute value.
@@ -43,7 +44,7 @@ pub enum ValueKind {
     Bs,
 }
 
-/// Why something is not a valid value.
+/// Why a value is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
     #[error(transparent)]
@@ -55,7 +56,7 @@ pub enum ValueError {
 }
 
 impl ValueKind {
-    /// The name that the protocol and `attribute_type` use.
+    /// The type's name in the protocol and in `attribute_type`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -107,17 +108,17 @@ impl Value {
         }
     }
 
-    /// A set of strings.
+    /// Creates a string set.
     ///
     /// # Errors
-    /// When there are no members, or two are equal.
+    /// When `members` is empty or contains duplicates.
     pub fn string_set<S: Into<String>>(
         members: impl IntoIterator<Item = S>,
     ) -> Result<Self, SetError> {
         Set::new(members.into_iter().map(Into::into).collect()).map(Self::Ss)
     }
 
-    /// Bytes that the value counts for in an item's size, as DynamoDB counts them.
+    /// The value's share of the item size, as DynamoDB counts it.
     #[must_use]
     pub fn size(&self) -> usize {
         match self {
@@ -145,7 +146,7 @@ impl Value {
         }
     }
 
-    /// How many levels of lists and maps the value has; a scalar has none.
+    /// Levels of nested lists and maps; 0 for a scalar.
     #[must_use]
     pub fn depth(&self) -> usize {
         match self {
@@ -264,7 +265,7 @@ mod tests {
     }
 }
 
-/// Random values for property tests of this crate.
+/// Random values for the property tests of this crate.
 #[cfg(test)]
 pub(crate) mod arbitrary {
     use super::*;

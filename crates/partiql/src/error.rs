@@ -1,36 +1,36 @@
-//! Why a statement is refused, in DynamoDB's words.
+//! Parse errors, with DynamoDB's messages.
 
 use crate::token::Position;
 
-/// Why a statement is refused, and where.
+/// Why a statement is invalid, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct ParseError {
-    pub problem: Problem,
+    pub problem: ParseProblem,
     pub at: Position,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
-    /// It is not a statement.
+pub enum ParseProblem {
+    /// The text is not a statement.
     #[error("Statement wasn't well formed, can't be processed: {0}")]
     Syntax(String),
-    /// It is one that DynamoDB does not carry out.
+    /// The statement is well-formed, but DynamoDB does not support it.
     #[error("{0}")]
-    Refused(String),
+    Unsupported(String),
 }
 
 impl ParseError {
     pub(crate) fn syntax(text: impl Into<String>, at: Position) -> Self {
         Self {
-            problem: Problem::Syntax(text.into()),
+            problem: ParseProblem::Syntax(text.into()),
             at,
         }
     }
 
-    pub(crate) fn refused(text: impl Into<String>, at: Position) -> Self {
+    pub(crate) fn unsupported(text: impl Into<String>, at: Position) -> Self {
         Self {
-            problem: Problem::Refused(text.into()),
+            problem: ParseProblem::Unsupported(text.into()),
             at,
         }
     }

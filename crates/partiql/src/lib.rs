@@ -1,8 +1,8 @@
-//! PartiQL as DynamoDB has it: a statement and its parameters become a tree whose conditions and updates are those of the
-//! expression language.
+//! DynamoDB's PartiQL: parses a statement and its parameters to a tree whose conditions and updates
+//! are trees of the expression language.
 //!
-//! Pure: nothing here knows a table's keys or reads anything, and no text makes it panic. Length, nesting and the number of
-//! operators are bounded.
+//! Pure code: it knows no table schema and does no I/O. No text makes it panic, and length, nesting
+//! and the number of operators are limited.
 
 mod error;
 mod parse_condition;
@@ -18,7 +18,7 @@ mod statement;
 mod tests;
 mod token;
 
-pub use error::{ParseError, Problem};
+pub use error::{ParseError, ParseProblem};
 pub use parser::{NESTING_MAX, OPERATORS_MAX};
-pub use statement::{Delete, Insert, OrderTerm, Returning, Select, Statement, Target, Update};
+pub use statement::{Delete, Insert, OrderTerm, ReturnValues, Select, Statement, Target, Update};
 pub use token::{Position, STATEMENT_MAX_CHARS};

@@ -1,7 +1,7 @@
-//! Conditions: what stands behind WHERE.
+//! Parses conditions, which follow WHERE.
 
 use homeport_item::expression::{
-    CHOICES_MAX, Comparator, Condition, ListedPath, Operand, Shown, SortCondition,
+    Comparator, Condition, IN_OPERANDS_MAX, ListedPath, Operand, QuotedValue, SortCondition,
 };
 use homeport_item::{Value, ValueKind};
 
@@ -12,7 +12,7 @@ use crate::token::{Position, Token};
 
 const NOT_BOOLEAN: &str = "WHERE clause must contain an expression that resolves to a boolean";
 
-/// What `IS` tests.
+/// The types that `IS` tests for.
 enum Test {
     Missing,
     Type(ValueKind),
@@ -32,7 +32,7 @@ const TESTS: [(&str, Test); 10] = [
 ];
 
 impl Parser<'_> {
-    /// Reads a whole condition.
+    /// Parses a whole condition.
     pub(crate) fn condition(&mut self) -> Result<Condition, ParseError> {
         let at = self.here();
         let term = self.alternatives()?;
@@ -47,7 +47,7 @@ impl Parser<'_> {
         self.chain("AND", Self::negation, Condition::all)
     }
 
-    /// Reads what `word` connects.
+    /// Parses a chain of conditions joined by `word`.
     fn chain(
         &mut self,
         word: &str,
@@ -109,7 +109,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads what may follow a condition: a comparison of its truth, `= true` for instance.
+    /// Parses an optional comparison of a condition with a Boolean, such as `= true`.
     fn truth(&mut self, condition: Condition) -> Result<Condition, ParseError> {
         let is_equal = match self.comparator() {
             Some(Comparator::Equal) => true,
@@ -122,14 +122,14 @@ impl Parser<'_> {
         match self.operand()? {
             Operand::Value(Value::Bool(wanted)) if wanted == is_equal => Ok(condition),
             Operand::Value(Value::Bool(_)) => Ok(!condition),
-            _ => Err(ParseError::refused(
+            _ => Err(ParseError::unsupported(
                 "Conditions cannot be compared with each other",
                 at,
             )),
         }
     }
 
-    /// Reads the rest of a comparison that begins with `first`, if it is one.
+    /// Parses the rest of a comparison that starts with `first`, if an operator follows.
     fn comparison(&mut self, first: Operand) -> Result<Term, ParseError> {
         let at = self.here();
         if let Some(comparator) = self.comparator() {
@@ -197,14 +197,14 @@ impl Parser<'_> {
         if let (Operand::Value(low), Operand::Value(high)) = (&lower, &upper) {
             let rule = if low.kind() != high.kind() {
                 Some("same data type for lower and upper bounds")
-            } else if SortCondition::Greater(high.clone()).holds(low) {
+            } else if SortCondition::Greater(high.clone()).matches(low) {
                 Some("upper bound to be greater than or equal to lower bound")
             } else {
                 None
             };
             if let Some(rule) = rule {
-                let (low, high) = (Shown(low.clone()), Shown(high.clone()));
-                return Err(ParseError::refused(
+                let (low, high) = (QuotedValue(low.clone()), QuotedValue(high.clone()));
+                return Err(ParseError::unsupported(
                     format!(
                         "The BETWEEN operator requires {rule}; lower bound operand: {low}, upper bound operand: {high}"
                     ),
@@ -232,8 +232,8 @@ impl Parser<'_> {
             choices.push(self.nested(Self::operand)?);
         }
         check_distinct("IN", &first, &choices, at)?;
-        if choices.len() > CHOICES_MAX {
-            return Err(ParseError::refused(
+        if choices.len() > IN_OPERANDS_MAX {
+            return Err(ParseError::unsupported(
                 format!(
                     "The IN operator is provided with too many operands; number of operands: {}",
                     choices.len()
@@ -244,7 +244,7 @@ impl Parser<'_> {
         Ok(Condition::In(first, choices))
     }
 
-    /// Reads `IS [NOT] type`.
+    /// Parses `IS [NOT] type`.
     fn test(&mut self, first: Operand) -> Result<Condition, ParseError> {
         let at = self.here();
         self.advance();
@@ -259,7 +259,7 @@ impl Parser<'_> {
         };
         self.advance();
         let Operand::Path(path) = first else {
-            return Err(ParseError::refused(
+            return Err(ParseError::unsupported(
                 "Operator or function requires a document path; operator or function: IS",
                 at,
             ));
@@ -276,7 +276,7 @@ impl Parser<'_> {
 fn boolean(term: Term, at: Position) -> Result<Condition, ParseError> {
     match term {
         Term::Condition(condition) => Ok(condition),
-        Term::Operand(_) => Err(ParseError::refused(NOT_BOOLEAN, at)),
+        Term::Operand(_) => Err(ParseError::unsupported(NOT_BOOLEAN, at)),
     }
 }
 
@@ -293,7 +293,7 @@ fn check_distinct<'o>(
         return Ok(());
     }
     let path = ListedPath(path.clone());
-    Err(ParseError::refused(
+    Err(ParseError::unsupported(
         format!(
             "The first operand must be distinct from the remaining operands for this operator or function; operator: {operator}, first operand: {path}"
         ),
@@ -301,7 +301,7 @@ fn check_distinct<'o>(
     ))
 }
 
-/// Only strings, numbers and binaries have an order.
+/// Checks that the operands are strings, numbers or binaries, the types with an order.
 fn check_ordered<'o>(
     operator: &str,
     operands: impl IntoIterator<Item = &'o Operand>,
@@ -311,7 +311,7 @@ fn check_ordered<'o>(
         if let Operand::Value(value) = operand
             && !matches!(value.kind(), ValueKind::S | ValueKind::N | ValueKind::B)
         {
-            return Err(ParseError::refused(
+            return Err(ParseError::unsupported(
                 format!(
                     "Incorrect operand type for operator or function; operator or function: {operator}, operand type: {}",
                     value.kind().name()

@@ -1,4 +1,4 @@
-//! Operands of conditions, and the functions that conditions have.
+//! Parses the operands and functions of conditions.
 
 use homeport_item::expression::{Condition, Operand};
 use homeport_item::{Value, ValueKind};
@@ -7,7 +7,7 @@ use crate::error::ParseError;
 use crate::parser::Parser;
 use crate::token::{Position, Token};
 
-/// What a term of a condition turned out to be.
+/// A parsed term of a condition.
 pub(crate) enum Term {
     Operand(Operand),
     Condition(Condition),
@@ -33,16 +33,15 @@ const FUNCTIONS: [(&str, Function); 6] = [
 ];
 
 impl Parser<'_> {
-    /// Reads an operand or a call.
+    /// Parses an operand or a function call.
     pub(crate) fn term(&mut self) -> Result<Term, ParseError> {
         if self.at_word("EXISTS") && self.sign_at(1, "(") {
             if self.word_at(2, "SELECT") {
-                return Err(
-                    self.refused("EXISTS can only be used in ExecuteTransaction write requests.")
-                );
+                return Err(self
+                    .unsupported("EXISTS can only be used in ExecuteTransaction write requests."));
             }
             let at = self.here();
-            return Err(self.refused(format!("Unrecognized function: exists at {at}")));
+            return Err(self.unsupported(format!("Unrecognized function: exists at {at}")));
         }
         if self.name_at(0) && self.sign_at(1, "(") && matches!(self.peek(), Token::Word(_)) {
             return self.call();
@@ -50,12 +49,12 @@ impl Parser<'_> {
         self.plain_operand().map(Term::Operand)
     }
 
-    /// Reads an operand; a call must be of a function that returns a value.
+    /// Parses an operand. A call is valid only if its function returns a value.
     pub(crate) fn operand(&mut self) -> Result<Operand, ParseError> {
         let at = self.here();
         match self.term()? {
             Term::Operand(operand) => Ok(operand),
-            Term::Condition(_) => Err(ParseError::refused(
+            Term::Condition(_) => Err(ParseError::unsupported(
                 "Conditions cannot be compared with each other",
                 at,
             )),
@@ -78,7 +77,7 @@ impl Parser<'_> {
             .iter()
             .find(|(known, _)| known.eq_ignore_ascii_case(&name));
         let Some((name, function)) = known else {
-            return Err(ParseError::refused(
+            return Err(ParseError::unsupported(
                 format!("Unrecognized function: {name} at {at}"),
                 at,
             ));
@@ -89,7 +88,7 @@ impl Parser<'_> {
         apply(name, *function, arguments, at)
     }
 
-    /// Reads operands up to the closing parenthesis.
+    /// Parses operands up to the closing parenthesis.
     pub(crate) fn arguments(&mut self) -> Result<Vec<Operand>, ParseError> {
         let mut arguments = Vec::new();
         if self.take_sign(")") {
@@ -111,9 +110,9 @@ fn apply(
     arguments: Vec<Operand>,
     at: Position,
 ) -> Result<Term, ParseError> {
-    let refused = |text: String| Err(ParseError::refused(text, at));
+    let unsupported = |text: String| Err(ParseError::unsupported(text, at));
     let wrong_type = |found: ValueKind| {
-        refused(format!(
+        unsupported(format!(
             "Incorrect operand type for operator or function; operator or function: {name}, operand type: {}",
             found.name()
         ))
@@ -131,7 +130,7 @@ fn apply(
             2,
         ) => (first, Some(second)),
         _ => {
-            return refused(format!(
+            return unsupported(format!(
                 "Incorrect number of operands for operator or function; operator or function: {name}, number of operands: {count}"
             ));
         }
@@ -146,7 +145,7 @@ fn apply(
             match ValueKind::from_name(&kind) {
                 Some(kind) => Condition::IsType(path, kind),
                 None => {
-                    return refused(format!(
+                    return unsupported(format!(
                         "Invalid attribute type name found; type: {kind}, valid types: {{N,BS,L,B,NULL,M,S,SS,NS,BOOL}}"
                     ));
                 }
@@ -167,7 +166,7 @@ fn apply(
         }
         (Function::Contains, first, Some(second)) => Condition::Contains(first, second),
         _ => {
-            return refused(format!(
+            return unsupported(format!(
                 "Operator or function requires a document path; operator or function: {name}"
             ));
         }

@@ -1,4 +1,4 @@
-//! Names and paths.
+//! Parses names and paths.
 
 use homeport_item::expression::{PATH_DEPTH_MAX, Path};
 
@@ -8,7 +8,7 @@ use crate::reserved::is_reserved;
 use crate::token::Token;
 
 impl Parser<'_> {
-    /// Whether a name stands that many tokens on.
+    /// Whether the token `ahead` tokens further is a name.
     pub(crate) fn name_at(&self, ahead: usize) -> bool {
         match self.peek_at(ahead) {
             Token::Name(_) => true,
@@ -17,7 +17,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads a name, in quotes or bare.
+    /// Parses a quoted or bare name.
     pub(crate) fn name(&mut self) -> Result<String, ParseError> {
         if !self.name_at(0) {
             return Err(self.no_term());
@@ -28,7 +28,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads what stands behind a dot.
+    /// Parses the name after a dot.
     fn step(&mut self) -> Result<String, ParseError> {
         match self.peek() {
             Token::Name(_) => {}
@@ -41,7 +41,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads a path: `a.b[3]."c d"`.
+    /// Parses a path: `a.b[3]."c d"`.
     pub(crate) fn path(&mut self) -> Result<Path, ParseError> {
         let mut path = Path::new(self.name()?);
         loop {
@@ -52,7 +52,7 @@ impl Parser<'_> {
                     return Err(self.syntax("Invalid path index"));
                 };
                 let Ok(index) = text.parse() else {
-                    return Err(self.refused(format!(
+                    return Err(self.unsupported(format!(
                         "List index is not within the allowable range; index: [{text}]"
                     )));
                 };
@@ -63,7 +63,7 @@ impl Parser<'_> {
                 return Ok(path);
             }
             if path.nested().len() >= PATH_DEPTH_MAX {
-                return Err(self.refused(format!(
+                return Err(self.unsupported(format!(
                     "The document path has too many nesting levels; nesting levels: {}",
                     path.nested().len() + 1
                 )));

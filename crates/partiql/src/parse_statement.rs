@@ -1,24 +1,26 @@
-//! Whole statements.
+//! Parses whole statements.
 
 use homeport_item::Value;
 
 use crate::error::ParseError;
 use crate::parser::{Parser, is_keyword};
-use crate::statement::{Delete, Insert, OrderTerm, Returning, Select, Statement, Target, Update};
+use crate::statement::{
+    Delete, Insert, OrderTerm, ReturnValues, Select, Statement, Target, Update,
+};
 use crate::token::{self, Position, Token};
 
 impl Statement {
-    /// Reads a statement; each question mark in it stands for the next of `parameters`.
+    /// Parses a statement. Each question mark is replaced by the next of `parameters`.
     ///
     /// # Errors
-    /// When it is no statement, or not one that DynamoDB carries out, with DynamoDB's message.
+    /// When the text is not a statement or DynamoDB does not support it, with DynamoDB's message.
     pub fn parse(text: &str, parameters: &[Value]) -> Result<Self, ParseError> {
         let mut parser = Parser::new(token::tokens(text)?, parameters);
         let statement = parser.statement()?;
         parser.end()?;
-        if parser.asked > parser.supplied() {
+        if parser.used_parameters > parser.supplied() {
             return Err(
-                parser.refused("Number of parameters in request and statement don't match.")
+                parser.unsupported("Number of parameters in request and statement don't match.")
             );
         }
         Ok(statement)
@@ -51,9 +53,10 @@ impl Parser<'_> {
         }
         match self.peek() {
             Token::Word(word) if !is_keyword(word) && *self.peek_at(1) == Token::End => {
-                Err(self.refused("Unsupported operation: Id"))
+                Err(self.unsupported("Unsupported operation: Id"))
             }
-            // A product, whose second factor would be a whole statement that begins with FROM.
+            // Syntactically a product, whose second factor would be a whole statement starting with
+            // FROM.
             Token::Word(word)
                 if !is_keyword(word) && self.sign_at(1, "*") && self.word_at(2, "FROM") =>
             {
@@ -98,11 +101,11 @@ impl Parser<'_> {
             loop {
                 if self.name_at(0) && self.sign_at(1, "(") {
                     let at = self.here();
-                    return Err(self.refused(format!("Unexpected path component at {at}")));
+                    return Err(self.unsupported(format!("Unexpected path component at {at}")));
                 }
                 projection.push(self.path()?);
                 if self.at_word("AS") {
-                    return Err(self.refused("Aliasing is not supported"));
+                    return Err(self.unsupported("Aliasing is not supported"));
                 }
                 if !self.take_sign(",") {
                     break;
@@ -112,7 +115,7 @@ impl Parser<'_> {
         self.expect_word("FROM")?;
         let target = self.target()?;
         if self.at_sign(",") {
-            return Err(self.refused("Only select from a single table or index is supported."));
+            return Err(self.unsupported("Only select from a single table or index is supported."));
         }
         let condition = self.where_clause()?;
         let order = self.order()?;
@@ -128,7 +131,7 @@ impl Parser<'_> {
         let at = self.here();
         let table = self.component()?;
         if self.at_sign(".") {
-            return Err(ParseError::refused(
+            return Err(ParseError::unsupported(
                 format!(
                     "FROM clause may only contain a single table name in data manipulation statements at {at}"
                 ),
@@ -162,7 +165,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `FROM table WHERE … SET …`: an update with its parts the other way round.
+    /// `FROM table WHERE … SET …`: an update with its clauses in the other order.
     fn update_from(&mut self) -> Result<Update, ParseError> {
         let target = self.target()?;
         let condition = self.where_clause()?;
@@ -190,7 +193,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Reads `table` or `"table"."index"`.
+    /// Parses `table` or `"table"."index"`.
     fn target(&mut self) -> Result<Target, ParseError> {
         let table = self.component()?;
         let mut index = None;
@@ -198,12 +201,12 @@ impl Parser<'_> {
             index = Some(self.component()?);
             if self.at_sign(".") {
                 return Err(
-                    self.refused("A path may contain at most 2 components in the FROM clause")
+                    self.unsupported("A path may contain at most 2 components in the FROM clause")
                 );
             }
         }
         if self.at_word("AS") || self.name_at(0) {
-            return Err(self.refused("Aliasing is not supported"));
+            return Err(self.unsupported("Aliasing is not supported"));
         }
         Ok(Target { table, index })
     }
@@ -214,7 +217,7 @@ impl Parser<'_> {
         }
         let name = self.name()?;
         if name.is_empty() {
-            return Err(self.refused("Path component cannot be an empty string"));
+            return Err(self.unsupported("Path component cannot be an empty string"));
         }
         Ok(name)
     }
@@ -255,8 +258,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads `RETURNING ALL|MODIFIED OLD|NEW *`.
-    fn returning(&mut self) -> Result<Option<Returning>, ParseError> {
+    /// Parses `RETURNING ALL|MODIFIED OLD|NEW *`.
+    fn returning(&mut self) -> Result<Option<ReturnValues>, ParseError> {
         if !self.take_word("RETURNING") {
             return Ok(None);
         }
@@ -272,16 +275,16 @@ impl Parser<'_> {
         self.advance();
         self.expect_sign("*", "ASTERISK")?;
         Ok(Some(match (all, old) {
-            (true, true) => Returning::AllOld,
-            (true, false) => Returning::AllNew,
-            (false, true) => Returning::ModifiedOld,
-            (false, false) => Returning::ModifiedNew,
+            (true, true) => ReturnValues::AllOld,
+            (true, false) => ReturnValues::AllNew,
+            (false, true) => ReturnValues::ModifiedOld,
+            (false, false) => ReturnValues::ModifiedNew,
         }))
     }
 }
 
 fn not_a_name(found: &str, at: Position) -> ParseError {
-    ParseError::refused(
+    ParseError::unsupported(
         format!("Argument to ORDER BY must be of type VariableReference. Type: {found} at {at}"),
         at,
     )

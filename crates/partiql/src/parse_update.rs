@@ -1,13 +1,15 @@
-//! What stands behind SET and REMOVE.
+//! Parses SET and REMOVE clauses.
 
 use homeport_item::Value;
-use homeport_item::expression::{ExpressionError, Operand, Path, Problem, Update, UpdateOperand};
+use homeport_item::expression::{
+    ExpressionError, ExpressionProblem, Operand, Path, Update, UpdateOperand,
+};
 
 use crate::error::ParseError;
 use crate::parser::Parser;
 use crate::token::{Position, Token};
 
-/// Assignments and removals that one statement may have; more do not fit into its length.
+/// Maximum number of assignments and removals in one statement; its length allows no more.
 const CLAUSES_MAX: usize = crate::token::STATEMENT_MAX_CHARS;
 
 impl Parser<'_> {
@@ -15,7 +17,7 @@ impl Parser<'_> {
         self.at_word("SET") || self.at_word("REMOVE")
     }
 
-    /// Reads any number of SET and REMOVE clauses.
+    /// Parses any number of SET and REMOVE clauses.
     pub(crate) fn changes(&mut self) -> Result<Update, ParseError> {
         let at = self.here();
         let mut update = Update::new();
@@ -38,18 +40,18 @@ impl Parser<'_> {
                 }
             }
         }
-        // What is said against an update here is said without naming the expression, which there is none of.
+        // Messages about a PartiQL update do not name an expression, because they have none.
         update.check().map_err(|error| {
             let text = match error {
-                // The later of two paths is named first here.
+                // PartiQL's message names the later path first.
                 ExpressionError::Invalid {
-                    problem: Problem::Overlap { one, two },
+                    problem: ExpressionProblem::Overlap { one, two },
                     ..
-                } => Problem::Overlap { one: two, two: one }.to_string(),
+                } => ExpressionProblem::Overlap { one: two, two: one }.to_string(),
                 ExpressionError::Invalid { problem, .. } => problem.to_string(),
                 ExpressionError::KeyCondition(_) => error.to_string(),
             };
-            ParseError::refused(text, at)
+            ParseError::unsupported(text, at)
         })?;
         Ok(update)
     }
@@ -79,7 +81,7 @@ impl Parser<'_> {
         Ok(update.set(path, operand))
     }
 
-    /// Reads one side of an assigned value.
+    /// Parses one operand of an assigned value.
     fn assigned(&mut self) -> Result<UpdateOperand, ParseError> {
         if self.at_value() {
             return self.value().map(UpdateOperand::Value);
@@ -92,7 +94,7 @@ impl Parser<'_> {
             let Token::Word(name) = self.advance() else {
                 return Err(self.no_term());
             };
-            return Err(ParseError::refused(
+            return Err(ParseError::unsupported(
                 format!("Unrecognized function: {name} at {at}"),
                 at,
             ));
@@ -108,27 +110,27 @@ impl Parser<'_> {
         })
     }
 
-    /// Reads `set_add(path, set)` or `set_delete(path, set)`; the path is the one that is assigned to.
+    /// Parses `set_add(path, set)` or `set_delete(path, set)`. The path must be the assigned one.
     fn set_call(&mut self, name: &str, target: &Path, at: Position) -> Result<Value, ParseError> {
         self.advance();
         self.advance();
         let first_at = self.here();
         let arguments = self.nested(Self::arguments)?;
         let Ok([first, members]) = <[Operand; 2]>::try_from(arguments) else {
-            return Err(ParseError::refused(
+            return Err(ParseError::unsupported(
                 format!("{name} must have exactly two arguments at {at}"),
                 at,
             ));
         };
         if !matches!(&first, Operand::Path(path) if path == target) {
-            return Err(ParseError::refused(
+            return Err(ParseError::unsupported(
                 format!("The first argument to {name} must equal the assignment value at {at}"),
                 at,
             ));
         }
         match members {
             Operand::Value(members @ (Value::Ss(_) | Value::Ns(_) | Value::Bs(_))) => Ok(members),
-            _ => Err(ParseError::refused(
+            _ => Err(ParseError::unsupported(
                 format!(
                     "The second argument to {name} must be a value with type SET at {first_at}"
                 ),

@@ -1,4 +1,4 @@
-//! Values: literals of every type, and parameters.
+//! Parses literals of every type, and parameters.
 
 use homeport_item::value::DEPTH_MAX;
 use homeport_item::{Map, Number, Set, Value};
@@ -12,7 +12,7 @@ const BAG_MEMBERS: &str =
     "Unsupported data type in Bag. DynamoDB only supports either numbers or strings in bags";
 
 impl Parser<'_> {
-    /// Whether the next token begins a value.
+    /// Whether the next token starts a value.
     pub(crate) fn at_value(&self) -> bool {
         match self.peek() {
             Token::Text(_) | Token::Number(_) => true,
@@ -24,12 +24,12 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads a literal or a parameter.
+    /// Parses a literal or a parameter.
     pub(crate) fn value(&mut self) -> Result<Value, ParseError> {
         let at = self.here();
         let value = self.any_value()?;
         if value.depth() > DEPTH_MAX {
-            return Err(ParseError::refused(
+            return Err(ParseError::unsupported(
                 "Nesting Levels have exceeded supported limits",
                 at,
             ));
@@ -48,7 +48,7 @@ impl Parser<'_> {
             }
         }
         if self.at_word("MISSING") {
-            return Err(self.refused(MISSING_COMPARED));
+            return Err(self.unsupported(MISSING_COMPARED));
         }
         if matches!(self.peek(), Token::Word(_)) && self.sign_at(1, "(") {
             return Err(self.no_literal());
@@ -73,7 +73,7 @@ impl Parser<'_> {
                 self.advance();
                 let members =
                     self.nested(|parser| parser.elements(">>", "RIGHT_DOUBLE_ANGLE_BRACKET"))?;
-                set(members).map_err(|text| ParseError::refused(text, at))
+                set(members).map_err(|text| ParseError::unsupported(text, at))
             }
             Token::Sign("{") => self.map().map(Value::M),
             _ => Err(self.no_term()),
@@ -91,38 +91,38 @@ impl Parser<'_> {
             return Err(self.no_term());
         };
         let number: Number = text.parse().map_err(|error: homeport_item::NumberError| {
-            ParseError::refused(format!("{error} under {}", self.root()), at)
+            ParseError::unsupported(format!("{error} under {}", self.root()), at)
         })?;
         self.advance();
         Ok(if negative { number.negated() } else { number })
     }
 
-    /// Where the value that is being read stands.
+    /// The path of the current value, as messages show it.
     fn root(&self) -> String {
-        format!("root{}", self.place.concat())
+        format!("root{}", self.value_path.concat())
     }
 
-    /// What is said of a call where a literal should be.
+    /// The error for a call in place of a literal.
     fn no_literal(&self) -> ParseError {
         let at = self.here();
         let Token::Word(name) = self.peek() else {
             return self.no_term();
         };
-        self.refused(format!(
+        self.unsupported(format!(
             "Unsupported data type: {name} under key {} at {at}",
             self.root()
         ))
     }
 
-    /// Reads a part of a value, which stands there in it.
-    fn part(&mut self, place: String) -> Result<Value, ParseError> {
-        self.place.push(place);
+    /// Parses a part of a value at the path step `step`.
+    fn part(&mut self, step: String) -> Result<Value, ParseError> {
+        self.value_path.push(step);
         let value = self.any_value()?;
-        self.place.pop();
+        self.value_path.pop();
         Ok(value)
     }
 
-    /// Reads values up to a closing sign.
+    /// Parses values up to a closing sign.
     pub(crate) fn elements(&mut self, close: &str, name: &str) -> Result<Vec<Value>, ParseError> {
         let mut elements = Vec::new();
         if self.take_sign(close) {
@@ -141,12 +141,12 @@ impl Parser<'_> {
         self.entries(|parser, name| parser.part(format!(".{name}")))
     }
 
-    /// Reads a whole item, whose values each stand for themselves.
+    /// Parses a whole item. Each attribute is a value with its own path.
     pub(crate) fn item(&mut self) -> Result<Map, ParseError> {
         self.entries(|parser, _| parser.any_value())
     }
 
-    /// Reads names, which are strings, with values.
+    /// Parses names, which are strings, with values.
     fn entries(
         &mut self,
         read: fn(&mut Self, &str) -> Result<Value, ParseError>,
@@ -174,7 +174,7 @@ impl Parser<'_> {
     }
 }
 
-/// A set of strings or of numbers.
+/// Builds a set of strings or numbers.
 fn set(members: Vec<Value>) -> Result<Value, String> {
     if members.is_empty() {
         return Err("Empty bags are not supported".to_owned());
@@ -188,7 +188,7 @@ fn set(members: Vec<Value>) -> Result<Value, String> {
             _ => return Err(BAG_MEMBERS.to_owned()),
         }
     }
-    let refused = |error: homeport_item::SetError| {
+    let invalid = |error: homeport_item::SetError| {
         format!("One or more parameter values were invalid: {error}")
     };
     if numbers.is_empty() {
@@ -197,9 +197,9 @@ fn set(members: Vec<Value>) -> Result<Value, String> {
             homeport_item::SetError::Duplicate => format!(
                 "One or more parameter values were invalid: Input collection [{listed}] contains duplicates."
             ),
-            other => refused(other),
+            other => invalid(other),
         })
     } else {
-        Set::new(numbers).map(Value::Ns).map_err(refused)
+        Set::new(numbers).map(Value::Ns).map_err(invalid)
     }
 }

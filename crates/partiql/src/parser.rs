@@ -1,16 +1,16 @@
-//! What all parts of the parser share: the tokens, the parameters, and the limits.
+//! Shared by all parts of the parser: the tokens, the parameters and the limits.
 
 use homeport_item::Value;
 
 use crate::error::ParseError;
 use crate::token::{Placed, Position, Token};
 
-/// How deep parentheses, lists and maps may be nested in each other.
+/// Maximum nesting of parentheses, lists and maps.
 pub const NESTING_MAX: usize = 64;
-/// Operators and functions that one condition may have.
+/// Maximum number of operators and functions in one condition.
 pub const OPERATORS_MAX: usize = 300;
 
-/// Words that are no names unless they stand in quotes.
+/// Keywords, which are names only in quotes.
 const KEYWORDS: [&str; 41] = [
     "SELECT",
     "FROM",
@@ -54,7 +54,7 @@ const KEYWORDS: [&str; 41] = [
     "BETWEEN",
     "ESCAPE",
 ];
-/// Those of them that are operators.
+/// The keywords that are operators.
 const OPERATOR_WORDS: [&str; 7] = ["AND", "OR", "NOT", "IS", "IN", "LIKE", "BETWEEN"];
 
 pub(crate) fn is_keyword(word: &str) -> bool {
@@ -67,12 +67,12 @@ pub(crate) struct Parser<'p> {
     tokens: Vec<Placed>,
     next: usize,
     parameters: &'p [Value],
-    /// How many parameters the statement has asked for so far.
-    pub(crate) asked: usize,
+    /// The number of parameters used so far.
+    pub(crate) used_parameters: usize,
     depth: usize,
     operators: usize,
-    /// Where the value that is being read stands within the one that it is a part of, as messages write it.
-    pub(crate) place: Vec<String>,
+    /// The path of the current value within its outermost value, as messages show it.
+    pub(crate) value_path: Vec<String>,
 }
 
 impl<'p> Parser<'p> {
@@ -81,10 +81,10 @@ impl<'p> Parser<'p> {
             tokens,
             next: 0,
             parameters,
-            asked: 0,
+            used_parameters: 0,
             depth: 0,
             operators: 0,
-            place: Vec::new(),
+            value_path: Vec::new(),
         }
     }
 
@@ -92,7 +92,7 @@ impl<'p> Parser<'p> {
         self.peek_at(0)
     }
 
-    /// The token that many places on.
+    /// The token `ahead` tokens further.
     pub(crate) fn peek_at(&self, ahead: usize) -> &Token {
         let at = self.next + ahead;
         self.tokens
@@ -100,7 +100,7 @@ impl<'p> Parser<'p> {
             .map_or(&Token::End, |placed| &placed.token)
     }
 
-    /// Where the next token stands.
+    /// The position of the next token.
     pub(crate) fn here(&self) -> Position {
         let last = self.tokens.last();
         let placed = self.tokens.get(self.next).or(last);
@@ -159,11 +159,11 @@ impl<'p> Parser<'p> {
         ParseError::syntax(text, self.here())
     }
 
-    pub(crate) fn refused(&self, text: impl Into<String>) -> ParseError {
-        ParseError::refused(text, self.here())
+    pub(crate) fn unsupported(&self, text: impl Into<String>) -> ParseError {
+        ParseError::unsupported(text, self.here())
     }
 
-    /// What is said of a token where a term should begin.
+    /// The error for a token in place of a term.
     pub(crate) fn no_term(&self) -> ParseError {
         match self.peek() {
             Token::Word(word)
@@ -178,7 +178,7 @@ impl<'p> Parser<'p> {
         }
     }
 
-    /// Reads something one level deeper.
+    /// Calls `read` one nesting level deeper.
     pub(crate) fn nested<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, ParseError>,
@@ -195,7 +195,7 @@ impl<'p> Parser<'p> {
     pub(crate) fn count_operator(&mut self) -> Result<(), ParseError> {
         self.operators += 1;
         if self.operators > OPERATORS_MAX {
-            return Err(self.refused(format!(
+            return Err(self.unsupported(format!(
                 "The expression contains too many operators; operator count: {}",
                 self.operators
             )));
@@ -203,14 +203,15 @@ impl<'p> Parser<'p> {
         Ok(())
     }
 
-    /// The parameter that a question mark stands for. One too few is only reported once the statement is read.
+    /// The parameter for a question mark. Missing parameters are reported after the whole statement
+    /// is parsed.
     pub(crate) fn parameter(&mut self) -> Value {
-        let value = self.parameters.get(self.asked).cloned();
-        self.asked += 1;
+        let value = self.parameters.get(self.used_parameters).cloned();
+        self.used_parameters += 1;
         value.unwrap_or(Value::Null)
     }
 
-    /// How many parameters there are.
+    /// The number of supplied parameters.
     pub(crate) fn supplied(&self) -> usize {
         self.parameters.len()
     }

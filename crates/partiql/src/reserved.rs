@@ -1,8 +1,8 @@
-//! The words that are no step of a path unless they stand in quotes.
+//! The words that are path steps only in quotes.
 //!
-//! They are the keywords of PartiQL's own grammar, most of which DynamoDB has no other use for.
+//! They are the keywords of PartiQL's grammar, most of which DynamoDB does not use.
 
-/// In lower case, sorted.
+/// Lower case, sorted for the binary search.
 const WORDS: [&str; 249] = [
     "absolute",
     "action",
@@ -255,7 +255,7 @@ const WORDS: [&str; 249] = [
     "zone",
 ];
 
-/// Whether a bare word cannot stand behind a dot.
+/// Whether `word` is invalid after a dot without quotes.
 pub(crate) fn is_reserved(word: &str) -> bool {
     let word = word.to_ascii_lowercase();
     WORDS.binary_search(&word.as_str()).is_ok()
@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_found_in_any_case() {
+    fn reserved_words_are_case_insensitive() {
         assert!(WORDS.is_sorted());
         for word in WORDS {
             assert!(is_reserved(word), "{word}");

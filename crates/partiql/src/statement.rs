@@ -1,4 +1,5 @@
-//! Statements, with their parameters filled in and their conditions and updates as trees of the expression language.
+//! Parsed statements, with their parameters filled in and their conditions and updates as trees of
+//! the expression language.
 
 use homeport_item::Item;
 use homeport_item::expression::{self, Condition, Path};
@@ -9,11 +10,11 @@ pub enum Statement {
     Insert(Insert),
     Update(Update),
     Delete(Delete),
-    /// `EXISTS(SELECT …)`: a condition on an item, in a transaction that writes.
+    /// `EXISTS(SELECT …)`: a condition check in a write transaction.
     Exists(Select),
 }
 
-/// The table that a statement is about, and the index that it names behind it.
+/// The table of a statement, and its optional index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     pub table: String,
@@ -23,13 +24,13 @@ pub struct Target {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Select {
     pub target: Target,
-    /// What to return of each item; everything when empty.
+    /// The parts of each item to return; all if empty.
     pub projection: Vec<Path>,
     pub condition: Option<Condition>,
     pub order: Vec<OrderTerm>,
 }
 
-/// One attribute of an ORDER BY.
+/// One attribute in ORDER BY.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrderTerm {
     pub name: String,
@@ -47,29 +48,29 @@ pub struct Update {
     pub target: Target,
     pub update: expression::Update,
     pub condition: Option<Condition>,
-    pub returning: Option<Returning>,
+    pub returning: Option<ReturnValues>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delete {
     pub target: Target,
     pub condition: Option<Condition>,
-    pub returning: Option<Returning>,
+    pub returning: Option<ReturnValues>,
 }
 
-/// What a write returns.
+/// The return values of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Returning {
+pub enum ReturnValues {
     AllOld,
     AllNew,
     ModifiedOld,
     ModifiedNew,
 }
 
-impl Returning {
-    /// As the clause writes it.
+impl ReturnValues {
+    /// The text of the clause.
     #[must_use]
-    pub fn words(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::AllOld => "ALL OLD",
             Self::AllNew => "ALL NEW",
@@ -80,7 +81,7 @@ impl Returning {
 }
 
 impl Statement {
-    /// The table that the statement is about.
+    /// The table of the statement.
     #[must_use]
     pub fn table(&self) -> &str {
         match self {
@@ -91,15 +92,15 @@ impl Statement {
         }
     }
 
-    /// Whether the statement only reads.
+    /// Whether the statement is read-only.
     #[must_use]
     pub fn is_read(&self) -> bool {
         matches!(self, Self::Select(_))
     }
 
-    /// What the statement returns of what it writes.
+    /// The return values that the statement requests.
     #[must_use]
-    pub fn returning(&self) -> Option<Returning> {
+    pub fn returning(&self) -> Option<ReturnValues> {
         match self {
             Self::Update(update) => update.returning,
             Self::Delete(delete) => delete.returning,

@@ -1,4 +1,4 @@
-//! A statement's text as tokens, each with its place.
+//! Splits a statement's text into tokens with positions.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use homeport_item::{Number, NumberError};
 
 use crate::error::ParseError;
 
-/// A statement may not have more characters than this.
+/// Maximum number of characters of a statement.
 pub const STATEMENT_MAX_CHARS: usize = 8192;
 
-/// Where something stands: line and column from 1, and how many characters it has.
+/// A position in the text: line and column, both from 1, and the number of characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Position {
     pub line: usize,
@@ -42,7 +42,7 @@ pub(crate) struct Placed {
     pub(crate) at: Position,
 }
 
-/// The longer ones first, so that none hides behind its beginning.
+/// Longer signs first, so that none is mistaken for its prefix.
 const SIGNS: [&str; 23] = [
     "<<", ">>", "<>", "!=", "<=", ">=", "||", "<", ">", "=", "(", ")", "[", "]", "{", "}", ",",
     ".", ":", ";", "?", "*", "+",
@@ -53,7 +53,7 @@ pub(crate) fn is_word(text: char) -> bool {
     text.is_alphanumeric() || matches!(text, '_' | '$')
 }
 
-/// Takes a text apart; the last token is always the end.
+/// Splits `text` into tokens. The last one is always the end.
 pub(crate) fn tokens(text: &str) -> Result<Vec<Placed>, ParseError> {
     if text.chars().count() > STATEMENT_MAX_CHARS {
         return Err(ParseError::syntax(
@@ -86,7 +86,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Placed>, ParseError> {
     }
 }
 
-/// What is no token at all. DynamoDB says nothing about it.
+/// The error for an invalid token. DynamoDB's message contains no details.
 fn unreadable(at: Position) -> ParseError {
     ParseError::syntax("", at)
 }
@@ -181,7 +181,7 @@ impl Lexer<'_> {
         Ok(Token::Sign(sign))
     }
 
-    /// What stands between quotes; a quote is doubled within.
+    /// Reads a quoted text, in which quotes are doubled.
     fn quoted(&mut self, quote: char) -> Result<String, ParseError> {
         let start = self.here();
         self.take();
@@ -219,9 +219,9 @@ impl Lexer<'_> {
         if self.rest.starts_with(is_word) {
             return Err(unreadable(start));
         }
-        // Whether it is in the range of numbers is for the value to say, with its place.
+        // The value's parser checks the range, because its message contains the path.
         if matches!(
-            Number::parse_narrow(&text),
+            Number::parse_legacy(&text),
             Err(NumberError::NotANumber(_) | NumberError::Empty)
         ) {
             return Err(unreadable(start));

@@ -1,29 +1,29 @@
-//! Time to live. DynamoDB removes an item days after its time has passed; until then it shows it to
-//! reads and to conditions. Here such an item is hidden, by the clock that was handed in: reads drop
-//! it, and conditions are rewritten so that it counts as absent.
+//! Hides expired items. DynamoDB deletes an expired item up to days later and until then shows it
+//! to reads and conditions. Here, reads drop such items by the injected clock, and conditions are
+//! rewritten so that the items count as missing.
 
 use homeport_item::expression::{Condition, Operand, Path, Update};
 use homeport_item::schema::TableSchema;
 use homeport_item::{Item, Value};
 use homeport_store::TTL_AGE_MAX_SECS;
 
-/// What has expired in a table at one moment.
+/// Decides which items of a table have expired at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Expiry<'a> {
     pub(crate) attribute: &'a str,
     now_secs: i64,
 }
 
-/// An update's condition, rewritten.
+/// The rewritten condition of an update.
 pub(crate) struct GuardedUpdate {
     pub(crate) condition: Condition,
-    /// Where the item has expired, the update must make a new one. DynamoDB cannot do this in one
-    /// step: the condition fails, and the update is done here instead.
-    pub(crate) starts_anew: bool,
+    /// If the item has expired, the update must create a new one. DynamoDB cannot do this in one
+    /// step: the condition fails and this crate applies the update.
+    pub(crate) needs_replacement: bool,
 }
 
 impl<'a> Expiry<'a> {
-    /// Nothing, where the table has no time to live.
+    /// `None` if the table has no time to live.
     pub(crate) fn of(schema: &'a TableSchema, now_secs: i64) -> Option<Self> {
         let attribute = schema.ttl_attribute.as_deref()?;
         Some(Self {
@@ -44,17 +44,17 @@ impl<'a> Expiry<'a> {
         (!self.has_expired(&item)).then_some(item)
     }
 
-    /// [`Expiry::has_expired`] as a condition. False of an absent item, and of one whose attribute
-    /// is no number. A fraction of a second does not count, hence the second that is added.
+    /// [`Expiry::has_expired`] as a condition. It is false for a missing item and for one whose
+    /// attribute is not a number. Fractions of a second do not count, hence the added second.
     pub(crate) fn expired(&self) -> Condition {
         let attribute = || Operand::Path(Path::new(self.attribute));
         let oldest = attribute().at_least(self.now_secs - TTL_AGE_MAX_SECS);
         oldest.and(attribute().less_than(self.now_secs + 1))
     }
 
-    /// The condition of a put, delete or check, to whom an expired item must be absent.
+    /// The condition of a put, delete or check, for which an expired item must be missing.
     pub(crate) fn guard(&self, condition: &Condition) -> Condition {
-        if holds_when_absent(condition) {
+        if matches_missing_item(condition) {
             self.expired().or(condition.clone())
         } else {
             (!self.expired()).and(condition.clone())
@@ -64,7 +64,7 @@ impl<'a> Expiry<'a> {
     pub(crate) fn guard_update(&self, condition: Option<&Condition>) -> GuardedUpdate {
         let alive = !self.expired();
         GuardedUpdate {
-            starts_anew: condition.is_none_or(holds_when_absent),
+            needs_replacement: condition.is_none_or(matches_missing_item),
             condition: match condition {
                 Some(condition) => alive.and(condition.clone()),
                 None => alive,
@@ -73,20 +73,20 @@ impl<'a> Expiry<'a> {
     }
 }
 
-/// The item that an update makes where there was none.
+/// The item that an update creates if none exists.
 ///
 /// # Errors
-/// When the update needs attributes that a new item does not have.
-pub(crate) fn made_anew(key: &Item, update: &Update) -> Result<Item, String> {
+/// When the update needs attributes that a new item lacks.
+pub(crate) fn new_item(key: &Item, update: &Update) -> Result<Item, String> {
     update.check().map_err(|error| error.to_string())?;
     let mut item = key.clone();
     update.apply(&mut item).map_err(|error| error.to_string())?;
     Ok(item)
 }
 
-/// An item in memory is never damaged, so there is an answer; without one, DynamoDB would judge the
-/// condition as it stands.
-fn holds_when_absent(condition: &Condition) -> bool {
+/// Evaluates the condition on a missing item. This cannot fail for an item in memory; if it did,
+/// DynamoDB would evaluate the unchanged condition.
+fn matches_missing_item(condition: &Condition) -> bool {
     condition.matches(&Item::new()).unwrap_or(false)
 }
 
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_condition_says_what_the_clock_says() {
+    fn expiry_condition_matches_has_expired() {
         let schema = schema();
         let expiry = Expiry::of(&schema, NOW).expect("it has one");
         for (item, expired) in items() {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guarded_condition_takes_an_expired_item_for_none() {
+    fn guarded_condition_treats_expired_item_as_missing() {
         let schema = schema();
         let expiry = Expiry::of(&schema, NOW).expect("it has one");
         let path = |name: &str| Operand::Path(Path::new(name));

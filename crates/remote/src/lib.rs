@@ -1,34 +1,25 @@
-//! The store seam on Amazon DynamoDB, or on whatever else speaks its protocol. The only crate that
-//! names the AWS SDK: none of the SDK's types leave it.
+//! The [`Store`](homeport_store::Store) trait on Amazon DynamoDB or any service that speaks its
+//! protocol. This is the only crate that uses the AWS SDK, and no SDK type leaves it.
 //!
-//! Expressions are printed from the trees that the embedded engine evaluates, so that a request
-//! means the same on both. What DynamoDB does not do by itself is done here: items whose time has
-//! passed are hidden from reads and from the conditions of writes, what it leaves unprocessed is
-//! resubmitted, and each reason of a cancelled transaction is read.
+//! Expressions are printed from the same trees that the embedded engine evaluates, so a request
+//! means the same on both. This crate adds what DynamoDB does not do itself: it hides expired items
+//! from reads and write conditions, resubmits unprocessed requests, and parses the reasons of
+//! cancelled transactions.
 
-mod backoff;
-mod batch;
 mod connect;
-mod create;
-mod describe;
-mod ensure;
+mod convert;
 mod expiry;
-mod expressions;
-mod failure;
 mod feed;
 mod moving;
-mod pages;
 mod read;
-mod seam;
-mod settings;
-mod shape;
-mod transact;
-mod value;
+mod store;
+mod tables;
 mod write;
 
+pub use connect::settings::{AccessKey, Settings, TableOptions};
 pub use connect::{ConnectError, Remote};
-pub use describe::{TableDescription, TableStatus};
 pub use moving::{
-    ContentHash, Move, MoveError, MoveEvent, MoveOptions, MovePlace, MoveTables, Side, Verified,
+    ContentHash, Move, MoveEndpoint, MoveError, MoveEvent, MoveOptions, MoveTables, Side,
+    TableComparison,
 };
-pub use settings::{AccessKey, Settings, TableOptions};
+pub use tables::{TableDescription, TableStatus};

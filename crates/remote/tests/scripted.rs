@@ -1,4 +1,4 @@
-//! What is sent again and what is not, and what each failure is taken for.
+//! Which requests are retried, and how failures are reported.
 
 mod script;
 
@@ -86,7 +86,7 @@ fn cancelled(codes: &[&str]) -> Answer {
     Some((400, body))
 }
 
-/// A failed condition on an item that has expired and is still there.
+/// A failed condition on an item that has expired and still exists.
 fn condition_failed_on_expired() -> Answer {
     let expired = SystemClock.now_secs() - 100;
     let body = format!(
@@ -103,7 +103,7 @@ fn token(body: &str) -> &str {
 }
 
 #[tokio::test]
-async fn unprocessed_writes_are_resubmitted_and_only_they() {
+async fn only_unprocessed_writes_are_resubmitted() {
     let (remote, script) = scripted([
         unprocessed_writes(&["b", "c"]),
         unprocessed_writes(&["c"]),
@@ -120,7 +120,7 @@ async fn unprocessed_writes_are_resubmitted_and_only_they() {
 }
 
 #[tokio::test]
-async fn writes_that_are_never_processed_are_throttled_after_a_limit() {
+async fn permanently_unprocessed_writes_are_throttled() {
     let (remote, script) = scripted(std::iter::repeat_n(unprocessed_writes(&["a"]), 100)).await;
     let writes = vec![write("a")];
     let answer = remote.batch_write(BatchWrite { writes }).await;
@@ -129,7 +129,7 @@ async fn writes_that_are_never_processed_are_throttled_after_a_limit() {
 }
 
 #[tokio::test]
-async fn of_a_batch_that_is_written_in_part_the_rest_is_told() {
+async fn partially_written_batch_returns_the_rest() {
     let (remote, _script) = scripted(std::iter::repeat_n(unprocessed_writes(&["b"]), 100)).await;
     let writes = ["a", "b"].map(write).into();
     let answer = remote.batch_write(BatchWrite { writes }).await;
@@ -137,7 +137,7 @@ async fn of_a_batch_that_is_written_in_part_the_rest_is_told() {
 }
 
 #[tokio::test]
-async fn unprocessed_keys_are_asked_for_again() {
+async fn unprocessed_keys_are_requested_again() {
     let (remote, script) = scripted([
         unprocessed_keys(&["b"], &["a"]),
         unprocessed_keys(&[], &["b"]),
@@ -157,7 +157,7 @@ async fn unprocessed_keys_are_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_transaction_that_others_got_in_the_way_of_is_sent_again_with_its_token() {
+async fn conflicting_transaction_is_retried_with_its_token() {
     let conflict = || cancelled(&["None", "TransactionConflict"]);
     let (remote, script) = scripted([conflict(), conflict(), success("{}")]).await;
     let both = Transaction::new(vec![put("a").into(), put("b").into()]);
@@ -168,7 +168,7 @@ async fn a_transaction_that_others_got_in_the_way_of_is_sent_again_with_its_toke
 }
 
 #[tokio::test]
-async fn a_transaction_without_an_answer_is_sent_again_with_its_token() {
+async fn unanswered_transaction_is_retried_with_its_token() {
     let (remote, script) = scripted([None, success("{}")]).await;
     let one = Transaction::new(vec![put("a").into()]);
     assert_eq!(remote.transact(one.clone()).await, Ok(()));
@@ -179,7 +179,7 @@ async fn a_transaction_without_an_answer_is_sent_again_with_its_token() {
 }
 
 #[tokio::test]
-async fn conflicts_that_do_not_end_are_told_action_by_action() {
+async fn permanent_conflicts_are_reported_per_action() {
     let conflict = cancelled(&["None", "TransactionConflict"]);
     let (remote, script) = scripted(std::iter::repeat_n(conflict, 100)).await;
     let both = Transaction::new(vec![put("a").into(), put("b").into()]);
@@ -194,7 +194,7 @@ async fn conflicts_that_do_not_end_are_told_action_by_action() {
 }
 
 #[tokio::test]
-async fn a_failed_condition_is_not_tried_again() {
+async fn failed_condition_is_not_retried() {
     let (remote, script) = scripted([cancelled(&["ConditionalCheckFailed", "None"])]).await;
     let both = Transaction::new(vec![put("a").into(), put("b").into()]);
     assert_eq!(
@@ -208,7 +208,7 @@ async fn a_failed_condition_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn a_reason_that_nobody_knows_is_no_fault_of_the_request() {
+async fn unknown_cancel_reason_is_not_invalid() {
     let (remote, script) = scripted([cancelled(&["None", "SomethingNew"])]).await;
     let both = Transaction::new(vec![put("a").into(), put("b").into()]);
     let outcome = remote.transact(both).await;
@@ -220,14 +220,14 @@ async fn a_reason_that_nobody_knows_is_no_fault_of_the_request() {
 }
 
 #[tokio::test]
-async fn a_put_without_an_answer_is_sent_again() {
+async fn unanswered_put_is_retried() {
     let (remote, script) = scripted([error(500, "InternalServerError"), success("{}")]).await;
     assert_eq!(remote.put(put("a")).await, Ok(None));
     assert_eq!(script.asked().len(), 2);
 }
 
 #[tokio::test]
-async fn an_addition_without_an_answer_is_not_sent_again() {
+async fn unanswered_add_is_not_retried() {
     let (remote, script) = scripted([error(500, "InternalServerError"), success("{}")]).await;
     let update = Update::new(TABLE, thing("a"), Changes::new().add("n", 1));
     let outcome = remote.update(update).await;
@@ -239,7 +239,7 @@ async fn an_addition_without_an_answer_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn an_addition_that_was_refused_for_its_rate_is_sent_again() {
+async fn throttled_add_is_retried() {
     let busy = || error(400, "ProvisionedThroughputExceededException");
     let (remote, script) = scripted([busy(), busy(), success("{}")]).await;
     let update = Update::new(TABLE, thing("a"), Changes::new().add("n", 1));
@@ -248,12 +248,12 @@ async fn an_addition_that_was_refused_for_its_rate_is_sent_again() {
 }
 
 #[tokio::test]
-async fn an_addition_to_an_expired_item_counts_once_though_its_answer_is_lost() {
+async fn unanswered_add_to_expired_item_counts_once() {
     let busy = || error(400, "ProvisionedThroughputExceededException");
     let script = Script::start_expiring([
         condition_failed_on_expired(),
         busy(),
-        // Carried out, and nobody hears of it.
+        // Applied, but the response is lost.
         None,
         condition_failed_on_expired(),
         success("{}"),
@@ -271,7 +271,7 @@ async fn an_addition_to_an_expired_item_counts_once_though_its_answer_is_lost() 
 }
 
 #[tokio::test]
-async fn a_change_of_an_expired_item_without_an_answer_is_sent_again() {
+async fn unanswered_update_of_expired_item_is_retried() {
     let script = Script::start_expiring([condition_failed_on_expired(), None, success("{}")]).await;
     let remote = connect(&script.url).await;
     let update = Update::new(TABLE, thing("a"), Changes::new().set("n", 1));
@@ -279,11 +279,11 @@ async fn a_change_of_an_expired_item_without_an_answer_is_sent_again() {
     assert_eq!(script.asked().len(), 3);
 }
 
-/// What a request of a device is given by the server.
+/// The server's timeout of a device's request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_does_not_answer_is_given_up_before_the_request_is() {
+async fn store_timeout_is_shorter_than_request_timeout() {
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await;
     let listener = listener.expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -294,29 +294,33 @@ async fn a_store_that_does_not_answer_is_given_up_before_the_request_is() {
         }
     });
     let remote = connect(&format!("http://{address}")).await;
-    let begun = Instant::now();
+    let started = Instant::now();
     let outcome = remote.get(Get::new(TABLE, thing("a"))).await;
     assert!(
         matches!(outcome, Err(StoreError::Unavailable(_))),
         "{outcome:?}"
     );
-    assert!(begun.elapsed() < REQUEST_TIMEOUT, "{:?}", begun.elapsed());
+    assert!(
+        started.elapsed() < REQUEST_TIMEOUT,
+        "{:?}",
+        started.elapsed()
+    );
     silence.abort();
 }
 
 #[tokio::test]
-async fn throttling_without_end_is_transient_and_bounded() {
+async fn permanent_throttling_is_transient_and_bounded() {
     let busy = error(400, "ThrottlingException");
     let (remote, script) = scripted(std::iter::repeat_n(busy, 100)).await;
     let outcome = remote.get(Get::new(TABLE, thing("a"))).await;
-    // Unavailable, where the SDK slows itself down for so long that the time for the request is over.
-    let error = outcome.expect_err("the script has nothing else");
+    // `Unavailable` if the SDK throttles itself until the request times out.
+    let error = outcome.expect_err("the script contains only errors");
     assert!(error.is_transient(), "{error:?}");
     assert!((1..=5).contains(&script.asked().len()));
 }
 
 #[tokio::test]
-async fn who_may_not_ask_finds_no_store_and_not_a_missing_item() {
+async fn denied_read_is_unavailable_not_missing() {
     for code in ["AccessDeniedException", "UnrecognizedClientException"] {
         let (remote, _script) = scripted([error(400, code)]).await;
         let outcome = remote.get(Get::new(TABLE, thing("a"))).await;
@@ -328,8 +332,8 @@ async fn who_may_not_ask_finds_no_store_and_not_a_missing_item() {
 }
 
 #[tokio::test]
-async fn without_a_connection_the_store_is_unavailable() {
-    // A port that nobody listens on: the listener is gone before anyone connects.
+async fn connection_failure_makes_the_store_unavailable() {
+    // A closed port: the listener is dropped before anyone connects.
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let address = listener.local_addr().expect("an address");
     drop(listener);
@@ -342,14 +346,14 @@ async fn without_a_connection_the_store_is_unavailable() {
 }
 
 #[tokio::test]
-async fn a_table_that_went_away_is_asked_for_again() {
+async fn deleted_table_is_described_again() {
     let gone = error(400, "ResourceNotFoundException");
     let (remote, _script) = scripted([gone, success(r#"{"Items":[],"Count":0}"#)]).await;
     let query = || {
         let all = homeport_item::expression::KeyCondition::new("pk", "a");
         remote.query(Query::new(TABLE, all))
     };
-    let missing = StoreError::TableMissing(TABLE.to_owned());
+    let missing = StoreError::TableNotFound(TABLE.to_owned());
     assert_eq!(query().await, Err(missing));
     assert_eq!(query().await.expect("a page").items, []);
 }

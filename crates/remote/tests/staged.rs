@@ -1,5 +1,5 @@
-//! Tables and items in states that no implementation of DynamoDB shows on demand: a table that is being
-//! deleted, a key that is there already, items that have expired and are not removed for days.
+//! Simulated states that no implementation of DynamoDB produces on demand: a table that is being
+//! deleted, an existing key, expired items that are not deleted for days.
 
 #[allow(dead_code)]
 mod script;
@@ -54,7 +54,7 @@ fn no_time_to_live() -> Answer {
 }
 
 #[tokio::test]
-async fn a_table_that_is_being_deleted_is_made_again_when_it_is_gone() {
+async fn table_under_deletion_is_created_again_afterwards() {
     let looks = AtomicUsize::new(0);
     let made = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&made);
@@ -83,7 +83,7 @@ async fn a_table_that_is_being_deleted_is_made_again_when_it_is_gone() {
 }
 
 #[tokio::test]
-async fn a_key_that_the_table_has_already_is_no_failure() {
+async fn unchanged_encryption_key_is_not_an_error() {
     let key = "arn:aws:kms:us-east-1:111122223333:key/the-key-itself";
     let options = TableOptions {
         kms_key_id: Some("the-same-key-by-another-name".to_owned()),
@@ -113,7 +113,7 @@ async fn a_key_that_the_table_has_already_is_no_failure() {
     assert_eq!(remote.ensure_tables(&[wanted]).await, Ok(()));
 }
 
-/// A table with the items 0, 1, 2 and so on of one partition, some of them expired.
+/// A table with one partition of `count` items, some of them expired.
 async fn unswept(count: usize, is_expired: fn(usize) -> bool) -> (Remote, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
@@ -170,7 +170,7 @@ async fn unswept(count: usize, is_expired: fn(usize) -> bool) -> (Remote, Arc<At
     (remote, asked)
 }
 
-/// Leaves of an item what the request's projection names.
+/// Applies the request's projection to an item.
 fn project(item: &mut Value, body: &Value) {
     let Some(projection) = body["ProjectionExpression"].as_str() else {
         return;
@@ -196,7 +196,7 @@ fn query(limit: usize, start: Option<Item>) -> Query {
 }
 
 #[tokio::test]
-async fn one_item_behind_many_expired_ones_is_found_with_few_requests() {
+async fn item_after_many_expired_ones_needs_few_requests() {
     let (remote, asked) = unswept(1200, |at| at < 1000).await;
     let page = remote.query(query(1, None)).await.expect("a page");
     assert_eq!(page.items, [Item::new().with("n", 1000)]);
@@ -208,7 +208,7 @@ async fn one_item_behind_many_expired_ones_is_found_with_few_requests() {
 }
 
 #[tokio::test]
-async fn pages_among_expired_items_have_each_visible_one_once() {
+async fn pages_return_visible_items_once_among_expired() {
     fn is_expired(at: usize) -> bool {
         at % 3 == 1 || (100..400).contains(&at) || at >= 590
     }

@@ -1,5 +1,5 @@
-//! Tables on moto, which knows what a table has beyond its schema, on our own protocol, and on dynoxide, which
-//! does not.
+//! Table options on moto, which supports them, on our own protocol, and on dynoxide, which does
+//! not.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ fn all_options() -> TableOptions {
 }
 
 #[tokio::test]
-async fn a_new_table_gets_all_that_is_asked_for() {
+async fn new_table_gets_all_options() {
     let backend = start(Kind::Moto).await;
     let remote = connect(&backend, all_options()).await;
     assert_eq!(remote.describe("things").await, Ok(None));
@@ -56,12 +56,12 @@ async fn a_new_table_gets_all_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn an_older_table_gets_what_it_lacks() {
+async fn existing_table_gets_missing_options() {
     let backend = start(Kind::Moto).await;
     let plain = TableSchema::new("things", "pk", KeyKind::S).with_sort("sk", KeyKind::N);
     let before = connect(&backend, TableOptions::default()).await;
     before.ensure_tables(&[plain]).await.expect("created");
-    // moto does not change the encryption of a table that exists.
+    // moto does not change the encryption of an existing table.
     let options = TableOptions {
         kms_key_id: None,
         ..all_options()
@@ -85,7 +85,7 @@ async fn check_options(remote: &Remote) -> TableDescription {
 }
 
 #[tokio::test]
-async fn another_process_learns_the_time_to_live_from_the_table() {
+async fn other_process_reads_time_to_live_from_table() {
     let backend = start(Kind::Wire).await;
     let first = connect(&backend, TableOptions::default()).await;
     first.ensure_tables(&[schema()]).await.expect("created");
@@ -95,7 +95,7 @@ async fn another_process_learns_the_time_to_live_from_the_table() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_added_is_told() {
+async fn unsupported_changes_are_reported() {
     let backend = start(Kind::Wire).await;
     let remote = connect(&backend, TableOptions::default()).await;
     remote.ensure_tables(&[schema()]).await.expect("created");
@@ -110,11 +110,14 @@ async fn what_cannot_be_added_is_told() {
     for (wanted, part) in [
         (
             TableSchema::new("things", "pk", KeyKind::B),
-            "exists with other keys: pk (S), sk (N) instead of pk (B)",
+            "exists with different keys: pk (S), sk (N) instead of pk (B)",
         ),
         (schema().with_index(local), "no local index"),
-        (keyed.clone().with_index(narrow), "another projection"),
-        (keyed.with_ttl("other"), "time to live in \"expires\""),
+        (keyed.clone().with_index(narrow), "different projection"),
+        (
+            keyed.with_ttl("other"),
+            "time-to-live attribute \"expires\"",
+        ),
     ] {
         let outcome = remote.ensure_tables(&[wanted]).await;
         let Err(StoreError::Invalid(reason)) = outcome else {
@@ -125,7 +128,7 @@ async fn what_cannot_be_added_is_told() {
 }
 
 #[tokio::test]
-async fn a_place_without_recovery_is_told_apart_from_a_broken_one() {
+async fn missing_recovery_support_differs_from_failure() {
     let backend = start(Kind::Dynoxide).await;
     let wanted = TableOptions {
         point_in_time_recovery: true,
@@ -140,7 +143,7 @@ async fn a_place_without_recovery_is_told_apart_from_a_broken_one() {
 }
 
 #[tokio::test]
-async fn wrong_settings_are_told_before_anything_is_sent() {
+async fn invalid_settings_fail_before_any_request() {
     let settings = Settings {
         endpoint_url: Some("localhost:8000".to_owned()),
         ..Settings::default()

@@ -1,6 +1,6 @@
-//! AWS IoT SQL, version 2016-03-23, pure: statements, topic filters and substitution templates,
-//! parsed and checked once and evaluated on messages. Nothing here reads a clock or a network, draws
-//! random numbers of its own, or panics on input.
+//! AWS IoT SQL, version 2016-03-23: statements, topic filters and substitution templates, which are
+//! parsed and checked once and evaluated on messages. Pure code: no clock, no network, no own
+//! randomness, and no panic on any input.
 //!
 //! ```
 //! use homeport_rules::{Message, Outcome, Payload, Properties, Statement};
@@ -25,41 +25,27 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod attribute;
-mod convert;
-mod decimal;
 mod evaluate;
-mod explain;
-mod functions;
-mod json;
 mod message;
-mod object;
-mod operators;
-mod parse_expression;
-mod parser;
-mod select;
+mod parse;
 mod statement;
-mod syntax_error;
 mod template;
-mod token;
 pub mod topic;
-mod tree;
 mod value;
-mod wide;
 
-pub use attribute::AttributeError;
-pub use decimal::{Decimal, DecimalError};
+pub use evaluate::explain::{Explanation, Note};
 pub use evaluate::{EvaluationError, NOTES_MAX, VALUE_DEPTH_MAX, WORK_MAX};
-pub use explain::{Explanation, Note};
-pub use json::{JSON_DEPTH_MAX, JsonError, JsonProblem};
 pub use message::{Message, Payload, Properties, Randomness};
-pub use object::{Members, Object};
-pub use parser::{
+pub use parse::statement::{
     ALIAS_DEPTH_MAX, EXPRESSION_DEPTH_MAX, SELECT_ITEMS_MAX, TEXT_LEN_MAX_BYTES,
     VARIABLE_NAME_CHARS_MAX, VARIABLES_MAX,
 };
+pub use parse::syntax_error::SyntaxError;
 pub use statement::{Outcome, SQL_VERSION, Statement, Variables};
-pub use syntax_error::SyntaxError;
 pub use template::{RENDERED_LEN_MAX_BYTES, RenderError, Template};
 pub use topic::{TopicFilter, TopicFilterError, TopicNameError};
+pub use value::attribute::AttributeError;
+pub use value::decimal::{Decimal, DecimalError};
+pub use value::json::{JSON_DEPTH_MAX, JsonError, JsonProblem};
+pub use value::object::{Members, Object};
 pub use value::{Kind, Value};

@@ -1,39 +1,39 @@
-//! What a statement is evaluated on: a message, its payload, and where chance comes from.
+//! The input of an evaluation: a message, its payload, and a source of randomness.
 
 use std::sync::OnceLock;
 
-use crate::json::{self, JsonError};
 use crate::value::Value;
+use crate::value::json::{self, JsonError};
 
 /// A message as rules see it.
 #[derive(Debug, Clone, Copy)]
 pub struct Message<'a> {
     pub topic: &'a str,
     pub payload: &'a Payload<'a>,
-    /// MQTT's client id; none when the message did not come over MQTT.
+    /// The MQTT client id; `None` for messages that did not arrive over MQTT.
     pub client_id: Option<&'a str>,
-    /// Who was authenticated; never a secret.
+    /// The authenticated principal; never a secret.
     pub principal: Option<&'a str>,
     pub source_ip: Option<&'a str>,
     pub account_id: &'a str,
-    /// What `timestamp()` answers: milliseconds since 1970.
+    /// The result of `timestamp()`: milliseconds since 1970.
     pub now_ms: i64,
     pub trace_id: &'a str,
     pub properties: Properties<'a>,
 }
 
-/// What MQTT 5 lets a publisher say about a message.
+/// The MQTT 5 properties of a message.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Properties<'a> {
     pub content_type: Option<&'a str>,
     pub response_topic: Option<&'a str>,
     pub correlation_data: Option<&'a [u8]>,
-    /// MQTT's payload format indicator; none where the publisher gave none.
+    /// The payload format indicator, if the publisher set it.
     pub payload_is_text: Option<bool>,
     pub user: &'a [(String, String)],
 }
 
-/// A message's bytes, read as JSON at most once, however many statements look at them.
+/// The bytes of a message, parsed as JSON at most once for all statements.
 #[derive(Debug)]
 pub struct Payload<'a> {
     bytes: &'a [u8],
@@ -57,7 +57,7 @@ impl<'a> Payload<'a> {
     /// The payload as JSON.
     ///
     /// # Errors
-    /// When it is none.
+    /// When it is not valid JSON.
     pub fn json(&self) -> Result<&Value, &JsonError> {
         self.json
             .get_or_init(|| json::parse_bytes(self.bytes))
@@ -65,7 +65,7 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// Where `newuuid()` and `rand()` get their bytes.
+/// The source of bytes for `newuuid()` and `rand()`.
 pub trait Randomness {
     fn fill(&mut self, bytes: &mut [u8]);
 }

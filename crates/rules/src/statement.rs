@@ -1,43 +1,43 @@
-//! A statement: parsed and checked once, evaluated on many messages.
+//! Statements, which are parsed and checked once and evaluated on many messages.
 
 use std::fmt;
 
-use crate::convert::to_boolean;
+use crate::evaluate::convert::to_boolean;
+use crate::evaluate::explain::{self, Explanation};
+use crate::evaluate::select;
 use crate::evaluate::{Context, EvaluationError, Scope};
-use crate::explain::{self, Explanation};
 use crate::message::{Message, Randomness};
-use crate::parser::{Parser, Parts, TEXT_LEN_MAX_BYTES};
-use crate::select;
-use crate::syntax_error::SyntaxError;
+use crate::parse::statement::{Parser, StatementParts, TEXT_LEN_MAX_BYTES};
+use crate::parse::syntax_error::SyntaxError;
 use crate::topic::TopicFilter;
 use crate::value::Value;
 
-/// The version of the language, which `sql_version()` answers.
+/// The version of the language, the result of `sql_version()`.
 pub const SQL_VERSION: &str = "2016-03-23";
 
 /// A statement in AWS IoT SQL.
 #[derive(Clone)]
 pub struct Statement {
     text: String,
-    pub(crate) parts: Parts,
+    pub(crate) parts: StatementParts,
 }
 
-/// What a statement makes of a message.
+/// The outcome of a statement for a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// The rule fires, with this value.
     Matched(Value),
-    /// The topic is another, or WHERE does not hold.
+    /// The topic does not match, or WHERE is not true.
     NotMatched,
 }
 
-/// What SET made of a message, for templates of the same rule.
+/// The values of SET's variables for a message, for templates of the same rule.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Variables(pub(crate) Vec<Value>);
 
 impl Statement {
     /// # Errors
-    /// When the text is not a statement, is too long or too deep, or calls a function that needs AWS.
+    /// When the text is invalid, too long, nested too deeply, or calls a function that needs AWS.
     pub fn parse(sql: &str) -> Result<Self, SyntaxError> {
         if sql.len() > TEXT_LEN_MAX_BYTES {
             let expected = format!("a statement of at most {TEXT_LEN_MAX_BYTES} bytes");
@@ -50,22 +50,22 @@ impl Statement {
         })
     }
 
-    /// Which topics FROM names.
+    /// The topic filter in FROM.
     #[must_use]
     pub fn filter(&self) -> &TopicFilter {
         &self.parts.filter
     }
 
-    /// The text, as it was parsed.
+    /// The original text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What the statement makes of a message.
+    /// Evaluates the statement on a message.
     ///
     /// # Errors
-    /// When the payload is not what the statement needs, or the work is more than is allowed.
+    /// When the payload does not fit the statement, or the evaluation exceeds its work limit.
     pub fn evaluate(
         &self,
         message: &Message<'_>,
@@ -74,8 +74,8 @@ impl Statement {
         self.run(message, randomness).map(|(outcome, _)| outcome)
     }
 
-    /// As [`Statement::evaluate`], with the variables, so that templates of the same rule see the
-    /// same values. There are none where the topic is another.
+    /// Like [`Statement::evaluate`], and returns the variables, so that templates of the same rule
+    /// see the same values. There are no variables if the topic does not match.
     ///
     /// # Errors
     /// As [`Statement::evaluate`].
@@ -104,8 +104,8 @@ impl Statement {
         Ok((Outcome::Matched(value), variables))
     }
 
-    /// As [`Statement::evaluate`], and says why: each thing that is Undefined, and what of WHERE does
-    /// not hold.
+    /// Like [`Statement::evaluate`], and explains every Undefined value and the part of WHERE that
+    /// is not true.
     pub fn explain(&self, message: &Message<'_>, randomness: &mut dyn Randomness) -> Explanation {
         explain::explain(self, message, randomness)
     }
@@ -150,7 +150,7 @@ impl fmt::Display for Statement {
     }
 }
 
-/// Two statements are equal where their texts are.
+/// Statements are equal if their texts are equal.
 impl PartialEq for Statement {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text

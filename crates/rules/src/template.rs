@@ -1,19 +1,19 @@
-//! Substitution templates: texts with `${expression}` in them, as actions have them.
+//! Substitution templates: the texts of actions, which contain `${expression}`.
 
 use std::fmt;
 
-use crate::convert::to_text;
+use crate::evaluate::convert::to_text;
 use crate::evaluate::{Context, EvaluationError, Scope};
 use crate::message::{Message, Randomness};
-use crate::parser::{Parser, TEXT_LEN_MAX_BYTES};
+use crate::parse::statement::{Parser, TEXT_LEN_MAX_BYTES};
+use crate::parse::syntax_error::SyntaxError;
+use crate::parse::tree::Expression;
 use crate::statement::{Statement, Variables};
-use crate::syntax_error::SyntaxError;
-use crate::tree::Expression;
 
-/// The most bytes of a text that a template makes.
+/// Maximum length of a rendered text.
 pub const RENDERED_LEN_MAX_BYTES: usize = 256 * 1024;
 
-/// A text in which expressions stand for what they yield.
+/// A text with embedded expressions.
 #[derive(Clone)]
 pub struct Template {
     text: String,
@@ -26,12 +26,12 @@ enum Part {
     Expression(Expression),
 }
 
-/// Why a template makes no text of a message.
+/// Why rendering a template failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RenderError {
     #[error("`{expression}` has no value in this message")]
     Undefined { expression: String },
-    #[error("the text would have more than {RENDERED_LEN_MAX_BYTES} bytes")]
+    #[error("the rendered text exceeds {RENDERED_LEN_MAX_BYTES} bytes")]
     TooLong,
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),
@@ -39,12 +39,12 @@ pub enum RenderError {
 
 impl Template {
     /// # Errors
-    /// When an expression in it cannot be parsed or is not closed, or the text is too long.
+    /// When an expression is invalid or not closed, or the text is too long.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         Self::parse_with_variables(text, &[])
     }
 
-    /// A template of the same rule, which may use the statement's variables.
+    /// Parses a template of the same rule, which may use the statement's variables.
     ///
     /// # Errors
     /// As [`Template::parse`].
@@ -80,22 +80,22 @@ impl Template {
         })
     }
 
-    /// The text, as it was parsed.
+    /// The original text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether the text is always the same.
+    /// Whether the template contains no expressions.
     #[must_use]
     pub fn is_constant(&self) -> bool {
         self.parts.iter().all(|part| matches!(part, Part::Text(_)))
     }
 
-    /// The text for a message.
+    /// Renders the text for a message.
     ///
     /// # Errors
-    /// When an expression has no value that can be a text.
+    /// When the value of an expression cannot be converted to text.
     pub fn render(
         &self,
         message: &Message<'_>,
@@ -104,7 +104,7 @@ impl Template {
         self.render_with(message, &Variables::default(), randomness)
     }
 
-    /// The text for a message, with the variables that the rule's statement made of it.
+    /// Renders the text for a message, with the variables of the rule's statement.
     ///
     /// # Errors
     /// As [`Template::render`].
@@ -147,7 +147,7 @@ impl fmt::Debug for Template {
     }
 }
 
-/// Two templates are equal where their texts are.
+/// Templates are equal if their texts are equal.
 impl PartialEq for Template {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text

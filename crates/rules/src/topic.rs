@@ -1,24 +1,24 @@
 //! Topic names and topic filters by MQTT's rules, for statements and for the broker.
 
-/// The most bytes of a topic's name or filter, which is all that MQTT's length field can say.
+/// Maximum length of a topic name or filter, the limit of MQTT's length field.
 ///
-/// DIFFERENCE: AWS IoT allows 256 bytes and seven slashes; here MQTT's own limit is the only one.
+/// DIFFERENCE: AWS IoT allows 256 bytes and seven slashes; here only MQTT's own limit applies.
 pub const TOPIC_LEN_MAX_BYTES: usize = 65_535;
 
-/// Why a text is not a topic's name.
+/// Why a topic name is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TopicNameError {
-    #[error("a topic's name cannot be empty")]
+    #[error("a topic name cannot be empty")]
     Empty,
-    #[error("a topic's name can have at most {TOPIC_LEN_MAX_BYTES} bytes")]
+    #[error("a topic name can have at most {TOPIC_LEN_MAX_BYTES} bytes")]
     TooLong,
-    #[error("a topic's name cannot contain the null character")]
+    #[error("a topic name cannot contain the null character")]
     Null,
-    #[error("a topic's name cannot contain the wildcards + and #")]
+    #[error("a topic name cannot contain the wildcards + and #")]
     Wildcard,
 }
 
-/// Why a text is not a topic filter.
+/// Why a topic filter is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TopicFilterError {
     #[error("a topic filter cannot be empty")]
@@ -27,13 +27,13 @@ pub enum TopicFilterError {
     TooLong,
     #[error("a topic filter cannot contain the null character")]
     Null,
-    #[error("+ must stand for a whole level of the topic")]
+    #[error("+ must occupy a whole level of the topic filter")]
     SingleLevel,
-    #[error("# must stand alone at the end of the topic filter")]
+    #[error("# must be the last level of the topic filter")]
     MultiLevel,
 }
 
-/// Checks that something may be published on `name`.
+/// Checks that `name` is a valid topic for publishing.
 ///
 /// # Errors
 /// When it is empty, too long, or contains a wildcard or the null character.
@@ -54,14 +54,14 @@ pub fn check_name(name: &str) -> Result<(), TopicNameError> {
     Ok(())
 }
 
-/// Which topics are meant: a topic's name in which `+` stands for one level and `#`, at the end, for
-/// all that follow, none included.
+/// A topic filter: a topic name in which `+` matches one level and a final `#` matches all
+/// remaining levels, including none.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TopicFilter(String);
 
 impl TopicFilter {
     /// # Errors
-    /// When the text is empty, too long, or has a wildcard where none may be.
+    /// When the text is empty, too long, or contains a misplaced wildcard.
     pub fn parse(text: &str) -> Result<Self, TopicFilterError> {
         if text.is_empty() {
             return Err(TopicFilterError::Empty);
@@ -94,8 +94,8 @@ impl TopicFilter {
         self.0.split('/').any(|level| matches!(level, "+" | "#"))
     }
 
-    /// Whether a message on `topic` is meant. Topics that begin with `$` are the server's own: a
-    /// filter that begins with a wildcard does not reach them.
+    /// Whether the filter matches `topic`. Topics that start with `$` are reserved for the server:
+    /// a filter that starts with a wildcard does not match them.
     #[must_use]
     pub fn matches(&self, topic: &str) -> bool {
         if topic.starts_with('$') && self.0.starts_with(['+', '#']) {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_multi_level_wildcard_includes_its_parent() {
+    fn multi_level_wildcard_includes_its_parent() {
         assert!(matches("sport/tennis/#", "sport/tennis"));
         assert!(matches("sport/tennis/#", "sport/tennis/player1/ranking"));
         assert!(matches("#", "a/b"));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_single_level_wildcard_is_one_level_even_an_empty_one() {
+    fn single_level_wildcard_matches_one_level_even_empty() {
         assert!(matches("van/+/telemetry", "van/a/telemetry"));
         assert!(matches("van/+/telemetry", "van//telemetry"));
         assert!(!matches("van/+/telemetry", "van/a/b/telemetry"));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn leading_wildcards_do_not_reach_the_servers_own_topics() {
+    fn leading_wildcards_do_not_match_server_topics() {
         assert!(!matches("#", "$SYS/load"));
         assert!(!matches("+/load", "$SYS/load"));
         assert!(matches("$SYS/#", "$SYS/load"));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn wildcards_in_the_wrong_place_are_refused() {
+    fn misplaced_wildcards_are_rejected() {
         assert_eq!(TopicFilter::parse(""), Err(TopicFilterError::Empty));
         assert_eq!(TopicFilter::parse("a\0"), Err(TopicFilterError::Null));
         assert_eq!(
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(check_name("/"), Ok(()));
     }
 
-    /// The specification's words, level by level, without a thought for speed.
+    /// The matching rules of the specification, level by level.
     fn model(filter: &[&str], topic: &[&str]) -> bool {
         match (filter, topic) {
             (["#"], _) => true,
@@ -215,7 +215,7 @@ mod tests {
         }
 
         #[test]
-        fn a_topic_is_matched_by_itself(name in "[a-z/$ ]{1,12}") {
+        fn topic_matches_itself(name in "[a-z/$ ]{1,12}") {
             prop_assert_eq!(check_name(&name), Ok(()));
             prop_assert!(matches(&name, &name));
         }

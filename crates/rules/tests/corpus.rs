@@ -1,5 +1,5 @@
-//! The language, case by case: `corpus/cases.txt` says what expressions, statements and templates
-//! yield. The head of that file describes its form.
+//! The language, case by case: `corpus/cases.txt` lists the results of expressions, statements and
+//! templates. The head of that file describes its format.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,10 @@ use homeport_rules::{
 };
 
 const CASES: &str = include_str!("corpus/cases.txt");
-/// A corpus that was cut off by mistake must not pass.
+/// A truncated corpus must not pass.
 const CASES_MIN: usize = 300;
 
-/// Bytes that follow one another at a distance of sixteen.
+/// A byte source that increments by sixteen.
 struct Steps(u8);
 
 impl Randomness for Steps {
@@ -31,7 +31,7 @@ struct Case {
     payload: String,
 }
 
-/// Cuts the file into cases: directives stay until the next one of their kind.
+/// Splits the file into cases. A directive applies until the next one of its kind.
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     let (mut topic, mut payload) = ("a/b".to_owned(), "{}".to_owned());
@@ -74,7 +74,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// What a case yields, in the words of the file.
+/// The result of a case, in the format of the file.
 fn run(case: &Case) -> String {
     let bytes = match case.payload.strip_prefix("bytes ") {
         Some(list) => list
@@ -178,7 +178,7 @@ fn agrees(expected: &str, got: &str) -> bool {
 }
 
 #[test]
-fn every_case_yields_what_it_says() {
+fn every_case_has_the_listed_result() {
     let cases = cases();
     let mut failures = String::new();
     for case in &cases {

@@ -1,4 +1,4 @@
-//! What the corpus cannot say: reasons, limits, variables in templates, and texts of any kind.
+//! What the corpus cannot express: reasons, limits, variables in templates, and random texts.
 
 use homeport_rules::{
     ALIAS_DEPTH_MAX, EXPRESSION_DEPTH_MAX, EvaluationError, Explanation, Message, NOTES_MAX,
@@ -21,7 +21,7 @@ fn message<'a>(topic: &'a str, payload: &'a Payload<'a>) -> Message<'a> {
     }
 }
 
-/// Randomness that never gives the same bytes twice.
+/// A byte source that never repeats.
 fn counting() -> impl FnMut(&mut [u8]) {
     let mut next = 0u8;
     move |bytes: &mut [u8]| {
@@ -48,7 +48,7 @@ fn refused(sql: &str) -> SyntaxError {
     Statement::parse(sql).expect_err("it must be refused")
 }
 
-/// The notes as text, reason and place.
+/// The notes as text: reason and position.
 fn reasons(explanation: &Explanation) -> Vec<(String, String)> {
     let notes = explanation.undefined.iter();
     notes
@@ -57,7 +57,7 @@ fn reasons(explanation: &Explanation) -> Vec<(String, String)> {
 }
 
 #[test]
-fn undefined_is_explained_where_it_begins() {
+fn undefined_is_explained_at_its_origin() {
     let explanation = explain(
         "SELECT upper(a.b) AS x, 1 / zero AS y, get(list, 5) AS z, text - 1 AS t FROM 'a/b'",
         r#"{"a":{},"zero":0,"list":[1],"text":"five"}"#,
@@ -65,7 +65,7 @@ fn undefined_is_explained_where_it_begins() {
     let expected = [
         ("a.b", "there is no `b`"),
         ("1 / zero", "a division by zero"),
-        ("get(list, 5)", "there is no 5 in it"),
+        ("get(list, 5)", "it does not contain 5"),
         (
             "text - 1",
             "the text \"five\" and Int cannot be calculated with",
@@ -81,7 +81,7 @@ fn undefined_is_explained_where_it_begins() {
 }
 
 #[test]
-fn the_part_of_where_that_does_not_hold_is_named() {
+fn unmet_part_of_where_is_reported() {
     let sql = "SELECT *\nFROM 'a/b'\nWHERE volts > 12 AND state = 'on' AND level < 3";
     let unmet = |payload: &str| {
         let note = explain(sql, payload).unmet.expect("a reason");
@@ -116,7 +116,7 @@ fn the_part_of_where_that_does_not_hold_is_named() {
 }
 
 #[test]
-fn a_topic_that_is_not_meant_is_a_reason_too() {
+fn unmatched_topic_is_a_reason() {
     let explanation = explain("SELECT * FROM 'van/+'", "{}");
     assert_eq!(explanation.outcome, Ok(Outcome::NotMatched));
     let note = explanation.unmet.expect("a reason");
@@ -125,14 +125,14 @@ fn a_topic_that_is_not_meant_is_a_reason_too() {
 }
 
 #[test]
-fn reasons_are_bounded() {
+fn number_of_reasons_is_limited() {
     let list = vec!["missing"; NOTES_MAX + 10].join(", ");
     let explanation = explain(&format!("SELECT [{list}] AS x FROM 'a/b'"), "{}");
     assert_eq!(explanation.undefined.len(), NOTES_MAX);
 }
 
 #[test]
-fn templates_see_the_values_that_the_statement_saw() {
+fn templates_see_the_statement_variables() {
     let statement = parse("SET @id = newuuid() SELECT @id AS id FROM 'a/b'");
     let payload = Payload::new(b"{}");
     let message = message("a/b", &payload);
@@ -149,7 +149,7 @@ fn templates_see_the_values_that_the_statement_saw() {
     };
     let id = object.get("id").and_then(Value::as_str).expect("an id");
     assert_eq!(text, format!("items/{id}"));
-    // Without the statement's variables there is no value, and that is said by name.
+    // Without the statement's variables there is no value, and the error names the expression.
     assert_eq!(
         template.render(&message, &mut randomness),
         Err(RenderError::Undefined {
@@ -159,7 +159,7 @@ fn templates_see_the_values_that_the_statement_saw() {
 }
 
 #[test]
-fn the_statement_of_the_reference_runs() {
+fn reference_statement_runs() {
     let reference = include_str!("../../../docs/iot-sql.md");
     let sql = reference
         .split("```")
@@ -189,7 +189,7 @@ fn statements_can_be_shared_between_threads() {
 }
 
 #[test]
-fn constant_templates_are_known() {
+fn constant_templates_are_recognised() {
     assert!(Template::parse("a/b").expect("a template").is_constant());
     assert!(
         !Template::parse("a/${topic(1)}")
@@ -199,7 +199,7 @@ fn constant_templates_are_known() {
 }
 
 #[test]
-fn a_payload_is_read_once() {
+fn payload_is_parsed_once() {
     let payload = Payload::new(br#"{"a":1}"#);
     let first = payload.json().expect("JSON");
     assert!(std::ptr::eq(first, payload.json().expect("JSON")));
@@ -211,7 +211,7 @@ fn a_payload_is_read_once() {
 }
 
 #[test]
-fn texts_that_are_too_long_are_refused() {
+fn overlong_texts_are_rejected() {
     let padding = " ".repeat(TEXT_LEN_MAX_BYTES);
     let error = refused(&format!("SELECT * FROM 'a/b'{padding}"));
     assert!(error.expected.contains("at most 32768 bytes"), "{error}");
@@ -219,7 +219,7 @@ fn texts_that_are_too_long_are_refused() {
 }
 
 #[test]
-fn depth_is_bounded_however_it_is_made() {
+fn expression_depth_is_limited() {
     let nested = |open: &str, close: &str, levels: usize| {
         format!(
             "SELECT VALUE {}1{} FROM 'a/b'",
@@ -245,7 +245,7 @@ fn depth_is_bounded_however_it_is_made() {
             "{open}: {error}"
         );
     }
-    // Operators in a row nest to the left without any parentheses.
+    // A chain of operators nests to the left without parentheses.
     for operator in ["+", "AND", "=", "IN"] {
         let row = |count: usize| {
             format!(
@@ -277,7 +277,7 @@ fn depth_is_bounded_however_it_is_made() {
 }
 
 #[test]
-fn lists_names_and_variables_are_bounded() {
+fn lists_names_and_variables_are_limited() {
     let items = |count: usize| format!("SELECT {} FROM 'a/b'", vec!["a"; count].join(", "));
     assert!(Statement::parse(&items(SELECT_ITEMS_MAX)).is_ok());
     assert!(
@@ -315,7 +315,7 @@ fn lists_names_and_variables_are_bounded() {
 }
 
 #[test]
-fn work_is_bounded_however_it_is_made() {
+fn work_is_limited() {
     let list = format!(
         r#"{{"l":[{}],"s":"{}"}}"#,
         vec!["1"; 2000].join(","),
@@ -343,7 +343,7 @@ fn work_is_bounded_however_it_is_made() {
     assert!(matches!(evaluate(enough, &list), Ok(Outcome::Matched(_))));
 }
 
-/// A statement in which each of some variables wraps the one before, several times.
+/// A statement in which each variable wraps the previous one several times.
 fn wrapping(open: &str, close: &str, times: usize, variables: usize) -> String {
     let (open, close) = (open.repeat(times), close.repeat(times));
     let mut list = vec!["@o = o, @l = l, @v0 = 1".to_owned()];
@@ -355,7 +355,7 @@ fn wrapping(open: &str, close: &str, times: usize, variables: usize) -> String {
 }
 
 #[test]
-fn the_depth_of_values_is_bounded_however_it_is_made() {
+fn value_depth_is_limited() {
     let payload = r#"{"o":{},"l":[1]}"#;
     for (open, close) in [
         ("[", "]"),
@@ -380,7 +380,7 @@ fn the_depth_of_values_is_bounded_however_it_is_made() {
 }
 
 #[test]
-fn rendered_texts_are_bounded() {
+fn rendered_texts_are_limited() {
     let payload = format!(r#"{{"s":"{}"}}"#, "a".repeat(200_000));
     let payload = Payload::new(payload.as_bytes());
     let template = Template::parse("${s}${s}").expect("a template");
@@ -390,7 +390,7 @@ fn rendered_texts_are_bounded() {
     );
 }
 
-/// Pieces that statements are made of, in any order.
+/// Random sequences of statement tokens.
 fn soup() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![
         "SELECT",
@@ -463,7 +463,7 @@ fn soup() -> impl Strategy<Value = String> {
     prop::collection::vec(pieces, 0..30).prop_map(|pieces| pieces.join(" "))
 }
 
-/// Expressions that are well formed, so that evaluation is reached.
+/// Well-formed expressions, which reach the evaluation.
 fn expression() -> impl Strategy<Value = String> {
     let leaf = prop::sample::select(vec![
         "a",
@@ -575,14 +575,14 @@ const PAYLOAD: &str = r#"{"a":1.5,"b":"text","e":[{"a":1},{"a":"x","s":[1]},3],"
 
 proptest! {
     #[test]
-    fn no_text_makes_the_parser_panic(text in any::<String>()) {
+    fn random_texts_do_not_panic_the_parser(text in any::<String>()) {
         let _ = Statement::parse(&text);
         let _ = Template::parse(&text);
         let _ = TopicFilter::parse(&text);
     }
 
     #[test]
-    fn nothing_made_of_the_languages_words_makes_it_panic(text in soup()) {
+    fn token_sequences_do_not_panic(text in soup()) {
         for sql in [text.clone(), format!("SELECT {text} FROM 'a/b'")] {
             match Statement::parse(&sql) {
                 Ok(_) => {
@@ -598,13 +598,13 @@ proptest! {
     }
 
     #[test]
-    fn times_come_back_as_they_went(
+    fn formatted_times_parse_back(
         milliseconds in -2_208_988_800_000i64..4_102_444_800_000,
         zone in prop::sample::select(vec!["UTC", "America/Denver", "Europe/Zurich", "Asia/Kolkata", "-03:30"]),
     ) {
         let sql = "SELECT VALUE time_to_epoch(parse_time('EEE yyyy-MM-dd HH:mm:ss.SSS ZZ', t, z), 'EEE yyyy-MM-dd HH:mm:ss.SSS xxx') FROM 'a/b'";
         let payload = format!(r#"{{"t":{milliseconds},"z":"{zone}"}}"#);
-        // Before zones had whole minutes, an offset that is written without seconds loses them.
+        // Historic offsets with seconds lose them when written without seconds.
         let lost = match evaluate(sql, &payload) {
             Ok(Outcome::Matched(Value::Int(back))) => back.to_i128().expect("whole") - i128::from(milliseconds),
             other => panic!("{other:?}"),
@@ -613,7 +613,7 @@ proptest! {
     }
 
     #[test]
-    fn no_pattern_or_text_makes_times_panic(
+    fn time_functions_do_not_panic(
         pattern in "[GCYxweEyuDMLdaKhHkmsSnzZVOX'\\[\\]:. -]{0,12}",
         text in "[0-9A-Za-z:+/. -]{0,20}",
         number in any::<i64>(),
@@ -628,7 +628,7 @@ proptest! {
     }
 
     #[test]
-    fn no_pattern_or_replacement_makes_regular_expressions_panic(
+    fn regular_expressions_do_not_panic(
         subject in "[ab€]{0,8}",
         pattern in r"[ab€.*+?()|\\[\\]{}0-9^$]{0,8}",
         replacement in r"[ab$\\{}0-9]{0,8}",
@@ -643,10 +643,10 @@ proptest! {
     }
 
     #[test]
-    fn evaluating_and_explaining_agree(text in expression()) {
+    fn evaluate_and_explain_agree(text in expression()) {
         let sql = format!("SELECT {text} AS x FROM 'a/b' WHERE isUndefined({text}) = false");
         let Ok(statement) = Statement::parse(&sql) else {
-            // Only depth can be in the way of an expression that is well formed.
+            // A well-formed expression can fail only because of its nesting.
             prop_assert!(Statement::parse(&sql).is_err_and(|error| error.expected.contains("within one another")));
             return Ok(());
         };

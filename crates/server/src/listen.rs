@@ -1,4 +1,4 @@
-//! The HTTP interface on a port.
+//! Serves HTTP on a port.
 
 use std::future::Future;
 
@@ -6,12 +6,12 @@ use axum::Router;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 
-pub use homeport_wire::listen::{
+pub use homeport_listen::{
     AddressRanges, AllowedOrigins, ConnectionLimits, Connections, ForwardedHeader, Limits,
     REFUSALS_MAX, TrustedProxies,
 };
 
-/// Serves `router` until `stop` is done; requests that are being answered then are finished.
+/// Serves `router` until `stop` completes, then finishes the requests in progress.
 pub async fn serve(
     listener: TcpListener,
     limits: Limits,
@@ -19,5 +19,5 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
 ) {
     let service = TowerToHyperService::new(router);
-    homeport_wire::listen::serve(listener, limits, service, stop).await;
+    homeport_listen::serve(listener, limits, service, stop).await;
 }

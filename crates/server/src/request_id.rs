@@ -1,4 +1,4 @@
-//! The outermost layer: gives every request an id, writes it into problems, and logs what happened.
+//! The outermost layer: gives every request an id, writes error responses with it, and logs the request.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -10,14 +10,14 @@ use axum::middleware::Next;
 use axum::response::Response;
 use tracing::Instrument as _;
 
-use crate::auth::client;
-use crate::measure;
-use crate::problem::Problem;
+use crate::auth::client_address;
+use crate::metrics;
+use crate::problem::{INTERNAL_DETAIL, Problem};
 use crate::routes::answers_in_envelope;
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 const LEN_MAX: usize = 64;
-/// When to come back after a request took too long: it may have been carried out, and can be sent again.
+/// Wait before a retry after a timeout.
 const TIMEOUT_RETRY_AFTER_SECS: u64 = 1;
 
 pub(crate) async fn layer(request: Request, next: Next) -> Response {
@@ -29,23 +29,23 @@ pub(crate) async fn layer(request: Request, next: Next) -> Response {
         .get::<MatchedPath>()
         .map_or("unmatched", |path| path.as_str())
         .to_owned();
-    let client = client(request.extensions());
+    let client = client_address(request.extensions());
     let in_envelope = answers_in_envelope(request.uri().path());
     let span = tracing::info_span!("request", request_id = %id, %method, %route);
     let mut response = next.run(request).instrument(span).await;
     let problem = match response.extensions_mut().remove::<Problem>() {
         Some(problem) => Some(problem),
-        // A layer below refused without a word: say it in the same form as everything else.
+        // A layer below returned an error without a body.
         None => is_bare_error(&response).then(|| bare_problem(response.status())),
     };
     if let Some(problem) = problem {
         let allow = response.headers_mut().remove(ALLOW);
         response = if in_envelope {
-            problem.into_envelope()
+            problem.into_envelope_response()
         } else {
-            problem.into_sent(&id)
+            problem.into_problem_response(&id)
         };
-        // A 405 has to say which methods would do.
+        // A 405 must list the allowed methods.
         if let Some(allow) = allow {
             response.headers_mut().insert(ALLOW, allow);
         }
@@ -53,43 +53,44 @@ pub(crate) async fn layer(request: Request, next: Next) -> Response {
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(HEADER, value);
     }
-    let took = started.elapsed();
-    measure::request(&method, &route, response.status(), took);
-    log(&id, client, &method, &route, response.status(), took);
+    let duration = started.elapsed();
+    metrics::request(&method, &route, response.status(), duration);
+    log(&id, client, &method, &route, response.status(), duration);
     response
 }
 
-/// One line for a finished request: at `info` when it was refused or failed, else at `debug`, since
-/// devices make thousands of good ones a second. The path is left out: the route says as much and
-/// has nothing of the client's in it.
-fn log(id: &str, client: IpAddr, method: &Method, route: &str, status: StatusCode, took: Duration) {
-    let method = measure::known_method(method);
-    let status = status.as_u16();
-    let duration_ms = took.as_secs_f64() * 1000.0;
-    if status >= 400 {
-        tracing::info!(
-            request_id = id,
-            %client,
-            method,
-            route,
-            status,
-            duration_ms,
-            "finished"
-        );
+/// Logs a finished request: errors at `info`, successes at `debug`, because devices send thousands of requests
+/// per second. The line has the route and not the path, which can contain data of the client.
+fn log(
+    id: &str,
+    client: IpAddr,
+    method: &Method,
+    route: &str,
+    status: StatusCode,
+    duration: Duration,
+) {
+    macro_rules! finished {
+        ($level:expr) => {
+            tracing::event!(
+                $level,
+                request_id = id,
+                %client,
+                method = metrics::known_method(method),
+                route,
+                status = status.as_u16(),
+                duration_ms = duration.as_secs_f64() * 1000.0,
+                "finished"
+            )
+        };
+    }
+    if status.is_client_error() || status.is_server_error() {
+        finished!(tracing::Level::INFO);
     } else {
-        tracing::debug!(
-            request_id = id,
-            %client,
-            method,
-            route,
-            status,
-            duration_ms,
-            "finished"
-        );
+        finished!(tracing::Level::DEBUG);
     }
 }
 
-/// The client's own id, when it is one that can go into a log, else a new one.
+/// The id that the client sent, if it is safe to log; otherwise a new one.
 fn id_of(request: &Request) -> String {
     let sent = request
         .headers()
@@ -119,18 +120,15 @@ fn is_bare_error(response: &Response) -> bool {
 
 fn bare_problem(status: StatusCode) -> Problem {
     let (code, detail) = match status {
-        StatusCode::NOT_FOUND => ("NOT_FOUND", "there is nothing at this address"),
+        StatusCode::NOT_FOUND => ("NOT_FOUND", "no route matches this path"),
         StatusCode::METHOD_NOT_ALLOWED => (
             "METHOD_NOT_ALLOWED",
-            "this address does not take that method",
+            "this path does not support that method",
         ),
         StatusCode::PAYLOAD_TOO_LARGE => ("BODY_TOO_LARGE", "the body is larger than 1 MiB"),
         StatusCode::REQUEST_TIMEOUT => ("TIMEOUT", "the request took too long"),
-        _ if status.is_client_error() => ("INVALID_REQUEST", "the request cannot be understood"),
-        _ => (
-            "INTERNAL",
-            "something went wrong on the server; its log has this request's id",
-        ),
+        _ if status.is_client_error() => ("INVALID_REQUEST", "invalid request"),
+        _ => ("INTERNAL", INTERNAL_DETAIL),
     };
     let problem = Problem::new(status, code, detail);
     if status == StatusCode::REQUEST_TIMEOUT {

@@ -1,8 +1,9 @@
-//! What the handlers work with.
+//! The state that handlers share.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use homeport_listen::AllowedOrigins;
 use homeport_store::StoreError;
 use homeport_systems::alerts::Alerts;
 use homeport_systems::api_keys::ApiKeys;
@@ -13,17 +14,14 @@ use homeport_systems::records::Records;
 use homeport_systems::rules::RuleEngine;
 use homeport_systems::sensors::Sensors;
 use homeport_systems::telemetry::Telemetry;
-use homeport_wire::listen::AllowedOrigins;
 use metrics_exporter_prometheus::PrometheusHandle;
 
-use crate::auth::AdminToken;
+use crate::auth::{AdminToken, RateLimiter, UserTokens};
 use crate::console::Console;
-use crate::jwt::UserTokens;
-use crate::limits::RateLimiter;
-use crate::measure::Gauges;
+use crate::metrics::Gauges;
 use crate::mqtt::Broker;
 
-/// Everything a handler may need; cheap to clone.
+/// Everything that handlers need; cheap to clone.
 #[derive(Clone)]
 pub struct AppState {
     pub sensors: Sensors,
@@ -32,13 +30,13 @@ pub struct AppState {
     pub push: Push,
     pub telemetry: Telemetry,
     pub rules: RuleEngine,
-    /// Where messages are published. It is kept here for all who publish without holding on to it.
+    /// The broker as a publisher. The systems hold weak references to it; this one keeps it alive.
     pub publish: Arc<dyn Publish>,
     pub alerts: Alerts,
     pub api_keys: Arc<ApiKeys>,
     pub broker: Broker,
     pub admin_token: AdminToken,
-    /// Web pages that may use MQTT over WebSockets, beside our own.
+    /// Web pages of other origins that may use MQTT over WebSockets.
     pub allowed_origins: AllowedOrigins,
     pub user_tokens: Arc<UserTokens>,
     pub rate_limiter: Arc<RateLimiter>,
@@ -49,17 +47,17 @@ pub struct AppState {
     pub console: Arc<Console>,
 }
 
-/// Whether the server can do its work.
+/// Health of the server.
 pub trait Health: Send + Sync + 'static {
-    /// Why requests that write would fail now, if they would.
+    /// Why some requests, such as writes, fail now; `None` if all can succeed.
     fn problem(&self) -> Option<String>;
 
-    /// Why only a restart of the process helps, if that is so.
+    /// Why the process must be restarted, if it must.
     fn needs_restart(&self) -> Option<String> {
         None
     }
 
-    /// A warning for operators; requests are served all the same.
+    /// A warning for operators that does not affect requests.
     fn warning(&self) -> Option<String> {
         None
     }
@@ -73,7 +71,7 @@ pub trait StoreClock: Send + Sync + 'static {
     /// Confirms the server's clock.
     ///
     /// # Errors
-    /// When the store cannot be written.
+    /// If the store cannot be written.
     async fn confirm(&self) -> Result<ClockState, StoreError>;
 }
 
@@ -82,9 +80,9 @@ pub trait StoreClock: Send + Sync + 'static {
 pub struct ClockState {
     /// The server's clock.
     pub wall_ms: i64,
-    /// The store's time.
+    /// The store's commit time.
     pub commit_ms: i64,
-    /// Whether the store deletes what has expired.
+    /// Whether the clock is confirmed, so that the store deletes expired items.
     pub is_confirmed: bool,
 }
 

@@ -1,5 +1,5 @@
-//! The second seam: what happened to the items of a table, in order. What reacts to data reads this
-//! and nothing else.
+//! The change feed interface: the changes of a table's items, in order. Code that reacts to data
+//! reads this and nothing else.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use homeport_item::Item;
 
 use crate::StoreError;
 
-/// What happened to an item.
+/// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeKind {
     Insert,
@@ -21,16 +21,16 @@ pub enum ChangeKind {
 pub struct Change {
     pub at_ms: i64,
     pub kind: ChangeKind,
-    /// Removed because its time to live had passed, not by a request.
+    /// The item expired; no request deleted it.
     pub by_expiry: bool,
     pub key: Item,
-    /// The item before, where the table's stream keeps it.
+    /// The item before the change, if the table's stream stores it.
     pub old: Option<Item>,
-    /// The item after, where the table's stream keeps it.
+    /// The item after the change, if the table's stream stores it.
     pub new: Option<Item>,
 }
 
-/// Where a reader of changes stands. Only the feed that made it understands it.
+/// A reader's position in a change feed. Opaque to everyone but the feed that created it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position(String);
 
@@ -46,34 +46,34 @@ impl Position {
     }
 }
 
-/// Some changes and where to read on.
+/// A page of changes and the position after it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangePage {
     pub changes: Vec<Change>,
-    /// Behind the last change of this page.
+    /// The position after the last change of this page.
     pub next: Position,
-    /// Changes between the position that was asked for and the end of this page are gone: they are older than
-    /// what is kept, or damaged.
+    /// Changes between the requested position and the end of this page are missing, because they
+    /// are older than the retention or damaged.
     pub has_gap: bool,
 }
 
-/// The changes of tables whose schema asks for a stream.
+/// A feed of the changes of tables with a stream.
 ///
-/// Changes of one item come in the order in which they happened. A change is seen once it is
-/// durable, and again by whoever reads again from an older position.
+/// Changes of one item are in commit order. A change appears once it is durable, and again for a
+/// reader that resumes from an older position.
 #[async_trait]
 pub trait ChangeFeed: Send + Sync + 'static {
-    /// The position behind the newest change.
+    /// The position after the newest change.
     ///
     /// # Errors
-    /// When the table does not exist or the store fails.
+    /// When the table is missing or the store fails.
     async fn end(&self, table: &str) -> Result<Position, StoreError>;
 
-    /// Up to `limit` changes behind `from`. Where there is none, this waits up to `wait` for one.
+    /// Returns up to `limit` changes after `from`. If there are none, waits up to `wait` for one.
     ///
     /// # Errors
-    /// [`StoreError::Invalid`] for a position of another feed; otherwise when the table does not
-    /// exist or the store fails.
+    /// [`StoreError::Invalid`] for a position of another feed; other errors when the table is
+    /// missing or the store fails.
     async fn changes(
         &self,
         table: &str,

@@ -1,4 +1,4 @@
-//! Where stores and systems take the time from, so that tests can set it.
+//! The clock of stores and systems, which tests can replace.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,7 +14,7 @@ pub trait Clock: Send + Sync + std::fmt::Debug + 'static {
     }
 }
 
-/// The machine's clock.
+/// The system clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -28,7 +28,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is moved.
+/// A clock for tests that changes only when told to.
 #[derive(Debug)]
 pub struct ManualClock(AtomicI64);
 

@@ -1,44 +1,44 @@
-//! How an operation can fail, as narrow as each kind of operation allows.
+//! The errors of a store: one narrow type per kind of operation.
 
 use homeport_item::Item;
 
-/// What can go wrong with any operation.
+/// Errors of every operation.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum StoreError {
-    /// The request can never succeed as it is.
+    /// The request is invalid; repeating it unchanged always fails.
     #[error("{0}")]
     Invalid(String),
     #[error("table {0:?} does not exist")]
-    TableMissing(String),
+    TableNotFound(String),
     #[error("table {table:?} has no index {index:?}")]
-    IndexMissing { table: String, index: String },
-    /// Too much at once; the same request may succeed later. Nothing was written.
-    #[error("the store is busy, try again later")]
+    IndexNotFound { table: String, index: String },
+    /// Too many requests. Nothing was written, and the same request may succeed later.
+    #[error("the store is busy; try again later")]
     Throttled,
-    /// The store cannot do this now. Of a write it is not known whether it happened.
+    /// The store cannot serve the request now. For a write, the outcome is unknown.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
 }
 
-/// What can go wrong with a write of one item.
+/// Errors of a single-item write.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum WriteError {
-    #[error("the condition of the write does not hold")]
+    #[error("the condition of the write is false")]
     ConditionFailed {
-        /// The item as it is, where it was asked for and exists.
+        /// The current item, if requested and present.
         old: Option<Box<Item>>,
     },
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// What can go wrong with a transaction.
+/// Errors of a transaction.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum TransactError {
-    /// Nothing was written; one reason per action, in order.
+    /// Nothing was written. There is one reason per action, in order.
     #[error("the transaction was cancelled")]
     Cancelled(Vec<CancelReason>),
-    /// The token was used within the last ten minutes for another transaction.
+    /// The token was used for another transaction within the last ten minutes.
     #[error("the token was already used for a different transaction")]
     TokenMismatch,
     #[error(transparent)]
@@ -48,14 +48,14 @@ pub enum TransactError {
 /// Why an action cancelled its transaction.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CancelReason {
-    /// This action was not the cause.
+    /// This action did not cause the cancellation.
     None,
     ConditionFailed {
         old: Option<Box<Item>>,
     },
-    /// The action cannot be carried out on the item as it is.
+    /// The action is invalid for the current item.
     Invalid(String),
-    /// Another transaction was working on the item.
+    /// Another transaction was using the item.
     Conflict,
     Throttled,
 }

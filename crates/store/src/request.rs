@@ -1,20 +1,20 @@
-//! What a store is asked. Expressions are trees; a backend prints them if it needs text.
+//! Requests to a store. Expressions are trees; a backend that needs text prints them.
 
 use homeport_item::Item;
 use homeport_item::expression::{self, Condition, KeyCondition, Projection};
 
-/// Which attributes a write answers with.
+/// The attributes that a write returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Returning {
+pub enum ReturnValues {
     #[default]
-    Nothing,
-    /// The whole item as it was before.
+    None,
+    /// The whole item before the write.
     AllOld,
-    /// The whole item as it is now; for updates only.
+    /// The whole item after the write; updates only.
     AllNew,
-    /// What the update touched, as it was before; for updates only.
+    /// The updated parts before the write; updates only.
     UpdatedOld,
-    /// What the update touched, as it is now; for updates only.
+    /// The updated parts after the write; updates only.
     UpdatedNew,
 }
 
@@ -23,7 +23,7 @@ pub struct Get {
     pub table: String,
     pub key: Item,
     pub projection: Option<Projection>,
-    /// Sees every write answered before; the embedded store always does.
+    /// Reads every write that completed before. The embedded store always does.
     pub consistent: bool,
 }
 
@@ -32,8 +32,8 @@ pub struct Put {
     pub table: String,
     pub item: Item,
     pub condition: Option<Condition>,
-    pub returning: Returning,
-    /// Answer with the item as it is when the condition fails.
+    pub returning: ReturnValues,
+    /// Return the current item if the condition fails.
     pub old_on_failure: bool,
 }
 
@@ -43,7 +43,7 @@ pub struct Update {
     pub key: Item,
     pub update: expression::Update,
     pub condition: Option<Condition>,
-    pub returning: Returning,
+    pub returning: ReturnValues,
     pub old_on_failure: bool,
 }
 
@@ -52,13 +52,13 @@ pub struct Delete {
     pub table: String,
     pub key: Item,
     pub condition: Option<Condition>,
-    pub returning: Returning,
+    pub returning: ReturnValues,
     pub old_on_failure: bool,
 }
 
 /// A condition on an item that a transaction does not write.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Check {
+pub struct ConditionCheck {
     pub table: String,
     pub key: Item,
     pub condition: Condition,
@@ -71,14 +71,14 @@ pub enum Action {
     Put(Put),
     Update(Update),
     Delete(Delete),
-    Check(Check),
+    Check(ConditionCheck),
 }
 
-/// Actions that happen together or not at all, each on another item.
+/// Actions that are applied together or not at all, each on a different item.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Transaction {
     pub actions: Vec<Action>,
-    /// Makes a repeat within ten minutes harmless.
+    /// Makes repeated requests within ten minutes idempotent.
     pub token: Option<String>,
 }
 
@@ -89,13 +89,13 @@ pub struct Query {
     pub key_condition: KeyCondition,
     pub filter: Option<Condition>,
     pub projection: Option<Projection>,
-    /// Items to look at, before the filter.
+    /// Maximum number of items to read before filtering.
     pub limit: Option<usize>,
-    /// Where the page before this one ended.
+    /// The `next` key of the previous page.
     pub start: Option<Item>,
     pub descending: bool,
     pub consistent: bool,
-    /// Count the items and return none.
+    /// Return only the number of items.
     pub count_only: bool,
 }
 
@@ -112,7 +112,7 @@ pub struct Scan {
     pub count_only: bool,
 }
 
-/// One of `total` parts that a scan is split into.
+/// One of the `total` segments of a parallel scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
     pub index: u32,
@@ -146,7 +146,7 @@ pub struct BatchWrite {
 }
 
 impl Get {
-    /// Reads the whole item, seeing all that was answered before.
+    /// A consistent read of the whole item.
     pub fn new(table: impl Into<String>, key: Item) -> Self {
         Self {
             table: table.into(),
@@ -163,7 +163,7 @@ impl Put {
             table: table.into(),
             item,
             condition: None,
-            returning: Returning::Nothing,
+            returning: ReturnValues::None,
             old_on_failure: false,
         }
     }
@@ -175,7 +175,7 @@ impl Put {
     }
 
     #[must_use]
-    pub fn returning(mut self, returning: Returning) -> Self {
+    pub fn returning(mut self, returning: ReturnValues) -> Self {
         self.returning = returning;
         self
     }
@@ -188,7 +188,7 @@ impl Update {
             key,
             update,
             condition: None,
-            returning: Returning::Nothing,
+            returning: ReturnValues::None,
             old_on_failure: false,
         }
     }
@@ -200,7 +200,7 @@ impl Update {
     }
 
     #[must_use]
-    pub fn returning(mut self, returning: Returning) -> Self {
+    pub fn returning(mut self, returning: ReturnValues) -> Self {
         self.returning = returning;
         self
     }
@@ -212,7 +212,7 @@ impl Delete {
             table: table.into(),
             key,
             condition: None,
-            returning: Returning::Nothing,
+            returning: ReturnValues::None,
             old_on_failure: false,
         }
     }
@@ -224,13 +224,13 @@ impl Delete {
     }
 
     #[must_use]
-    pub fn returning(mut self, returning: Returning) -> Self {
+    pub fn returning(mut self, returning: ReturnValues) -> Self {
         self.returning = returning;
         self
     }
 }
 
-impl Check {
+impl ConditionCheck {
     pub fn new(table: impl Into<String>, key: Item, condition: Condition) -> Self {
         Self {
             table: table.into(),
@@ -271,8 +271,8 @@ impl From<Delete> for Action {
     }
 }
 
-impl From<Check> for Action {
-    fn from(check: Check) -> Self {
+impl From<ConditionCheck> for Action {
+    fn from(check: ConditionCheck) -> Self {
         Self::Check(check)
     }
 }
@@ -294,7 +294,7 @@ impl Transaction {
 }
 
 impl Query {
-    /// All of one partition's items that fit `key_condition`, ascending.
+    /// The items of one partition that match `key_condition`, in ascending order.
     pub fn new(table: impl Into<String>, key_condition: KeyCondition) -> Self {
         Self {
             table: table.into(),

@@ -1,4 +1,4 @@
-//! The contract, run against the model: it checks both.
+//! Runs the contract suite against the reference model, which checks both.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Opaque cursors: where a list goes on. A cursor is bound to the list that it came from, so that
-//! one from another list is refused and not misread.
+//! Opaque cursors: the position at which the next page of a list starts. A cursor belongs to one list; another
+//! list rejects it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,10 +7,10 @@ use homeport_item::Item;
 use serde::{Deserialize, Serialize};
 
 const VERSION: u8 = 1;
-/// A cursor longer than this is none of ours: keys are at most a few kilobytes.
+/// Longest encoded cursor. Keys have at most a few kilobytes.
 const LEN_MAX: usize = 16 * 1024;
 
-/// Where a list goes on.
+/// The position at which a list continues.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cursor {
     list: String,
@@ -18,7 +18,7 @@ pub struct Cursor {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the cursor is not one of this list")]
+#[error("the cursor does not belong to this list")]
 pub struct CursorError;
 
 #[derive(Serialize, Deserialize)]
@@ -29,8 +29,7 @@ struct Wire {
 }
 
 impl Cursor {
-    /// Behind the item with the key `start` in `list`, a name with everything that tells one list
-    /// from another.
+    /// A cursor after the item with the key `start`. `list` must differ for every list, filter and order.
     pub(crate) fn new(list: impl Into<String>, start: Item) -> Self {
         Self {
             list: list.into(),
@@ -38,7 +37,7 @@ impl Cursor {
         }
     }
 
-    /// Where to start in `list`.
+    /// The key after which `list` continues.
     pub(crate) fn start_of(self, list: &str) -> Result<Item, CursorError> {
         if self.list == list {
             Ok(self.start)
@@ -60,7 +59,7 @@ impl Cursor {
     }
 
     /// # Errors
-    /// When the text is no cursor.
+    /// When the text is not a cursor.
     pub fn decode(text: &str) -> Result<Self, CursorError> {
         if text.len() > LEN_MAX {
             return Err(CursorError);
@@ -82,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_comes_back_for_its_own_list_only() {
+    fn cursor_works_for_its_own_list_only() {
         let start = Item::new().with("pk", "a").with("sk", 7);
         let cursor = Cursor::decode(&Cursor::new("devices", start.clone()).encode()).unwrap();
         assert_eq!(cursor.clone().start_of("devices"), Ok(start));
@@ -90,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn other_texts_are_rejected() {
         for text in ["", "e30", "not base64!", "eyJ2Ijo5LCJsIjoiIiwicyI6e319"] {
             assert_eq!(Cursor::decode(text), Err(CursorError), "{text}");
         }

@@ -4,11 +4,10 @@ use homeport_item::Item;
 use homeport_item::expression::Projection;
 use homeport_store::{BATCH_GET_MAX, BatchGet, Store, StoreError, TableKeys};
 
-/// How often in a row a store may read nothing of what it is asked for.
+/// Attempts in a row that may return no item before the read fails.
 const BARREN_MAX: usize = 8;
 
-/// The items that are there, whole and as the newest write left them, in no promised order. Each key may
-/// be asked for once only.
+/// Reads the items that exist, consistently and in any order. The keys must be distinct.
 pub(crate) async fn fetch(
     store: &dyn Store,
     table: &str,
@@ -33,7 +32,7 @@ pub(crate) async fn fetch(
             let answer = store.batch_get(BatchGet { tables: open }).await?;
             found.extend(answer.items.into_iter().map(|(_, item)| item));
             open = answer.unprocessed;
-            // Large items do not all fit into one answer.
+            // Large items do not all fit into one response.
             barren = if count(&open) < asked { 0 } else { barren + 1 };
         }
     }

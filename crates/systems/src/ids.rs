@@ -14,7 +14,7 @@ pub struct UuidV4(Uuid);
 pub struct UuidV4Error;
 
 impl UuidV4 {
-    /// A new one, at random.
+    /// A random id.
     #[must_use]
     pub fn random() -> Self {
         Self(Uuid::new_v4())
@@ -27,7 +27,7 @@ impl FromStr for UuidV4 {
     fn from_str(text: &str) -> Result<Self, UuidV4Error> {
         let uuid = Uuid::try_parse(text).map_err(|_| UuidV4Error)?;
         let is_v4 = uuid.get_version_num() == 4 && uuid.get_variant() == Variant::RFC4122;
-        // Of the forms that a UUID can have, the documents know the hyphenated one only.
+        // Of the spellings of a UUID, the design documents allow only the hyphenated one.
         if is_v4 && text.len() == uuid::fmt::Hyphenated::LENGTH {
             Ok(Self(uuid))
         } else {
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_version_four_is_taken() {
+    fn only_version_four_is_accepted() {
         let text = "550e8400-e29b-41d4-a716-446655440000";
         assert_eq!(text.parse::<UuidV4>().unwrap().to_string(), text);
         for text in [

@@ -1,6 +1,6 @@
-//! Homeport's systems: what devices, people and apps can do, on any store behind the seam. Each
-//! system is a module with its frozen schema, its types and its use cases. There is no HTTP in here
-//! and no AWS.
+//! Homeport's systems: what devices, people and apps can do, on any store behind the store trait. Each system
+//! is a module with its frozen schema, its types and its use cases. This crate contains no HTTP and no AWS
+//! code.
 
 pub mod alerts;
 pub mod api_keys;
@@ -12,6 +12,7 @@ pub mod fleet;
 pub mod ids;
 pub mod live;
 pub mod messages;
+pub mod outbox;
 pub mod plain_json;
 pub mod push;
 pub mod reactions;

@@ -1,4 +1,4 @@
-//! Reading a list page by page from a store, so that a page is full or the last one.
+//! Reads a list from a store page by page. Every page is full except the last one.
 
 use homeport_item::Item;
 use homeport_item::schema::TableSchema;
@@ -13,7 +13,7 @@ use crate::records::RecordsError;
 use crate::sensors::SensorsError;
 use crate::telemetry::TelemetryError;
 
-/// Items that one look of a filtered list takes in, at least: most of them may not pass.
+/// The fewest items that one read of a filtered list requests, because most of them may not match.
 const FILTERED_LOOK: usize = 256;
 
 /// Why a page cannot be read.
@@ -55,8 +55,8 @@ pub(crate) struct ItemPage {
     pub(crate) next: Option<Cursor>,
 }
 
-/// Reads up to `limit` items of a query, across as many of the store's own pages as it takes.
-/// `list` names the list for its cursors.
+/// Reads up to `limit` items of a query, across as many pages of the store as necessary. `list` names the list
+/// in its cursors.
 pub(crate) async fn read_page(
     store: &dyn Store,
     schema: &TableSchema,
@@ -67,7 +67,7 @@ pub(crate) async fn read_page(
     let mut items = Vec::with_capacity(limit.min(128) + 1);
     let mut is_from_cursor = query.start.is_some();
     loop {
-        // One more than asked for: it tells whether this page is the last one.
+        // One more item than requested shows whether this is the last page.
         let wanted = limit + 1 - items.len();
         let look = match query.filter {
             Some(_) => wanted.max(FILTERED_LOOK),
@@ -93,7 +93,7 @@ pub(crate) async fn read_page(
     Ok(ItemPage { items, next })
 }
 
-/// Reads up to `limit` items of a scan, likewise.
+/// Reads up to `limit` items of a scan in the same way.
 pub(crate) async fn scan_page(
     store: &dyn Store,
     schema: &TableSchema,
@@ -121,8 +121,7 @@ pub(crate) async fn scan_page(
     Ok(ItemPage { items, next })
 }
 
-/// A request of ours is good but for the start that a client has sent: whoever makes up a cursor can put
-/// anything into it.
+/// Our own requests are valid except for a start key from a client, who can put anything into a cursor.
 fn failed(error: StoreError, is_from_cursor: bool) -> PageError {
     match error {
         StoreError::Invalid(_) if is_from_cursor => CursorError.into(),
@@ -130,8 +129,8 @@ fn failed(error: StoreError, is_from_cursor: bool) -> PageError {
     }
 }
 
-/// What items say, without those that cannot be read: something else has written them, and one of them must
-/// not hide its neighbours.
+/// Parses items and leaves out those that cannot be read: an item that another program wrote must not hide its
+/// neighbours.
 pub(crate) fn readable<T, E: std::fmt::Display>(
     items: &[Item],
     schema: &TableSchema,
@@ -148,7 +147,7 @@ pub(crate) fn readable<T, E: std::fmt::Display>(
     items.iter().filter_map(read).collect()
 }
 
-/// The attributes that say where an item stands in a table or index.
+/// The key attributes of an item in a table or index.
 fn key_of(schema: &TableSchema, index: Option<&str>, item: &Item) -> Item {
     let index_key = index
         .and_then(|name| schema.index(name))

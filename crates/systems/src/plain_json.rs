@@ -1,5 +1,5 @@
-//! Attribute values as plain JSON, with every digit of a number. Sets become arrays and binary values
-//! become Base64, so that it is for showing and not for reading back.
+//! Attribute values as plain JSON with every digit of a number. Sets become arrays and binary values become
+//! Base64, so the result is for display and cannot be read back.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_type_is_shown_and_no_digit_is_lost() {
+    fn every_type_is_shown_with_all_digits() {
         let number: Number = "0.1234567890123456789012345678901234567".parse().unwrap();
         let shown = Item::new()
             .with("a", number)

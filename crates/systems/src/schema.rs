@@ -1,5 +1,5 @@
-//! The tables of all systems in one list, with what Homeport asks of each: whoever makes tables or
-//! grants rights reads it here.
+//! The tables of all systems, with the operations that Homeport uses on each. Commands that create tables or
+//! grant permissions read this list.
 
 use homeport_item::schema::TableSchema;
 
@@ -7,7 +7,7 @@ use crate::{
     alerts, api_keys, chargers, messages, push, reactions, records, rules, sensors, telemetry,
 };
 
-/// What can be asked of a table or an index.
+/// An operation on a table or an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
     Get,
@@ -29,8 +29,7 @@ pub struct UsedTable {
     pub operations: &'static [Operation],
     /// On each of its indexes.
     pub index_operations: &'static [Operation],
-    /// Whether alerts or the live feed may follow it: its stream is switched on when one first needs
-    /// it.
+    /// Whether alerts or the live feed may follow the table. They enable its stream when they first need it.
     pub may_be_watched: bool,
 }
 
@@ -41,7 +40,7 @@ pub struct System {
     pub tables: Vec<UsedTable>,
 }
 
-/// The names of the tables whose names can be set.
+/// The names of the tables that settings can rename.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableNames {
     pub records: String,
@@ -59,7 +58,7 @@ impl Default for TableNames {
     }
 }
 
-/// All systems. A test compares the operations with those that the systems really use.
+/// All systems. A test compares the operations with those that the systems use.
 #[must_use]
 pub fn systems(names: &TableNames) -> Vec<System> {
     use Operation::{BatchGet, BatchWrite, Check, Delete, Get, Put, Query, Scan, Update};
@@ -209,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_systems_table_is_left_out_or_there_twice() {
+    fn every_table_is_listed_once() {
         let names = TableNames::default();
         let all = [
             sensors::schema::tables(),

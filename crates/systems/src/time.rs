@@ -1,4 +1,4 @@
-//! Times as the documents write them. Each is a type of its own, so that milliseconds never pass
+//! Times as the design documents write them. Each unit has its own type, so that milliseconds are never taken
 //! for seconds.
 
 use std::fmt;
@@ -10,17 +10,16 @@ use jiff::Timestamp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EpochMillis(pub i64);
 
-/// Seconds since the epoch, as times to live are kept.
+/// Seconds since the epoch, the unit of times to live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EpochSeconds(pub i64);
 
-/// A second of UTC that is written `YYYY-MM-DDTHH:MM:SSZ`, exactly so; texts of this form sort by
-/// time.
+/// A second of UTC, written exactly as `YYYY-MM-DDTHH:MM:SSZ`. Texts of this form sort by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UtcSecond(EpochSeconds);
 
-/// A millisecond of UTC that is written `YYYY-MM-DDTHH:MM:SS.mmmZ`, as JavaScript's `toISOString`
-/// does; texts of this form sort by time.
+/// A millisecond of UTC, written as `YYYY-MM-DDTHH:MM:SS.mmmZ` like JavaScript's `toISOString`. Texts of this
+/// form sort by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UtcMillis(EpochMillis);
 
@@ -45,11 +44,11 @@ impl EpochSeconds {
 
 /// 0001-01-01T00:00:00Z
 const FIRST_WRITTEN_SECS: i64 = -62_135_596_800;
-/// 9999-12-30T00:00:00Z: zones need the last hours of that year to themselves.
+/// 9999-12-30T00:00:00Z: time zones need the last hours of that year.
 const LAST_WRITTEN_SECS: i64 = 253_402_128_000;
 
 impl UtcSecond {
-    /// The second at `seconds`; times that cannot be written are moved to the nearest that can.
+    /// The second at `seconds`, or the nearest one that can be written.
     #[must_use]
     pub fn new(seconds: EpochSeconds) -> Self {
         Self(EpochSeconds(
@@ -71,7 +70,7 @@ impl fmt::Display for UtcSecond {
 }
 
 impl UtcMillis {
-    /// The millisecond at `millis`; times that cannot be written are moved to the nearest that can.
+    /// The millisecond at `millis`, or the nearest one that can be written.
     #[must_use]
     pub fn new(millis: EpochMillis) -> Self {
         Self(EpochMillis(
@@ -97,7 +96,7 @@ impl FromStr for UtcSecond {
     type Err = TimeError;
 
     fn from_str(text: &str) -> Result<Self, TimeError> {
-        // The form is checked by writing the time again: there is one way to write a second.
+        // A second has exactly one spelling, so writing the time again checks the form.
         let timestamp: Timestamp = text.parse().map_err(|_| TimeError)?;
         let second = Self::new(EpochSeconds(timestamp.as_second()));
         if second.to_string() == text {
@@ -113,21 +112,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_is_written_as_the_documents_write_it() {
+    fn second_has_the_documented_form() {
         let second = UtcSecond::new(EpochMillis(1_705_328_520_999).seconds());
         assert_eq!(second.to_string(), "2024-01-15T14:22:00Z");
         assert_eq!("2024-01-15T14:22:00Z".parse(), Ok(second));
     }
 
     #[test]
-    fn seconds_that_cannot_be_written_are_moved() {
+    fn seconds_out_of_range_are_clamped() {
         let text = |seconds| UtcSecond::new(EpochSeconds(seconds)).to_string();
         assert_eq!(text(i64::MAX), "9999-12-30T00:00:00Z");
         assert_eq!(text(i64::MIN), "0001-01-01T00:00:00Z");
     }
 
     #[test]
-    fn a_millisecond_is_written_as_apps_write_it() {
+    fn millisecond_has_the_form_of_javascript() {
         let text = |millis| UtcMillis::new(EpochMillis(millis)).to_string();
         assert_eq!(text(1_705_328_520_007), "2024-01-15T14:22:00.007Z");
         assert_eq!(text(0), "1970-01-01T00:00:00.000Z");
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn other_forms_are_refused() {
+    fn other_forms_are_rejected() {
         for text in [
             "2024-01-15T14:22:00+00:00",
             "2024-01-15T14:22:00.5Z",

@@ -35,7 +35,7 @@ async fn stored(fixture: &Fixture, key_id: KeyId) -> Item {
 }
 
 #[tokio::test]
-async fn a_key_is_stored_as_the_document_shows_it_and_the_raw_key_is_not() {
+async fn stored_key_has_the_documented_form() {
     let (keys, fixture) = keys().await;
     let new = NewApiKey {
         description: Some("greenhouse".to_owned()),
@@ -68,7 +68,7 @@ async fn a_key_is_stored_as_the_document_shows_it_and_the_raw_key_is_not() {
 }
 
 #[tokio::test]
-async fn only_the_raw_key_itself_opens() {
+async fn only_the_raw_key_is_accepted() {
     let (keys, _fixture) = keys().await;
     let (key, raw) = keys.create(NewApiKey::default()).await.expect("a key");
     let verified = keys
@@ -83,11 +83,11 @@ async fn only_the_raw_key_itself_opens() {
 }
 
 #[tokio::test]
-async fn a_new_key_is_known_where_it_was_made_before_any_index_has_it() {
+async fn new_key_works_before_the_index_has_it() {
     let (keys, fixture) = keys().await;
     let (key, raw) = keys.create(NewApiKey::default()).await.expect("a key");
     assert_eq!(keys.cached(), 1);
-    // As an index that lags.
+    // Like an index that lags.
     let row = Item::new().with("key_id", key.key_id.to_string());
     let delete = Delete::new("api_keys", row);
     fixture.store.delete(delete).await.expect("deleted");
@@ -97,7 +97,7 @@ async fn a_new_key_is_known_where_it_was_made_before_any_index_has_it() {
 }
 
 #[tokio::test]
-async fn a_revoked_key_opens_nothing_from_then_on() {
+async fn revoked_key_is_rejected() {
     let (keys, fixture) = keys().await;
     let (key, raw) = keys.create(NewApiKey::default()).await.expect("a key");
     assert!(keys.verify(raw.reveal()).await.expect("verifies").is_some());
@@ -111,7 +111,7 @@ async fn a_revoked_key_opens_nothing_from_then_on() {
 }
 
 #[tokio::test]
-async fn elsewhere_a_revocation_takes_effect_within_the_cache_time() {
+async fn revocation_reaches_other_processes_within_cache_time() {
     let (keys, fixture) = keys().await;
     let elsewhere = another(&fixture);
     let (key, raw) = keys.create(NewApiKey::default()).await.expect("a key");
@@ -130,7 +130,7 @@ async fn elsewhere_a_revocation_takes_effect_within_the_cache_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revocation_during_use_is_not_undone_by_a_verification_under_way() {
+async fn verification_under_way_does_not_undo_revocation() {
     let (keys, _fixture) = keys().await;
     for _ in 0..20 {
         let (key, raw) = keys.create(NewApiKey::default()).await.expect("a key");
@@ -149,7 +149,7 @@ async fn a_revocation_during_use_is_not_undone_by_a_verification_under_way() {
 }
 
 #[tokio::test]
-async fn the_last_use_is_written_at_most_every_five_minutes() {
+async fn last_use_is_written_every_five_minutes() {
     let (keys, fixture) = keys().await;
     let (key, raw) = keys.create(NewApiKey::default()).await.expect("a key");
     let last_used = || async {
@@ -172,7 +172,7 @@ async fn the_last_use_is_written_at_most_every_five_minutes() {
 }
 
 #[tokio::test]
-async fn scopes_limit_what_a_key_may_write_for() {
+async fn scopes_limit_the_subjects_of_a_key() {
     let (keys, _fixture) = keys().await;
     let new = NewApiKey {
         scopes: BTreeSet::from(["AA:BB:CC:DD:EE:FF".to_owned()]),
@@ -224,7 +224,7 @@ async fn keys_are_listed_newest_first() {
     assert_eq!(second.next, None);
 }
 
-/// The document's own example, whose id is a UUID of version 7.
+/// The example of the design document, whose id is a UUID of version 7.
 fn documented_key(hash: &str) -> Item {
     Item::new()
         .with("key_id", "a1b2c3d4-e5f6-7890-abcd-ef1234567890")
@@ -238,7 +238,7 @@ fn documented_key(hash: &str) -> Item {
 }
 
 #[tokio::test]
-async fn the_key_that_the_document_shows_opens_is_listed_and_can_be_revoked() {
+async fn documented_key_works() {
     let (keys, fixture) = keys().await;
     let raw = "0".repeat(64);
     let hash = hex::encode(Sha256::digest(format!("pepper{raw}")));
@@ -258,7 +258,7 @@ async fn the_key_that_the_document_shows_opens_is_listed_and_can_be_revoked() {
 }
 
 #[tokio::test]
-async fn a_key_that_cannot_be_read_opens_nothing_and_does_not_hide_the_others() {
+async fn unreadable_key_is_rejected_and_hides_nothing() {
     let (keys, fixture) = keys().await;
     let (good, _) = keys.create(NewApiKey::default()).await.expect("a key");
     let raw = "0".repeat(64);
@@ -276,7 +276,7 @@ async fn a_key_that_cannot_be_read_opens_nothing_and_does_not_hide_the_others() 
 }
 
 #[tokio::test]
-async fn a_key_that_became_unreadable_is_revoked_at_once_all_the_same() {
+async fn unreadable_key_can_be_revoked() {
     let (keys, fixture) = keys().await;
     let (key, raw) = keys.create(NewApiKey::default()).await.expect("a key");
     assert!(keys.verify(raw.reveal()).await.expect("verifies").is_some());
@@ -288,7 +288,7 @@ async fn a_key_that_became_unreadable_is_revoked_at_once_all_the_same() {
         matches!(revoked, Err(ApiKeyError::Malformed(_))),
         "{revoked:?}"
     );
-    // Not from the cache, either.
+    // Not from the cache either.
     let opened = keys.verify(raw.reveal()).await;
     assert!(
         matches!(opened, Err(ApiKeyError::Malformed(_))),
@@ -299,7 +299,7 @@ async fn a_key_that_became_unreadable_is_revoked_at_once_all_the_same() {
 }
 
 #[tokio::test]
-async fn impossible_keys_are_refused_and_unknown_ones_missing() {
+async fn invalid_keys_are_rejected() {
     let (keys, _fixture) = keys().await;
     for new in [
         NewApiKey {
@@ -325,7 +325,7 @@ async fn impossible_keys_are_refused_and_unknown_ones_missing() {
 }
 
 #[tokio::test]
-async fn whoever_listens_is_told_of_a_revocation() {
+async fn listeners_are_notified_of_revocations() {
     let (keys, _fixture) = keys().await;
     let (key, _) = keys.create(NewApiKey::default()).await.expect("a key");
     let mut revocations = keys.revocations();

@@ -1,4 +1,4 @@
-//! The rules of storing chargers' events, one test each.
+//! The rules of storing events of chargers, one test each.
 
 mod support;
 
@@ -14,7 +14,7 @@ use homeport_systems::chargers::{
 use homeport_systems::time::EpochMillis;
 use support::{Fixture, NOW_MS};
 
-/// Two UUIDs with one SC-ID, found by trying.
+/// Two UUIDs with one SC-ID, found by search.
 const COLLIDING: [&str; 2] = [
     "00000000-0000-4000-8000-000000000394",
     "00000000-0000-4000-8000-00000000226b",
@@ -80,7 +80,7 @@ fn is_duplicate(outcome: &EventOutcome) -> bool {
 }
 
 #[tokio::test]
-async fn an_event_is_stored_as_the_document_describes_it() {
+async fn stored_event_has_the_documented_form() {
     let (chargers, fixture) = chargers().await;
     let sent = event(1, 0, &[("current_ma", 16_000.into())]);
     let outcomes = chargers.ingest(vec![sent]).await.expect("ingests");
@@ -110,7 +110,7 @@ async fn an_event_is_stored_as_the_document_describes_it() {
 }
 
 #[tokio::test]
-async fn the_first_event_makes_the_device_known() {
+async fn first_event_registers_the_device() {
     let (chargers, fixture) = chargers().await;
     chargers
         .ingest(vec![event(1, 5, &[])])
@@ -131,7 +131,7 @@ async fn the_first_event_makes_the_device_known() {
 }
 
 #[tokio::test]
-async fn a_known_device_may_send_with_its_sc_id_and_an_unknown_one_may_not() {
+async fn only_registered_device_may_use_its_sc_id() {
     let (chargers, fixture) = chargers().await;
     let short = |minutes_ago| NewEvent {
         device: EventDevice::ScId(sc_id(1)),
@@ -150,7 +150,7 @@ async fn a_known_device_may_send_with_its_sc_id_and_an_unknown_one_may_not() {
         .await
         .expect("ingests");
     assert!(is_stored(&outcomes[0]), "{outcomes:?}");
-    // The same uplink, whichever way the device is named.
+    // The same uplink, with either name of the device.
     assert!(is_duplicate(&outcomes[1]), "{outcomes:?}");
     for stored in items(&*fixture.store, "evse-events").await {
         assert_eq!(
@@ -161,7 +161,7 @@ async fn a_known_device_may_send_with_its_sc_id_and_an_unknown_one_may_not() {
 }
 
 #[tokio::test]
-async fn a_second_uuid_with_the_same_sc_id_is_refused_and_never_merged() {
+async fn second_uuid_with_same_sc_id_is_rejected() {
     let (chargers, fixture) = chargers().await;
     let of = |uuid: &str, minutes_ago| NewEvent {
         device: EventDevice::Wireless(uuid.parse().expect("a UUID")),
@@ -200,7 +200,7 @@ async fn a_second_uuid_with_the_same_sc_id_is_refused_and_never_merged() {
 }
 
 #[tokio::test]
-async fn of_two_uuids_with_one_sc_id_in_one_request_one_is_stored() {
+async fn colliding_uuids_in_one_request_store_one() {
     let (chargers, fixture) = chargers().await;
     let of = |uuid: &str| NewEvent {
         device: EventDevice::Wireless(uuid.parse().expect("a UUID")),
@@ -222,7 +222,7 @@ async fn of_two_uuids_with_one_sc_id_in_one_request_one_is_stored() {
 }
 
 #[tokio::test]
-async fn a_repeated_uplink_is_stored_once_and_changes_nothing() {
+async fn repeated_uplink_changes_nothing() {
     let (chargers, fixture) = chargers().await;
     let sent = event(1, 5, &[("current_ma", 16_000.into())]);
     chargers.ingest(vec![sent.clone()]).await.expect("ingests");
@@ -237,7 +237,7 @@ async fn a_repeated_uplink_is_stored_once_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_repeat_inside_a_request_is_stored_once() {
+async fn repeat_within_a_request_is_stored_once() {
     let (chargers, fixture) = chargers().await;
     let sent = event(1, 5, &[]);
     let outcomes = chargers
@@ -252,7 +252,7 @@ async fn a_repeat_inside_a_request_is_stored_once() {
 }
 
 #[tokio::test]
-async fn an_uplink_without_a_time_is_known_by_its_number_for_a_day() {
+async fn sequence_number_identifies_uplink_for_a_day() {
     let (chargers, fixture) = chargers().await;
     let numbered = |sequence| NewEvent {
         occurred_at: None,
@@ -269,7 +269,7 @@ async fn an_uplink_without_a_time_is_known_by_its_number_for_a_day() {
     assert!(is_stored(
         &chargers.ingest(vec![numbered(8)]).await.expect("ingests")[0]
     ));
-    // A device that was restarted counts from the beginning.
+    // A restarted device counts from the beginning.
     fixture.clock.advance_ms(RECENT_UPLINKS_MS);
     assert!(is_stored(
         &chargers.ingest(vec![numbered(9)]).await.expect("ingests")[0]
@@ -281,7 +281,7 @@ async fn an_uplink_without_a_time_is_known_by_its_number_for_a_day() {
 }
 
 #[tokio::test]
-async fn without_a_time_and_a_number_nothing_is_a_repeat() {
+async fn uplink_without_time_and_number_is_never_repeated() {
     let (chargers, fixture) = chargers().await;
     let plain = NewEvent {
         occurred_at: None,
@@ -296,7 +296,7 @@ async fn without_a_time_and_a_number_nothing_is_a_repeat() {
 }
 
 #[tokio::test]
-async fn an_occupied_key_moves_on_by_a_millisecond_and_a_repeat_is_still_known() {
+async fn event_on_occupied_key_moves_by_a_millisecond() {
     let (chargers, fixture) = chargers().await;
     let numbered = |number: i64| event(1, 5, &[("n", number.into())]);
     for number in 0..3 {
@@ -329,7 +329,7 @@ async fn an_occupied_key_moves_on_by_a_millisecond_and_a_repeat_is_still_known()
 }
 
 #[tokio::test]
-async fn a_hundred_events_of_one_millisecond_are_all_kept_and_known_again() {
+async fn hundred_events_of_one_millisecond_are_kept() {
     let (chargers, fixture) = chargers().await;
     let request: Vec<NewEvent> = (0..100)
         .map(|n: i64| event(1, 5, &[("n", n.into())]))
@@ -342,7 +342,7 @@ async fn a_hundred_events_of_one_millisecond_are_all_kept_and_known_again() {
 }
 
 #[tokio::test]
-async fn a_device_with_too_many_events_at_one_time_is_told() {
+async fn too_many_events_at_one_time_are_rejected() {
     let (chargers, fixture) = chargers().await;
     let base = NOW_MS - 300_000;
     for moved in 0..MOVES_MAX {
@@ -366,7 +366,7 @@ async fn a_device_with_too_many_events_at_one_time_is_told() {
 }
 
 #[tokio::test]
-async fn an_event_and_the_state_are_one_transaction() {
+async fn event_and_state_are_one_transaction() {
     let (chargers, fixture) = chargers().await;
     chargers
         .ingest(vec![event(1, 5, &[("a", 1.into())])])
@@ -379,7 +379,7 @@ async fn an_event_and_the_state_are_one_transaction() {
     );
     assert_eq!(state.get("last_event_type"), Some(&"telemetry".into()));
     assert_eq!(state.get("revision"), Some(&1.into()));
-    // Fifty at most in a transaction, and one state for each.
+    // A transaction has at most fifty events and one update of the state.
     let request = (10..110).map(|ago| event(1, ago, &[("a", ago.into())]));
     chargers.ingest(request.collect()).await.expect("ingests");
     let state = item(&*fixture.store, "evse-device-state", &sc_id(1))
@@ -389,7 +389,7 @@ async fn an_event_and_the_state_are_one_transaction() {
 }
 
 #[tokio::test]
-async fn an_uplink_never_wipes_what_it_does_not_bring() {
+async fn uplink_keeps_attributes_that_it_lacks() {
     let (chargers, fixture) = chargers().await;
     chargers
         .ingest(vec![event(
@@ -406,7 +406,7 @@ async fn an_uplink_never_wipes_what_it_does_not_bring() {
         ("divergence_count", Some(2.into())),
     ]);
     chargers.patch_state(&sc_id(1), set).await.expect("sets");
-    // It tries to, and may not touch what is the operators'.
+    // The uplink tries to change attributes of operators, which it must not.
     let members = [
         ("current_ma", 0.into()),
         ("scheduler_paused", false.into()),
@@ -433,7 +433,7 @@ async fn an_uplink_never_wipes_what_it_does_not_bring() {
 }
 
 #[tokio::test]
-async fn an_older_event_never_moves_state_back_but_adds_what_is_new() {
+async fn older_event_only_adds_new_attributes() {
     let (chargers, fixture) = chargers().await;
     chargers
         .ingest(vec![event(1, 5, &[("current_ma", 5.into())])])
@@ -455,8 +455,8 @@ async fn an_older_event_never_moves_state_back_but_adds_what_is_new() {
 }
 
 #[tokio::test]
-async fn the_order_of_arrival_does_not_change_the_state() {
-    // Every order of four events, one by one and two at a time, each on a device of its own.
+async fn order_of_arrival_does_not_change_the_state() {
+    // Every order of four events, one by one and in pairs, each on its own device.
     let (chargers, fixture) = chargers().await;
     let sent = |device| {
         [
@@ -491,7 +491,7 @@ async fn the_order_of_arrival_does_not_change_the_state() {
 }
 
 #[tokio::test]
-async fn a_state_does_not_grow_without_end() {
+async fn state_size_is_bounded() {
     let (chargers, fixture) = chargers().await;
     for request in 0..4 {
         let names: Vec<String> = (0..60).map(|n| format!("m{request}_{n}")).collect();
@@ -512,7 +512,7 @@ async fn a_state_does_not_grow_without_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn first_events_of_a_device_that_race_make_one_device() {
+async fn racing_first_events_register_one_device() {
     let (chargers, fixture) = chargers().await;
     let racers = (0..8).map(|number: i64| {
         let chargers = chargers.clone();
@@ -536,7 +536,7 @@ async fn first_events_of_a_device_that_race_make_one_device() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_uplink_over_many_connections_is_stored_once() {
+async fn same_uplink_over_many_connections_is_stored_once() {
     let (chargers, fixture) = chargers().await;
     let timeless = NewEvent {
         occurred_at: None,
@@ -567,7 +567,7 @@ async fn the_same_uplink_over_many_connections_is_stored_once() {
 }
 
 #[tokio::test]
-async fn a_state_is_set_and_removed_by_operators() {
+async fn operators_set_and_remove_attributes() {
     let (chargers, _fixture) = chargers().await;
     let missing = chargers
         .patch_state(&sc_id(1), patch(&[("ota_a", Some(1.into()))]))
@@ -596,7 +596,7 @@ async fn a_state_is_set_and_removed_by_operators() {
 }
 
 #[tokio::test]
-async fn operators_cannot_fill_a_state_without_end() {
+async fn operator_attributes_are_bounded() {
     let (chargers, _fixture) = chargers().await;
     chargers
         .ingest(vec![event(1, 5, &[])])

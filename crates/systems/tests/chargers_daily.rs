@@ -1,4 +1,4 @@
-//! Daily statistics of chargers in a store: counted from events, counted again, rebuilt.
+//! Daily statistics of chargers in a store: counted from events, recounted, rebuilt.
 
 mod support;
 
@@ -75,7 +75,7 @@ fn number(item: &Item, name: &str) -> String {
 }
 
 #[test]
-fn an_event_affects_its_day_and_the_next() {
+fn event_affects_its_day_and_the_next() {
     let item = |key: &str, utc_ms: i64| {
         Item::new()
             .with("device_id", &sc_id(1))
@@ -85,7 +85,7 @@ fn an_event_affects_its_day_and_the_next() {
     let days = affected_days(&item("2027-01-15 01:00:00.000", NOW_MS));
     let expected = ["2027-01-15", "2027-01-16"].map(|text| (sc_id(1), day(text)));
     assert_eq!(days, BTreeSet::from(expected));
-    // One that moved on over midnight is of the day that it happened.
+    // An event whose key moved past midnight counts on the day on which it happened.
     let midnight = day("2027-01-16").start().0;
     let days = affected_days(&item("2027-01-16 00:00:00.000", midnight - 1));
     assert!(days.contains(&(sc_id(1), day("2027-01-15"))));
@@ -96,7 +96,7 @@ fn an_event_affects_its_day_and_the_next() {
 }
 
 #[tokio::test]
-async fn counting_days_as_events_arrive_gives_what_a_rebuild_gives() {
+async fn incremental_counts_equal_a_rebuild() {
     let (chargers, fixture) = chargers().await;
     let midnight = day("2027-01-14").start().0;
     // Charging over midnight, then idle.
@@ -130,7 +130,7 @@ async fn counting_days_as_events_arrive_gives_what_a_rebuild_gives() {
 }
 
 #[tokio::test]
-async fn late_data_makes_a_day_and_the_next_one_right_again() {
+async fn late_event_corrects_its_day_and_the_next() {
     let (chargers, fixture) = chargers().await;
     let midnight = day("2027-01-14").start().0;
     let before = vec![
@@ -160,7 +160,7 @@ async fn late_data_makes_a_day_and_the_next_one_right_again() {
 }
 
 #[tokio::test]
-async fn counting_twice_changes_nothing_and_an_empty_day_has_no_statistics() {
+async fn counting_is_idempotent_and_skips_empty_days() {
     let (chargers, fixture) = chargers().await;
     chargers
         .ingest(vec![report(1, NOW_MS, "B")])
@@ -175,7 +175,7 @@ async fn counting_twice_changes_nothing_and_an_empty_day_has_no_statistics() {
 }
 
 #[tokio::test]
-async fn an_older_view_of_a_day_does_not_replace_a_newer_one_but_a_rebuild_does() {
+async fn older_view_does_not_replace_newer_statistics() {
     let (chargers, fixture) = chargers().await;
     chargers
         .ingest(vec![report(1, NOW_MS, "B")])
@@ -226,7 +226,7 @@ async fn days_of_23_and_25_hours_are_counted_whole() {
 }
 
 #[tokio::test]
-async fn a_rebuild_of_all_devices_goes_on_where_it_stopped() {
+async fn rebuild_continues_where_it_stopped() {
     let (chargers, _fixture) = chargers().await;
     let sent = (0..60).map(|device| report(device, NOW_MS, "B"));
     chargers.ingest(sent.collect()).await.expect("ingests");
@@ -255,7 +255,7 @@ async fn a_rebuild_of_all_devices_goes_on_where_it_stopped() {
 }
 
 #[tokio::test]
-async fn daily_statistics_are_listed_by_day_page_by_page() {
+async fn daily_statistics_are_listed_by_day() {
     let (chargers, fixture) = chargers().await;
     let sent = (0..10).map(|n| report(1, NOW_MS - n * 24 * 60 * MINUTE_MS, "B"));
     chargers.ingest(sent.collect()).await.expect("ingests");

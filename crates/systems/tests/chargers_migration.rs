@@ -1,5 +1,4 @@
-//! Bringing the chargers' data over from the old tables: dry, cut off anywhere, gone on with, run
-//! twice, verified.
+//! Migration of the chargers' data from the old tables: dry runs, interruptions, repeated runs, verification.
 
 mod failing;
 mod support;
@@ -56,8 +55,8 @@ async fn put(fixture: &Fixture, table: &str, item: Item) {
         .expect("a put");
 }
 
-/// Three devices with events around the fall-back hour, marks among them, a registry of two of the
-/// devices, aggregates of one under each kind of id.
+/// Three devices with events around the repeated hour and state markers, a registry of two of the devices, and
+/// aggregates of one device under each kind of id.
 async fn old_world() -> Fixture {
     let fixture = support::fixture(&old_tables()).await;
     for number in 0..3 {
@@ -131,7 +130,7 @@ fn all_read() -> Counts {
 }
 
 #[tokio::test]
-async fn a_dry_run_counts_and_writes_nothing() {
+async fn dry_run_counts_and_writes_nothing() {
     let fixture = old_world().await;
     let mut dry = migration(&fixture, true).await;
     dry.run().await.expect("runs");
@@ -143,14 +142,14 @@ async fn a_dry_run_counts_and_writes_nothing() {
     for name in NEW_TABLES.iter().chain([&PROGRESS]) {
         let missing = table(&*fixture.store, name).await;
         assert!(
-            matches!(missing, Err(StoreError::TableMissing(_))),
+            matches!(missing, Err(StoreError::TableNotFound(_))),
             "{name}"
         );
     }
 }
 
 #[tokio::test]
-async fn a_dry_run_on_new_tables_changes_nothing_in_them() {
+async fn dry_run_does_not_change_new_tables() {
     let fixture = old_world().await;
     fixture
         .store
@@ -162,7 +161,7 @@ async fn a_dry_run_on_new_tables_changes_nothing_in_them() {
 }
 
 #[tokio::test]
-async fn everything_is_brought_over_and_verified_by_counts_and_by_reading_back() {
+async fn everything_is_migrated_and_verified() {
     let fixture = old_world().await;
     let old = table(&*fixture.store, OLD_EVENTS).await.expect("a scan");
     let mut migration = migration(&fixture, false).await;
@@ -175,7 +174,7 @@ async fn everything_is_brought_over_and_verified_by_counts_and_by_reading_back()
         assert_eq!(event.get("payload_hex"), Some(&"e5000102".into()));
         assert_eq!(event.get("timestamp"), None);
     }
-    // The old tables are as they were.
+    // The old tables are unchanged.
     assert_eq!(
         table(&*fixture.store, OLD_EVENTS).await.expect("a scan"),
         old
@@ -183,7 +182,7 @@ async fn everything_is_brought_over_and_verified_by_counts_and_by_reading_back()
 }
 
 #[tokio::test]
-async fn the_doubled_hour_is_brought_over_whole_and_in_order() {
+async fn repeated_hour_is_migrated_in_order() {
     let fixture = old_world().await;
     migration(&fixture, false).await.run().await.expect("runs");
     let clock = Arc::clone(&fixture.clock) as _;
@@ -210,7 +209,7 @@ async fn the_doubled_hour_is_brought_over_whole_and_in_order() {
 }
 
 #[tokio::test]
-async fn marks_become_state_and_devices_that_only_had_events_become_known() {
+async fn markers_become_state_and_devices_are_registered() {
     let fixture = old_world().await;
     migration(&fixture, false).await.run().await.expect("runs");
     let states = table(&*fixture.store, "evse-device-state")
@@ -248,7 +247,7 @@ async fn marks_become_state_and_devices_that_only_had_events_become_known() {
 }
 
 #[tokio::test]
-async fn a_run_cut_off_after_any_step_goes_on_and_ends_the_same() {
+async fn run_interrupted_after_any_step_continues() {
     let whole = old_world().await;
     let mut reference = migration(&whole, false).await;
     let mut steps = 1;
@@ -273,7 +272,7 @@ async fn a_run_cut_off_after_any_step_goes_on_and_ends_the_same() {
 }
 
 #[tokio::test]
-async fn a_run_whose_store_fails_at_any_write_goes_on_and_ends_the_same() {
+async fn run_with_failure_at_any_write_continues() {
     let whole = old_world().await;
     migration(&whole, false).await.run().await.expect("runs");
     let expected = new_world(&whole).await;
@@ -285,7 +284,7 @@ async fn a_run_whose_store_fails_at_any_write_goes_on_and_ends_the_same() {
             .ensure_tables(&schema::tables())
             .await
             .expect("tables");
-        // Every second time the write happens and only its answer is lost.
+        // Every second time the write takes effect and only its answer is lost.
         let store = FailingStore::new(Arc::clone(&fixture.store), writes, writes % 2 == 1);
         let cut_off = Migration::start(Arc::new(store), EpochMillis(NOW_MS), false).await;
         let mut cut_off = cut_off.expect("starts").with_step_items(5);
@@ -303,7 +302,7 @@ async fn a_run_whose_store_fails_at_any_write_goes_on_and_ends_the_same() {
 }
 
 #[tokio::test]
-async fn a_second_run_changes_nothing() {
+async fn second_run_changes_nothing() {
     let fixture = old_world().await;
     migration(&fixture, false).await.run().await.expect("runs");
     let before = new_world(&fixture).await;
@@ -318,7 +317,7 @@ async fn a_second_run_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_newer_in_the_new_tables_stays() {
+async fn newer_data_in_new_tables_is_kept() {
     let fixture = old_world().await;
     fixture
         .store
@@ -347,7 +346,7 @@ async fn what_is_newer_in_the_new_tables_stays() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_brought_over_is_counted_and_described() {
+async fn rejected_items_are_counted_and_described() {
     let fixture = old_world().await;
     put(&fixture, OLD_EVENTS, old_event("not-a-uuid", 5)).await;
     put(&fixture, OLD_EVENTS, old_event(&uuid(1), -9)).await;
@@ -369,7 +368,7 @@ async fn what_cannot_be_brought_over_is_counted_and_described() {
 }
 
 #[tokio::test]
-async fn an_item_that_was_lost_is_noticed_by_reading_back() {
+async fn verification_finds_a_lost_item() {
     let fixture = old_world().await;
     let mut migration = migration(&fixture, false).await;
     while migration.progress().stage
@@ -395,7 +394,7 @@ async fn an_item_that_was_lost_is_noticed_by_reading_back() {
 }
 
 #[tokio::test]
-async fn a_store_without_old_tables_has_nothing_to_bring_over() {
+async fn store_without_old_tables_migrates_nothing() {
     let fixture = support::fixture(&[]).await;
     let mut migration = migration(&fixture, false).await;
     migration.run().await.expect("runs");

@@ -1,5 +1,5 @@
-//! The chargers' tables and query patterns as the design document has them, and timelines in true
-//! order, also over the hour that comes twice.
+//! The documented tables and query patterns of chargers, and timelines in true order, also during the repeated
+//! hour.
 
 mod support;
 
@@ -100,7 +100,7 @@ fn numbers(events: &[Event]) -> Vec<i64> {
 }
 
 #[test]
-fn the_tables_are_frozen_as_the_document_has_them() {
+fn tables_have_the_documented_schema() {
     let tables = schema::tables();
     let names: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
     assert_eq!(
@@ -188,7 +188,7 @@ async fn pattern_one_type_of_one_device_by_filter() {
         .events(&sc_id(1), Some(&ota), EventRange::default(), 7, None)
         .await
         .expect("a page");
-    // The page is full although most items that were read did not match.
+    // The page is full although most items that were read do not match.
     assert_eq!(numbers(&page.events), [0, 100, 200, 300, 400, 500, 600]);
     let rest = chargers
         .events(&sc_id(1), Some(&ota), EventRange::default(), 7, page.next)
@@ -196,7 +196,7 @@ async fn pattern_one_type_of_one_device_by_filter() {
         .expect("a page");
     assert_eq!(numbers(&rest.events), [700, 800, 900]);
     assert_eq!(rest.next, None);
-    // As the document writes the query.
+    // The query as the document writes it.
     let condition = KeyCondition::new("device_id", &sc_id(1));
     let query =
         Query::new("evse-events", condition).filter(Path::new("event_type").equals("ota_start"));
@@ -209,7 +209,7 @@ async fn pattern_all_events_of_a_type_across_the_fleet_newest_first() {
     let sent = (0..30).map(|n| {
         let kind = if n % 3 == 0 { "ota_start" } else { "telemetry" };
         let device = u16::try_from(n % 7).expect("small");
-        // Several devices at one time, too.
+        // Including several devices at one time.
         event(device, NOW_MS - (n / 6) * MINUTE_MS, kind, n)
     });
     store_all(&chargers, sent.collect()).await;
@@ -287,7 +287,7 @@ async fn pattern_one_key_for_all_tables() {
 }
 
 #[tokio::test]
-async fn the_two_half_past_ones_of_november_are_both_kept_and_come_in_true_order() {
+async fn repeated_hour_comes_in_true_order() {
     let (chargers, _fixture) = chargers().await;
     let (first, second) = (FALL_BACK_MS - HOUR_MS / 2, FALL_BACK_MS + HOUR_MS / 2);
     // The second one arrives first, and 01:45 of the first pass is between them.
@@ -325,7 +325,7 @@ async fn the_two_half_past_ones_of_november_are_both_kept_and_come_in_true_order
         .iter()
         .map(|event| event.timestamp_mt.to_string())
         .collect();
-    // The one that came to an occupied key moved on by a millisecond.
+    // The event on an occupied key moved by a millisecond.
     assert_eq!(
         keys,
         [
@@ -338,7 +338,7 @@ async fn the_two_half_past_ones_of_november_are_both_kept_and_come_in_true_order
 }
 
 #[tokio::test]
-async fn a_range_that_ends_inside_the_doubled_hour_has_its_own_pass_only() {
+async fn range_within_repeated_hour_has_one_pass() {
     let (chargers, _fixture) = chargers().await;
     let quarter = HOUR_MS / 4;
     let sent = (-8..8).map(|n| event(1, FALL_BACK_MS + n * quarter, "telemetry", n));
@@ -357,8 +357,8 @@ async fn a_range_that_ends_inside_the_doubled_hour_has_its_own_pass_only() {
 }
 
 #[tokio::test]
-async fn a_busy_doubled_hour_comes_in_true_order_over_many_pages() {
-    // A report a minute, of several devices for the fleet's view: far more than is read at once.
+async fn busy_repeated_hour_pages_in_true_order() {
+    // One report a minute, and several devices for the view of the fleet: far more than is read at once.
     let (chargers, _fixture) = chargers().await;
     for device in [1, 2] {
         let sent = (-90..90).map(|n| event(device, FALL_BACK_MS + n * MINUTE_MS, "telemetry", n));
@@ -397,7 +397,7 @@ async fn a_busy_doubled_hour_comes_in_true_order_over_many_pages() {
 }
 
 #[tokio::test]
-async fn the_hour_that_is_skipped_in_march_leaves_no_gap_in_a_timeline() {
+async fn skipped_hour_leaves_no_gap() {
     let (chargers, _fixture) = chargers().await;
     let sent = (-4..4).map(|n| event(1, SPRING_FORWARD_MS + n * 30 * MINUTE_MS, "telemetry", n));
     store_all(&chargers, sent.collect()).await;
@@ -417,9 +417,9 @@ async fn the_hour_that_is_skipped_in_march_leaves_no_gap_in_a_timeline() {
 }
 
 #[tokio::test]
-async fn an_event_that_moved_on_is_found_by_its_own_time() {
+async fn moved_event_is_found_by_its_own_time() {
     let (chargers, _fixture) = chargers().await;
-    // The millisecond behind is taken, so the second event of NOW stands two behind it.
+    // The next millisecond is taken, so the second event of NOW is stored two milliseconds later.
     let sent = [
         event(1, NOW_MS + 1, "telemetry", 3),
         event(1, NOW_MS, "telemetry", 1),
@@ -440,7 +440,7 @@ async fn an_event_that_moved_on_is_found_by_its_own_time() {
 }
 
 #[tokio::test]
-async fn rows_that_something_else_wrote_do_not_hide_the_others() {
+async fn items_of_other_programs_hide_nothing() {
     let (chargers, fixture) = chargers().await;
     store_all(&chargers, vec![event(1, NOW_MS, "telemetry", 1)]).await;
     let foreign = |key: &str| {
@@ -449,7 +449,7 @@ async fn rows_that_something_else_wrote_do_not_hide_the_others() {
             .with("timestamp_mt", key);
         Put::new("evse-events", item.with("n", 2))
     };
-    // Without timestamp_utc_ms the wall clock says when; 2027-01-14 and nonsense between.
+    // Without timestamp_utc_ms the wall clock gives the time: 2027-01-14, with nonsense in between.
     fixture
         .store
         .put(foreign("2027-01-14 12:00:00.000"))
@@ -466,7 +466,7 @@ async fn rows_that_something_else_wrote_do_not_hide_the_others() {
 }
 
 #[tokio::test]
-async fn a_cursor_of_another_timeline_is_refused() {
+async fn cursor_of_another_timeline_is_rejected() {
     let (chargers, _fixture) = chargers().await;
     let sent = (0..3).map(|n| event(1, NOW_MS + n, "telemetry", n));
     store_all(&chargers, sent.collect()).await;
@@ -486,8 +486,8 @@ async fn a_cursor_of_another_timeline_is_refused() {
 }
 
 #[tokio::test]
-async fn ten_years_of_timelines_come_back_in_true_order() {
-    // 2020 to 2030, half of the events within hours of a change of clocks, many at one time.
+async fn ten_years_of_timelines_come_in_true_order() {
+    // 2020 to 2030, half of the events within hours of a clock change, many at one time.
     let (chargers, _fixture) = chargers().await;
     let near = |change: i64| (-8_i64..8).prop_map(move |n| change + n * HOUR_MS / 4);
     let changes: Vec<i64> = (2020..2030).flat_map(changes_of).collect();
@@ -519,7 +519,7 @@ async fn ten_years_of_timelines_come_back_in_true_order() {
             }
             assert_eq!(times(&events), expected, "{device}");
             for event in &events {
-                // The key, read back, is a wall clock of the instant or of one just behind it.
+                // The key is a wall clock of the instant or of one slightly later.
                 let key: MountainTime = event.timestamp_mt.to_string().parse().expect("a key");
                 let moved = [key.earliest(), key.latest()].map(|at| at.0 - event.timestamp_utc.0);
                 assert!(
@@ -537,8 +537,8 @@ async fn ten_years_of_timelines_come_back_in_true_order() {
     }
 }
 
-/// The instants at which clocks change in a year: the second Sunday of March and the first of
-/// November, both at two o'clock.
+/// The instants of a year's clock changes: the second Sunday of March and the first Sunday of November, both at
+/// two o'clock.
 fn changes_of(year: i16) -> [i64; 2] {
     let day = |month: i8, nth: i8| {
         let first = jiff::civil::date(year, month, 1);

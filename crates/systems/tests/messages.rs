@@ -43,7 +43,7 @@ fn queued(queue_id: &str, sequence: u64) -> NewQueued {
 }
 
 #[tokio::test]
-async fn a_session_is_the_same_when_it_is_loaded() {
+async fn session_round_trips() {
     let fixture = support::fixture(&schema::tables()).await;
     let table = SessionTable::new(Arc::clone(&fixture.store));
     let how = Subscription {
@@ -83,7 +83,7 @@ async fn a_session_is_the_same_when_it_is_loaded() {
 }
 
 #[tokio::test]
-async fn each_run_has_a_higher_number() {
+async fn each_start_has_a_higher_number() {
     let fixture = support::fixture(&schema::tables()).await;
     let table = SessionTable::new(Arc::clone(&fixture.store));
     assert_eq!(table.begin_run().await, Ok(1));
@@ -96,7 +96,7 @@ async fn each_run_has_a_higher_number() {
 }
 
 #[tokio::test]
-async fn a_queue_has_what_was_added_until_it_is_removed() {
+async fn queue_keeps_messages_until_removed() {
     let fixture = support::fixture(&schema::tables()).await;
     let table = QueueTable::new(Arc::clone(&fixture.store));
     let mut new: Vec<_> = (0..60)
@@ -126,7 +126,7 @@ async fn a_queue_has_what_was_added_until_it_is_removed() {
 }
 
 #[tokio::test]
-async fn the_latest_retained_message_stays_whatever_comes_late() {
+async fn late_message_does_not_replace_a_retained_one() {
     let fixture = support::fixture(&schema::tables()).await;
     let table = RetainedTable::new(Arc::clone(&fixture.store));
     let topic: Arc<str> = "van/v1/status".into();
@@ -158,7 +158,7 @@ async fn the_latest_retained_message_stays_whatever_comes_late() {
 }
 
 #[tokio::test]
-async fn many_retained_messages_are_found_and_expired_ones_are_not() {
+async fn expired_retained_messages_are_not_found() {
     let fixture = support::fixture(&schema::tables()).await;
     let table = RetainedTable::new(Arc::clone(&fixture.store));
     let topics: Vec<Arc<str>> = (0..120).map(|n| format!("van/v{n}/x").into()).collect();

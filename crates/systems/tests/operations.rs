@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use homeport_item::schema::TableSchema;
 use homeport_item::{Item, Map, Value};
 use homeport_store::{
-    Action, BatchGet, BatchGetAnswer, BatchWrite, BatchWriteAnswer, Change, ChangeFeed, ChangeKind,
+    Action, BatchGet, BatchGetOutput, BatchWrite, BatchWriteOutput, Change, ChangeFeed, ChangeKind,
     ChangePage, Clock as _, Delete, Get, ManualClock, Page, Position, Put, Query, Scan, Store,
     StoreError, TransactError, Transaction, Update, WriteError, WriteRequest,
 };
@@ -26,8 +26,9 @@ use homeport_systems::messages::{
     self, Delivery, Intake as _, Properties, Publish, PublishSlot, Publisher, QueueTable,
     RetainedTable, SessionTable, StoredSession,
 };
+use homeport_systems::outbox::SendError;
 use homeport_systems::push::{
-    self, Envelope, Message, NewMessage, Push, PushService, Receipt, ServiceError, Ticket, Worker,
+    self, Envelope, Message, NewMessage, Push, PushService, Receipt, Ticket, Worker,
 };
 use homeport_systems::reactions::{Reaction as _, Reactions};
 use homeport_systems::records::{
@@ -35,8 +36,7 @@ use homeport_systems::records::{
     RecordValue, Records,
 };
 use homeport_systems::rules::{
-    OutgoingRequest, ReplayRange, RequestError, RequestService, RequestWorker, RuleEngine,
-    Surroundings,
+    OutgoingRequest, ReplayRange, RequestService, RequestWorker, RuleEngine, RuleEngineDeps,
 };
 use homeport_systems::schema::{Operation, TableNames, systems, tables};
 use homeport_systems::sensors::{
@@ -110,14 +110,14 @@ impl Store for Noting {
         self.store.scan(request).await
     }
 
-    async fn batch_get(&self, request: BatchGet) -> Result<BatchGetAnswer, StoreError> {
+    async fn batch_get(&self, request: BatchGet) -> Result<BatchGetOutput, StoreError> {
         for keys in &request.tables {
             self.note(&keys.table, None, Operation::BatchGet);
         }
         self.store.batch_get(request).await
     }
 
-    async fn batch_write(&self, request: BatchWrite) -> Result<BatchWriteAnswer, StoreError> {
+    async fn batch_write(&self, request: BatchWrite) -> Result<BatchWriteOutput, StoreError> {
         for write in &request.writes {
             let (WriteRequest::Put { table, .. } | WriteRequest::Delete { table, .. }) = write;
             self.note(table, None, Operation::BatchWrite);
@@ -393,7 +393,7 @@ struct Stranger;
 
 #[async_trait]
 impl PushService for Stranger {
-    async fn send(&self, messages: &[Envelope]) -> Result<Vec<Ticket>, ServiceError> {
+    async fn send(&self, messages: &[Envelope]) -> Result<Vec<Ticket>, SendError> {
         let unknown = Ticket::Error {
             code: "DeviceNotRegistered".to_owned(),
             message: "gone".to_owned(),
@@ -401,7 +401,7 @@ impl PushService for Stranger {
         Ok(vec![unknown; messages.len()])
     }
 
-    async fn receipts(&self, _: &[String]) -> Result<BTreeMap<String, Receipt>, ServiceError> {
+    async fn receipts(&self, _: &[String]) -> Result<BTreeMap<String, Receipt>, SendError> {
         Ok(BTreeMap::new())
     }
 }
@@ -454,9 +454,9 @@ struct Hesitant(Mutex<bool>);
 
 #[async_trait]
 impl RequestService for Hesitant {
-    async fn post(&self, _: &OutgoingRequest) -> Result<(), RequestError> {
+    async fn post(&self, _: &OutgoingRequest) -> Result<(), SendError> {
         let was_asked = std::mem::replace(&mut *self.0.lock().expect("no panic"), true);
-        let later = RequestError::Later {
+        let later = SendError::Busy {
             reason: "not now".to_owned(),
             retry_after: None,
         };
@@ -467,7 +467,7 @@ impl RequestService for Hesitant {
 /// A rule from its making to its end, a message through it, and everything there is to look at.
 async fn use_telemetry_and_rules(store: &Arc<dyn Store>, clock: &Arc<ManualClock>, push: &Push) {
     let publish = Arc::new(PublishSlot::new()) as Arc<dyn Publish>;
-    let surroundings = Surroundings {
+    let deps = RuleEngineDeps {
         store: Arc::clone(store),
         clock: Arc::clone(clock) as _,
         publish: Arc::clone(&publish),
@@ -476,7 +476,7 @@ async fn use_telemetry_and_rules(store: &Arc<dyn Store>, clock: &Arc<ManualClock
         telemetry_table: TableNames::default().telemetry,
         sns_topics: std::collections::HashMap::new(),
     };
-    let engine = RuleEngine::new(surroundings, Vec::new()).expect("an engine");
+    let engine = RuleEngine::new(deps, Vec::new()).expect("an engine");
     engine.load().await.expect("rules");
     let name = "hook".parse().expect("a name");
     let document = serde_json::json!({
@@ -534,11 +534,11 @@ struct Obliging;
 
 #[async_trait]
 impl alerts::Deliver for Obliging {
-    async fn webhook(&self, _: &alerts::WebhookCall) -> Result<(), alerts::DeliveryError> {
+    async fn webhook(&self, _: &alerts::WebhookCall) -> Result<(), SendError> {
         Ok(())
     }
 
-    async fn email(&self, _: &alerts::Email) -> Result<(), alerts::DeliveryError> {
+    async fn email(&self, _: &alerts::Email) -> Result<(), SendError> {
         Ok(())
     }
 }

@@ -96,7 +96,7 @@ impl World {
 }
 
 #[test]
-fn the_table_is_the_documents() {
+fn table_matches_the_design_document() {
     assert_eq!(Settings::default().table, TABLE);
     assert_eq!(schema::table_of("prod"), "photoeditor-prod-device-tokens");
     let table = schema::device_tokens(TABLE);
@@ -111,7 +111,7 @@ fn the_table_is_the_documents() {
 }
 
 #[tokio::test]
-async fn pattern_1_a_new_device_is_put_with_every_attribute_of_the_document() {
+async fn pattern_1_creates_a_device_with_all_attributes() {
     let world = world().await;
     let registered = world.register("user-1", "device-1", "one").await;
     assert!(matches!(registered, Registered::New(_)));
@@ -131,7 +131,7 @@ async fn pattern_1_a_new_device_is_put_with_every_attribute_of_the_document() {
 }
 
 #[tokio::test]
-async fn pattern_2_a_known_device_is_refreshed_and_keeps_its_registration() {
+async fn pattern_2_refreshes_a_known_device() {
     let world = world().await;
     world.register("user-1", "device-1", "one").await;
     let off = world.off("device-1");
@@ -157,7 +157,7 @@ async fn pattern_2_a_known_device_is_refreshed_and_keeps_its_registration() {
 }
 
 #[tokio::test]
-async fn pattern_3_one_device_is_read_and_an_unknown_one_is_missing() {
+async fn pattern_3_reads_one_device() {
     let world = world().await;
     let Registered::New(registered) = world.register("user-1", "device-1", "one").await else {
         panic!("it is new");
@@ -174,7 +174,7 @@ async fn pattern_3_one_device_is_read_and_an_unknown_one_is_missing() {
 }
 
 #[tokio::test]
-async fn pattern_4_the_active_devices_of_one_user_are_listed() {
+async fn pattern_4_lists_active_devices_of_a_user() {
     let world = world().await;
     for id in ["a", "b", "c", "d", "e"] {
         world.register("user-1", id, id).await;
@@ -190,7 +190,7 @@ async fn pattern_4_the_active_devices_of_one_user_are_listed() {
 }
 
 #[tokio::test]
-async fn pattern_5_a_deactivated_device_stays_and_is_listed_no_more() {
+async fn pattern_5_deactivates_a_device() {
     let world = world().await;
     world.register("user-1", "device-1", "one").await;
     let before = world.stored("user-1", "device-1").await;
@@ -209,7 +209,7 @@ async fn pattern_5_a_deactivated_device_stays_and_is_listed_no_more() {
 }
 
 #[tokio::test]
-async fn pattern_6_a_deleted_device_is_gone_and_a_second_time_missing() {
+async fn pattern_6_deletes_a_device_once() {
     let world = world().await;
     world.register("user-1", "device-1", "one").await;
     let (one, id) = (user("user-1"), device("device-1"));
@@ -220,7 +220,7 @@ async fn pattern_6_a_deleted_device_is_gone_and_a_second_time_missing() {
 }
 
 #[tokio::test]
-async fn a_registration_expires_after_ninety_days_and_is_new_again_then() {
+async fn registration_expires_after_ninety_days() {
     let world = world().await;
     world.register("user-1", "device-1", "one").await;
     world.fixture.clock.advance_ms(90 * DAY_MS - 1000);
@@ -247,7 +247,7 @@ async fn a_registration_expires_after_ninety_days_and_is_new_again_then() {
 }
 
 #[tokio::test]
-async fn registrations_at_once_yield_one_device() {
+async fn concurrent_registrations_create_one_device() {
     let world = world().await;
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..16 {
@@ -265,7 +265,7 @@ async fn registrations_at_once_yield_one_device() {
 }
 
 #[tokio::test]
-async fn registering_and_deleting_at_once_never_fails_a_registration() {
+async fn concurrent_deletion_never_fails_a_registration() {
     let world = world().await;
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..8 {
@@ -288,7 +288,7 @@ async fn registering_and_deleting_at_once_never_fails_a_registration() {
 }
 
 #[tokio::test]
-async fn leap_of_the_clock_deletes_no_device() {
+async fn clock_jump_deletes_no_device() {
     let world = world().await;
     world.register("user-1", "device-1", "a").await;
     world.off("device-1").await.expect("off");
@@ -299,7 +299,7 @@ async fn leap_of_the_clock_deletes_no_device() {
 }
 
 #[tokio::test]
-async fn the_clean_up_deletes_what_was_inactive_for_longer_than_the_cut_off() {
+async fn cleanup_deletes_devices_inactive_before_the_cutoff() {
     let world = world().await;
     for id in ["old", "back", "young", "active"] {
         world.register("user-1", id, id).await;
@@ -335,7 +335,7 @@ async fn the_clean_up_deletes_what_was_inactive_for_longer_than_the_cut_off() {
 }
 
 #[tokio::test]
-async fn a_refresh_is_no_failed_condition_and_an_unknown_device_is_one() {
+async fn only_unknown_devices_count_as_failed_conditions() {
     let world = world().await;
     let recorder = PrometheusBuilder::new().build_recorder();
     let handle = recorder.handle();
@@ -361,7 +361,7 @@ async fn a_refresh_is_no_failed_condition_and_an_unknown_device_is_one() {
 }
 
 #[tokio::test]
-async fn the_checks_tell_why_a_user_gets_nothing() {
+async fn checks_show_why_a_user_gets_nothing() {
     let world = world().await;
     world.register("user-1", "device-1", "one").await;
     let off = world.off("device-1");

@@ -1,5 +1,5 @@
-//! Push's outbox: what is accepted is sent once, through refusals, silence and restarts, and its
-//! fate can be read back.
+//! The outbox of push: an accepted notification is sent once, through refusals, missing answers and
+//! restarts.
 
 mod support;
 
@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use homeport_store::Clock as _;
+use homeport_item::{Item, Value};
+use homeport_store::{Clock as _, Put};
+use homeport_systems::outbox::{DeliveryState, SendError};
 use homeport_systems::push::{
-    Accepted, DeviceState, Envelope, IdempotencyKey, Message, NewDevice, NewMessage, Notification,
-    Platform, Push, PushError, PushService, Receipt, ServiceError, Settings, Ticket, UserId,
-    Worker, schema,
+    Accepted, Envelope, IdempotencyKey, Message, NewDevice, NewMessage, Notification, Platform,
+    Push, PushError, PushService, Receipt, Settings, Ticket, UserId, Worker, schema,
 };
 use support::Fixture;
 
@@ -28,7 +29,7 @@ struct Scripted {
 }
 
 enum Answer {
-    Fail(ServiceError),
+    Fail(SendError),
     /// The error of the ticket for one token; the others are fine.
     Ticket(&'static str, &'static str),
     /// Fails unless the request has one message.
@@ -39,7 +40,7 @@ enum Answer {
 
 #[async_trait]
 impl PushService for Scripted {
-    async fn send(&self, messages: &[Envelope]) -> Result<Vec<Ticket>, ServiceError> {
+    async fn send(&self, messages: &[Envelope]) -> Result<Vec<Ticket>, SendError> {
         assert!((1..=100).contains(&messages.len()), "{}", messages.len());
         let tokens: Vec<_> = messages
             .iter()
@@ -51,7 +52,7 @@ impl PushService for Scripted {
         match answer {
             Some(Answer::Fail(error)) => return Err(error),
             Some(Answer::RefuseTogether) if messages.len() > 1 => {
-                return Err(ServiceError::Refused("400 VALIDATION_ERROR".to_owned()));
+                return Err(SendError::Refused("400 VALIDATION_ERROR".to_owned()));
             }
             Some(Answer::Hang) => std::future::pending().await,
             Some(Answer::Ticket(token, code)) => wrong = Some((token, code)),
@@ -69,10 +70,7 @@ impl PushService for Scripted {
         Ok(tickets.collect())
     }
 
-    async fn receipts(
-        &self,
-        tickets: &[String],
-    ) -> Result<BTreeMap<String, Receipt>, ServiceError> {
+    async fn receipts(&self, tickets: &[String]) -> Result<BTreeMap<String, Receipt>, SendError> {
         assert!((1..=1000).contains(&tickets.len()));
         let mut asked = self.receipt_requests.lock().expect("no panic");
         asked.push(tickets.len());
@@ -183,12 +181,12 @@ impl World {
 }
 
 fn steps(notification: &Notification) -> Vec<&str> {
-    let steps = notification.devices[0].steps.iter();
+    let steps = notification.devices[0].delivery.steps.iter();
     steps.map(|step| step.what.as_str()).collect()
 }
 
 #[tokio::test]
-async fn a_notification_goes_to_every_active_device_and_its_receipt_ends_it() {
+async fn receipts_finish_a_notification_to_active_devices() {
     let world = world().await;
     for device in ["a", "b", "off"] {
         world.register("user-1", device, device).await;
@@ -206,7 +204,7 @@ async fn a_notification_goes_to_every_active_device_and_its_receipt_ends_it() {
     assert!(
         fate.devices
             .iter()
-            .all(|one| one.state == DeviceState::Sent)
+            .all(|one| one.delivery.state == DeliveryState::Sent)
     );
     assert_eq!(
         worker.turn().await.expect("a turn").receipts,
@@ -225,7 +223,7 @@ async fn a_notification_goes_to_every_active_device_and_its_receipt_ends_it() {
     assert!(
         fate.devices
             .iter()
-            .all(|one| one.state == DeviceState::Delivered)
+            .all(|one| one.delivery.state == DeliveryState::Delivered)
     );
     assert_eq!(
         steps(&fate),
@@ -241,7 +239,7 @@ async fn a_notification_goes_to_every_active_device_and_its_receipt_ends_it() {
 }
 
 #[tokio::test]
-async fn the_same_key_is_one_notification_and_another_message_is_refused() {
+async fn idempotency_key_is_one_notification() {
     let world = world().await;
     world.register("user-1", "a", "a").await;
     let key: IdempotencyKey = "job-7".parse().expect("a key");
@@ -277,7 +275,7 @@ async fn the_same_key_is_one_notification_and_another_message_is_refused() {
 }
 
 #[tokio::test]
-async fn a_user_without_devices_gets_a_notification_that_is_finished() {
+async fn notification_without_devices_is_finished_at_once() {
     let world = world().await;
     let accepted = world.notify("user-1").await;
     assert!(accepted.finished_at.is_some() && accepted.devices.is_empty());
@@ -287,7 +285,7 @@ async fn a_user_without_devices_gets_a_notification_that_is_finished() {
 }
 
 #[tokio::test]
-async fn a_full_outbox_refuses_and_takes_again_when_something_is_finished() {
+async fn full_outbox_refuses_until_something_finishes() {
     let world = world_with(Settings {
         outbox_max: 2,
         ..Settings::default()
@@ -304,18 +302,18 @@ async fn a_full_outbox_refuses_and_takes_again_when_something_is_finished() {
     world.script([Answer::Ticket("a", "MessageTooBig")]);
     world.worker().turn().await.expect("a turn");
     let fate = world.fate(&first).await;
-    assert_eq!(fate.devices[0].state, DeviceState::Failed);
+    assert_eq!(fate.devices[0].delivery.state, DeliveryState::Failed);
     assert_eq!(world.open().await, 0);
     world.notify("user-1").await;
 }
 
 #[tokio::test]
-async fn being_busy_is_waited_out_as_long_as_expo_says() {
+async fn busy_expo_is_retried_after_its_retry_after() {
     let world = world().await;
     world.register("user-1", "a", "a").await;
     let accepted = world.notify("user-1").await;
     let busy = |secs: Option<u64>| {
-        Answer::Fail(ServiceError::Busy {
+        Answer::Fail(SendError::Busy {
             retry_after: secs.map(Duration::from_secs),
             reason: "429".to_owned(),
         })
@@ -335,21 +333,24 @@ async fn being_busy_is_waited_out_as_long_as_expo_says() {
     world.fixture.clock.advance_ms(1);
     assert_eq!(worker.turn().await.expect("a turn").messages, 1);
     let fate = world.fate(&accepted).await;
-    assert_eq!(fate.devices[0].state, DeviceState::Sent);
+    assert_eq!(fate.devices[0].delivery.state, DeliveryState::Sent);
     assert_eq!(
-        (fate.devices[0].attempts, fate.devices[0].unanswered),
+        (
+            fate.devices[0].delivery.attempts,
+            fate.devices[0].delivery.unanswered
+        ),
         (3, 0)
     );
 }
 
 #[tokio::test]
-async fn what_is_busy_for_ever_is_given_up() {
+async fn permanently_busy_expo_is_given_up() {
     let world = world().await;
     world.register("user-1", "a", "a").await;
     let accepted = world.notify("user-1").await;
     let mut worker = world.worker();
     for _ in 0..12 {
-        world.script([Answer::Fail(ServiceError::Busy {
+        world.script([Answer::Fail(SendError::Busy {
             retry_after: None,
             reason: "503".to_owned(),
         })]);
@@ -358,12 +359,12 @@ async fn what_is_busy_for_ever_is_given_up() {
     }
     assert_eq!(worker.turn().await.expect("a turn").messages, 0);
     let fate = world.fate(&accepted).await;
-    assert_eq!(fate.devices[0].state, DeviceState::Failed);
+    assert_eq!(fate.devices[0].delivery.state, DeliveryState::Failed);
     assert_eq!(world.open().await, 0);
 }
 
 #[tokio::test]
-async fn an_unknown_device_in_a_ticket_or_a_receipt_is_deactivated() {
+async fn unregistered_device_is_deactivated() {
     let world = world().await;
     world.register("user-1", "a", "a").await;
     world.register("user-1", "b", "b").await;
@@ -395,7 +396,7 @@ async fn an_unknown_device_in_a_ticket_or_a_receipt_is_deactivated() {
 }
 
 #[tokio::test]
-async fn a_refused_request_does_not_take_the_others_along() {
+async fn one_bad_message_does_not_fail_others() {
     let world = world().await;
     for number in ["1", "2", "3"] {
         world.register(number, "a", number).await;
@@ -411,12 +412,12 @@ async fn a_refused_request_does_not_take_the_others_along() {
     for number in ["1", "2", "3"] {
         let page = world.push.notifications(&user(number), 1, None).await;
         let fate = &page.expect("a page").notifications[0];
-        assert_eq!(fate.devices[0].state, DeviceState::Sent);
+        assert_eq!(fate.devices[0].delivery.state, DeliveryState::Sent);
     }
 }
 
 #[tokio::test]
-async fn a_restart_repeats_only_what_was_never_answered_and_loses_nothing() {
+async fn restart_repeats_only_unanswered_messages() {
     let world = world().await;
     for number in 0..150 {
         let id = format!("user-{number:03}");
@@ -458,31 +459,33 @@ async fn a_restart_repeats_only_what_was_never_answered_and_loses_nothing() {
         .await
         .expect("a page");
     let fate = &page.notifications[0].devices[0];
-    assert_eq!((fate.attempts, fate.unanswered), (2, 1));
+    assert_eq!((fate.delivery.attempts, fate.delivery.unanswered), (2, 1));
     assert!(
-        fate.steps
+        fate.delivery
+            .steps
             .iter()
             .any(|step| step.what.contains("it may have arrived"))
     );
 }
 
 #[tokio::test]
-async fn silence_is_given_up_before_a_device_is_told_too_often() {
+async fn unanswered_message_is_given_up_after_three_attempts() {
     let world = world().await;
     world.register("user-1", "a", "a").await;
     let accepted = world.notify("user-1").await;
     let mut worker = world.worker();
     for _ in 0..6 {
-        let silence = ServiceError::Unanswered("timeout".to_owned());
+        let silence = SendError::Unanswered("timeout".to_owned());
         world.script([Answer::Fail(silence)]);
         worker.turn().await.expect("a turn");
         world.fixture.clock.advance_ms(30 * 60 * 1000);
     }
     assert_eq!(world.sent(), [1, 1, 1]);
     let fate = world.fate(&accepted).await;
-    assert_eq!(fate.devices[0].state, DeviceState::Failed);
+    assert_eq!(fate.devices[0].delivery.state, DeliveryState::Failed);
     assert!(
         fate.devices[0]
+            .delivery
             .reason
             .as_ref()
             .is_some_and(|why| why.contains("may have arrived"))
@@ -490,7 +493,7 @@ async fn silence_is_given_up_before_a_device_is_told_too_often() {
 }
 
 #[tokio::test]
-async fn no_second_has_more_messages_than_the_limit_also_over_a_restart() {
+async fn rate_limit_holds_across_a_restart() {
     let world = world().await;
     for device in 0..100 {
         let id = device.to_string();
@@ -518,7 +521,7 @@ async fn no_second_has_more_messages_than_the_limit_also_over_a_restart() {
 }
 
 #[tokio::test]
-async fn a_device_that_was_deleted_meanwhile_gets_nothing() {
+async fn deleted_device_gets_nothing() {
     let world = world().await;
     world.register("user-1", "a", "a").await;
     let accepted = world.notify("user-1").await;
@@ -530,12 +533,12 @@ async fn a_device_that_was_deleted_meanwhile_gets_nothing() {
         .expect("deleted");
     assert_eq!(world.worker().turn().await.expect("a turn").messages, 0);
     let fate = world.fate(&accepted).await;
-    assert_eq!(fate.devices[0].state, DeviceState::Failed);
+    assert_eq!(fate.devices[0].delivery.state, DeliveryState::Failed);
     assert!(world.sent().is_empty());
 }
 
 #[tokio::test]
-async fn a_receipt_that_never_comes_ends_after_a_day() {
+async fn missing_receipt_is_given_up_after_a_day() {
     let world = world().await;
     world.register("user-1", "a", "a").await;
     let accepted = world.notify("user-1").await;
@@ -546,9 +549,9 @@ async fn a_receipt_that_never_comes_ends_after_a_day() {
         worker.turn().await.expect("a turn");
     }
     let fate = world.fate(&accepted).await;
-    assert_eq!(fate.devices[0].state, DeviceState::Sent);
+    assert_eq!(fate.devices[0].delivery.state, DeliveryState::Sent);
     assert_eq!(
-        fate.devices[0].reason.as_deref(),
+        fate.devices[0].delivery.reason.as_deref(),
         Some("no receipt within a day")
     );
     assert!(fate.finished_at.is_some());
@@ -559,4 +562,58 @@ async fn a_receipt_that_never_comes_ends_after_a_day() {
         .expect("no panic")
         .len();
     assert!(asked < 12, "asked for {asked} times");
+}
+
+#[tokio::test]
+async fn stored_entry_of_earlier_version_is_delivered() {
+    let world = world().await;
+    world.register("user-1", "a", "a").await;
+    let id = "1800000000000-550e8400-e29b-41d4-a716-446655440000";
+    let map = |members: Vec<(&str, Value)>| {
+        let members = members.into_iter();
+        Value::M(
+            members
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+        )
+    };
+    let step = map(vec![
+        ("at", "2027-01-15T08:00:00.000Z".into()),
+        ("step", "accepted".into()),
+    ]);
+    let device = map(vec![
+        ("device_id", "a".into()),
+        ("state", "queued".into()),
+        ("attempts", 0.into()),
+        ("unanswered", 0.into()),
+        ("next_at_ms", world.now().into()),
+        ("steps", Value::L(vec![step])),
+    ]);
+    let notification = Item::new()
+        .with("pk", "user#user-1")
+        .with("sk", format!("notification#{id}"))
+        .with("notification_id", id)
+        .with("user_id", "user-1")
+        .with("created_at", world.now())
+        .with("message", r#"{"title":"Done","body":"Ready"}"#)
+        .with("version", 1)
+        .with("devices", Value::L(vec![device]))
+        .with("work", "due")
+        .with("due_at_ms", world.now());
+    let counter = Item::new()
+        .with("pk", "outbox")
+        .with("sk", "outbox")
+        .with("open", 1);
+    for item in [notification, counter] {
+        let put = Put::new("homeport-notifications", item);
+        world.fixture.store.put(put).await.expect("stored");
+    }
+    let mut worker = world.worker();
+    assert_eq!(worker.turn().await.expect("a turn").messages, 1);
+    let id = id.parse().expect("an id");
+    let read = world.push.notification(&user("user-1"), &id).await;
+    let read = read.expect("a notification");
+    assert_eq!(read.devices[0].delivery.state, DeliveryState::Sent);
+    assert_eq!(steps(&read)[..2], ["accepted", "sending, attempt 1"]);
+    assert_eq!(world.open().await, 1, "its receipt is due later");
 }

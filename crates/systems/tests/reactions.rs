@@ -44,7 +44,7 @@ async fn put(fixture: &Fixture, id: &str, value: &str) {
 }
 
 #[tokio::test]
-async fn a_new_reaction_starts_from_the_table_and_then_follows_its_changes() {
+async fn new_reaction_starts_from_the_table() {
     let fixture = fixture().await;
     put(&fixture, "a", "1").await;
     let (reactions, recorder) = (reactions(&fixture), Recorder::default());
@@ -60,7 +60,7 @@ async fn a_new_reaction_starts_from_the_table_and_then_follows_its_changes() {
 }
 
 #[tokio::test]
-async fn a_restart_takes_up_where_the_last_process_stopped() {
+async fn restart_continues_at_the_position() {
     let fixture = fixture().await;
     let recorder = Recorder::default();
     reactions(&fixture)
@@ -84,7 +84,7 @@ async fn a_restart_takes_up_where_the_last_process_stopped() {
 }
 
 #[tokio::test]
-async fn changes_of_a_failed_reaction_are_handed_over_again() {
+async fn failed_reaction_gets_its_changes_again() {
     let fixture = fixture().await;
     let (reactions, recorder) = (reactions(&fixture), Recorder::default());
     reactions.catch_up(&recorder).await.expect("caught up");
@@ -98,7 +98,7 @@ async fn changes_of_a_failed_reaction_are_handed_over_again() {
 }
 
 #[tokio::test]
-async fn a_position_of_another_store_makes_a_reaction_start_over() {
+async fn position_of_another_store_starts_over() {
     let fixture = fixture().await;
     let item = Item::new()
         .with(schema::REACTION, "recorder")
@@ -113,7 +113,7 @@ async fn a_position_of_another_store_makes_a_reaction_start_over() {
 }
 
 #[tokio::test]
-async fn following_sees_changes_as_they_happen_and_tells_how_it_is_doing() {
+async fn following_applies_changes_and_reports_status() {
     let fixture = fixture().await;
     let reactions = reactions(&fixture);
     let recorder = Arc::new(Recorder::default());
@@ -183,7 +183,7 @@ async fn counted(chargers: &Chargers) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn daily_statistics_follow_the_events_also_those_that_come_late() {
+async fn daily_statistics_include_late_events() {
     let fixture = fixture().await;
     let chargers = Chargers::new(Arc::clone(&fixture.store), Arc::clone(&fixture.clock) as _);
     let store_at = async |at_ms: i64| {

@@ -14,7 +14,7 @@ const NOW_MS: i64 = 1_800_000_000_000;
 const RETENTION_MS: i64 = 60_000;
 
 #[tokio::test]
-async fn changes_that_are_gone_make_a_reaction_start_over() {
+async fn lost_changes_start_a_reaction_over() {
     let directory = tempfile::tempdir().expect("a directory");
     let clock = Arc::new(ManualClock::at_ms(NOW_MS));
     let options = Options {

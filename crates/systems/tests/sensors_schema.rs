@@ -1,5 +1,5 @@
-//! The tables of sensors and API keys as the design document locks them, attribute by attribute: what
-//! the systems store has these attributes with these types, and no others.
+//! The tables of sensors and API keys as the design document freezes them: stored items have these attributes
+//! with these types, and no others.
 
 mod support;
 
@@ -61,7 +61,7 @@ const KEYS: &[Attribute] = &[
     ("gsi1pk", S, true),
     ("gsi1sk", S, true),
 ];
-/// Attributes that we add to keys: no document forbids optional ones.
+/// Attributes that Homeport adds to keys: the document allows optional ones.
 const KEYS_OF_OURS: [&str; 2] = ["system", "scopes"];
 
 fn key(key: &KeySchema) -> (&str, Option<&str>) {
@@ -74,7 +74,7 @@ fn key(key: &KeySchema) -> (&str, Option<&str>) {
 }
 
 #[test]
-fn keys_indexes_and_expiry_are_the_documents() {
+fn tables_have_the_documented_keys_and_indexes() {
     let tables = [schema::tables(), api_keys::schema::tables()].concat();
     let shown: Vec<_> = tables
         .iter()
@@ -135,7 +135,7 @@ async fn only_item(store: &dyn Store, table: &str) -> Item {
 }
 
 #[tokio::test]
-async fn stored_items_have_the_documents_attributes_and_no_others() {
+async fn stored_items_have_only_documented_attributes() {
     let tables = [schema::tables(), api_keys::schema::tables()].concat();
     let fixture = support::fixture(&tables).await;
     let (store, clock) = (Arc::clone(&fixture.store), Arc::clone(&fixture.clock));

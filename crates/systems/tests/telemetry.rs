@@ -1,4 +1,4 @@
-//! Telemetry: the frozen table, the document's queries, commands.
+//! Telemetry: the frozen table, the documented queries, commands.
 
 mod support;
 
@@ -72,7 +72,7 @@ impl World {
         put.expect("put");
     }
 
-    /// The times of all pages, of one type or of all.
+    /// The times of all pages, of one type or of all types.
     async fn times(&self, name: &str, kind: Option<&str>, range: HistoryRange) -> Vec<i64> {
         let kind = kind.map(|kind| kind.parse().expect("a type"));
         let (mut times, mut cursor) = (Vec::new(), None);
@@ -107,7 +107,7 @@ fn oldest_first() -> HistoryRange {
 }
 
 #[test]
-fn the_table_is_the_documents() {
+fn table_has_the_documented_schema() {
     assert_eq!(Settings::default().table, TABLE);
     let table = schema::telemetry(TABLE);
     let key = |name: &str, kind| KeyAttribute::new(name, kind);
@@ -126,7 +126,7 @@ fn the_table_is_the_documents() {
 }
 
 #[tokio::test]
-async fn a_range_has_both_ends_and_either_order() {
+async fn range_includes_both_ends() {
     let world = world().await;
     for at in 0..5 {
         world.add("a", at, "telemetry").await;
@@ -158,7 +158,7 @@ async fn a_range_has_both_ends_and_either_order() {
 }
 
 #[tokio::test]
-async fn a_page_of_one_type_is_full_or_the_last() {
+async fn page_of_one_type_is_full_or_last() {
     let world = world().await;
     for at in 0..40 {
         let kind = if at % 10 == 0 { "status" } else { "telemetry" };
@@ -169,7 +169,7 @@ async fn a_page_of_one_type_is_full_or_the_last() {
 }
 
 #[tokio::test]
-async fn the_latest_of_a_type_is_found_behind_many_others() {
+async fn latest_of_a_type_is_found_behind_many_others() {
     let world = world().await;
     world.add("a", 0, "status").await;
     for at in 1..100 {
@@ -189,7 +189,7 @@ async fn the_latest_of_a_type_is_found_behind_many_others() {
 }
 
 #[tokio::test]
-async fn what_has_expired_is_seen_by_no_query() {
+async fn expired_messages_are_not_returned() {
     let world = world().await;
     world.add("a", 0, "status").await;
     world.add_until("a", 1, "status", NOW_MS / 1000 + 10).await;
@@ -206,9 +206,9 @@ async fn what_has_expired_is_seen_by_no_query() {
 }
 
 #[tokio::test]
-async fn one_type_is_found_across_all_things() {
+async fn type_is_found_across_all_things() {
     let world = world().await;
-    // Two of them at the same moment: the cursor must tell them apart.
+    // Two of them have the same time: the cursor must distinguish them.
     for (name, at) in [("a", 0), ("b", 1), ("c", 1), ("d", 2)] {
         world.add(name, at, "alert").await;
         world.add(name, at + 10, "telemetry").await;
@@ -240,7 +240,7 @@ async fn one_type_is_found_across_all_things() {
 }
 
 #[tokio::test]
-async fn a_cursor_of_another_list_is_refused() {
+async fn cursor_of_another_list_is_rejected() {
     let world = world().await;
     for at in 0..3 {
         world.add("a", at, "telemetry").await;
@@ -258,7 +258,7 @@ async fn a_cursor_of_another_list_is_refused() {
 }
 
 #[tokio::test]
-async fn a_command_is_published_on_the_topic_of_its_thing() {
+async fn command_is_published_on_topic_of_its_thing() {
     let world = world().await;
     let parameters = r#"{"target": 21.50, "big": 0.1234567890123456789012345678901234567}"#;
     let command = Command {

@@ -1,4 +1,4 @@
-//! An answer as it goes over the connection: status, checksum, request id, compression.
+//! HTTP responses with status, checksum, request id and compression.
 
 use std::io::Write as _;
 
@@ -15,7 +15,7 @@ use crate::request_id;
 
 pub(crate) type HttpAnswer = Response<Full<Bytes>>;
 
-/// Shorter answers are not worth compressing.
+/// Shorter responses are not compressed.
 const GZIP_MIN_BYTES: usize = 1024;
 
 const CRC32: HeaderName = HeaderName::from_static("x-amz-crc32");
@@ -25,8 +25,8 @@ pub(crate) const AMZ_JSON: HeaderValue = HeaderValue::from_static("application/x
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(crate) const PLAIN: HeaderValue = HeaderValue::from_static("text/plain");
 
-/// Whether a client takes compressed answers.
-pub(crate) fn takes_gzip(headers: &HeaderMap) -> bool {
+/// Whether a client accepts compressed responses.
+pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     headers
         .get_all(ACCEPT_ENCODING)
         .iter()
@@ -41,7 +41,7 @@ pub(crate) fn takes_gzip(headers: &HeaderMap) -> bool {
         })
 }
 
-/// Puts an answer together.
+/// Builds a response.
 pub(crate) fn answer(
     status: u16,
     content_type: HeaderValue,
@@ -56,7 +56,7 @@ pub(crate) fn answer(
     };
     let is_compressed = compressed.is_some();
     let body = Bytes::from(compressed.unwrap_or(body));
-    // The checksum is of the bytes as they are sent.
+    // The checksum covers the compressed bytes.
     let checksum = crc32fast::hash(&body);
     let mut response = Response::new(Full::new(body));
     *response.status_mut() =
@@ -74,10 +74,10 @@ pub(crate) fn answer(
     response
 }
 
-/// Says that the connection ends with this answer, as it does when a body was not read: a client
-/// that is not told would send its next request into a closed connection.
+/// Announces that the connection closes after this response, because the body of the request was not read. Otherwise the client
+/// would send its next request on a closed connection.
 pub(crate) fn closing(mut answer: HttpAnswer, version: Version) -> HttpAnswer {
-    // HTTP/2 ends the stream alone, and forbids the header.
+    // HTTP/2 only ends the stream, and forbids the header.
     if version < Version::HTTP_2 {
         let close = HeaderValue::from_static("close");
         answer.headers_mut().insert(CONNECTION, close);
@@ -96,8 +96,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gzip_is_only_used_where_it_is_taken() {
-        for (value, taken) in [
+    fn gzip_is_used_only_if_accepted() {
+        for (value, accepted) in [
             ("gzip", true),
             ("deflate, GZIP;q=0.5", true),
             ("identity", false),
@@ -106,7 +106,7 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(value));
-            assert_eq!(takes_gzip(&headers), taken, "{value}");
+            assert_eq!(accepts_gzip(&headers), accepted, "{value}");
         }
         let id = [b'A'; request_id::LEN];
         let long = answer(200, AMZ_JSON, &id, vec![b'x'; 5000], true);

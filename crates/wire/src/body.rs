@@ -1,4 +1,4 @@
-//! Reading a request's body within limits of size, time and memory.
+//! Reads the body of a request within limits of size, time and memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,19 +8,19 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Body, Incoming};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// A body may not be longer than this.
+/// The longest body.
 pub(crate) const BODY_MAX_BYTES: usize = 16 * 1024 * 1024;
-/// What all bodies that are being read or handled may take together.
+/// The memory of all bodies that are being read or handled.
 const BODIES_MAX_BYTES: usize = 256 * 1024 * 1024;
 /// Bodies up to this size are not counted.
 const SMALL_BODY_BYTES: usize = 64 * 1024;
 const UNIT_BYTES: usize = 1024;
 
-/// The room for bodies.
+/// The memory budget of all bodies.
 #[derive(Debug, Clone)]
 pub(crate) struct BodyRoom(Arc<Semaphore>);
 
-/// A body with the room that it takes; clones share both.
+/// A body with its share of the memory budget. Clones share both.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestBody {
     pub(crate) bytes: Bytes,
@@ -41,7 +41,7 @@ impl RequestBody {
 pub(crate) enum BodyError {
     TooLarge,
     TooSlow,
-    /// The client went away or broke the protocol.
+    /// The client disconnected or violated the protocol.
     Broken,
 }
 
@@ -50,12 +50,12 @@ impl BodyRoom {
         Self(Arc::new(Semaphore::new(BODIES_MAX_BYTES / UNIT_BYTES)))
     }
 
-    /// Whether reading this body takes room that others may then lack.
+    /// Whether this body counts in the memory budget.
     pub(crate) fn is_counted(body: &Incoming, is_compressed: bool) -> bool {
         most_bytes(body, is_compressed) > SMALL_BODY_BYTES
     }
 
-    /// Reads the whole body. A compressed body also reserves the room for its decoded form.
+    /// Reads the whole body. A compressed body also reserves memory for its decoded form.
     pub(crate) async fn read(
         &self,
         body: Incoming,
@@ -96,7 +96,7 @@ impl BodyRoom {
             if len > BODY_MAX_BYTES {
                 return Err(BodyError::TooLarge);
             }
-            // Most bodies come in one piece, which needs no copy.
+            // Most bodies arrive in one piece, which is not copied.
             match (&mut first, &mut rest) {
                 (None, None) => first = Some(data),
                 (Some(start), None) => {
@@ -116,14 +116,14 @@ impl BodyRoom {
     }
 }
 
-/// The length that the request's head gives; zero if it gives none.
+/// The announced length, or zero.
 fn announced_bytes(body: &Incoming) -> usize {
     usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX)
 }
 
-/// The most that a body, and its decoded form if it is compressed, may take.
+/// The largest memory that a body and its decoded form may need.
 fn most_bytes(body: &Incoming, is_compressed: bool) -> usize {
-    // A body of unknown length may turn out as long as any.
+    // A body without an announced length may have the maximum length.
     let most = match body.size_hint().exact() {
         Some(_) => announced_bytes(body),
         None => BODY_MAX_BYTES,

@@ -1,16 +1,17 @@
-//! Capacity units, as DynamoDB counts them: 4 KB a read and 1 KB a write, begun units whole.
+//! Capacity units as DynamoDB counts them: 4 KB per read and 1 KB per write, rounded up.
 
 use homeport_engine::WriteCost;
+use homeport_item::schema::IndexSchema;
 
 use crate::input::Text;
-use crate::output::Object;
+use crate::output::{self, Object};
 
 const READ_UNIT_BYTES: usize = 4 * 1024;
 const WRITE_UNIT_BYTES: usize = 1024;
-/// What a transaction costs beside the same work without one.
+/// A transaction costs this many times the same work without one.
 pub(crate) const TRANSACTION_FACTOR: f64 = 2.0;
 
-/// What the client wants to know about its capacity.
+/// The value of `ReturnConsumedCapacity`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Nothing,
@@ -32,7 +33,7 @@ impl Wanted {
     }
 }
 
-/// Whether units are given as those of reads or of writes too.
+/// Whether units are also written as read units or as write units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Split {
     None,
@@ -40,7 +41,7 @@ pub(crate) enum Split {
     Write,
 }
 
-/// What one table's part of a request used.
+/// The capacity that a request used of one table.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Consumed {
     pub(crate) table: f64,
@@ -48,7 +49,38 @@ pub(crate) struct Consumed {
     pub(crate) global: Vec<(String, f64)>,
 }
 
-/// Units of reading `bytes` at once; reading nothing costs as much as the least.
+/// The capacity that a request used of each table.
+#[derive(Debug, Default)]
+pub(crate) struct ConsumedByTable<'t>(Vec<(&'t str, Consumed)>);
+
+impl<'t> ConsumedByTable<'t> {
+    /// The entry of a table, which is created if it is missing.
+    pub(crate) fn of(&mut self, table: &'t str) -> &mut Consumed {
+        let known = self.0.iter().position(|(known, _)| *known == table);
+        let at = known.unwrap_or_else(|| {
+            self.0.push((table, Consumed::default()));
+            self.0.len() - 1
+        });
+        &mut self.0[at].1
+    }
+
+    /// Adds an entry, even if the table has one already.
+    pub(crate) fn push(&mut self, table: &'t str, consumed: Consumed) {
+        self.0.push((table, consumed));
+    }
+
+    /// Writes the member `ConsumedCapacity` if the client wants it.
+    pub(crate) fn write(&self, object: &mut Object<'_>, wanted: Wanted, split: Split) {
+        if wanted.anything() {
+            let list = object.member("ConsumedCapacity");
+            output::list(list, &self.0, |(table, consumed), out| {
+                consumed.write(table, wanted, split, out);
+            });
+        }
+    }
+}
+
+/// Units of reading `bytes` at once; reading nothing costs as much as the smallest item.
 pub(crate) fn read_units(bytes: usize, consistent: bool) -> f64 {
     let units = bytes.div_ceil(READ_UNIT_BYTES).max(1) as f64;
     if consistent { units } else { units / 2.0 }
@@ -56,7 +88,7 @@ pub(crate) fn read_units(bytes: usize, consistent: bool) -> f64 {
 
 /// Units of reading items one by one.
 pub(crate) fn fetch_units(sizes: &[usize], consistent: bool) -> f64 {
-    // A sum of nothing would be minus zero, and told as such.
+    // `sum` of an empty list is -0.0, which would be written with its sign.
     sizes
         .iter()
         .fold(0.0, |sum, size| sum + read_units(*size, consistent))
@@ -74,7 +106,25 @@ impl Consumed {
         }
     }
 
-    /// Adds what a write used.
+    /// The capacity that one write used.
+    pub(crate) fn of_write(cost: &WriteCost) -> Self {
+        let mut consumed = Self::default();
+        consumed.add_write(cost, 1.0);
+        consumed
+    }
+
+    /// The capacity that a read of an index used, with the items that were fetched from the table.
+    pub(crate) fn of_index(index: &IndexSchema, units: f64, fetched_units: f64) -> Self {
+        let mut consumed = Self::of_table(fetched_units);
+        let side = match index.local {
+            true => &mut consumed.local,
+            false => &mut consumed.global,
+        };
+        side.push((index.name.clone(), units));
+        consumed
+    }
+
+    /// Adds the capacity that a write used.
     pub(crate) fn add_write(&mut self, cost: &WriteCost, factor: f64) {
         let larger = cost.old_bytes.max(cost.new_bytes).unwrap_or(0);
         self.table += write_units(larger) * factor;
@@ -92,7 +142,7 @@ impl Consumed {
         }
     }
 
-    /// Adds what another part of the request used.
+    /// Adds the capacity that another part of the request used.
     pub(crate) fn add(&mut self, other: &Self) {
         self.table += other.table;
         for (side, others) in [
@@ -110,7 +160,19 @@ impl Consumed {
         self.table + indexes.map(|(_, units)| units).sum::<f64>()
     }
 
-    /// Writes the structure that clients know.
+    /// Writes the member `ConsumedCapacity` of a request to one table, if the client wants it.
+    pub(crate) fn write_member(&self, object: &mut Object<'_>, table: &str, wanted: Wanted) {
+        if wanted.anything() {
+            self.write(
+                table,
+                wanted,
+                Split::None,
+                object.member("ConsumedCapacity"),
+            );
+        }
+    }
+
+    /// Writes the structure `ConsumedCapacity`.
     pub(crate) fn write(&self, table: &str, wanted: Wanted, split: Split, out: &mut Vec<u8>) {
         let units = |object: &mut Object<'_>, units: f64| {
             object.units("CapacityUnits", units);
@@ -155,7 +217,7 @@ mod tests {
     use homeport_engine::IndexCost;
 
     #[test]
-    fn reads_round_up_and_cost_half_when_eventual() {
+    fn reads_round_up_and_eventual_ones_cost_half() {
         for (bytes, consistent, units) in [
             (0, true, 1.0),
             (0, false, 0.5),
@@ -168,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_cost_the_larger_size_and_each_index() {
+    fn writes_cost_larger_size_and_each_index() {
         let index = |old, new, in_place| IndexCost {
             name: "i".to_owned(),
             local: false,
@@ -194,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_structure_looks_as_clients_know_it() {
+    fn consumed_capacity_has_dynamodb_form() {
         let mut consumed = Consumed::of_table(1.0);
         consumed.global.push(("g".to_owned(), 2.0));
         let mut out = Vec::new();

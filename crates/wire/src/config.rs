@@ -1,4 +1,4 @@
-//! How the protocol is served.
+//! The configuration of the protocol.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,16 +9,17 @@ use std::time::Duration;
 use homeport_engine::{Clock, SystemClock};
 
 use crate::access::Policy;
-use crate::listen::{AllowedOrigins, Connections};
+use homeport_listen::{AllowedOrigins, Connections};
 
-/// Settings; the defaults suit a small machine and local use.
+/// The defaults suit a small machine and local use.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The region in ARNs and in the health text. Requests may be signed for any.
+    /// The region in ARNs. Requests may be signed for any region.
     pub region: String,
-    /// Who may ask. With none, anyone may, and only this machine can be listened on.
+    /// The credentials that may sign requests. Without credentials every request is allowed, and only loopback addresses can
+    /// be served.
     pub credentials: Vec<Credential>,
-    /// Connections of this port at the same time; further ones are answered with 503.
+    /// Concurrent connections of this port. Further connections get a 503 response.
     pub connections_max: usize,
     /// The connections of all ports together.
     pub connections: Connections,
@@ -26,30 +27,30 @@ pub struct Config {
     pub allowed_origins: AllowedOrigins,
     /// Time for the head of a request.
     pub header_timeout: Duration,
-    /// How long a connection may be silent between requests.
+    /// The longest time without bytes between two requests of a connection.
     pub idle_timeout: Duration,
-    /// How long the body of a request may take.
+    /// The longest time to receive the body of a request.
     pub body_timeout: Duration,
-    /// Where exports go and imports come from: each folder in it is a bucket. With none there are none.
+    /// The directory of exports and imports: each folder in it is a bucket. Without it, both are disabled.
     pub buckets: Option<PathBuf>,
-    /// What signatures' times are compared with.
+    /// The clock that the times of signatures are compared with.
     pub clock: Arc<dyn Clock>,
 }
 
-/// An access key id with its secret, and what its owner may do.
+/// An access key with the permissions of its user.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
     pub access_key_id: String,
     secret: String,
     user_name: String,
-    /// Without one, everything is permitted.
+    /// Without a policy everything is permitted.
     policy: Option<Arc<Policy>>,
 }
 
-/// An address that others can reach was to be listened on without credentials.
+/// The address is reachable from other machines, but there are no credentials.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "without credentials only this machine may be served: {0} is not a loopback address; set an access key, or listen on 127.0.0.1"
+    "{0} is not a loopback address, which requires credentials; set an access key, or listen on 127.0.0.1"
 )]
 pub struct NotLoopback(pub SocketAddr);
 
@@ -71,10 +72,10 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Checks that `address` may be listened on.
+    /// Checks that `address` may be served.
     ///
     /// # Errors
-    /// When others could reach it and no credentials are set.
+    /// If other machines can reach it and there are no credentials.
     pub fn check_address(&self, address: SocketAddr) -> Result<(), NotLoopback> {
         if self.credentials.is_empty() && !address.ip().is_loopback() {
             return Err(NotLoopback(address));
@@ -84,7 +85,7 @@ impl Config {
 }
 
 impl Credential {
-    /// A credential that permits everything, whose owner is known by its id.
+    /// A credential that permits everything. Its user name is the access key id.
     pub fn new(access_key_id: impl Into<String>, secret: impl Into<String>) -> Self {
         let access_key_id = access_key_id.into();
         Self {
@@ -95,14 +96,14 @@ impl Credential {
         }
     }
 
-    /// The name that messages and the audit log have for its owner.
+    /// Sets the user name in messages and in the audit log.
     #[must_use]
     pub fn of_user(mut self, name: impl Into<String>) -> Self {
         self.user_name = name.into();
         self
     }
 
-    /// Permits only what the policy does.
+    /// Limits the permissions to those of a policy.
     #[must_use]
     pub fn limited_by(mut self, policy: Policy) -> Self {
         self.policy = Some(Arc::new(policy));
@@ -123,7 +124,7 @@ impl Credential {
 }
 
 impl fmt::Debug for Credential {
-    /// Leaves the secret out, so that no log can have it.
+    /// Omits the secret, so that it never appears in logs.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Credential")
@@ -137,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_credentials_only_loopback_may_be_listened_on() {
+    fn only_loopback_is_served_without_credentials() {
         let open: SocketAddr = "0.0.0.0:8000".parse().expect("an address");
         let local: SocketAddr = "[::1]:8000".parse().expect("an address");
         let mut config = Config::default();

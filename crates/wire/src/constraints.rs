@@ -1,14 +1,14 @@
-//! The group of checks that DynamoDB's own model makes before any other: null members, lengths,
-//! ranges, patterns and enumerations, reported together.
+//! The checks that DynamoDB's API model makes first and reports together: missing members, lengths, ranges, patterns and
+//! enumerations.
 
 use std::fmt::Write as _;
 
 use crate::failure::Failure;
 use crate::input::{Integer, List, Text};
 
-/// More violations than these are not reported.
+/// The largest number of reported violations.
 const REPORTED_MAX: usize = 10;
-/// A value that is longer than this is cut off in a message.
+/// Longer values are truncated in messages.
 pub(crate) const SHOWN_MAX_BYTES: usize = 4096;
 
 pub(crate) const RETURN_VALUES: &[&str] =
@@ -24,7 +24,7 @@ pub(crate) const SELECT: &[&str] = &[
     "ALL_PROJECTED_ATTRIBUTES",
 ];
 
-/// Violations found so far.
+/// The violations that were found so far.
 #[derive(Debug, Default)]
 pub(crate) struct Constraints(Vec<String>);
 
@@ -73,8 +73,7 @@ impl Constraints {
         }
     }
 
-    /// What a write returns, whose violation names neither the member nor all of its values right:
-    /// that is how DynamoDB words it.
+    /// The value of `ReturnValues` of a write. DynamoDB's text names neither the member nor all valid values correctly.
     pub(crate) fn return_values(&mut self, value: Option<&Text<'_>>) {
         if value.is_some_and(|value| !RETURN_VALUES.contains(&value.as_str())) {
             self.unnamed(
@@ -83,7 +82,7 @@ impl Constraints {
         }
     }
 
-    /// A violation that DynamoDB words in its own way.
+    /// A violation with a text of its own.
     pub(crate) fn unnamed(&mut self, text: &str) {
         if self.0.len() < REPORTED_MAX {
             self.0.push(text.to_owned());
@@ -114,6 +113,12 @@ impl Constraints {
         }
     }
 
+    /// The number of entries of a page.
+    pub(crate) fn page_limit(&mut self, path: &str, value: Option<Integer>, most: i64) {
+        self.at_least(path, value, 1);
+        self.at_most(path, value, most);
+    }
+
     pub(crate) fn text_length(
         &mut self,
         path: &str,
@@ -139,7 +144,7 @@ impl Constraints {
         }
     }
 
-    /// A list whose elements a violation shows.
+    /// The length of a list whose elements are shown in the violation.
     pub(crate) fn shown_list_length<T: std::fmt::Display>(
         &mut self,
         path: &str,
@@ -193,12 +198,13 @@ impl Constraints {
         }
     }
 
-    pub(crate) fn index_name(&mut self, path: &str, value: Option<&Text<'_>>) {
+    /// The pattern and the length of names of tables, indexes and backups.
+    pub(crate) fn resource_name(&mut self, path: &str, value: Option<&Text<'_>>) {
         self.name_pattern(path, value);
         self.text_length(path, value, 3, 255);
     }
 
-    /// The names of a map's keys that are to be names of tables.
+    /// The violation for map keys that are not valid table names.
     pub(crate) fn map_keys(&mut self, path: &str, shown: &str) {
         self.violated(
             Some(shown),
@@ -209,7 +215,7 @@ impl Constraints {
         );
     }
 
-    /// The lengths of a map's values.
+    /// The violation for the lengths of the values of a map.
     pub(crate) fn map_values(&mut self, path: &str, shown: &str, least: usize, most: usize) {
         self.violated(
             Some(shown),
@@ -220,15 +226,15 @@ impl Constraints {
         );
     }
 
-    /// Ends the group.
+    /// Fails if there are violations.
     pub(crate) fn finish(self) -> Result<(), Failure> {
         match self.0.len() {
             0 => Ok(()),
-            1 => Err(Failure::validation(format!(
+            1 => Err(Failure::violations(format!(
                 "1 validation error detected: {}",
                 self.0[0]
             ))),
-            count => Err(Failure::validation(format!(
+            count => Err(Failure::violations(format!(
                 "{count} validation errors detected: {}",
                 self.0.join("; ")
             ))),
@@ -268,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn long_values_are_cut_off_in_messages() {
+    fn long_values_are_truncated_in_messages() {
         let text = Text(Cow::Owned("é".repeat(5000)));
         let mut constraints = Constraints::new();
         constraints.one_of("x", Some(&text), &["A"]);

@@ -1,4 +1,4 @@
-//! Compressed request bodies: the coding that a request names, and decoding within limits of size and time.
+//! Compressed request bodies: their encoding, and decoding within limits of size and time.
 
 use std::io::{self, BufRead, Read};
 use std::time::{Duration, Instant};
@@ -12,8 +12,8 @@ use crate::failure::Failure;
 
 /// The initial capacity for a decoded body.
 const DECODED_START_BYTES: usize = 16 * 1024;
-/// How long decoding may take. The largest bodies take a tenth of a second; crafted ones, such as 16 MB of empty
-/// blocks, would take minutes.
+/// The longest time to decode a body. The largest normal bodies take a tenth of a second, but crafted ones, such as 16 MB of
+/// empty blocks, would take minutes.
 const DECODE_TIME_MAX: Duration = Duration::from_secs(5);
 /// Compressed bytes that are decoded between two checks of the time.
 const PIECE_BYTES: usize = 4096;
@@ -22,7 +22,7 @@ const UNSUPPORTED: &str = "Unsupported Content-Encoding; use gzip, deflate or no
 const UNDECODABLE: &str = "The body is not valid in the format that its Content-Encoding names";
 const TOO_SLOW: &str = "The body takes too long to decode; send it without Content-Encoding";
 
-/// How a body is encoded.
+/// The encoding of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ContentCoding {
     Identity,
@@ -33,7 +33,7 @@ pub(crate) enum ContentCoding {
 }
 
 impl ContentCoding {
-    /// The coding that a request names. Several codings are not supported.
+    /// The encoding in the headers of a request. Several encodings are not supported.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let mut named = headers.get_all(CONTENT_ENCODING).iter();
         let (first, second) = (named.next(), named.next());
@@ -50,19 +50,19 @@ impl ContentCoding {
         }
     }
 
-    /// Whether decoding a body needs memory of its own.
+    /// Whether a body must be decompressed.
     pub(crate) fn is_compressed(self) -> bool {
         matches!(self, Self::Gzip | Self::Deflate)
     }
 
     /// The decoded body.
-    // DIFFERENCE: for bodies that cannot be decoded DynamoDB answers with an internal error, which clients retry.
+    // DIFFERENCE: for undecodable bodies DynamoDB returns an internal error, which clients retry.
     pub(crate) async fn decode(self, body: &RequestBody) -> Result<Bytes, Failure> {
         match self {
             Self::Identity => Ok(body.bytes.clone()),
             Self::Unsupported => Err(Failure::serialization(Some(UNSUPPORTED))),
             Self::Gzip | Self::Deflate => {
-                // The clone keeps the body's room reserved, even if the client goes away meanwhile.
+                // The clone keeps the memory of the body reserved, even if the client disconnects.
                 let body = body.clone();
                 let deadline = Instant::now() + DECODE_TIME_MAX;
                 let decoding = move || self.decode_until(&body.bytes, deadline);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_streams_are_refused() {
+    fn damaged_streams_are_rejected() {
         let body = b"{\"TableName\":\"abc\"}";
         let cut = |mut encoded: Vec<u8>| {
             encoded.pop();
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn decoding_is_cut_off_in_time() {
+    fn decoding_has_a_time_limit() {
         let blocks = empty_blocks(BODY_MAX_BYTES);
         let deadline = Instant::now() + Duration::from_millis(10);
         let cut_off = ContentCoding::Deflate.decode_until(&blocks, deadline);

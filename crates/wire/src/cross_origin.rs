@@ -1,4 +1,4 @@
-//! Requests from web pages: refuses those of other sites, and lets allowed pages read the answers (CORS).
+//! Requests from web pages (CORS): rejects those of other sites, and lets allowed pages read the responses.
 
 use hyper::body::Incoming;
 use hyper::header::{
@@ -10,20 +10,20 @@ use hyper::{Method, Request};
 
 use crate::answer::{self, HttpAnswer};
 use crate::failure::Failure;
-use crate::listen::Hosts;
 use crate::service::Service;
+use homeport_listen::Hosts;
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST");
 const EXPOSED: HeaderValue = HeaderValue::from_static("x-amzn-RequestId, x-amz-crc32");
-/// How long browsers may cache the answer to a preflight request; the same as DynamoDB.
+/// How long browsers may cache the response to a preflight request, as in DynamoDB.
 const PREFLIGHT_MAX_AGE_SECS: HeaderValue = HeaderValue::from_static("172800");
 
 impl Service {
-    /// Answers a request from the network. Refuses requests from web pages that are not allowed.
+    /// The response to a request from the network. Requests from web pages that are not allowed are rejected.
     pub(crate) async fn handle_from_network(&self, request: Request<Incoming>) -> HttpAnswer {
         let config = self.config();
-        // A signature covers the host. Without credentials, only the host distinguishes a program on this machine from a
-        // web page whose host name was made to point to this machine.
+        // A signature covers the host. Without credentials, only the host distinguishes a program on this machine from a web
+        // page whose host name resolves to this machine (DNS rebinding).
         let hosts = match config.credentials.is_empty() {
             true => Hosts::LocalOrListed,
             false => Hosts::Any,
@@ -61,8 +61,8 @@ impl Service {
         let headers = answer.headers_mut();
         headers.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
         headers.insert(ACCESS_CONTROL_MAX_AGE, PREFLIGHT_MAX_AGE_SECS);
-        if let Some(asked) = request.headers().get(ACCESS_CONTROL_REQUEST_HEADERS) {
-            headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());
+        if let Some(requested) = request.headers().get(ACCESS_CONTROL_REQUEST_HEADERS) {
+            headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, requested.clone());
         }
         answer
     }

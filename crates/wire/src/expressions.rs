@@ -1,31 +1,22 @@
-//! The expressions of a request: which parameters may stand together, what their placeholders stand
-//! for, and that none of those is left over.
+//! The expressions of a request: which parameters may be combined, and the names and values of their placeholders.
 
 use homeport_item::Value;
 use homeport_item::expression::{Condition, Path, Placeholders, Projection};
 use homeport_item::schema::{KeySchema, TableSchema};
 
 use crate::failure::Failure;
-use crate::input::{Attribute, Mapping, Text};
+use crate::input::{Attribute, Mapping, Text, Wording};
 
-/// A parameter's name and whether the request has it.
+/// The name of a parameter, and whether the request has it.
 pub(crate) type Given = (&'static str, bool);
 
-/// The names and values of a request.
+/// `ExpressionAttributeNames` and `ExpressionAttributeValues` of a request.
 pub(crate) type GivenNames<'a> = Option<&'a Mapping<'a, Text<'a>>>;
 pub(crate) type GivenValues<'a> = Option<&'a Mapping<'a, Attribute>>;
 
-/// How an operation words what is wrong with the values of its expressions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Values {
-    Newer,
-    /// With the placeholder that the value stands for.
-    Older,
-}
-
-/// Checks which parameters are given together.
+/// Checks that the given parameters may be combined.
 ///
-/// `expressions` are those that can use values, `projections` those that only use names.
+/// `expressions` can use values; `projections` only use names.
 pub(crate) fn check_parameters(
     expressions: &[Given],
     projections: &[Given],
@@ -57,19 +48,19 @@ pub(crate) fn check_parameters(
     if values && !expressions.iter().any(|(_, given)| *given) {
         let names: Vec<_> = expressions.iter().map(|(name, _)| *name).collect();
         let verb = if names.len() > 1 { "are" } else { "is" };
-        return Err(Failure::validation(format!(
-            "ExpressionAttributeValues can only be specified when using expressions: {} {verb} null",
-            names.join(" and ")
-        )));
+        let text = "ExpressionAttributeValues can only be specified when using expressions";
+        let names = names.join(" and ");
+        let failure = Failure::validation(format!("{text}: {names} {verb} null"));
+        return Err(failure.with_short_text(text));
     }
     Ok(())
 }
 
-/// What the placeholders of a request stand for.
+/// The placeholders of a request.
 pub(crate) fn placeholders(
     names: GivenNames<'_>,
     values: GivenValues<'_>,
-    wording: Values,
+    wording: Wording,
 ) -> Result<Placeholders, Failure> {
     let empty = |name: &str| Failure::validation(format!("{name} must not be empty"));
     if names.is_some_and(|names| names.0.is_empty()) {
@@ -90,7 +81,7 @@ pub(crate) fn placeholders(
             .iter()
             .map(|(key, name)| (key.to_string(), name.as_str().to_owned())),
         values.iter().map(|(key, value)| {
-            // A bad value is reported once all keys are known to be placeholders.
+            // An invalid value is reported after all keys are checked.
             let value = value.0.clone().unwrap_or(Value::Null);
             (key.to_string(), value)
         }),
@@ -101,16 +92,17 @@ pub(crate) fn placeholders(
     let Some((key, problem)) = problem else {
         return Ok(placeholders);
     };
-    Err(Failure::validation(match wording {
-        Values::Newer if problem.omits_parameter() => problem.newer().to_owned(),
-        _ => format!(
-            "ExpressionAttributeValues contains invalid value: {} for key {key}",
-            problem.older()
-        ),
-    }))
+    if wording == Wording::Newer && problem.omits_parameter() {
+        return Err(problem.failure(wording));
+    }
+    let text = format!(
+        "ExpressionAttributeValues contains invalid value: {} for key {key}",
+        problem.older()
+    );
+    Err(problem.failure_with(text).with_short_text(problem.older()))
 }
 
-/// Reads an optional condition.
+/// Parses an optional condition.
 pub(crate) fn condition(
     text: Option<&Text<'_>>,
     placeholders: &mut Placeholders,
@@ -141,7 +133,7 @@ pub(crate) fn projection(
     }
 }
 
-/// Keys are scalars: no path may lead into one.
+/// Checks that no path leads into a key attribute, which is always a scalar.
 pub(crate) fn check_key_paths<'a>(
     schema: &TableSchema,
     paths: impl IntoIterator<Item = &'a Path>,
@@ -179,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_exclude_each_other_are_named() {
+    fn conflicting_parameters_are_named() {
         let condition = [("ConditionExpression", true)];
         let expected = [("Expected", true)];
         assert_eq!(
@@ -220,13 +212,13 @@ mod tests {
     }
 
     #[test]
-    fn bad_placeholders_are_refused() {
+    fn invalid_placeholders_are_rejected() {
         let values = |json: &'static str| -> Mapping<'static, Attribute> {
             serde_json::from_str(json).expect("a map")
         };
         let refused = |json: &'static str| {
             let values = values(json);
-            placeholders(None, Some(&values), Values::Older)
+            placeholders(None, Some(&values), Wording::Older)
                 .expect_err("refused")
                 .text()
                 .unwrap_or_default()

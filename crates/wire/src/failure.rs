@@ -1,14 +1,15 @@
-//! Every error that a client can get, in one place: its type, its status and its text.
+//! The errors of the protocol: the type, status and text that clients get.
 
 use homeport_engine::{RestoreError, StreamError, TableBackupError, TableError};
 use homeport_item::Item;
 use homeport_item::binary::DecodeError;
-use homeport_item::expression::{ExpressionError, KeyConditionError, PlaceholderError};
+use homeport_item::expression::{
+    ExpressionError, ExpressionProblem, KeyConditionError, PlaceholderError,
+};
 use homeport_item::item::ItemError;
 use homeport_item::json;
+use homeport_listen::OriginRefused;
 use homeport_store::{CancelReason, StoreError, TransactError, WriteError};
-
-use crate::listen::OriginRefused;
 
 const DYNAMODB: &str = "com.amazonaws.dynamodb.v20120810#";
 const SERVICE: &str = "com.amazon.coral.service#";
@@ -18,47 +19,32 @@ const VALIDATION: &str = "ValidationException";
 const NOT_FOUND: &str = "ResourceNotFoundException";
 pub(crate) const ACCESS_DENIED: &str = "AccessDeniedException";
 
-/// How a text begins that tells how much is wrong.
+/// The beginning of a text that counts one validation error.
 const ONE_COUNTED: &str = "1 validation error detected: ";
 
-/// Beginnings of texts that no operation counts: those that are found while a request is read, and the size of an item.
-const NEVER_COUNTED: [&str; 4] = [
-    "Supplied AttributeValue",
-    "ExpressionAttributeNames contains invalid key",
-    "ExpressionAttributeValues contains invalid key",
-    "Item size has exceeded",
-];
-
-/// An error as it goes to the client.
+/// An error response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     status: u16,
     namespace: &'static str,
     kind: &'static str,
     text: Option<String>,
-    /// Some errors spell the text's name with a capital.
+    /// Some errors have `Message` with a capital letter.
     capital: bool,
     /// Further members of the body, each preceded by a comma.
     members: Vec<u8>,
+    /// How PutItem, UpdateItem and DeleteItem word it.
+    counted: CountedText,
 }
 
-/// Leaves out the details that operations which count do not give.
-fn shorten(text: &mut String) {
-    for ending_before in [
-        ": ConditionExpression is null",
-        ": UpdateExpression and ConditionExpression are null",
-        " expression size: ",
-    ] {
-        if let Some(at) = text.find(ending_before) {
-            text.truncate(at);
-        }
-    }
-    let value = text
-        .strip_prefix("ExpressionAttributeValues contains invalid value: ")
-        .and_then(|rest| rest.rsplit_once(" for key "));
-    if let Some((reason, _)) = value {
-        *text = reason.to_owned();
-    }
+/// The text of a validation failure in PutItem, UpdateItem and DeleteItem. They begin most texts with the number of errors and
+/// leave out some details.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct CountedText {
+    /// The text without its details, if it has any.
+    short: Option<String>,
+    /// The text never begins with a number, or has it already.
+    is_final: bool,
 }
 
 impl Failure {
@@ -70,6 +56,7 @@ impl Failure {
             text: Some(text.into()),
             capital: false,
             members: Vec::new(),
+            counted: CountedText::default(),
         }
     }
 
@@ -77,25 +64,37 @@ impl Failure {
         Self::new(VALIDATE, VALIDATION, text)
     }
 
-    /// PutItem, UpdateItem and DeleteItem count what is wrong with their values and expressions, where the other operations
-    /// only count broken constraints. They also leave out some of the details that the others give.
+    /// A validation failure whose text is a list of violations with their number.
+    pub(crate) fn violations(text: impl Into<String>) -> Self {
+        Self::validation(text).never_counted()
+    }
+
+    /// The same failure with the same text in every operation.
+    pub(crate) fn never_counted(mut self) -> Self {
+        self.counted.is_final = true;
+        self
+    }
+
+    /// The same failure, with a shorter text in PutItem, UpdateItem and DeleteItem.
+    pub(crate) fn with_short_text(mut self, text: impl Into<String>) -> Self {
+        self.counted.short = Some(text.into());
+        self
+    }
+
+    /// The failure as PutItem, UpdateItem and DeleteItem word it.
     pub(crate) fn counted(mut self) -> Self {
         if self.kind != VALIDATION {
             return self;
         }
-        if let Some(text) = &mut self.text {
-            shorten(text);
-        }
-        if let Some(text) = &mut self.text
-            && !text.starts_with(|first: char| first.is_ascii_digit())
-            && !NEVER_COUNTED.iter().any(|start| text.starts_with(start))
-        {
-            text.insert_str(0, ONE_COUNTED);
+        let counted = std::mem::take(&mut self.counted);
+        if let Some(text) = counted.short.or(self.text.take()) {
+            let prefix = if counted.is_final { "" } else { ONE_COUNTED };
+            self.text = Some(format!("{prefix}{text}"));
         }
         self
     }
 
-    /// The same failure, with another text where it has `from`.
+    /// The same failure, with the text `to` instead of `from`.
     pub(crate) fn reworded(mut self, from: &str, to: &str) -> Self {
         if self.text.as_deref() == Some(from) {
             self.text = Some(to.to_owned());
@@ -103,12 +102,12 @@ impl Failure {
         self
     }
 
-    /// The usual beginning of what is wrong with a value.
+    /// An invalid value, with the usual beginning of the text.
     pub(crate) fn invalid_values(text: impl std::fmt::Display) -> Self {
         Self::validation(format!("One or more parameter values were invalid: {text}"))
     }
 
-    /// A compressed body that exceeds the limit when it is decoded.
+    /// A compressed body that exceeds the size limit when decoded.
     pub(crate) fn body_too_large() -> Self {
         Self {
             status: 413,
@@ -150,7 +149,7 @@ impl Failure {
         ))
     }
 
-    /// The operations on backups have an error of their own for this.
+    /// The error of operations on backups for a missing table.
     pub(crate) fn table_missing(name: &str) -> Self {
         Self::new(
             DYNAMODB,
@@ -167,7 +166,7 @@ impl Failure {
         Self::new(DYNAMODB, "LimitExceededException", text)
     }
 
-    /// A table that is still being restored cannot be changed.
+    /// The table is still being restored and cannot be changed.
     pub(crate) fn being_created(name: &str) -> Self {
         Self::in_use(format!(
             "Attempt to change a resource which is still in use: Table is being created: {name}"
@@ -242,12 +241,12 @@ impl Failure {
         Self::not_found("Requested resource not found: Shard does not exist")
     }
 
-    /// A request that is not signed as it must be.
+    /// A missing or invalid signature.
     pub(crate) fn unsigned(kind: &'static str, text: impl Into<String>) -> Self {
         Self::new(SERVICE, kind, text)
     }
 
-    /// A request that its sender may not make.
+    /// A request without permission.
     pub(crate) fn access_denied(text: impl Into<String>) -> Self {
         Self {
             capital: true,
@@ -255,7 +254,7 @@ impl Failure {
         }
     }
 
-    /// A request that a browser sent for a page that may not, or that names another host.
+    /// A request with an origin or host that is not allowed.
     pub(crate) fn origin_refused(reason: OriginRefused) -> Self {
         Self {
             status: 403,
@@ -284,9 +283,9 @@ impl Failure {
         )
     }
 
-    /// What went wrong is the server's own affair: it is logged, and the client learns nothing.
+    /// An internal error. It is logged; the client gets no details.
     pub(crate) fn internal(error: &dyn std::fmt::Display) -> Self {
-        tracing::error!(%error, "a request failed");
+        tracing::error!(%error, "request failed");
         Self {
             status: 500,
             ..Self::new(DYNAMODB, "InternalServerError", "Internal server error")
@@ -297,7 +296,7 @@ impl Failure {
         Self::cancelled_with(reasons, &[])
     }
 
-    /// Cancelled for reasons, of which those of statements have codes and texts of their own.
+    /// A cancelled transaction. `special` has the reasons with codes of their own, which only statements have.
     fn cancelled_with(reasons: &[CancelReason], special: &[Option<SpecialReason>]) -> Self {
         let special = |at: usize| special.get(at).and_then(Option::as_ref);
         let codes: Vec<&str> = reasons
@@ -338,12 +337,12 @@ impl Failure {
         self.text.as_deref()
     }
 
-    /// The error's name.
+    /// The name of the error.
     pub(crate) fn kind(&self) -> &'static str {
         self.kind
     }
 
-    /// The failure as that of one statement of a batch, where errors have shorter names.
+    /// Writes the failure of one statement of a batch, where errors have shorter names.
     pub(crate) fn write_of_statement(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"Code\":");
         json::write_string(statement_code(self.kind), out);
@@ -355,24 +354,17 @@ impl Failure {
         out.push(b'}');
     }
 
-    /// Whether the text begins so.
-    pub(crate) fn starts_with(&self, start: &str) -> bool {
-        self.text
-            .as_deref()
-            .is_some_and(|text| text.starts_with(start))
-    }
-
-    /// Whether the failure was found before anything was done.
+    /// Whether the request is invalid, so that nothing was done.
     pub(crate) fn is_validation(&self) -> bool {
         self.kind == VALIDATION
     }
 
-    /// An item to be inserted is there already.
+    /// The item to insert already exists.
     pub(crate) fn duplicate_item() -> Self {
         Self::new(DYNAMODB, "DuplicateItemException", DUPLICATE_ITEM)
     }
 
-    /// A statement of a transaction cannot be carried out, whatever is in its table.
+    /// The failure of one statement of a transaction, which is named if the statement is invalid.
     pub(crate) fn in_statement(mut self, at: usize) -> Self {
         if self.kind == VALIDATION
             && let Some(text) = &mut self.text
@@ -385,7 +377,7 @@ impl Failure {
         self
     }
 
-    /// A failure of one statement, which cancels the transaction that it is part of where its table is not there.
+    /// The failure of a transaction because of one statement. A missing table cancels the transaction.
     pub(crate) fn cancelling(self, at: usize, count: usize) -> Self {
         if self.kind != NOT_FOUND {
             return self.in_statement(at);
@@ -395,7 +387,7 @@ impl Failure {
         Self::cancelled_with(&vec![CancelReason::None; count], &special)
     }
 
-    /// A transaction of statements failed; `is_insert` tells for each whether an item in its place is a duplicate.
+    /// A failed transaction of statements. A failed condition of an insert means a duplicate item.
     pub(crate) fn of_statements(error: TransactError, is_insert: &[bool]) -> Self {
         let TransactError::Cancelled(reasons) = error else {
             return error.into();
@@ -412,7 +404,7 @@ impl Failure {
         Self::cancelled_with(&reasons, &special)
     }
 
-    /// The body that the client gets.
+    /// The JSON of the response.
     pub(crate) fn body(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(256);
         out.extend_from_slice(b"{\"__type\":\"");
@@ -433,13 +425,13 @@ impl Failure {
     }
 }
 
-/// How the refusal of an empty key begins.
+/// The beginning of the text for an empty key.
 const KEY_NOT_VALID: &str = "One or more parameter values are not valid.";
 
 const CONDITION_FAILED: &str = "The conditional request failed";
 const DUPLICATE_ITEM: &str = "Duplicate primary key exists in table";
 
-/// The names that the errors of a batch's statements have.
+/// The code of an error in the response to a batch of statements.
 fn statement_code(kind: &'static str) -> &'static str {
     match kind {
         VALIDATION => "ValidationError",
@@ -447,7 +439,7 @@ fn statement_code(kind: &'static str) -> &'static str {
     }
 }
 
-/// The code and the text of a reason that only statements have.
+/// The code and the text of a cancellation reason that only statements have.
 type SpecialReason = (&'static str, String);
 
 fn write_special(code: &str, text: &str, out: &mut Vec<u8>) {
@@ -458,7 +450,7 @@ fn write_special(code: &str, text: &str, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// An empty key is refused for the whole request, where other faults of an action cancel it.
+/// The text for an empty key, which fails the request. Other invalid actions cancel the transaction.
 fn unusable_key(reasons: &[CancelReason]) -> Option<&str> {
     reasons.iter().find_map(|reason| match reason {
         CancelReason::Invalid(text) if text.starts_with(KEY_NOT_VALID) => Some(text.as_str()),
@@ -505,8 +497,8 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Invalid(text) => Self::validation(text),
-            StoreError::TableMissing(_) => Self::not_found("Requested resource not found"),
-            StoreError::IndexMissing { index, .. } => Self::validation(format!(
+            StoreError::TableNotFound(_) => Self::not_found("Requested resource not found"),
+            StoreError::IndexNotFound { index, .. } => Self::validation(format!(
                 "The table does not have the specified index: {index}"
             )),
             StoreError::Throttled => Self::throttled(),
@@ -552,7 +544,7 @@ impl From<TableError> for Failure {
             TableError::IndexExists { .. } => {
                 Self::validation("Attempting to create an index which already exists")
             }
-            TableError::IndexMissing { .. } => Self::not_found("Requested resource not found"),
+            TableError::IndexNotFound { .. } => Self::not_found("Requested resource not found"),
             TableError::Store(error) => error.into(),
             other => Self::validation(other.to_string()),
         }
@@ -579,7 +571,7 @@ impl From<StreamError> for Failure {
 impl From<TableBackupError> for Failure {
     fn from(error: TableBackupError) -> Self {
         match error {
-            TableBackupError::TableMissing(name) => Self::table_missing(&name),
+            TableBackupError::TableNotFound(name) => Self::table_missing(&name),
             TableBackupError::Missing(id) => Self::backup_not_found(&id),
             TableBackupError::InUse(id) => Self::backup_in_use(&id),
             TableBackupError::TooMany => Self::limit_exceeded(
@@ -628,21 +620,52 @@ impl From<DecodeError> for Failure {
     }
 }
 
-macro_rules! validation_from {
-    ($($error:ty),*) => {$(
-        impl From<$error> for Failure {
-            fn from(error: $error) -> Self {
-                Self::validation(error.to_string())
+impl From<ExpressionError> for Failure {
+    fn from(error: ExpressionError) -> Self {
+        let failure = Self::validation(error.to_string());
+        match error {
+            ExpressionError::Invalid {
+                kind,
+                problem: ExpressionProblem::TooLong(_),
+            } => {
+                let short = ExpressionError::Invalid {
+                    kind,
+                    problem: ExpressionProblem::UpdateTooLong,
+                };
+                failure.with_short_text(short.to_string())
             }
+            _ => failure,
         }
-    )*};
+    }
 }
-validation_from!(
-    ExpressionError,
-    KeyConditionError,
-    PlaceholderError,
-    ItemError
-);
+
+impl From<PlaceholderError> for Failure {
+    fn from(error: PlaceholderError) -> Self {
+        let failure = Self::validation(error.to_string());
+        match error {
+            PlaceholderError::Syntax { .. } | PlaceholderError::TooLong { .. } => {
+                failure.never_counted()
+            }
+            PlaceholderError::Unused { .. } => failure,
+        }
+    }
+}
+
+impl From<ItemError> for Failure {
+    fn from(error: ItemError) -> Self {
+        let failure = Self::validation(error.to_string());
+        match error {
+            ItemError::TooLarge => failure.never_counted(),
+            _ => failure,
+        }
+    }
+}
+
+impl From<KeyConditionError> for Failure {
+    fn from(error: KeyConditionError) -> Self {
+        Self::validation(error.to_string())
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -654,7 +677,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_look_as_dynamodb_s_do() {
+    fn bodies_have_dynamodb_form() {
         check(
             &Failure::validation("bad \"x\""),
             r#"{"__type":"com.amazon.coral.validate#ValidationException","message":"bad \"x\""}"#,
@@ -664,7 +687,7 @@ mod tests {
             r#"{"__type":"com.amazon.coral.service#SerializationException"}"#,
         );
         check(
-            &StoreError::TableMissing("t".to_owned()).into(),
+            &StoreError::TableNotFound("t".to_owned()).into(),
             r#"{"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"Requested resource not found"}"#,
         );
         check(
@@ -685,7 +708,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_store_says_about_itself_stays_inside() {
+    fn store_errors_are_not_revealed() {
         let failure = Failure::from(StoreError::Unavailable("disk on fire".to_owned()));
         assert_eq!(failure.status(), 500);
         assert_eq!(failure.text(), Some("Internal server error"));

@@ -1,9 +1,8 @@
-//! DynamoDB's own protocol (JSON 1.0 over HTTP) over the embedded engine, so that the AWS CLI, the
-//! SDKs and everything written for them work with nothing but another endpoint.
+//! DynamoDB's JSON protocol over HTTP on the embedded engine. The AWS CLI, the SDKs and the programs that use them only need
+//! another endpoint.
 //!
-//! A request passes `service` (HTTP), `signature` (who is asking), `access` (what they may do) and one file of `operations`.
-//! Errors come from `failure` alone. Nothing here keeps data: what a table has beyond its schema is
-//! kept with it by the engine.
+//! A request passes through `service` (HTTP), `signature` (authentication), `access` (authorization) and one file of `operations`.
+//! `failure` has all errors. This crate stores no data: the engine stores the settings of a table with the table.
 
 mod access;
 mod answer;
@@ -17,7 +16,6 @@ mod expressions;
 mod failure;
 mod input;
 mod legacy;
-pub mod listen;
 mod operations;
 mod output;
 mod partiql;

@@ -1,8 +1,13 @@
-//! Writing an answer's JSON into one buffer.
+//! Writes the JSON of a response into one buffer.
+
+use std::convert::Infallible;
 
 use homeport_item::json;
+use serde::Serialize;
 
-/// An object that is being written.
+use crate::failure::Failure;
+
+/// A JSON object that is being written.
 pub(crate) struct Object<'a> {
     out: &'a mut Vec<u8>,
     empty: bool,
@@ -14,7 +19,7 @@ impl<'a> Object<'a> {
         Self { out, empty: true }
     }
 
-    /// Starts a member; its value is to be written to what this returns.
+    /// Starts a member. The caller writes its value to the returned buffer.
     pub(crate) fn member(&mut self, name: &str) -> &mut Vec<u8> {
         if !self.empty {
             self.out.push(b',');
@@ -34,7 +39,7 @@ impl<'a> Object<'a> {
         out.extend_from_slice(value.to_string().as_bytes());
     }
 
-    /// A number of capacity units, which always has a fraction.
+    /// Writes a number of capacity units, always with one decimal.
     pub(crate) fn units(&mut self, name: &str, value: f64) {
         let out = self.member(name);
         out.extend_from_slice(format!("{value:.1}").as_bytes());
@@ -52,7 +57,23 @@ impl<'a> Object<'a> {
 }
 
 /// Writes elements with commas between them.
-pub(crate) fn list<T, E>(
+pub(crate) fn list<T>(
+    out: &mut Vec<u8>,
+    elements: impl IntoIterator<Item = T>,
+    mut write: impl FnMut(T, &mut Vec<u8>),
+) {
+    let written: Result<(), Infallible> = try_list(out, elements, |element, out| {
+        write(element, out);
+        Ok(())
+    });
+    match written {
+        Ok(()) => {}
+        Err(never) => match never {},
+    }
+}
+
+/// Writes elements that may fail, with commas between them.
+pub(crate) fn try_list<T, E>(
     out: &mut Vec<u8>,
     elements: impl IntoIterator<Item = T>,
     mut write: impl FnMut(T, &mut Vec<u8>) -> Result<(), E>,
@@ -68,6 +89,20 @@ pub(crate) fn list<T, E>(
     Ok(())
 }
 
+/// Writes a value through serde.
+pub(crate) fn serialized(out: &mut Vec<u8>, value: &impl Serialize) -> Result<(), Failure> {
+    serde_json::to_writer(out, value).map_err(|error| Failure::internal(&error))
+}
+
+/// A response with one member.
+pub(crate) fn single_member(name: &str, value: &impl Serialize) -> Result<Vec<u8>, Failure> {
+    let mut out = Vec::with_capacity(1024);
+    let mut object = Object::new(&mut out);
+    serialized(object.member(name), value)?;
+    object.end();
+    Ok(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,11 +115,9 @@ mod tests {
         object.count("b", 3);
         object.units("c", 0.5);
         object.object("d", |_| {});
-        list::<_, ()>(object.member("e"), [1, 2], |number, out| {
+        list(object.member("e"), [1, 2], |number, out| {
             out.push(b'0' + number);
-            Ok(())
-        })
-        .expect("nothing fails");
+        });
         object.end();
         assert_eq!(
             String::from_utf8_lossy(&out),

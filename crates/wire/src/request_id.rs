@@ -1,4 +1,4 @@
-//! Ids of requests: 52 letters and digits that no other request of this process has.
+//! Request ids: 52 letters and digits, unique within this process.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ impl RequestIds {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let mut state = self.seed ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let mut id = [0; LEN];
-        // Twelve letters of five bits from each mixed word.
+        // Each mixed word gives twelve letters of five bits.
         for chunk in id.chunks_mut(12) {
             state = mix(state);
             let mut bits = state;
@@ -51,7 +51,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn ids_differ_and_have_the_known_form() {
+    fn ids_are_unique_and_alphanumeric() {
         let ids = RequestIds::new();
         let seen: BTreeSet<_> = (0..1000).map(|_| ids.next()).collect();
         assert_eq!(seen.len(), 1000);

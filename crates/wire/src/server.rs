@@ -1,16 +1,16 @@
-//! The protocol on a port.
+//! Serves the protocol on a port.
 
 use std::convert::Infallible;
 use std::future::Future;
 
+use homeport_listen::Limits;
 use hyper::service::service_fn;
 use tokio::net::TcpListener;
 
-use crate::listen::{self, Limits};
 use crate::service::Service;
 
 impl Service {
-    /// Serves `listener` until `stop` is done; requests that are being answered then are finished.
+    /// Serves `listener` until `stop` completes. Requests in progress are finished.
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) {
         let limits = Limits {
             connections_max: self.config().connections_max,
@@ -22,6 +22,6 @@ impl Service {
             let service = self.clone();
             async move { Ok::<_, Infallible>(service.handle_from_network(request).await) }
         });
-        listen::serve(listener, limits, handle, stop).await;
+        homeport_listen::serve(listener, limits, handle, stop).await;
     }
 }

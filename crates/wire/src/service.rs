@@ -1,4 +1,4 @@
-//! One request: from its head to its answer.
+//! The path of a request from its head to the response.
 
 use std::sync::Arc;
 
@@ -19,15 +19,17 @@ use crate::request_id::{self, RequestIds};
 use crate::signature;
 
 const TARGET: HeaderName = HeaderName::from_static("x-amz-target");
-/// The host of a request that names no valid one.
+/// The host of a request without a valid one.
 const UNKNOWN_HOST: &str = "localhost";
+/// Longer pages are read on a thread that may block.
+const INLINE_ITEMS_MAX: usize = 128;
 const NOT_FOUND_BODY: &[u8] = b"<UnknownOperationException/>\n";
 
-/// DynamoDB's protocol over an engine. Clones share everything.
+/// DynamoDB's protocol on an engine. Clones share their state.
 #[derive(Debug, Clone)]
 pub struct Service {
     inner: Arc<Inner>,
-    /// The host of the request, for operations that return it.
+    /// The host in the request, for operations that return it.
     host: Option<Arc<str>>,
 }
 
@@ -40,7 +42,7 @@ struct Inner {
     table_changes: Mutex<()>,
 }
 
-/// Makes the service for an engine.
+/// The service of an engine.
 #[must_use]
 pub fn service(engine: Engine, config: Config) -> Service {
     Service {
@@ -68,17 +70,40 @@ impl Service {
         self.inner.ids.next()
     }
 
-    /// Serialises operations that read the description of a table and change the table by what they find.
+    /// Runs work that may wait for the disk on a thread that may block.
+    pub(crate) async fn run_blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let service = self.clone();
+        tokio::task::spawn_blocking(move || work(&service))
+            .await
+            .map_err(|error| Failure::internal(&error))?
+    }
+
+    /// Reads a page: a short one at once, a longer one on a thread that may block.
+    pub(crate) async fn run_page<T: Send + 'static>(
+        &self,
+        limit: Option<usize>,
+        read: impl FnOnce(&Self) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        match limit {
+            Some(limit) if limit <= INLINE_ITEMS_MAX => read(self),
+            _ => self.run_blocking(read).await,
+        }
+    }
+
+    /// Serializes operations that read the description of a table and then change the table accordingly.
     pub(crate) async fn begin_table_change(&self) -> MutexGuard<'_, ()> {
         self.inner.table_changes.lock().await
     }
 
-    /// The host that the client sent its request to.
+    /// The host that the client sent the request to.
     pub(crate) fn host(&self) -> &str {
         self.host.as_deref().unwrap_or(UNKNOWN_HOST)
     }
 
-    /// The same service, for a request to that host.
+    /// The same service for a request to this host.
     fn reached_at(&self, host: &str) -> Self {
         Self {
             host: Some(Arc::from(host)),
@@ -86,7 +111,7 @@ impl Service {
         }
     }
 
-    /// Answers a request.
+    /// The response to a request.
     pub(crate) async fn handle(&self, request: Request<Incoming>) -> HttpAnswer {
         let id = self.inner.ids.next();
         let (head, body) = request.into_parts();
@@ -108,7 +133,7 @@ impl Service {
         }
         let timeout = self.config().body_timeout;
         let coding = ContentCoding::of(&head.headers);
-        // Without this, strangers could reserve all the room for bodies and send nothing.
+        // Otherwise clients without credentials could reserve all memory for bodies and send nothing.
         if BodyRoom::is_counted(&body, coding.is_compressed())
             && let Err(failure) = signature::check_head(self.config(), &head)
         {
@@ -134,7 +159,7 @@ impl Service {
         let Some(content_type) = content_type(&head.headers, body.bytes.is_empty()) else {
             return plain(404, NOT_FOUND_BODY);
         };
-        let gzip = answer::takes_gzip(&head.headers);
+        let gzip = answer::accepts_gzip(&head.headers);
         match self.run(&head, &body).await {
             Ok(json) => answer::answer(200, content_type, &id, json, gzip),
             Err(failure) => {
@@ -180,7 +205,7 @@ fn host(head: &hyper::http::request::Parts) -> &str {
     if is_host { given } else { UNKNOWN_HOST }
 }
 
-/// The type that the answer has; none when the request's own is not one that DynamoDB takes.
+/// The content type of the response; `None` if DynamoDB does not accept that of the request.
 fn content_type(headers: &HeaderMap, no_body: bool) -> Option<HeaderValue> {
     let given = headers
         .get(CONTENT_TYPE)

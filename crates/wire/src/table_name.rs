@@ -1,4 +1,4 @@
-//! The name of a table, which may also be given as an ARN.
+//! Table names in requests, which may also be ARNs.
 
 use crate::constraints::{Constraints, is_name};
 use crate::failure::Failure;
@@ -8,13 +8,12 @@ use crate::tables::arn;
 const NAME_MAX: usize = 255;
 const NAME_MIN: usize = 3;
 
-/// The table that a text names: by its name, or by its ARN.
+/// The name of the table with this name or ARN.
 pub(crate) fn named(given: &str) -> &str {
     arn::table_of(given).unwrap_or(given)
 }
 
-/// The table that an operation on items names. A name that cannot be one is reported before
-/// anything else; a missing one is left to the group of constraints.
+/// The table of an operation on items. An invalid name is reported at once, a missing one with the other constraints.
 pub(crate) fn of_items<'a>(
     given: Option<&'a Text<'_>>,
     constraints: &mut Constraints,
@@ -39,14 +38,14 @@ pub(crate) fn check_items_name<'a>(path: &str, given: &'a str) -> Result<&'a str
         return Ok(name);
     }
     let refused = |constraint: &str| {
-        Err(Failure::validation(format!(
+        Err(Failure::violations(format!(
             "1 validation error detected: Value '{given}' at '{path}' failed to satisfy constraint: {constraint}"
         )))
     };
     if given.is_empty() {
-        // The one check that names the member as the request spells it, without its value.
+        // This violation alone has the spelling of the request and no value.
         let spelled = path.replacen("tableName", "TableName", 1);
-        return Err(Failure::validation(format!(
+        return Err(Failure::violations(format!(
             "1 validation error detected: Value at '{spelled}' failed to satisfy constraint: Member must have length greater than or equal to 1"
         )));
     }
@@ -62,7 +61,7 @@ pub(crate) fn check_items_name<'a>(path: &str, given: &'a str) -> Result<&'a str
     Ok(given)
 }
 
-/// The table that an operation on tables names.
+/// The table of an operation on tables.
 pub(crate) fn of_tables<'a>(given: Option<&'a Text<'_>>) -> Result<&'a str, Failure> {
     let Some(given) = given else {
         return Err(Failure::validation(
@@ -83,12 +82,12 @@ pub(crate) fn of_tables<'a>(given: Option<&'a Text<'_>>) -> Result<&'a str, Fail
     Ok(given.as_str())
 }
 
-/// The name of a table that is to be made.
+/// The name of a new table.
 pub(crate) fn of_new_table<'a>(given: Option<&'a Text<'_>>) -> Result<&'a str, Failure> {
     let within = |given: &&Text<'_>| (NAME_MIN..=NAME_MAX).contains(&given.as_str().len());
     if given.filter(|given| !within(given)).is_some() {
         let mut constraints = Constraints::new();
-        constraints.index_name("tableName", given);
+        constraints.resource_name("tableName", given);
         constraints.finish()?;
     }
     of_tables(given)
@@ -107,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_arns_are_taken() {
+    fn names_and_arns_are_accepted() {
         assert_eq!(items("abc"), Ok("abc".to_owned()));
         assert_eq!(
             items("arn:aws:dynamodb:us-east-1:000000000000:table/readings"),
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_names_are_refused_first() {
+    fn invalid_names_are_rejected_first() {
         assert_eq!(
             items(""),
             Err("1 validation error detected: Value at 'TableName' failed to satisfy constraint: Member must have length greater than or equal to 1".to_owned())

@@ -1,4 +1,4 @@
-//! dynoxide in a process of its own, with its tables in memory.
+//! Runs dynoxide in its own process, with tables in memory.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -8,11 +8,11 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-/// How long a process may take until it can be connected to.
+/// Timeout until a process accepts connections.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
-/// How often another port is tried.
+/// Number of ports to try.
 const STARTS_MAX: usize = 5;
-/// The pause between two looks.
+/// Interval of connection attempts.
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
 
 /// A running process, which ends when this is dropped.
@@ -24,8 +24,8 @@ pub(crate) struct Dynoxide {
 impl Dynoxide {
     pub(crate) async fn start(program: &Path) -> Self {
         for _ in 0..STARTS_MAX {
-            // It does not tell which port it has got when it may choose, so it is told one. Someone
-            // else may take the port in between: then it ends at once, and another is tried.
+            // It cannot report a port of its own choice, so one is chosen here. If another program takes the port in between, it
+            // exits at once, and the next port is tried.
             let port = free_port();
             let process = Command::new(program)
                 .args(["serve", "--log", "quiet", "--port", &port.to_string()])
@@ -45,7 +45,7 @@ impl Dynoxide {
         panic!("{} did not start", program.display());
     }
 
-    /// Waits until the process can be connected to; false when it has ended.
+    /// Waits until the process accepts connections; false if it has ended.
     async fn is_up(&mut self, port: u16) -> bool {
         let deadline = Instant::now() + START_TIMEOUT;
         while Instant::now() < deadline {
@@ -63,7 +63,7 @@ impl Dynoxide {
 
 impl Drop for Dynoxide {
     fn drop(&mut self) {
-        // It may have ended by itself, which is just as well.
+        // It may have ended by itself.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

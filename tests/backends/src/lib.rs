@@ -1,6 +1,5 @@
-//! Stores to run tests against, each fresh: the embedded engine, and through the AWS SDK our own
-//! protocol over an engine and two independent implementations of DynamoDB. Nothing of the product
-//! depends on this; tests of any crate may.
+//! Fresh stores for tests: the embedded engine, and through the AWS SDK our own protocol over an engine and two other
+//! implementations of DynamoDB. No product code depends on this crate; tests of any crate may.
 
 mod dynoxide;
 mod wire;
@@ -12,42 +11,41 @@ use homeport_remote::{AccessKey, Remote, Settings, TableOptions};
 use homeport_store::contract::Fixture;
 use homeport_store::{ChangeFeed, Clock, Store};
 
-/// Where moto is served, as `http://host:port`.
+/// Environment variable with the URL of moto.
 const MOTO_VARIABLE: &str = "HOMEPORT_MOTO";
-/// Where the dynoxide program is.
+/// Environment variable with the path of dynoxide.
 const DYNOXIDE_VARIABLE: &str = "HOMEPORT_DYNOXIDE";
 
-/// Which store.
+/// The kind of store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The embedded engine, without anything between.
+    /// The embedded engine, used directly.
     Engine,
     /// The engine behind our own protocol, in this process.
     Wire,
-    /// dynoxide, in a process of its own that ends with the test.
+    /// dynoxide, in its own process that ends with the test.
     Dynoxide,
-    /// moto, in the one process that `cargo xtask test` starts; each store has a region of its own
-    /// there, and so tables of its own.
+    /// moto, in the one process that `cargo xtask test` starts. Each store has its own region, and therefore its own tables.
     Moto,
 }
 
-/// A store with what must live as long as it does.
+/// A store with everything that must live as long as it does.
 pub struct Backend {
     store: Arc<dyn Store>,
     feed: Arc<dyn ChangeFeed>,
     endpoint: Option<Endpoint>,
-    /// Dropped last, after those who use it.
+    /// Dropped last, after its users.
     held: Held,
 }
 
-/// Where a remote store is.
+/// The address of a remote store.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
     pub url: String,
     pub region: String,
 }
 
-/// What lives as long as a store.
+/// What must live as long as a store.
 #[allow(dead_code)]
 enum Held {
     Nothing,
@@ -57,10 +55,10 @@ enum Held {
 }
 
 impl Backend {
-    /// Starts a store without tables whose time is that of `clock`.
+    /// Starts an empty store with this clock.
     ///
     /// # Panics
-    /// When it cannot be started, above all when `cargo xtask test` has not made it ready.
+    /// If it cannot be started, usually because `cargo xtask test` has not prepared it.
     pub async fn start(kind: Kind, clock: Arc<dyn Clock>) -> Self {
         if kind == Kind::Engine {
             let directory = tempfile::tempdir().expect("a directory");
@@ -70,10 +68,10 @@ impl Backend {
         Self::at(endpoint, clock, held).await
     }
 
-    /// The same data as another process finds it: nothing of what was in memory is left.
+    /// Reopens the store's data, as another process would find it.
     ///
     /// # Panics
-    /// When it cannot be opened again.
+    /// If it cannot be reopened.
     pub async fn reopen(self, clock: Arc<dyn Clock>) -> Self {
         let Self {
             store,
@@ -109,7 +107,7 @@ impl Backend {
         }
     }
 
-    /// What happens to items.
+    /// The change feed of the store.
     #[must_use]
     pub fn feed(&self) -> Arc<dyn ChangeFeed> {
         Arc::clone(&self.feed)
@@ -120,10 +118,10 @@ impl Backend {
         Arc::clone(&self.store)
     }
 
-    /// Where the store is.
+    /// The address of the store.
     ///
     /// # Panics
-    /// For the engine, which is nowhere.
+    /// For the embedded engine, which has no address.
     #[must_use]
     pub fn endpoint(&self) -> &Endpoint {
         self.endpoint.as_ref().expect("a store behind an endpoint")
@@ -146,7 +144,7 @@ impl Fixture for Backend {
 }
 
 impl Endpoint {
-    /// How to connect to it.
+    /// The settings for connecting to it.
     #[must_use]
     pub fn settings(&self, tables: TableOptions) -> Settings {
         Settings {
@@ -157,10 +155,10 @@ impl Endpoint {
         }
     }
 
-    /// A further connection to it.
+    /// Another connection to it.
     ///
     /// # Panics
-    /// When there can be none.
+    /// If connecting fails.
     pub async fn connect(&self, clock: Arc<dyn Clock>, tables: TableOptions) -> Remote {
         let connected = Remote::connect(self.settings(tables), clock).await;
         connected.expect("the settings are complete")
@@ -188,7 +186,7 @@ async fn start_endpoint(kind: Kind, clock: &Arc<dyn Clock>) -> (Endpoint, Held) 
     }
 }
 
-/// An engine that sweeps nothing by itself.
+/// An engine without a background sweep.
 fn open_engine(directory: &std::path::Path, clock: Arc<dyn Clock>) -> Engine {
     let options = Options {
         clock,

@@ -7,7 +7,7 @@ use homeport_wire::Config;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-/// A served engine; it stops being served when this is dropped.
+/// A served engine, until this is dropped.
 pub(crate) struct Wire {
     pub(crate) url: String,
     _stop: oneshot::Sender<()>,

@@ -49,7 +49,7 @@ def send(endpoint, operation, body):
 
 
 def prepare(endpoint):
-    """Makes the tables anew."""
+    """Deletes and creates the tables."""
     for name in ("ttt", "hhh", "new"):
         send(endpoint, "DeleteTable", {"TableName": name})
     for operation, body in SETUP:

@@ -38,7 +38,7 @@ def client(endpoint):
 
 
 def prepare(dynamodb):
-    """Makes the table anew, with items that have something of everything."""
+    """Deletes and creates the table, with items of every kind."""
     try:
         dynamodb.delete_table(TableName="tab")
     except dynamodb.exceptions.ResourceNotFoundException:

@@ -1,18 +1,19 @@
-//! The arrows between our crates, and which crate may name which foreign one.
+//! The allowed dependencies between our crates, and the owners of foreign crates.
 //!
-//! Development dependencies are free: a test may use any crate.
+//! Development dependencies are not restricted: a test may use any crate.
 
 use std::path::Path;
 
 use anyhow::{Context, bail};
 
-/// Every crate under `crates/` with those of ours that it may use. Arrows point down only; a new crate gets a line here.
-const ALLOWED: [(&str, &[&str]); 10] = [
+/// Every crate under `crates/` with the crates of ours that it may use. Arrows point down only. Add a line for a new crate.
+const ALLOWED: [(&str, &[&str]); 12] = [
     ("homeport-item", &[]),
     ("homeport-store", &["homeport-item"]),
     ("homeport-engine", &["homeport-item", "homeport-store"]),
     ("homeport-remote", &["homeport-item", "homeport-store"]),
     ("homeport-partiql", &["homeport-item"]),
+    ("homeport-listen", &[]),
     (
         "homeport-wire",
         &[
@@ -20,6 +21,7 @@ const ALLOWED: [(&str, &[&str]); 10] = [
             "homeport-engine",
             "homeport-partiql",
             "homeport-store",
+            "homeport-listen",
         ],
     ),
     ("homeport-rules", &["homeport-item"]),
@@ -31,12 +33,13 @@ const ALLOWED: [(&str, &[&str]); 10] = [
         "homeport-server",
         &[
             "homeport-systems",
-            "homeport-wire",
+            "homeport-listen",
             "homeport-store",
             "homeport-item",
             "homeport-engine",
         ],
     ),
+    ("homeport-simulate", &["homeport-store", "homeport-systems"]),
     (
         "homeport",
         &[
@@ -48,11 +51,12 @@ const ALLOWED: [(&str, &[&str]); 10] = [
             "homeport-rules",
             "homeport-systems",
             "homeport-server",
+            "homeport-simulate",
         ],
     ),
 ];
 
-/// A foreign crate that one of ours owns: no other may name its types.
+/// A foreign crate with one owner; no other crate may name its types.
 struct Owned {
     matches: fn(&str) -> bool,
     owner: &'static str,
@@ -69,23 +73,23 @@ const OWNED: [Owned; 2] = [
     },
 ];
 
-/// A member of the workspace with what it depends on directly, leaving out what only its tests use.
+/// A member of the workspace with its direct dependencies, except development dependencies.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Package {
     name: String,
-    /// Under `crates/`, as opposed to the programs beside the product.
+    /// Whether it is under `crates/`, in contrast to development programs.
     is_product: bool,
     dependencies: Vec<String>,
 }
 
-/// Reads what `cargo tree --workspace --depth=1 --prefix=depth` prints: a member's line begins with 0 and ends with its
-/// directory, each of its dependencies follows on a line that begins with 1.
+/// Parses the output of `cargo tree --workspace --depth=1 --prefix=depth`: a member's line begins with 0 and ends with its
+/// directory, and each of its dependencies follows on a line that begins with 1.
 pub(super) fn parse_tree(tree: &str, root: &Path) -> anyhow::Result<Vec<Package>> {
     let product_directory = format!("({}", root.join("crates").join("").display());
     let mut packages: Vec<Package> = Vec::new();
     for line in tree.lines() {
         if line.is_empty() || line.starts_with('[') {
-            // An empty line between members, or `[build-dependencies]` above the dependencies of a build script.
+            // An empty line between members, or the heading `[build-dependencies]`.
             continue;
         }
         let name_at = |depth: char| {
@@ -105,13 +109,13 @@ pub(super) fn parse_tree(tree: &str, root: &Path) -> anyhow::Result<Vec<Package>
                 .dependencies
                 .push(name.to_owned());
         } else {
-            bail!("cargo tree: a line that is neither package nor dependency: {line:?}");
+            bail!("cargo tree: unexpected line: {line:?}");
         }
     }
     Ok(packages)
 }
 
-/// The arrows that must not be there. Programs beside the product (benchmarks, fuzzing, this one) may use what they like.
+/// Forbidden dependencies. Development programs (benchmarks, fuzzing, xtask) are not restricted.
 pub(super) fn check(packages: &[Package]) -> Vec<String> {
     packages
         .iter()
@@ -180,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arrow_that_points_up_is_found() {
+    fn upward_arrow_is_found() {
         assert_findings(
             product("homeport-store", &["homeport-item", "homeport-engine"]),
             &["homeport-store: must not depend on homeport-engine"],
@@ -204,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_that_the_table_does_not_know_is_found() {
+    fn unknown_crate_is_found() {
         assert_findings(
             product("homeport-common", &[]),
             &["homeport-common: not in the table of crates (xtask/src/tidy/arrows.rs)"],
@@ -212,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_beside_the_product_are_free() {
+    fn development_programs_are_not_restricted() {
         let bench = Package {
             is_product: false,
             ..product("homeport-bench", &["fjall", "homeport-engine"])
@@ -221,8 +225,8 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_no_cycle() {
-        // Each crate uses only crates that stand before it in the table.
+    fn table_has_no_cycle() {
+        // Each crate uses only crates above it in the table.
         for (index, (name, allowed)) in ALLOWED.iter().enumerate() {
             for dependency in *allowed {
                 let place = ALLOWED.iter().position(|(known, _)| known == dependency);
@@ -235,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn cargo_tree_is_read_by_package() {
+    fn cargo_tree_is_parsed_by_package() {
         let tree = "\
 0homeport-engine v0.1.0 (/repo/crates/engine)
 1fjall v3.1.13
@@ -264,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_form_of_cargo_tree_is_an_error() {
+    fn unexpected_output_of_cargo_tree_is_an_error() {
         assert!(parse_tree("homeport-item v0.1.0\n", Path::new("/repo")).is_err());
         assert!(parse_tree("1serde v1.0.0\n", Path::new("/repo")).is_err());
     }

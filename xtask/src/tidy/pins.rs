@@ -1,9 +1,9 @@
-//! Crates whose files the engine reads by itself are pinned exactly: another version may write them otherwise.
+//! Requires exact versions of crates whose files the engine reads itself: another version may use another format.
 
-/// The key-value store, its trees, and the archives that they write their lists in.
+/// The key-value store, its trees, and the format of their lists.
 const PINNED: [&str; 3] = ["fjall", "lsm-tree", "sfa"];
 
-/// What is wrong with the workspace's manifest.
+/// Findings in the workspace's manifest.
 pub(super) fn check(manifest: &str) -> Vec<String> {
     let unpinned = PINNED.iter().filter(|name| {
         let mut lines = manifest.lines();
@@ -12,7 +12,7 @@ pub(super) fn check(manifest: &str) -> Vec<String> {
     });
     unpinned
         .map(|name| {
-            format!("Cargo.toml: `{name}` must be pinned exactly (\"=\"), since the engine reads its files")
+            format!("Cargo.toml: `{name}` must be pinned exactly (\"=\"), because the engine reads its files")
         })
         .collect()
 }
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_of_versions_is_found() {
+    fn version_range_is_found() {
         let pinned =
             "fjall = \"=3.1.13\"\nlsm-tree = { version = \"=3.1.10\" }\nsfa = \"=1.0.0\"\n";
         assert_eq!(check(pinned), Vec::<String>::new());

@@ -1,26 +1,26 @@
-//! Rules about one source file: its header, its length, and what must not be left in it.
+//! Rules for one source file: header, length, and forbidden content.
 
-/// A file past this length is two things.
+/// Maximum number of lines of a file.
 const FILE_LINES_MAX: usize = 800;
 
-/// Unfinished code and tests that never run. Written in two pieces, so that this file passes its own check.
+/// Unfinished code and disabled tests, written in two pieces so that this file passes its own check.
 const FORBIDDEN: [&str; 3] = [
     concat!("todo", "!("),
     concat!("unimplemented", "!("),
     concat!("#[", "ignore"),
 ];
 
-/// What a program wrote: nobody reads it, and nobody splits it.
+/// Generated files, which nobody reads.
 const GENERATED: [&str; 1] = ["console/src/api/schema.d.ts"];
 
-/// The key-value store is named by one module of the engine alone: what goes to the disk another way would go there unsealed.
-/// Tests may look behind it.
+/// Only one module of the engine may name the key-value store, because it seals what is written to disk. Tests may use the
+/// store directly.
 const KEY_VALUE_STORE: [&str; 2] = [concat!("fjall", "::"), concat!("lsm_tree", "::")];
 const ENGINE: &str = "crates/engine/src/";
-const VAULT: &str = "crates/engine/src/vault/";
+const VAULT: &str = "crates/engine/src/storage/vault/";
 const TESTS_BEGIN: &str = "#[cfg(test)]";
 
-/// What is wrong with the file, each with its place. `path` is relative to the root and separated by `/`.
+/// Findings in a file, each with its line. `path` is relative to the root and separated by `/`.
 pub(super) fn check(path: &str, text: &str) -> Vec<String> {
     let mut findings = Vec::new();
     if GENERATED.contains(&path) {
@@ -31,7 +31,7 @@ pub(super) fn check(path: &str, text: &str) -> Vec<String> {
         && !text.starts_with(header)
     {
         findings.push(format!(
-            "{path}:1: begins without a `{header}` header that says what lives here"
+            "{path}:1: missing `{header}` header that says what the file contains"
         ));
     }
 
@@ -65,8 +65,8 @@ pub(super) fn check(path: &str, text: &str) -> Vec<String> {
     findings
 }
 
-/// How the header of a file begins, if it needs one: product code (`crates/<name>/src/…`, the console) and this program do;
-/// tests and examples may go without.
+/// The beginning of a file's header, if it needs one. Product code (`crates/<name>/src/…`, the console) and xtask do; tests
+/// and examples do not.
 fn header(path: &str) -> Option<&'static str> {
     let mut parts = path.split('/');
     match parts.next() {
@@ -88,13 +88,13 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_a_header_passes() {
+    fn file_with_a_header_passes() {
         assert_findings("crates/item/src/number.rs", "//! Numbers.\n", &[]);
     }
 
     #[test]
-    fn a_source_file_needs_a_header_on_its_first_line() {
-        let finding = "begins without a `//!` header that says what lives here";
+    fn source_file_needs_a_header_on_its_first_line() {
+        let finding = "missing `//!` header that says what the file contains";
         for (path, text) in [
             ("crates/item/src/lib.rs", ""),
             ("crates/item/src/key/order.rs", "use std::fmt;\n"),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_console_has_headers_as_its_languages_write_them() {
+    fn console_headers_use_its_languages() {
         assert_findings("console/src/main.ts", "// Starts it.\n", &[]);
         assert_findings("console/src/App.svelte", "<!-- All of it. -->\n", &[]);
         for (path, header) in [
@@ -114,36 +114,36 @@ mod tests {
             ("console/src/App.svelte", "<!--"),
         ] {
             let finding =
-                format!("{path}:1: begins without a `{header}` header that says what lives here");
+                format!("{path}:1: missing `{header}` header that says what the file contains");
             assert_findings(path, "import x from \"y\";\n", &[&finding]);
         }
     }
 
     #[test]
-    fn generated_files_may_be_as_they_are() {
+    fn generated_files_are_not_checked() {
         let long = "export interface paths {}\n".repeat(FILE_LINES_MAX + 1);
         assert_findings("console/src/api/schema.d.ts", &long, &[]);
     }
 
     #[test]
-    fn tests_and_examples_may_go_without_a_header() {
+    fn tests_and_examples_need_no_header() {
         assert_findings("crates/item/tests/order.rs", "fn main() {}\n", &[]);
         assert_findings("crates/engine/examples/ingest.rs", "fn main() {}\n", &[]);
     }
 
     #[test]
-    fn the_key_value_store_is_named_in_its_own_module_and_in_tests_alone() {
+    fn key_value_store_is_named_in_its_module_only() {
         let text = format!("//! Something.\nuse {}Keyspace;\n", KEY_VALUE_STORE[0]);
-        let finding = "crates/engine/src/group.rs:2: `fjall::` belongs in crates/engine/src/vault/";
-        assert_findings("crates/engine/src/group.rs", &text, &[finding]);
-        assert_findings("crates/engine/src/vault/batch.rs", &text, &[]);
+        let finding = "crates/engine/src/commit/group.rs:2: `fjall::` belongs in crates/engine/src/storage/vault/";
+        assert_findings("crates/engine/src/commit/group.rs", &text, &[finding]);
+        assert_findings("crates/engine/src/storage/vault/batch.rs", &text, &[]);
         assert_findings("bench/src/raw_side.rs", &text, &[]);
         let in_tests = format!("//! Something.\n{TESTS_BEGIN}\nmod tests {{\n{text}}}\n");
-        assert_findings("crates/engine/src/journal.rs", &in_tests, &[]);
+        assert_findings("crates/engine/src/storage/journal.rs", &in_tests, &[]);
     }
 
     #[test]
-    fn a_file_may_have_800_lines_and_no_more() {
+    fn file_may_have_800_lines() {
         let path = "crates/item/src/lib.rs";
         let longest = "//!\n".repeat(FILE_LINES_MAX);
         assert_findings(path, &longest, &[]);

@@ -1,4 +1,4 @@
-// CRC-32 as in IEEE 802.3, without a table: the queue is small and flash is slower.
+// CRC-32 (IEEE 802.3) without a table: the queue is small, and flash is slower than the computation.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace homeport {
 
-// Goes on from `crc`, which is 0 at first.
+// Continues from `crc`; start with 0.
 inline uint32_t crc32(uint32_t crc, const uint8_t *bytes, size_t length) {
     crc = ~crc;
     for (size_t at = 0; at < length; ++at) {

@@ -1,4 +1,4 @@
-// Readings that the server will never take, kept for whoever looks after the device: a line each with the server's code.
+// Readings that the server rejected, kept for inspection: one line each with the server's error code.
 #pragma once
 
 #include <string>
@@ -10,20 +10,20 @@ namespace homeport {
 
 class DeadLetters {
 public:
-    // Of one file. There are two, and the older one goes when the newer is full.
+    // The limit of each of the two files. The older file is deleted when the newer one is full.
     static const size_t FILE_BYTES_MAX = 32 * 1024;
 
     explicit DeadLetters(Storage &storage) : storage_(storage) {}
 
-    // False when flash did not take it: then the reading has to stay in the queue.
+    // Returns false if the write failed; the reading must then stay in the queue.
     bool keep(const QueuedReading &reading, const std::string &code) {
         size_t bytes = 0;
         if (!storage_.size(NEWER, bytes) || (bytes >= FILE_BYTES_MAX && !storage_.replace(NEWER, OLDER))) {
             return false;
         }
-        // It begins on a line of its own, whatever a write that was cut off has left.
+        // Starts a new line, because an interrupted write may have left a partial one.
         std::string line = "\n" + code + " " + reading.body;
-        // Full flash has room without the older file.
+        // If flash is full, deleting the older file makes room.
         return append(line) || (storage_.remove(OLDER) && append(line));
     }
 

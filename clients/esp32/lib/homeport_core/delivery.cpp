@@ -4,13 +4,13 @@
 
 namespace homeport {
 
-// A key that is not for this device may be replaced, and a reading whose fate the server does not know may be stored.
-static bool is_about_the_reading(const std::string &code) { return code != "OUT_OF_SCOPE" && code != "UNKNOWN"; }
+// Whether the code rejects the reading itself. An out-of-scope key may be replaced, and an unknown outcome may mean stored.
+static bool rejects_reading(const std::string &code) { return code != "OUT_OF_SCOPE" && code != "UNKNOWN"; }
 
 Outcome deliver(Queue &queue, size_t count, size_t bytes_max, const Post &post, const DeadLetter &dead_letter, Response &response) {
     std::vector<QueuedReading> readings = queue.oldest(std::min(count, READINGS_PER_REQUEST_MAX), bytes_max);
     if (readings.empty()) {
-        // Readings that wait and do not come cannot be read at the moment.
+        // Queued readings that are not returned cannot be read at the moment.
         return queue.length() == 0 ? Outcome::Empty : Outcome::Again;
     }
     std::vector<std::string> bodies;
@@ -31,11 +31,11 @@ Outcome deliver(Queue &queue, size_t count, size_t bytes_max, const Post &post, 
         bool is_delivered = std::find(answer.delivered.begin(), answer.delivered.end(), reading.batch_id) != answer.delivered.end();
         auto rejected = std::find_if(answer.rejected.begin(), answer.rejected.end(),
                                      [&](const Rejected &result) { return result.batch_id == reading.batch_id; });
-        bool is_rejected = rejected != answer.rejected.end() && is_about_the_reading(rejected->code);
+        bool is_rejected = rejected != answer.rejected.end() && rejects_reading(rejected->code);
         bool is_done = is_delivered || (is_rejected && dead_letter(reading, rejected->code));
         (is_done ? settled : waiting).push_back(reading.sequence);
     }
-    // If settling fails in flash, the readings are sent once more after a restart, and the server knows them.
+    // If settling fails, the readings are sent again after a restart, and the server reports them as duplicates.
     queue.settle(settled);
     queue.postpone(waiting);
     return settled.empty() ? Outcome::Again : Outcome::Delivered;

@@ -1,6 +1,6 @@
-// Storage in a directory, with calls that POSIX and the virtual file system of ESP-IDF have in common.
+// Storage in a directory, with calls that both POSIX and ESP-IDF's virtual file system support.
 //
-// An error code tells a file that is not there from one that cannot be opened at the moment, for want of memory for example.
+// The error code distinguishes a missing file from one that cannot be opened at the moment, for example for lack of memory.
 #pragma once
 
 #include <cerrno>
@@ -58,7 +58,7 @@ public:
 protected:
     const std::string &directory() const { return directory_; }
 
-    // Makes new, changed and removed names durable where syncing a file does not.
+    // Makes new, changed and removed file names durable on systems where syncing a file does not.
     virtual bool sync_names() { return true; }
 
 private:

@@ -38,12 +38,12 @@ std::string integer(int64_t number) {
 
 std::string decimal(double number) {
     char text[32];
-    // Seven digits are more than any sensor measures.
+    // Seven digits exceed the precision of any sensor.
     snprintf(text, sizeof text, "%.7g", number);
     return text;
 }
 
-// Reads one JSON text from left to right. After a mistake `is_good` stays false and everything ends at once.
+// Reads one JSON text from left to right. After an error `is_good` stays false and every call returns at once.
 class Reader {
 public:
     explicit Reader(const std::string &text) : text_(text) {}
@@ -55,7 +55,7 @@ public:
         return at_ == text_.size();
     }
 
-    // Takes `c` if it is next.
+    // Consumes `c` if it is the next character.
     bool take(char c) {
         skip_space();
         if (is_good_ && at_ < text_.size() && text_[at_] == c) {
@@ -124,7 +124,7 @@ public:
         expect(']');
     }
 
-    // A string; anything else is passed over and counts as empty.
+    // Reads a string; any other value is skipped and returned as empty.
     std::string string_or_skip() {
         skip_space();
         if (at_ < text_.size() && text_[at_] == '"') {
@@ -195,7 +195,7 @@ private:
         }
     }
 
-    // Ids are ASCII; a pair of surrogates in a reason becomes two marks, and nobody compares those.
+    // Ids are ASCII. Surrogate pairs in a reason become two placeholders, which are never compared.
     static void utf8(std::string &out, uint32_t code) {
         if (code >= 0xD800 && code < 0xE000) {
             code = 0xFFFD;

@@ -1,4 +1,4 @@
-// JSON as it is sent and as the answer is read: a writer for readings, and a reader for the one answer that a sensor gets.
+// Writes the JSON of readings, and parses the server's response to them.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace homeport {
 
 struct Value {
     std::string name;
-    double number; // a value that is not finite is left out
+    double number; // omitted if not finite
 };
 
 struct Status {
@@ -32,7 +32,7 @@ std::string batch_id(const Identity &identity, const Window &window);
 std::string reading_json(const Identity &identity, const Window &window, const std::vector<Value> &values,
                          const std::vector<Status> &statuses);
 std::string registration_json(const Identity &identity, const std::vector<std::string> &sensors);
-// {"readings":[…]} of bodies that are JSON already.
+// {"readings":[…]} from bodies that are already JSON.
 std::string request_json(const std::vector<std::string> &bodies);
 
 struct Rejected {
@@ -41,12 +41,12 @@ struct Rejected {
 };
 
 struct Answer {
-    // In either list: stored now, or stored before.
+    // Stored by this request or an earlier one.
     std::vector<std::string> delivered;
     std::vector<Rejected> rejected;
 };
 
-// False when the text is not the whole answer: then nothing in it may be believed.
+// Returns false if the text is not a complete response; then ignore all of it.
 bool parse_answer(const std::string &text, Answer &answer);
 
 } // namespace homeport

@@ -14,15 +14,15 @@ const uint8_t MAGIC = 0xA7;
 const uint8_t TYPE_READING = 1;
 const uint8_t TYPE_SETTLED = 2;
 const size_t HEADER_BYTES = 10;
-// The sequence and the length of the id.
+// Sequence and length of the id.
 const size_t READING_BYTES_MIN = 6;
 const size_t ID_BYTES_MAX = 256;
 // A reading has at most 64 values.
 const size_t PAYLOAD_BYTES_MAX = 64 * 1024;
 const size_t SETTLED_PER_RECORD_MAX = PAYLOAD_BYTES_MAX / 4;
-// A rewriting gathers so much for one write: each write costs a block of flash.
+// Compaction collects this much per write, because each write costs a block of flash.
 const size_t COPY_BYTES_MIN = 4 * 1024;
-// A log that wastes less is not worth rewriting.
+// Compaction needs at least this much waste.
 const size_t WASTE_BYTES_MIN = 4 * 1024;
 
 void put_u16(std::string &out, uint16_t value) {
@@ -97,9 +97,9 @@ bool Queue::open() {
         return false;
     }
     is_open_ = true;
-    // A rewriting that was cut off is removed: the old log is still the right one.
+    // Delete the result of an interrupted compaction; the old log is still valid.
     storage_.remove(NEW_LOG);
-    // Flash may be too full for a rewriting. The readings are served from the log as it is, and make room when they go.
+    // Flash may be too full to compact. Readings are then served from the log as it is, and make room once they are delivered.
     if (is_clean) {
         compact_if_worthwhile();
     } else {
@@ -108,7 +108,7 @@ bool Queue::open() {
     return true;
 }
 
-// Reads the log into memory, which stays as it was when a read fails.
+// Loads the index of the log; the index stays unchanged if a read fails.
 bool Queue::scan(bool &is_clean) {
     size_t log_bytes = 0;
     if (!storage_.size(LOG, log_bytes)) {
@@ -134,7 +134,7 @@ bool Queue::scan(bool &is_clean) {
         if (type == TYPE_READING && payload.size() >= READING_BYTES_MIN) {
             uint32_t sequence = get_u32(payload.data());
             found.push_back(Entry{sequence, static_cast<uint32_t>(offset), static_cast<uint32_t>(length), false});
-            // Sequences may go around: one is later than another by less than half of all.
+            // Sequences wrap around: the later of two is ahead by less than half of the range.
             if (!has_sequence || static_cast<int32_t>(sequence + 1 - next_sequence) > 0) {
                 next_sequence = sequence + 1;
                 has_sequence = true;
@@ -155,7 +155,7 @@ bool Queue::scan(bool &is_clean) {
     return true;
 }
 
-// Whether memory says what the log holds. When it may not, the log is read again; what memory has forgotten stays forgotten.
+// Returns whether the index matches the log. If that is uncertain, reloads the log; settled readings stay settled.
 bool Queue::is_ready() {
     if (!is_open_ || !is_uncertain_) {
         return is_open_;
@@ -181,7 +181,7 @@ bool Queue::push(const std::string &batch_id, const std::string &body) {
     if (batch_id.size() > ID_BYTES_MAX || length > HEADER_BYTES + PAYLOAD_BYTES_MAX || length > limits_.bytes_max || !is_ready()) {
         return false;
     }
-    // Used up by a failure too: the whole record may be in the log then.
+    // A failure uses up the sequence too, because the whole record may be in the log.
     uint32_t sequence = next_sequence_++;
     std::string payload;
     put_u32(payload, sequence);
@@ -189,7 +189,7 @@ bool Queue::push(const std::string &batch_id, const std::string &body) {
     payload += batch_id;
     payload += body;
     bool is_written = append_record(TYPE_READING, payload);
-    // Flash that is full may have room without the log's waste.
+    // If flash is full, compaction may make room.
     if (!is_written && waste() > 0 && waste() >= compact_from_waste_ && compact()) {
         is_written = append_record(TYPE_READING, payload);
     }
@@ -202,7 +202,7 @@ bool Queue::push(const std::string &batch_id, const std::string &body) {
     return true;
 }
 
-// Keeps the limits. The newest reading is in flash already, so that none goes without one in its place.
+// Enforces the limits. The newest reading is already in flash, so nothing is dropped without a replacement.
 void Queue::drop_excess() {
     std::vector<uint32_t> excess;
     size_t bytes = live_bytes_;
@@ -223,7 +223,7 @@ std::vector<QueuedReading> Queue::oldest(size_t count, size_t bytes_max) {
     if (!is_ready() || !gather(false, count, bytes_max, readings, damaged) || !gather(true, count, bytes_max, readings, damaged)) {
         return readings;
     }
-    // Flash that went bad under a reading must not stop the others for ever.
+    // A reading in damaged flash must not block the others forever.
     if (!damaged.empty()) {
         settle(damaged);
         dropped_ += damaged.size();
@@ -231,7 +231,7 @@ std::vector<QueuedReading> Queue::oldest(size_t count, size_t bytes_max) {
     return readings;
 }
 
-// Adds readings that are postponed, or that are not; false when one cannot be read.
+// Appends either the postponed or the other readings; returns false if one cannot be read.
 bool Queue::gather(bool is_postponed, size_t count, size_t bytes_max, std::vector<QueuedReading> &readings,
                    std::vector<uint32_t> &damaged) {
     size_t bytes = 0;
@@ -278,7 +278,7 @@ bool Queue::settle(const std::vector<uint32_t> &sequences) {
     remove_sequences(entries_, sequences);
     count_live_bytes();
     if (!is_written) {
-        // Full flash takes no record, but it may take a log without these readings, and the last one takes the log along.
+        // If flash is too full for the record, a compacted log without these readings may fit; without any readings, the log is deleted.
         return compact();
     }
     compact_if_worthwhile();
@@ -298,7 +298,7 @@ bool Queue::append_record(uint8_t type, const std::string &payload) {
         log_bytes_ += record.size();
         return true;
     }
-    // Any part of it may be in the log.
+    // Any part of the record may be in the log.
     is_uncertain_ = !storage_.size(LOG, log_bytes_);
     return false;
 }
@@ -311,7 +311,7 @@ void Queue::compact_if_worthwhile() {
     }
 }
 
-// Writes what is live to a new log, which then takes the place of the old one. When that fails, the old one stays.
+// Writes the live records to a new log, which then replaces the old one. If that fails, the old one stays.
 bool Queue::compact() {
     if (!is_ready() || !storage_.remove(NEW_LOG)) {
         return false;
@@ -325,16 +325,16 @@ bool Queue::compact() {
         compact_from_waste_ = 0;
         return true;
     }
-    // Every attempt wears flash: the next one waits for more to gain.
+    // Every attempt wears flash, so the next one waits for more waste.
     compact_from_waste_ = waste() + WASTE_BYTES_MIN;
-    // Either log may have the name when it could not be changed.
+    // After a failed rename, either log may have the name.
     is_uncertain_ = is_uncertain_ || is_copied;
-    // Half a log must not take the room that readings need.
+    // A partial log must not use room that readings need.
     storage_.remove(NEW_LOG);
     return false;
 }
 
-// Copies the live records to the new log: where they are there, and how long it is.
+// Copies the live records to the new log, and returns their offsets and its length.
 bool Queue::copy_live(std::deque<Entry> &moved, size_t &bytes) {
     std::vector<uint8_t> chunk;
     auto write = [&] {

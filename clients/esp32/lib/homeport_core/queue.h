@@ -1,10 +1,10 @@
-// Readings in flash until the server has them: an append-only log with a checksum on every record.
+// A queue of readings in flash: an append-only log with a checksum on every record.
 //
 // A record is MAGIC, type, length (4 bytes), CRC-32 of type, length and payload (4 bytes), payload; numbers are little-endian.
 //   type 1, a reading:  sequence (4), length of the id (2), id, JSON body
-//   type 2, settled:    sequences (4 each): these readings need no more sending
-// Whatever is not a whole record with a right checksum is passed over, byte by byte, so that neither a write that was cut off
-// nor a damaged one takes its neighbours along. A read that fails is no damage: it stops the call, and nothing is dropped for it.
+//   type 2, settled:    sequences (4 each) of readings that are done
+// Bytes that are not a whole record with a valid checksum are skipped one by one, so that a partial or damaged record does not affect
+// its neighbours. A failed read is not damage: it ends the call, and nothing is dropped.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@
 namespace homeport {
 
 struct QueueLimits {
-    // Readings that are kept; each costs 16 bytes of memory.
+    // The most readings; each uses 16 bytes of memory.
     size_t readings_max = 2000;
-    // Bytes of readings that are kept. Flash for two and a half times as much is needed, for the log and its rewriting.
+    // The most bytes of readings. Flash needs two and a half times as much, for the log and its compaction.
     size_t bytes_max = 256 * 1024;
 };
 
@@ -33,26 +33,26 @@ class Queue {
 public:
     Queue(Storage &storage, QueueLimits limits = QueueLimits());
 
-    // Reads the log. When this returns false, flash could not be read: the log is as it was, and the queue takes and gives
-    // nothing until another call succeeds.
+    // Reads the log. Returns false if flash cannot be read: the log is unchanged, and the queue accepts and returns nothing until
+    // another call succeeds.
     bool open();
 
-    // Keeps a reading; it is in flash when this returns true. Where that exceeds the limits, the oldest readings go: `dropped`
-    // counts them. Full flash takes none, and drops none.
+    // Adds a reading; it is in flash when this returns true. Beyond the limits, the oldest readings are dropped and counted by
+    // `dropped`. If flash is full, nothing is added or dropped.
     bool push(const std::string &batch_id, const std::string &body);
 
-    // Up to `count` readings with up to `bytes_max` bytes of bodies (but one in any case), the oldest first. Fewer, or none, when
-    // flash cannot be read.
+    // Up to `count` readings with up to `bytes_max` bytes of bodies (at least one), oldest first. Fewer or none if flash cannot be
+    // read.
     std::vector<QueuedReading> oldest(size_t count, size_t bytes_max);
 
-    // Forgets readings, in any order. When this returns false, flash could not be written and they may come back after a restart.
+    // Removes readings, in any order. Returns false if flash cannot be written; they may then come back after a restart.
     bool settle(const std::vector<uint32_t> &sequences);
 
-    // Lets the other readings go first in `oldest`, until a restart.
+    // Moves readings behind the others in `oldest`, until a restart.
     void postpone(const std::vector<uint32_t> &sequences);
 
     size_t length() const { return entries_.size(); }
-    // Readings that had to go for newer ones since `open`.
+    // The number of readings dropped to make room since `open`.
     size_t dropped() const { return dropped_; }
 
 private:
@@ -83,12 +83,12 @@ private:
     QueueLimits limits_;
     std::deque<Entry> entries_;
     bool is_open_ = false;
-    // A call failed in a way that leaves open what the log holds and how long it is.
+    // After a failed call, the content and the length of the log are unknown.
     bool is_uncertain_ = false;
     uint32_t next_sequence_ = 1;
     size_t log_bytes_ = 0;
     size_t live_bytes_ = 0;
-    // Waste below this is left alone, whatever share of the log it is.
+    // Less waste than this never triggers compaction.
     size_t compact_from_waste_ = 0;
     size_t dropped_ = 0;
 };

@@ -1,4 +1,4 @@
-// How long to wait before trying again.
+// Delays between retries.
 #pragma once
 
 #include <algorithm>
@@ -6,8 +6,8 @@
 
 namespace homeport {
 
-// Doubles with every failure in a row. The wait is drawn from its upper half, so that devices that failed together (a router
-// restarted) do not come back together.
+// Exponential backoff. The delay is random in its upper half, so that devices that failed together (a router restarted) do not retry
+// together.
 class RetryPolicy {
 public:
     static const uint32_t FIRST_MS = 1000;
@@ -15,7 +15,7 @@ public:
 
     void succeeded() { failures_ = 0; }
 
-    // `chance` is any random number; `retry_after_secs` is what the server asked for, or 0.
+    // `chance` is any random number; `retry_after_secs` is the server's Retry-After, or 0.
     uint32_t failed_ms(uint32_t chance, uint32_t retry_after_secs) {
         uint32_t longest = failures_ < 9 ? std::min(FIRST_MS << failures_, uint32_t(LONGEST_MS)) : uint32_t(LONGEST_MS);
         failures_ += failures_ < 9 ? 1 : 0;

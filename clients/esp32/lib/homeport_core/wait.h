@@ -1,12 +1,12 @@
-// A wait on a clock of 32 bits that overflows, as `millis` does after 49 days.
+// A timer on a 32-bit clock that overflows, as `millis` does after 49 days.
 #pragma once
 
 #include <cstdint>
 
 namespace homeport {
 
-// Keeps when it began instead of when it ends: however late somebody asks, it is not taken for one in the future. Where the
-// clock has gone around meanwhile, it may seem to last once more.
+// Stores the start instead of the end, so that a late check never takes the end for a time in the future. If the clock has wrapped
+// around in the meantime, the timer may run once more.
 class Wait {
 public:
     void begin(uint32_t now_ms, uint32_t length_ms) {
@@ -14,7 +14,7 @@ public:
         length_ms_ = length_ms;
     }
 
-    // True before the first `begin` too.
+    // Also true before the first `begin`.
     bool is_over(uint32_t now_ms) const { return now_ms - begun_ms_ >= length_ms_; }
 
 private:

@@ -1,4 +1,4 @@
-// When a window of averages begins and ends.
+// The start and end of averaging windows.
 #pragma once
 
 #include "json.h"
@@ -6,27 +6,27 @@
 
 namespace homeport {
 
-// 2024-01-01: a clock that shows less has not been set.
+// 2024-01-01: an earlier time means that the clock is not set.
 const int64_t CLOCK_SET_AFTER_MS = 1704067200000LL;
 
 inline bool is_clock_set(int64_t now_ms) { return now_ms >= CLOCK_SET_AFTER_MS; }
 
 enum class WindowEvent {
     None,
-    // What was measured before belongs to no window.
+    // Earlier measurements belong to no window.
     Begun,
-    // The caller keeps the reading and says `kept`, or `failed`.
+    // The caller stores the reading and calls `kept` or `failed`.
     Ended,
 };
 
 class WindowTimer {
 public:
-    // A reading that flash does not take is offered again after this; each attempt wears flash.
+    // The delay before a failed write to flash is retried; each attempt wears flash.
     static const uint32_t AGAIN_MS = 60000;
 
     explicit WindowTimer(int64_t window_ms) : window_ms_(window_ms) {}
 
-    // `now_ms` is the time of day. Before it is set there are no windows: a reading without a time would be worth nothing.
+    // `now_ms` is the wall-clock time. Until it is set there are no windows, because a reading needs a valid time.
     WindowEvent poll(int64_t now_ms, uint32_t uptime_ms, Window &window) {
         if (!is_clock_set(now_ms)) {
             return WindowEvent::None;
@@ -44,7 +44,7 @@ public:
 
     void kept(const Window &window) { start_ms_ = window.end_ms; }
 
-    // The window goes on, and takes in what is measured until the next attempt.
+    // Extends the window to the next attempt.
     void failed(uint32_t uptime_ms) { again_.begin(uptime_ms, AGAIN_MS); }
 
 private:

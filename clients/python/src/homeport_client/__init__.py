@@ -1,4 +1,4 @@
-"""Sends sensor readings to Homeport and loses none of them. Needs nothing but Python's standard library."""
+"""Sends sensor readings to Homeport without losing any. Needs only Python's standard library."""
 
 from .buffer import Buffer, BufferFull, DeadLetter, Waiting, WhenFull
 from .client import Client, Refused, Unavailable

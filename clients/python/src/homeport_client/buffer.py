@@ -1,7 +1,6 @@
-"""Readings on disk until the server has them.
+"""A durable queue of readings that the server has not acknowledged yet.
 
-SQLite keeps them: a reading is in the buffer when `add` returns, also after a power cut, and a write that was cut off in
-the middle is as if it had never begun.
+Readings are in SQLite. When `add` returns, the reading survives a power cut. An interrupted write is rolled back.
 """
 
 from __future__ import annotations
@@ -49,22 +48,22 @@ _TABLES = (
 
 
 class BufferFull(Exception):
-    """The buffer holds as many readings as it may; the new one was not added."""
+    """The buffer has reached its limit; the new reading was not added."""
 
 
 class WhenFull(enum.Enum):
-    """What happens to a new reading when there is no room."""
+    """What `add` does when the buffer is full."""
 
     REFUSE = "refuse"
-    """`add` raises `BufferFull`: the caller decides, and nothing is lost in silence."""
+    """`add` raises `BufferFull`, so no reading is lost silently."""
 
     DROP_OLDEST = "drop_oldest"
-    """The oldest reading makes room. `Buffer.dropped` says how many did."""
+    """The oldest reading is dropped. `Buffer.dropped` counts dropped readings."""
 
 
 @dataclasses.dataclass(frozen=True)
 class DeadLetter:
-    """A reading that the server does not take, and why."""
+    """A reading that the server rejected, with code and reason."""
 
     batch_id: str
     body: str
@@ -74,7 +73,7 @@ class DeadLetter:
 
 
 class Waiting(NamedTuple):
-    """A reading in the buffer. No two that were ever in it have the same position."""
+    """A reading in the buffer. Positions are never reused."""
 
     position: int
     batch_id: str
@@ -84,8 +83,8 @@ class Waiting(NamedTuple):
 class Buffer:
     """A queue of readings in one file. Several threads may use it, and several processes with a `Buffer` each.
 
-    Every call may raise `sqlite3.Error`, when the disk is full or another process holds the file for long. It may be repeated
-    then: nothing is done by half, added twice or moved twice.
+    Every call may raise `sqlite3.Error`, for example when the disk is full or another process locks the file for long. It is then
+    safe to repeat the call: each call is atomic and idempotent.
     """
 
     def __init__(
@@ -134,47 +133,47 @@ class Buffer:
 
     @property
     def dropped(self) -> int:
-        """Readings that made room for newer ones, ever."""
+        """The number of readings dropped so far to make room for newer ones."""
         return self._counted("dropped")
 
     @property
     def dead_letters_dropped(self) -> int:
-        """Dead letters that made room for newer ones, ever."""
+        """The number of dead letters dropped so far to make room for newer ones."""
         return self._counted("dead_letters_dropped")
 
     def add(self, reading: Reading) -> None:
-        """Keeps a reading; it is on disk when this returns. One that is already there is not added again.
+        """Adds a reading; it is on disk when this returns. Adding the same reading again has no effect.
 
-        Raises `ValueError` when another reading with its id is there, and `BufferFull` when there is no room.
+        Raises `ValueError` if a different reading has the same id, and `BufferFull` if the buffer is full.
         """
         body = json.dumps(reading.to_json(), separators=(",", ":"), allow_nan=False)
         with self._writing():
-            known = self._db.execute("SELECT body FROM readings WHERE batch_id = ?", (reading.batch_id,)).fetchone()
-            if known is not None:
-                if json.loads(known[0]) != json.loads(body):
+            existing = self._db.execute("SELECT body FROM readings WHERE batch_id = ?", (reading.batch_id,)).fetchone()
+            if existing is not None:
+                if json.loads(existing[0]) != json.loads(body):
                     raise ValueError(f"another reading has the id {reading.batch_id}")
                 return
             excess = self._count("readings") + 1 - self._readings_max
             if excess > 0:
                 if self._when_full is WhenFull.REFUSE:
-                    raise BufferFull(f"{self._readings_max} readings wait for the server")
+                    raise BufferFull(f"the buffer is full with {self._readings_max} readings")
                 self._drop_oldest("readings", excess, "dropped")
             self._db.execute("INSERT INTO readings (batch_id, body) VALUES (?, ?)", (reading.batch_id, body))
 
     def oldest(self, count: int, after: int = 0) -> List[Waiting]:
-        """The readings behind a position, the oldest first."""
+        """Readings after a position, oldest first."""
         return self._waiting("SELECT position, batch_id, body FROM readings WHERE position > ? ORDER BY position LIMIT ?", after, count)
 
     def newest(self, count: int) -> List[Waiting]:
-        """The readings that were added last, the newest first."""
+        """The most recently added readings, newest first."""
         return self._waiting("SELECT position, batch_id, body FROM readings ORDER BY position DESC LIMIT ?", count)
 
     def settle(self, delivered: Iterable[Waiting], rejected: Mapping[Waiting, Tuple[str, str]]) -> None:
-        """Drops what the server has, and moves what it does not take to the dead letters with code and reason, in one step."""
+        """Atomically deletes delivered readings and moves rejected ones to the dead letters, with code and reason."""
         with self._writing():
             self._db.executemany("DELETE FROM readings WHERE position = ?", [(reading.position,) for reading in delivered])
             for reading, (code, reason) in rejected.items():
-                # Another process may have settled it already.
+                # Does nothing if another process has settled the reading already.
                 self._db.execute(
                     "INSERT INTO dead_letters (batch_id, body, code, reason, rejected_at) "
                     "SELECT batch_id, body, ?, ?, ? FROM readings WHERE position = ?",
@@ -186,7 +185,7 @@ class Buffer:
                 self._drop_oldest("dead_letters", excess, "dead_letters_dropped")
 
     def dead_letters(self) -> List[DeadLetter]:
-        """What was rejected, the oldest first; the newest 10,000 are kept, and `dead_letters_dropped` counts the others."""
+        """Rejected readings, oldest first. The newest 10,000 are kept; `dead_letters_dropped` counts the others."""
         with self._reading():
             query = "SELECT batch_id, body, code, reason, rejected_at FROM dead_letters ORDER BY position"
             return [DeadLetter(*row) for row in self._db.execute(query)]
@@ -219,16 +218,16 @@ class Buffer:
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
-        """Nobody else uses the connection, and what is read is committed."""
+        """Locks the connection. Reads see only committed data."""
         with self._lock:
-            # An interrupt between two lines, or a rollback that failed, leaves a transaction behind.
+            # An interrupt or a failed rollback can leave an open transaction.
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             yield
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        """All or nothing, begun as a writer, so that two processes cannot deadlock half way."""
+        """Runs a transaction that takes the write lock first, so that two processes cannot deadlock."""
         with self._reading():
             try:
                 self._db.execute("BEGIN IMMEDIATE")
@@ -239,9 +238,9 @@ class Buffer:
                 raise
 
     def _roll_back(self) -> None:
-        """Undoes what SQLite has not undone itself. The error that led here is the one to tell, so that this raises none."""
+        """Rolls back unless SQLite already has. It raises no error, so that the original one is reported."""
         try:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
         except sqlite3.Error as error:
-            _log.warning("a transaction could not be rolled back: %s", error)
+            _log.warning("cannot roll back a transaction: %s", error)

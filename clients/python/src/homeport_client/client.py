@@ -1,4 +1,4 @@
-"""The two requests that a sensor makes. No state and no retries in here: `Sender` has both."""
+"""The two HTTP requests of a sensor. `Sender` has the state and the retries."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ BODY_BYTES_MAX = 1024 * 1024
 _ANSWER_BYTES_MAX = 4 * 1024 * 1024
 _TEMPORARY = frozenset((408, 425, 429))
 _API_KEY = re.compile(r"[!-~]+")
-# Results that say nothing about the reading: the key is not for its device, or its fate is not known.
-_OF_ANOTHER_DEVICE = "OUT_OF_SCOPE"
-_FATE_UNKNOWN = "UNKNOWN"
+# Results that do not reject the reading itself: the key is out of scope, or the outcome is unknown.
+_OUT_OF_SCOPE = "OUT_OF_SCOPE"
+_OUTCOME_UNKNOWN = "UNKNOWN"
 
 
 class Unavailable(Exception):
-    """The server did not answer, or asked to come back later. Whether it has the readings is not known."""
+    """The server did not respond, or is temporarily unavailable. It may or may not have stored the readings."""
 
     def __init__(self, message: str, retry_after_secs: Optional[float] = None) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class Unavailable(Exception):
 
 
 class Refused(Exception):
-    """The server will refuse the same request again: a wrong key, or a request that it cannot read."""
+    """The server rejects the request permanently, for example because of an invalid key or an invalid body."""
 
     def __init__(self, status: int, code: str, detail: str, is_homeports: bool = False) -> None:
         super().__init__(f"{status} {code}: {detail}")
@@ -42,21 +42,21 @@ class Refused(Exception):
         self.code = code
         self.detail = detail
         self.is_homeports = is_homeports
-        """Whether Homeport itself said so, and not a proxy or portal in between."""
+        """Whether the response is from Homeport, not from a proxy or a captive portal."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What became of the readings of one request."""
+    """The results for the readings of one request."""
 
     delivered: FrozenSet[str]
-    """In either list of the answer: stored now, or stored before."""
+    """Ids of readings that are stored, by this request or an earlier one."""
 
     rejected: Mapping[str, Tuple[str, str]]
     """Code and reason by id."""
 
     out_of_scope: Mapping[str, str]
-    """Readings that the server would take with a key for their device: the reason by id."""
+    """Readings of devices outside the scopes of the key: the reason by id."""
 
 
 class Client:
@@ -64,26 +64,26 @@ class Client:
         if _API_KEY.fullmatch(api_key) is None:
             raise ValueError("the API key must be graphic ASCII characters")
         if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
-            raise ValueError("the address must begin with http:// or https://")
+            raise ValueError("the URL must begin with http:// or https://")
         self._url = url.rstrip("/")
         self._api_key = api_key
         self._timeout_secs = timeout_secs
-        # A redirect would carry the key to an address that nobody configured.
+        # Following a redirect would send the key to an unconfigured address.
         self._opener = urllib.request.build_opener(_NoRedirects)
 
     def __repr__(self) -> str:
         return f"Client({self._url!r})"
 
     def register(self, device: Device) -> str:
-        """Registers the device, for the first time or again; its confirmation id."""
+        """Registers or updates the device and returns its confirmation id."""
         answer = self._post("/v1/sensors/register", json.dumps(device.to_json()))
         confirmation_id = answer.get("confirmation_id")
         if not isinstance(confirmation_id, str):
-            raise _not_homeport("the answer has no confirmation id")
+            raise _not_homeport("the response has no confirmation id")
         return confirmation_id
 
     def send(self, bodies: List[str]) -> Answer:
-        """Sends up to 100 readings that are JSON already."""
+        """Sends up to 100 readings that are already encoded as JSON."""
         if not 1 <= len(bodies) <= READINGS_PER_REQUEST_MAX:
             raise ValueError(f"a request has 1 to {READINGS_PER_REQUEST_MAX} readings")
         return _read_answer(self._post("/v1/sensors/data", data_body(bodies)))
@@ -100,9 +100,9 @@ class Client:
                 return _parse(response.read(_ANSWER_BYTES_MAX))
         except urllib.error.HTTPError as error:
             raise _failure(error) from None
-        # A name that cannot be looked up is a UnicodeError, where a label of it is empty or too long.
+        # A host name with an empty or too long label raises UnicodeError.
         except (OSError, http.client.HTTPException, UnicodeError) as error:
-            raise Unavailable(f"no answer: {error}") from error
+            raise Unavailable(f"no response: {error}") from error
 
 
 def data_body(bodies: Sequence[str]) -> str:
@@ -119,9 +119,9 @@ def _parse(body: bytes) -> Dict[str, Any]:
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise _not_homeport("the answer is not JSON") from error
+        raise _not_homeport("the response is not JSON") from error
     if not isinstance(answer, dict):
-        raise _not_homeport("the answer is not an object")
+        raise _not_homeport("the response is not a JSON object")
     return answer
 
 
@@ -131,7 +131,7 @@ def _read_answer(answer: Dict[str, Any]) -> Answer:
     out_of_scope: Dict[str, str] = {}
     results = answer.get("results")
     if not isinstance(results, list):
-        raise _not_homeport("the answer has no results")
+        raise _not_homeport("the response has no results")
     for result in results:
         if not isinstance(result, dict) or not isinstance(result.get("status"), str):
             raise _not_homeport("a result has no status")
@@ -139,9 +139,9 @@ def _read_answer(answer: Dict[str, Any]) -> Answer:
         if result["status"] != "rejected" or not isinstance(batch_id, str) or batch_id in delivered:
             continue
         code, reason = str(result.get("code", "")), str(result.get("reason", ""))
-        if code == _OF_ANOTHER_DEVICE:
+        if code == _OUT_OF_SCOPE:
             out_of_scope[batch_id] = reason
-        elif code != _FATE_UNKNOWN:
+        elif code != _OUTCOME_UNKNOWN:
             rejected[batch_id] = (code, reason)
     return Answer(delivered, rejected, out_of_scope)
 
@@ -149,12 +149,12 @@ def _read_answer(answer: Dict[str, Any]) -> Answer:
 def _ids(answer: Dict[str, Any], name: str) -> FrozenSet[str]:
     ids = answer.get(name)
     if not isinstance(ids, list) or not all(isinstance(batch_id, str) for batch_id in ids):
-        raise _not_homeport(f"the answer has no {name}")
+        raise _not_homeport(f"the response has no {name}")
     return frozenset(ids)
 
 
-def _not_homeport(what: str) -> Unavailable:
-    return Unavailable(f"{what}: something else than Homeport answers here")
+def _not_homeport(reason: str) -> Unavailable:
+    return Unavailable(f"{reason}: the response is not from Homeport")
 
 
 def _failure(error: urllib.error.HTTPError) -> Exception:
@@ -171,7 +171,7 @@ def _failure(error: urllib.error.HTTPError) -> Exception:
 
 
 def _retry_after_secs(value: Optional[str]) -> Optional[float]:
-    """Seconds, or a date. Whoever waits sets a limit."""
+    """Parses a number of seconds or a date. The caller limits the wait."""
     if value is None:
         return None
     if value.isascii() and value.isdigit():

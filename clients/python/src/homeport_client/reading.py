@@ -1,4 +1,4 @@
-"""What a device says: who it is, and the readings that it makes. Wrong values are refused here, before they are stored."""
+"""Devices and their readings. Invalid values raise an error here, before they are stored."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ _TIMESTAMP_MS_MIN = 946_684_800_000
 _TIMESTAMP_MS_MAX = 4_102_444_800_000
 _VALUES_MAX = 64
 _CAPABILITIES_MAX = 64
-# What DynamoDB keeps of a number: its digits, and the power of ten of the first of them.
+# DynamoDB's limits on numbers: significant digits, and the power of ten of the first digit.
 _DIGITS_MAX = 38
 _MAGNITUDE_MIN = -130
 _MAGNITUDE_MAX = 125
-# Hexadecimal digits in a batch id that stand for the values.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Capabilities:
     features: Mapping[str, bool] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # A text is a sequence too, of its letters.
+        # A string is also a sequence.
         if isinstance(self.sensors, str):
             raise ValueError("sensors must be a list of names")
         if len(self.sensors) > _CAPABILITIES_MAX or len(self.features) > _CAPABILITIES_MAX:
@@ -54,7 +53,7 @@ class Capabilities:
 
 @dataclasses.dataclass(frozen=True)
 class Device:
-    """A device since it was switched on: every start has a boot id of its own."""
+    """A device and its current boot. Every start has a new boot id."""
 
     hardware_id: str
     firmware_version: str
@@ -74,11 +73,10 @@ class Device:
         sensors: Mapping[str, Number],
         sensor_status: Optional[Mapping[str, str]] = None,
     ) -> "Reading":
-        """The averages of one window.
+        """A reading with the averages of one time window.
 
-        Its id is made of the device, its boot and the window, as the server's design has it: of one window there is one
-        reading. Windows should begin and end at the very millisecond that they do, so that none comes twice when the clock is set
-        back.
+        Its id consists of the device, the boot and the window, so each window has one reading. Use exact milliseconds for the
+        start and the end, so that no window repeats when the clock is set back.
         """
         if not _is_whole(window_start_ms):
             raise ValueError("window_start_ms must be a whole number")
@@ -99,7 +97,7 @@ class Device:
             "firmware_version": self.firmware_version,
             "capabilities": self.capabilities.to_json(),
         }
-        # Absent keeps the name that an operator gave.
+        # Without a name, the server keeps the one that an operator set.
         if self.friendly_name is not None:
             body["friendly_name"] = self.friendly_name
         return body
@@ -121,7 +119,7 @@ class Reading:
         if not _is_whole(self.timestamp_ms):
             raise ValueError("timestamp_ms must be a whole number")
         if not _TIMESTAMP_MS_MIN <= self.timestamp_ms < _TIMESTAMP_MS_MAX:
-            raise ValueError("timestamp_ms must lie in the years 2000 to 2099; is the clock set?")
+            raise ValueError("timestamp_ms must be in the years 2000 to 2099; check the clock")
         _check_values(self.sensors, self.sensor_status)
 
     def to_json(self) -> Dict[str, Any]:
@@ -146,20 +144,20 @@ def _check_name(name: str) -> None:
 
 
 def _check_origin(hardware_id: str, boot_id: str, firmware_version: str) -> None:
-    _check(_HARDWARE_ID, hardware_id, "hardware_id must be a MAC address as AA:BB:CC:DD:EE:FF, in upper case")
-    _check(_UUID_V4, boot_id, "boot_id must be a UUID of version 4, as 550e8400-e29b-41d4-a716-446655440000")
+    _check(_HARDWARE_ID, hardware_id, "hardware_id must be a MAC address in upper case, such as AA:BB:CC:DD:EE:FF")
+    _check(_UUID_V4, boot_id, "boot_id must be a UUID of version 4, such as 550e8400-e29b-41d4-a716-446655440000")
     _check(_FIRMWARE_VERSION, firmware_version, "firmware_version must be 1 to 64 printable ASCII characters")
 
 
 def _check_friendly_name(name: str) -> None:
-    is_good = (
+    is_valid = (
         isinstance(name, str)
         and len(name) <= _FRIENDLY_NAME_CHARS_MAX
         and name.strip() != ""
-        # Control characters, and halves of characters, which no JSON can carry.
+        # Control characters, and surrogates, which JSON cannot encode.
         and not any(unicodedata.category(character) in ("Cc", "Cs") for character in name)
     )
-    if not is_good:
+    if not is_valid:
         raise ValueError(f"friendly_name must be 1 to {_FRIENDLY_NAME_CHARS_MAX} printable characters")
 
 
@@ -182,11 +180,11 @@ def _is_whole(number: object) -> bool:
 def _check_number(name: str, value: Number) -> None:
     if not _is_whole(value) and not (isinstance(value, float) and math.isfinite(value)):
         raise ValueError(f"{name} must be a finite number")
-    # Python refuses to write out, and to make floats of, integers that are much larger.
+    # Python cannot print much larger integers or convert them to floats.
     is_huge = isinstance(value, int) and abs(value) >= 10 ** (_MAGNITUDE_MAX + 1)
     if is_huge or not _fits(decimal.Decimal(json.dumps(value))):
         raise ValueError(
-            f"{name} must be zero or lie between 1e{_MAGNITUDE_MIN} and 9.99e{_MAGNITUDE_MAX}, "
+            f"{name} must be zero or between 1e{_MAGNITUDE_MIN} and 9.99e{_MAGNITUDE_MAX}, "
             f"with at most {_DIGITS_MAX} significant digits"
         )
 

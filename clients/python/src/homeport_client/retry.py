@@ -1,4 +1,4 @@
-"""How long to wait before trying again."""
+"""Delays between retries."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import dataclasses
 import random
 from typing import Optional
 
-# What is heeded of a server's Retry-After. It may be a date, and a clock that is wrong would silence a device for years.
+# The longest accepted Retry-After. It may be a date, and a wrong clock could otherwise silence a device for years.
 RETRY_AFTER_SECS_MAX = 3600.0
 
 
 @dataclasses.dataclass
 class RetryPolicy:
-    """Doubles with every failure in a row, with jitter, so that devices that failed together do not come back together."""
+    """Exponential backoff with jitter, so that devices that failed together do not retry together."""
 
     first_secs: float = 1.0
     longest_secs: float = 300.0
@@ -23,7 +23,7 @@ class RetryPolicy:
         self._failures = 0
 
     def failed(self, retry_after_secs: Optional[float] = None) -> float:
-        """The wait in seconds; not shorter than what the server asked for, of which an hour counts at most."""
+        """The delay in seconds before the next attempt, at least the server's Retry-After (at most one hour)."""
         longest = min(self.first_secs * 2.0 ** min(self._failures, 30), self.longest_secs)
         self._failures += 1
         wait = longest * self.random.uniform(0.5, 1.0)

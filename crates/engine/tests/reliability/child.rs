@@ -1,4 +1,4 @@
-//! The child process of the tests that kill, starve or cut the power of one.
+//! The child process that other tests kill, starve of resources, or cut the power of.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write as _};
@@ -20,21 +20,21 @@ const TRANSACTIONS: &str = "HOMEPORT_CHILD_TRANSACTIONS";
 const RELAXED: &str = "HOMEPORT_CHILD_RELAXED";
 const KEPT: &str = "HOMEPORT_CHILD_KEPT";
 
-/// How long anything may take before a test gives up on it.
+/// The timeout of every wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a child does.
+/// The task of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Several writers at once, until each has made its transactions.
+    /// Several concurrent writers, until each has made its transactions.
     Write,
-    /// One writer that, when a write fails, checks what a caller then must see.
+    /// One writer that checks what callers see after a failed write.
     MeetFault,
-    /// One writer that, when a write fails, removes the cause and waits until writes work again.
+    /// One writer that removes the cause after a failed write and waits until writes work again.
     OutliveFault,
-    /// Uses up all descriptors, so that flushing fails, and then waits until writes work again.
+    /// Uses up all file descriptors, so that flushing fails, and then waits until writes work again.
     StarveDescriptors,
-    /// Reads everything in every way, and says whether anything was noticed.
+    /// Reads everything in every way and reports whether it noticed damage.
     ReadAll,
     /// Holds the directory open until it is killed.
     Hold,
@@ -42,7 +42,7 @@ pub(crate) enum Role {
     Rotate,
 }
 
-/// A child to be started.
+/// A child to start.
 pub(crate) struct Plan {
     command: Command,
     acknowledged: PathBuf,
@@ -67,7 +67,7 @@ impl Plan {
         }
     }
 
-    /// Writers at once, and transactions that each makes; without an end where there is `None`.
+    /// The number of writers, and of transactions per writer; `None` for no limit.
     pub(crate) fn writers(mut self, writers: u64, transactions: Option<u64>) -> Self {
         self.command.env(WRITERS, writers.to_string());
         self.command.env(
@@ -79,7 +79,7 @@ impl Plan {
         self
     }
 
-    /// Limits how many files the child may have open.
+    /// Limits the number of files that the child may have open.
     pub(crate) fn descriptors(mut self, limit: u32) -> Self {
         let mut command = Command::new("sh");
         command
@@ -112,7 +112,7 @@ impl Plan {
         self
     }
 
-    /// Runs the child to its end, which must come.
+    /// Runs the child until it ends.
     pub(crate) fn run(mut self) -> Output {
         let mut child = self.command.spawn().unwrap();
         let read = |pipe: Option<Box<dyn Read + Send>>| {
@@ -143,9 +143,9 @@ impl Plan {
         }
     }
 
-    /// Starts the child and leaves it running.
+    /// Starts the child and returns.
     pub(crate) fn start(mut self) -> Running {
-        // Nobody reads these while it runs, so they must not fill up.
+        // Nobody reads these pipes while it runs, so they must not fill up.
         self.command.stdout(Stdio::null()).stderr(Stdio::inherit());
         Running {
             child: self.command.spawn().unwrap(),
@@ -154,14 +154,14 @@ impl Plan {
     }
 }
 
-/// A child that runs; it is killed when this is dropped.
+/// A running child; it is killed when this is dropped.
 pub(crate) struct Running {
     child: std::process::Child,
     acknowledged: PathBuf,
 }
 
 impl Running {
-    /// Waits until the child has been told that `count` transactions are done.
+    /// Waits until the child has got acknowledgements of `count` transactions.
     pub(crate) fn wait_for_acknowledged(&mut self, count: usize) {
         wait_until(|| {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -171,7 +171,7 @@ impl Running {
         });
     }
 
-    /// Ends the process at once, as the kernel does it when memory runs out.
+    /// Kills the process immediately, like the kernel when memory runs out.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -185,11 +185,11 @@ impl Drop for Running {
     }
 }
 
-/// Waits for a state; panics when it does not come.
+/// Waits for a state; panics on timeout.
 pub(crate) fn wait_until(mut reached: impl FnMut() -> bool) {
     let started = Instant::now();
     while !reached() {
-        assert!(started.elapsed() < PATIENCE, "waited in vain");
+        assert!(started.elapsed() < PATIENCE, "timed out");
         std::thread::sleep(Duration::from_micros(200));
     }
 }
@@ -203,8 +203,8 @@ pub(crate) fn read_acknowledged(path: &Path) -> Vec<u64> {
         .collect()
 }
 
-/// Not a test by itself: the other tests start this binary again with only this one, and say in the
-/// environment what it is to do.
+/// Not a test by itself: the other tests start this binary again with only this test, and pass its task in
+/// the environment.
 #[test]
 fn acts_as_the_child_of_another_test() {
     let Ok(role) = std::env::var(ROLE) else {
@@ -270,8 +270,8 @@ fn options() -> Options {
     Options {
         durability,
         workers: 2,
-        // However small a group is: there is more that can be under way when the process ends.
-        write_beside_bytes: 0,
+        // Any group size: this increases the work in progress when the process ends.
+        background_write_min_bytes: 0,
         master_key: kept().master_key(),
         ..Options::default()
     }
@@ -281,7 +281,7 @@ fn number_from_env(name: &str, otherwise: u64) -> u64 {
     crate::dice::from_env(name).unwrap_or(otherwise)
 }
 
-/// Appends in one write, so that a number is there whole or not at all.
+/// Appends in one write, so that a number is present completely or not at all.
 fn acknowledge(mut to: &File, number: u64) {
     to.write_all(&number.to_be_bytes()).unwrap();
 }
@@ -301,7 +301,7 @@ async fn write(directory: &Path, acknowledged: File) {
                     workload::write(&engine, number).await.unwrap();
                     acknowledge(&acknowledged, number);
                     if writer == 1 && number % 64 == 40 {
-                        // Table files come and go while others write.
+                        // Table files are created and deleted while others write.
                         engine.compact().await.unwrap();
                     }
                 }
@@ -313,7 +313,7 @@ async fn write(directory: &Path, acknowledged: File) {
     }
 }
 
-/// Writes until something fails, and says on its output what a caller was shown then.
+/// Writes until something fails, and prints what a caller saw then.
 async fn meet_fault(directory: &Path, acknowledged: File) {
     let engine = match Engine::open(directory, options()) {
         Ok(engine) => engine,
@@ -330,7 +330,7 @@ async fn meet_fault(directory: &Path, acknowledged: File) {
     let end = first + number_from_env(TRANSACTIONS, 20);
     let mut last = None;
     for start in (first..end).step_by(3) {
-        // Several at once: whoever waits behind a write that fails must be told the same.
+        // Several at once: callers that wait behind a failed write must get the same error.
         let calls: Vec<_> = (start..end.min(start + 3))
             .map(|number| {
                 let engine = engine.clone();
@@ -351,7 +351,7 @@ async fn meet_fault(directory: &Path, acknowledged: File) {
             }
         }
         if failed {
-            // A store whose disk works again may have reopened itself by now.
+            // A store whose disk works again may already have reopened itself.
             match workload::write(&engine, end).await {
                 Ok(()) => acknowledge(&acknowledged, end),
                 Err(error) => assert_refused(&error),
@@ -371,7 +371,7 @@ async fn meet_fault(directory: &Path, acknowledged: File) {
     println!("outcome: finished");
 }
 
-/// Waits until an acknowledged write can be read: only while the store reopens itself, reads fail.
+/// Waits until an acknowledged write can be read: reads only fail while the store reopens itself.
 async fn until_read(engine: &Engine, number: u64) {
     let key = homeport_item::Item::new()
         .with("slot", workload::slot_name(1, workload::slot_of(number)))
@@ -389,7 +389,7 @@ async fn until_read(engine: &Engine, number: u64) {
     }
 }
 
-/// Waits until writes are acknowledged again, and then checks all that were.
+/// Waits until writes are acknowledged again, and then checks all acknowledged writes.
 async fn until_recovered(engine: &Engine, acknowledged: &File, mut number: u64, last: Option<u64>) {
     let started = Instant::now();
     while let Err(error) = workload::write(engine, number).await {

@@ -1,4 +1,4 @@
-//! Many callers at once, and callers that are there when the engine goes.
+//! Concurrent callers, including callers that are active when the engine closes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -19,7 +19,7 @@ use crate::workload::{self, MIRRORS, PAIRS, SECOND_MIRROR};
 /// A call that takes longer than this hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A clock that can be held: whoever asks for the time then waits.
+/// A clock that can be held: callers that ask for the time then wait.
 #[derive(Debug, Default)]
 struct HeldClock {
     held: Mutex<bool>,
@@ -38,7 +38,7 @@ impl HeldClock {
     }
 }
 
-/// Lets the clock go on when a test fails, so that it ends.
+/// Releases the clock when a test fails, so that it ends.
 struct Releasing(Arc<HeldClock>);
 
 impl Drop for Releasing {
@@ -135,14 +135,14 @@ async fn readers_never_see_half_a_transaction() {
     assert_eq!(engine.check().await.unwrap().problems, 0);
 }
 
-/// Groups that are written beside the decisions on the next ones, which build on them.
+/// Groups on the writer thread, while the committer decides the next groups on top of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn decisions_build_on_the_group_that_is_still_being_written() {
+async fn decisions_build_on_the_group_being_written() {
     const CALLERS: i64 = 16;
     const TURNS: i64 = 200;
     let room = tempfile::tempdir().unwrap();
     let options = Options {
-        write_beside_bytes: 0,
+        background_write_min_bytes: 0,
         ..verify::options()
     };
     let engine = Engine::open(room.path(), options).unwrap();
@@ -159,7 +159,7 @@ async fn decisions_build_on_the_group_that_is_still_being_written() {
                     let key = Item::new().with("id", "counter");
                     let count = Update::new("plain", key, count);
                     engine.update(count).await.unwrap();
-                    // All callers want it; one gets it.
+                    // All callers try to get it; exactly one succeeds.
                     let claim = Put::new("plain", Item::new().with("id", format!("turn-{turn}")));
                     let claim = claim.when(Condition::not_exists("id"));
                     match engine.put(claim).await {
@@ -184,7 +184,7 @@ async fn decisions_build_on_the_group_that_is_still_being_written() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_queue_throttles_and_keeps_its_bound() {
+async fn full_queue_throttles_and_stays_bounded() {
     const QUEUE_BYTES_MAX: u64 = 64 * 1024 * 1024;
     let room = tempfile::tempdir().unwrap();
     let clock = Arc::new(HeldClock::default());
@@ -206,7 +206,7 @@ async fn a_full_queue_throttles_and_keeps_its_bound() {
             })
         })
         .collect();
-    // Those that found no room give up by themselves; the others wait for the committer.
+    // Callers without space in the queue time out; the others wait for the committer.
     wait_until(|| writers.iter().filter(|writer| writer.is_finished()).count() >= 15);
     assert!(engine.metrics().queued_bytes <= QUEUE_BYTES_MAX);
     clock.release();
@@ -233,7 +233,7 @@ async fn a_full_queue_throttles_and_keeps_its_bound() {
 }
 
 #[test]
-fn a_second_process_is_kept_out_until_the_first_is_gone() {
+fn second_process_is_locked_out() {
     let room = tempfile::tempdir().unwrap();
     let directory = room.path().join("data");
     let mut child = Plan::new(Role::Hold, &directory, &room.path().join("told")).start();
@@ -245,7 +245,7 @@ fn a_second_process_is_kept_out_until_the_first_is_gone() {
 }
 
 #[test]
-fn a_second_engine_in_the_same_process_is_kept_out() {
+fn second_engine_in_one_process_is_locked_out() {
     let room = tempfile::tempdir().unwrap();
     let first = Engine::open(room.path(), verify::options()).unwrap();
     let refused = Engine::open(room.path(), verify::options());
@@ -255,7 +255,7 @@ fn a_second_engine_in_the_same_process_is_kept_out() {
 }
 
 #[test]
-fn background_work_that_outlives_the_engine_keeps_others_out() {
+fn background_work_keeps_the_lock_after_closing() {
     let room = tempfile::tempdir().unwrap();
     let clock = Arc::new(HeldClock::default());
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -280,7 +280,7 @@ fn background_work_that_outlives_the_engine_keeps_others_out() {
 }
 
 #[test]
-fn closing_with_calls_under_way_ends_and_keeps_what_was_answered() {
+fn closing_during_calls_keeps_answered_writes() {
     let room = tempfile::tempdir().unwrap();
     let clock = Arc::new(HeldClock::default());
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -340,7 +340,7 @@ fn closing_with_calls_under_way_ends_and_keeps_what_was_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn switching_expiry_off_while_items_change_leaves_no_entries_behind() {
+async fn disabling_expiry_under_writes_leaves_no_entries() {
     let room = tempfile::tempdir().unwrap();
     let engine = Engine::open(room.path(), verify::options()).unwrap();
     let index = IndexSchema::global("by-group", KeyAttribute::new("group", KeyKind::N), None)
@@ -379,7 +379,7 @@ async fn switching_expiry_off_while_items_change_leaves_no_entries_behind() {
 }
 
 #[tokio::test]
-async fn who_follows_a_quiet_table_does_not_spin_while_others_change() {
+async fn reader_of_a_quiet_table_does_not_spin() {
     let room = tempfile::tempdir().unwrap();
     let engine = Engine::open(room.path(), verify::options()).unwrap();
     let view = homeport_item::schema::StreamView::NewAndOldImages;

@@ -1,4 +1,4 @@
-//! Files that come back from the disk other than they were written.
+//! Files that were modified on disk after they were written.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt as _;
@@ -8,6 +8,7 @@ use homeport_engine::{Durability, Engine, OpenError, Options};
 use homeport_store::Store;
 
 use crate::child::{Plan, Role};
+use crate::copy::copy_directory;
 use crate::dice::{self, Dice};
 use crate::verify;
 use crate::workload;
@@ -15,16 +16,16 @@ use crate::workload;
 const TRANSACTIONS: u64 = 12;
 const MARK: &str = "MARK";
 const FIRST: u64 = workload::NUMBERS_PER_WRITER + 1;
-/// Bytes of a batch's head that its checksum does not cover: where its sequence number stands.
+/// Bytes of a batch's head that its checksum does not cover: its sequence number.
 const SEQUENCE_AT: std::ops::Range<u64> = 5..13;
 
-/// A data directory, closed, whose journal is known group by group.
+/// A closed data directory whose journal groups are known.
 struct Written {
     room: tempfile::TempDir,
     journal: PathBuf,
-    /// Where each transaction ends in the journal; the first entry is where the first one begins.
+    /// The end of each transaction in the journal; the first entry is the start of the first transaction.
     ends: Vec<u64>,
-    /// The mark as it was then.
+    /// The mark at that time.
     marks: Vec<Vec<u8>>,
 }
 
@@ -43,7 +44,7 @@ impl Written {
             let engine = Engine::open(&directory, options()).unwrap();
             engine.ensure_tables(&workload::tables()).await.unwrap();
             drop(engine);
-            // Opened again, the journal has no room at its end, so that its length tells.
+            // Opened again, the journal has no preallocated space, so its length is meaningful.
             let engine = Engine::open(&directory, options()).unwrap();
             let journal = active_journal(&directory);
             let len = || fs::metadata(&journal).unwrap().len();
@@ -68,13 +69,13 @@ impl Written {
     fn copy(&self) -> Copy {
         let directory = self.room.path().join("copy");
         let _ = fs::remove_dir_all(&directory);
-        copy_all(&self.room.path().join("data"), &directory);
+        copy_directory(&self.room.path().join("data"), &directory);
         let inside = self.journal.strip_prefix(self.room.path().join("data"));
         let journal = directory.join(inside.unwrap());
         Copy { directory, journal }
     }
 
-    /// The mark when the last transaction was not on disk yet.
+    /// The mark before the last transaction was on disk.
     fn mark_before_last(&self) -> &[u8] {
         &self.marks[self.marks.len() - 2]
     }
@@ -83,7 +84,7 @@ impl Written {
         self.group(self.ends.len() - 2)
     }
 
-    /// Where the transaction with this position lies.
+    /// The position of a transaction in the journal.
     fn group(&self, at: usize) -> std::ops::Range<u64> {
         self.ends[at]..self.ends[at + 1]
     }
@@ -99,12 +100,12 @@ impl Copy {
         Engine::open(&self.directory, verify::options())
     }
 
-    /// Puts back the mark of an earlier moment, as a power cut does that came right after the write.
+    /// Restores an earlier mark, as a power cut right after the write may leave it.
     fn set_mark(&self, mark: &[u8]) {
         fs::write(self.directory.join(MARK), mark).unwrap();
     }
 
-    /// Opens, and expects exactly the first `count` transactions.
+    /// Opens the store and expects exactly the first `count` transactions.
     fn expect_first(&self, count: u64, context: &str) {
         let engine = self
             .open()
@@ -165,19 +166,6 @@ pub(crate) fn files_below(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-pub(crate) fn copy_all(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        let target = to.join(path.file_name().unwrap());
-        if path.is_dir() {
-            copy_all(&path, &target);
-        } else {
-            fs::copy(&path, &target).unwrap();
-        }
-    }
-}
-
 fn seeded() -> Dice {
     let seed = dice::seed();
     println!("HOMEPORT_SEED={seed}");
@@ -185,7 +173,7 @@ fn seeded() -> Dice {
 }
 
 #[test]
-fn a_journal_torn_in_its_last_group_opens_only_before_the_mark() {
+fn torn_last_group_is_only_accepted_before_the_mark() {
     let mut dice = seeded();
     let written = Written::new(Durability::Sync);
     let last = written.last();
@@ -203,7 +191,7 @@ fn a_journal_torn_in_its_last_group_opens_only_before_the_mark() {
 }
 
 #[test]
-fn garbage_behind_the_last_group_is_cut_off() {
+fn garbage_after_the_last_group_is_cut_off() {
     let mut dice = seeded();
     let written = Written::new(Durability::Sync);
     let last = written.last();
@@ -213,7 +201,7 @@ fn garbage_behind_the_last_group_is_cut_off() {
             0 => vec![0; 10_000],
             1 => vec![1],
             2 => b"\x01\x01\x00\x00\x00".to_vec(),
-            // The beginning of a group, as if it had been written twice.
+            // The start of a group, as if it had been written twice.
             3 => fs::read(&copy.journal).unwrap()[last.start as usize..last.end as usize - 5]
                 .to_vec(),
             _ => (0..1 + dice.below(3000))
@@ -227,7 +215,7 @@ fn garbage_behind_the_last_group_is_cut_off() {
 }
 
 #[test]
-fn a_flipped_bit_in_the_last_group_never_gives_wrong_data() {
+fn flipped_bit_in_the_last_group_gives_no_wrong_data() {
     let mut dice = seeded();
     let written = Written::new(Durability::Sync);
     let last = written.last();
@@ -248,13 +236,13 @@ fn a_flipped_bit_in_the_last_group_never_gives_wrong_data() {
 }
 
 #[test]
-fn a_flipped_bit_in_the_last_sequence_number_never_gives_wrong_data() {
+fn flipped_bit_in_the_last_seqno_gives_no_wrong_data() {
     let written = Written::new(Durability::Sync);
     let last = written.last();
     for bit in [0, 1, 2, 3, 4, 20, 21, 22, 23, 31, 33, 40, 55, 62, 63] {
         let copy = written.copy();
         copy.flip(last.start + SEQUENCE_AT.start + bit / 8, (bit % 8) as u32);
-        // A number that fits behind the one before may pass: then nothing else changes.
+        // A plausible number may be accepted; then nothing else changes.
         let engine = match copy.open() {
             Err(OpenError::DamagedJournal { .. }) => continue,
             opened => opened.unwrap(),
@@ -295,9 +283,9 @@ fn damage_before_the_last_group_is_refused() {
     }
 }
 
-/// The last group would look like an unsynced end if the number before it were believed.
+/// With a wrong previous number, the last group would look like an unsynced end.
 #[test]
-fn a_flipped_sequence_number_never_costs_the_group_after_it() {
+fn flipped_seqno_does_not_lose_the_next_group() {
     let written = Written::new(Durability::Sync);
     let group = written.group(TRANSACTIONS as usize - 2);
     for bit in 0..64 {
@@ -315,7 +303,7 @@ fn a_flipped_sequence_number_never_costs_the_group_after_it() {
 }
 
 #[test]
-fn a_journal_whose_beginning_is_damaged_is_refused() {
+fn journal_with_a_damaged_start_is_refused() {
     for durability in [Durability::Sync, Durability::Relaxed] {
         let written = Written::new(durability);
         let copy = written.copy();
@@ -324,7 +312,7 @@ fn a_journal_whose_beginning_is_damaged_is_refused() {
     }
 }
 
-/// The numbers of the commit records in a journal, with the commits that each says are on disk.
+/// The numbers of the commit records in a journal, each with the commit that it knows to be on disk.
 fn commit_records(journal: &Path) -> Vec<(u64, u64)> {
     let bytes = fs::read(journal).unwrap();
     let key = b"homeport.commit";
@@ -336,7 +324,7 @@ fn commit_records(journal: &Path) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn relaxed_durability_opens_without_its_damaged_unsynced_end() {
+fn relaxed_store_opens_without_its_damaged_unsynced_end() {
     let written = Written::new(Durability::Relaxed);
     let records = commit_records(&written.journal);
     let (newest, _) = *records.last().unwrap();
@@ -372,7 +360,7 @@ fn damaged_table_files_never_give_wrong_data() {
         }
         engine.compact().await.unwrap();
     });
-    // Without the journal nothing can be made good from there.
+    // Without the journal, nothing can be recovered from it.
     let tables: Vec<_> = files_below(&directory.join("store/keyspaces"))
         .into_iter()
         .filter(|path| fs::metadata(path).unwrap().len() > 0)
@@ -381,7 +369,7 @@ fn damaged_table_files_never_give_wrong_data() {
     for round in 0..40 {
         let copy = room.path().join("copy");
         let _ = fs::remove_dir_all(&copy);
-        copy_all(&directory, &copy);
+        copy_directory(&directory, &copy);
         let path = dice.pick(&tables);
         let damaged = copy.join(path.strip_prefix(&directory).unwrap());
         let at = dice.next() % fs::metadata(path).unwrap().len();
@@ -391,8 +379,8 @@ fn damaged_table_files_never_give_wrong_data() {
             "round {round}: bit {bit} of byte {at} in {}",
             damaged.display()
         );
-        // In a process of its own: the key-value store panics over some damage in its lists of
-        // files, and ends the process that opens it. That serves nothing wrong either.
+        // In a separate process: the key-value store panics on some damage in its lists of files and ends the
+        // process. That serves no wrong data either.
         let told = room.path().join("told");
         let output = Plan::new(Role::ReadAll, &copy, &told).run();
         let errors = String::from_utf8_lossy(&output.stderr);

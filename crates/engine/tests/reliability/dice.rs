@@ -1,4 +1,4 @@
-//! Randomness that can be had again: everything follows from the seed.
+//! Reproducible randomness: everything follows from the seed.
 
 /// A splitmix64 generator.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ impl Dice {
         (self.next() % end as u64) as usize
     }
 
-    /// True once in `times`.
+    /// True once in `times`, on average.
     pub(crate) fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
@@ -32,7 +32,7 @@ impl Dice {
     }
 }
 
-/// A whole number from the environment.
+/// An integer from the environment.
 pub(crate) fn from_env(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| {
         text.parse()
@@ -40,7 +40,7 @@ pub(crate) fn from_env(name: &str) -> Option<u64> {
     })
 }
 
-/// The seed of this run: a new one each time unless `HOMEPORT_SEED` sets it.
+/// The seed of this run: random unless `HOMEPORT_SEED` sets it.
 pub(crate) fn seed() -> u64 {
     from_env("HOMEPORT_SEED").unwrap_or_else(|| {
         let now = std::time::SystemTime::now()

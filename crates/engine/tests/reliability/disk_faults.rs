@@ -8,7 +8,7 @@ use crate::dice;
 use crate::faulty_disk::{ENDED_BY_DISK, Fault, FaultyDisk, Kind};
 use crate::verify::{self, Kept};
 
-/// Points at which each test breaks the disk, spread over all that there are.
+/// The number of points at which each test breaks the disk, spread over all operations.
 const POINTS: u64 = 8;
 const TRANSACTIONS: u64 = 20;
 
@@ -16,7 +16,7 @@ fn points() -> u64 {
     dice::from_env("HOMEPORT_FAULT_POINTS").unwrap_or(POINTS)
 }
 
-/// A data directory, and what the children on it were told.
+/// A data directory, and the acknowledgements that its children got.
 struct Bench {
     room: tempfile::TempDir,
     disk: FaultyDisk,
@@ -34,7 +34,7 @@ impl Bench {
         Self { room, disk, kept }
     }
 
-    /// Operations of a kind that the whole of the work takes.
+    /// The number of operations of a kind in the whole workload.
     fn count(&self, role: Role, kind: Kind) -> u64 {
         let directory = self.room.path().join("counted");
         let tally = self.room.path().join("tally");
@@ -48,7 +48,7 @@ impl Bench {
         count
     }
 
-    /// Lets one child meet a fault and checks what is left; answers with what the child said.
+    /// Runs a child with a fault and checks the result; returns the child's output.
     fn meet(&self, name: &str, kind: Kind, fault: Fault, at: u64) -> String {
         let directory = self.room.path().join(name);
         let told = self.room.path().join(format!("{name}-told"));
@@ -70,7 +70,7 @@ impl Bench {
         said
     }
 
-    /// Lets one child meet a fault that ends when it has been noticed; answers with what the child said.
+    /// Runs a child with a fault that ends once it is noticed; returns the child's output.
     fn outlive(&self, kind: Kind, fault: Fault, at: u64) -> String {
         let name = format!("{kind:?}-{fault:?}-{at}");
         let directory = self.room.path().join(&name);
@@ -109,8 +109,8 @@ impl Bench {
     }
 }
 
-/// The same directory on a sound disk: nothing told is lost, nothing is there in part, and it can
-/// be written again.
+/// Checks the directory on a working disk: no acknowledged write is lost, no transaction is partial, and it
+/// can be written again.
 fn check(directory: &Path, kept: Kept, told: &Path, context: &str) {
     println!("checking after {context}");
     verify::check_directory(directory, kept, &read_acknowledged(told));
@@ -138,25 +138,25 @@ fn assert_some(said: &[String], wanted: &str) {
 }
 
 #[test]
-fn a_disk_whose_writes_fail_refuses_writes_and_loses_nothing() {
+fn failing_writes_lose_nothing() {
     let said = Bench::new().meet_everywhere(Kind::Write, Fault::Broken);
     assert_some(&said, "refused");
 }
 
 #[test]
-fn one_failed_write_is_enough_to_refuse_all_later_ones() {
+fn one_failed_write_refuses_all_later_ones() {
     let said = Bench::new().meet_everywhere(Kind::Write, Fault::BrokenOnce);
     assert_some(&said, "refused");
 }
 
 #[test]
-fn a_disk_whose_syncs_fail_refuses_writes_and_loses_nothing() {
+fn failing_syncs_lose_nothing() {
     let said = Bench::new().meet_everywhere(Kind::Sync, Fault::Broken);
     assert_some(&said, "refused");
 }
 
 #[test]
-fn one_failed_sync_of_a_journal_is_enough_to_refuse_all_later_writes() {
+fn one_failed_journal_sync_refuses_all_later_writes() {
     let said = Bench::new().meet_everywhere(Kind::JournalSync, Fault::BrokenOnce);
     assert_some(&said, "refused");
 }
@@ -167,7 +167,7 @@ fn one_failed_sync_anywhere_loses_nothing() {
 }
 
 #[test]
-fn a_full_disk_refuses_writes_and_loses_nothing() {
+fn full_disk_loses_nothing() {
     let said = Bench::new().meet_everywhere(Kind::Any, Fault::Full);
     assert_some(&said, "refused");
 }
@@ -188,7 +188,7 @@ fn writes_resume_on_a_sealed_store() {
 }
 
 #[test]
-fn writes_resume_when_descriptors_are_free_again() {
+fn writes_resume_when_file_descriptors_are_free() {
     let room = tempfile::tempdir().unwrap();
     let (directory, told) = (room.path().join("starved"), room.path().join("told"));
     let plan = Plan::new(Role::StarveDescriptors, &directory, &told).descriptors(256);
@@ -199,25 +199,25 @@ fn writes_resume_when_descriptors_are_free_again() {
 }
 
 #[test]
-fn a_crash_in_the_middle_of_any_write_leaves_whole_transactions() {
+fn crash_inside_any_write_leaves_complete_transactions() {
     let said = Bench::new().meet_everywhere(Kind::Write, Fault::Torn);
     assert_some(&said, "ended");
 }
 
 #[test]
-fn a_crash_before_any_operation_leaves_whole_transactions() {
+fn crash_before_any_operation_leaves_complete_transactions() {
     let said = Bench::new().meet_everywhere(Kind::Any, Fault::Gone);
     assert_some(&said, "ended");
 }
 
 #[test]
-fn a_sealed_store_loses_nothing_to_a_disk_whose_writes_fail() {
+fn failing_writes_of_a_sealed_store_lose_nothing() {
     let said = Bench::of(Kept::Sealed).meet_everywhere(Kind::Write, Fault::Broken);
     assert_some(&said, "refused");
 }
 
 #[test]
-fn a_crash_before_any_operation_leaves_a_sealed_store_that_opens() {
+fn crash_before_any_operation_leaves_a_sealed_store_usable() {
     let said = Bench::of(Kept::Sealed).meet_everywhere(Kind::Any, Fault::Gone);
     assert_some(&said, "ended");
 }

@@ -1,36 +1,36 @@
-//! The preloaded library that fails or records what a child does to its disk.
+//! The preloaded library that injects disk faults into a child or records its disk operations.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::child::Plan;
 
-/// What the child ends with when the library ends it.
+/// The exit code when the library ends the child.
 pub(crate) const ENDED_BY_DISK: i32 = 70;
 
 /// The compiled library.
 pub(crate) struct FaultyDisk(PathBuf);
 
-/// Which operations are counted and meant.
+/// The operations that are counted and affected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Write,
     Sync,
-    /// Syncs of journals: what acknowledgements wait for.
+    /// Syncs of journals, which acknowledgements wait for.
     JournalSync,
     Any,
 }
 
-/// What happens to the operation that was meant.
+/// The fault of the affected operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// It and all later ones fail.
     Broken,
-    /// It fails, and the next one works again.
+    /// It fails, and later ones succeed.
     BrokenOnce,
     /// The disk is full.
     Full,
-    /// Half of a write, and the process ends.
+    /// Half of a write happens, and the process ends.
     Torn,
     /// The process ends before it.
     Gone,
@@ -52,7 +52,7 @@ impl FaultyDisk {
         Self(library)
     }
 
-    /// Lets a child run on this disk and count its operations of a kind into `tally`.
+    /// Runs a child on this disk and counts its operations of a kind in `tally`.
     pub(crate) fn counting(&self, plan: Plan, directory: &Path, kind: Kind, tally: &Path) -> Plan {
         plan.env("LD_PRELOAD", &self.0)
             .env("DISK_DIR", directory)
@@ -60,7 +60,7 @@ impl FaultyDisk {
             .env("DISK_TALLY", tally)
     }
 
-    /// Lets the `at`-th operation of a kind, counted from 1, go wrong.
+    /// Breaks the `at`-th operation of a kind, counted from 1.
     pub(crate) fn failing(
         &self,
         plan: Plan,
@@ -88,7 +88,7 @@ impl FaultyDisk {
         }
     }
 
-    /// Records what the child does to the disk, and when it acknowledges, into `log`.
+    /// Records the child's disk operations and acknowledgements in `log`.
     pub(crate) fn recording(
         &self,
         plan: Plan,

@@ -1,5 +1,5 @@
-//! Data directories with files that are missing, cut off, damaged or another store's. Such a store is
-//! refused or whole; it is never served in part.
+//! Data directories with missing, cut, damaged or foreign files. Such a store is either refused or complete;
+//! it is never served in part.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -8,14 +8,15 @@ use std::path::{Path, PathBuf};
 use homeport_engine::{Engine, OpenError, Options};
 use homeport_store::Store;
 
-use crate::damage::{copy_all, files_below, flip};
+use crate::copy::copy_directory;
+use crate::damage::{files_below, flip};
 use crate::verify::{self, Kept};
 use crate::workload;
 
 const FIRST: u64 = workload::NUMBERS_PER_WRITER + 1;
 const JOURNAL: &str = "store/0.jnl";
 const SECOND_JOURNAL: &str = "store/1.jnl";
-/// Transactions whose items are in table files, and others that are in the journal alone.
+/// Transactions whose items are in table files, and others that are only in the journal.
 const FLUSHED: u64 = 24;
 const JOURNALED: u64 = 24;
 
@@ -26,8 +27,8 @@ pub(crate) fn options(kept: Kept) -> Options {
     }
 }
 
-/// Fills a data directory and closes it. Returns how long the journal was in the middle of the writes that are in
-/// no table file.
+/// Fills a data directory and closes it. Returns a length of the journal in the middle of the writes that are
+/// in no table file.
 pub(crate) fn fill(directory: &Path, kept: Kept) -> u64 {
     verify::runtime().block_on(async {
         let engine = Engine::open(directory, options(kept)).unwrap();
@@ -37,7 +38,7 @@ pub(crate) fn fill(directory: &Path, kept: Kept) -> u64 {
         }
         engine.compact().await.unwrap();
         drop(engine);
-        // Opened again, the journal has no room at its end.
+        // Opened again, the journal has no preallocated space.
         let engine = Engine::open(directory, options(kept)).unwrap();
         let mut middle = 0;
         for number in FIRST + FLUSHED..FIRST + FLUSHED + JOURNALED {
@@ -50,11 +51,11 @@ pub(crate) fn fill(directory: &Path, kept: Kept) -> u64 {
     })
 }
 
-/// Splits the journal as if a second one had been begun at this length.
+/// Splits the journal as if it had been rotated at this length.
 pub(crate) fn split_journal(directory: &Path, at: u64) {
     let journal = fs::read(directory.join(JOURNAL)).unwrap();
     let (first, second) = journal.split_at(usize::try_from(at).unwrap());
-    // The first one still has some of the space that was allocated in advance.
+    // The first one still has some preallocated space.
     fs::write(directory.join(JOURNAL), [first, &[0; 4096]].concat()).unwrap();
     fs::write(directory.join(SECOND_JOURNAL), second).unwrap();
 }
@@ -63,7 +64,7 @@ fn acknowledged() -> Vec<u64> {
     (FIRST..FIRST + FLUSHED + JOURNALED).collect()
 }
 
-/// A filled directory, an older copy of it, another one, and a place for copies.
+/// A filled directory, an older copy of it, another store, and a place for copies.
 struct Stores {
     room: tempfile::TempDir,
     kept: Kept,
@@ -77,7 +78,7 @@ impl Stores {
         Self { room, kept }
     }
 
-    /// With two journals in each directory.
+    /// Uses two journals in each directory.
     fn with_two_journals() -> Self {
         let room = tempfile::tempdir().unwrap();
         for name in ["data", "other"] {
@@ -88,9 +89,9 @@ impl Stores {
         Self { room, kept }
     }
 
-    /// Keeps the data directory as it is now, and writes more.
+    /// Keeps the current data directory, and writes more.
     fn make_older_copy(&self) {
-        copy_all(&self.data(), &self.room.path().join("older"));
+        copy_directory(&self.data(), &self.room.path().join("older"));
         verify::runtime().block_on(async {
             let engine = self.open(&self.data()).unwrap();
             for number in FIRST + FLUSHED + JOURNALED..FIRST + FLUSHED + 2 * JOURNALED {
@@ -114,7 +115,7 @@ impl Stores {
     fn copy(&self) -> PathBuf {
         let copy = self.room.path().join("copy");
         let _ = fs::remove_dir_all(&copy);
-        copy_all(&self.data(), &copy);
+        copy_directory(&self.data(), &copy);
         copy
     }
 
@@ -122,7 +123,7 @@ impl Stores {
         Engine::open(directory, options(self.kept))
     }
 
-    /// Opens a damaged copy: it is refused and stays as it is, or it is whole. Whether it was refused.
+    /// Opens a damaged copy: it is either refused and unchanged, or complete. Returns whether it was refused.
     fn expect_refused_or_whole(&self, copy: &Path, context: &str) -> bool {
         self.expect_refused_or(copy, &acknowledged(), context)
     }
@@ -152,7 +153,7 @@ impl Stores {
     }
 }
 
-/// All files with their contents, but for the locks.
+/// All files with their contents, except locks.
 pub(crate) fn contents_of(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let files = files_below(directory).into_iter();
     files
@@ -189,7 +190,7 @@ fn kinds(directory: &Path) -> BTreeMap<String, PathBuf> {
 }
 
 #[test]
-fn damaged_store_is_refused_or_whole() {
+fn damaged_store_is_refused_or_complete() {
     let stores = Stores::new(Kept::Plain);
     let kinds = kinds(&stores.data());
     for kind in ["MARK", "CONTENTS", "FORMAT", "store/version", "store/0.jnl"] {
@@ -208,7 +209,7 @@ fn damaged_store_is_refused_or_whole() {
 }
 
 #[test]
-fn damaged_sealed_store_is_refused_or_whole() {
+fn damaged_sealed_store_is_refused_or_complete() {
     let stores = Stores::new(Kept::Sealed);
     for inside in ["FORMAT", "keyring", "MARK", "store/0.jnl"] {
         for (damage, apply) in damages() {
@@ -221,7 +222,7 @@ fn damaged_sealed_store_is_refused_or_whole() {
 
 type Apply = Box<dyn Fn(&Path, &Path)>;
 
-/// What is done to a file; the second path is the same file of another store.
+/// The damage of a file; the second path is the same file of another store.
 fn damages() -> Vec<(&'static str, Apply)> {
     let mut damages: Vec<(&'static str, Apply)> = vec![
         (
@@ -268,7 +269,7 @@ pub(crate) fn cut(path: &Path, per_mille: u64) {
 }
 
 #[test]
-fn damaged_rotated_journals_are_refused_or_whole() {
+fn damaged_rotated_journals_are_refused_or_complete() {
     let stores = Stores::with_two_journals();
     for inside in [JOURNAL, SECOND_JOURNAL] {
         for (damage, apply) in damages() {
@@ -276,7 +277,7 @@ fn damaged_rotated_journals_are_refused_or_whole() {
             apply(&copy.join(inside), &stores.other().join(inside));
             let context = format!("{inside} {damage}");
             let refused = stores.expect_refused_or_whole(&copy, &context);
-            // The end of the first one is space that was allocated in advance.
+            // The end of the first one is preallocated space.
             let is_lost = match damage {
                 "removed" | "swapped" | "emptied" | "cut to half" => true,
                 _ => inside == SECOND_JOURNAL && damage.starts_with("cut"),
@@ -288,7 +289,7 @@ fn damaged_rotated_journals_are_refused_or_whole() {
 }
 
 #[test]
-fn files_of_an_older_copy_are_refused_or_whole() {
+fn files_of_an_older_copy_are_refused_or_complete() {
     let stores = Stores::new(Kept::Plain);
     stores.make_older_copy();
     let acknowledged: Vec<u64> = (FIRST..=FIRST + FLUSHED + 2 * JOURNALED).collect();
@@ -334,7 +335,7 @@ fn missing_journal_is_refused_with_advice() {
     ] {
         assert!(refusal.contains(part), "{refusal}");
     }
-    // Nothing was made in its place, so that it is refused for as long as it is missing.
+    // Nothing is created in its place, so it is refused as long as it is missing.
     assert_eq!(stores.refusal(&copy), refusal);
     fs::copy(stores.data().join("store/0.jnl"), copy.join("store/0.jnl")).unwrap();
     assert!(!stores.expect_refused_or_whole(&copy, "put back"));
@@ -354,7 +355,7 @@ fn cut_journal_is_refused_with_counts() {
 #[test]
 fn journal_of_another_store_is_refused() {
     let stores = Stores::new(Kept::Plain);
-    // Also one that has more commits.
+    // This includes a journal with more commits.
     verify::runtime().block_on(async {
         let engine = stores.open(&stores.other()).unwrap();
         for number in FIRST + 1000..FIRST + 1100 {
@@ -395,7 +396,7 @@ fn older_directory_gets_a_mark() {
     );
     assert!(!stores.expect_refused_or_whole(&copy, "marked"));
     fs::remove_file(copy.join("MARK")).unwrap();
-    // Also where an older version of the file FORMAT was put back.
+    // This includes a directory with an older file FORMAT.
     for format in ["homeport 5\n", "homeport 3\n"] {
         fs::write(copy.join("FORMAT"), format).unwrap();
         let refusal = stores.refusal(&copy);

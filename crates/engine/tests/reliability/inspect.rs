@@ -10,7 +10,8 @@ use homeport_item::schema::TableSchema;
 use homeport_item::{Item, KeyKind};
 use homeport_store::{Put, Store};
 
-use crate::damage::{copy_all, files_below, flip};
+use crate::copy::copy_directory;
+use crate::damage::{files_below, flip};
 use crate::incomplete::{cut, fill, options, split_journal};
 use crate::verify::{self, Kept};
 use crate::workload;
@@ -21,7 +22,8 @@ const TABLES: [&str; 3] = [workload::PAIRS, workload::MIRRORS, workload::MARKS];
 const ENGINE_KEYSPACES: u64 = 7;
 const WIDE_ITEMS: u64 = 400;
 
-/// Every file with its content and when it was changed, also locks; and when each folder was changed.
+/// Every file, including locks, with its content and modification time; and the modification time of each
+/// folder.
 fn everything(directory: &Path) -> BTreeMap<PathBuf, (SystemTime, Vec<u8>)> {
     let changed = |path: &Path| fs::metadata(path).unwrap().modified().unwrap();
     let mut found = BTreeMap::from([(directory.to_owned(), (changed(directory), Vec::new()))]);
@@ -37,7 +39,7 @@ fn everything(directory: &Path) -> BTreeMap<PathBuf, (SystemTime, Vec<u8>)> {
     found
 }
 
-/// Checks a directory, which stays as it is.
+/// Checks a directory, which must stay unchanged.
 fn check(directory: &Path, kept: Kept) -> Result<CheckReport, OpenError> {
     let before = everything(directory);
     let checked = homeport_engine::check_directory(directory, &options(kept));
@@ -45,7 +47,7 @@ fn check(directory: &Path, kept: Kept) -> Result<CheckReport, OpenError> {
     checked
 }
 
-/// Salvages a directory, which stays as it is. Returns the items of each table.
+/// Salvages a directory, which must stay unchanged. Returns the items of each table.
 fn salvage(from: &Path, to: &Path, kept: Kept) -> (SalvageReport, BTreeMap<String, Vec<String>>) {
     let before = everything(from);
     let _ = fs::remove_dir_all(to);
@@ -89,7 +91,7 @@ impl Room {
     fn copy(&self) -> PathBuf {
         let copy = self.room.path().join("copy");
         let _ = fs::remove_dir_all(&copy);
-        copy_all(&self.room.path().join("data"), &copy);
+        copy_directory(&self.room.path().join("data"), &copy);
         copy
     }
 
@@ -113,7 +115,7 @@ fn table_file(directory: &Path) -> PathBuf {
 }
 
 #[test]
-fn check_changes_nothing_in_a_whole_store() {
+fn check_does_not_change_a_healthy_store() {
     for kept in [Kept::Plain, Kept::Sealed] {
         let room = Room::new(kept);
         let report = check(&room.copy(), kept).unwrap();
@@ -124,7 +126,7 @@ fn check_changes_nothing_in_a_whole_store() {
 }
 
 #[test]
-fn check_changes_nothing_in_a_killed_store() {
+fn check_does_not_change_a_killed_store() {
     let room = tempfile::tempdir().unwrap();
     let (data, killed) = (room.path().join("data"), room.path().join("killed"));
     verify::runtime().block_on(async {
@@ -133,8 +135,8 @@ fn check_changes_nothing_in_a_killed_store() {
         for number in 1_000_001..1_000_020 {
             workload::write(&engine, number).await.unwrap();
         }
-        // What a process leaves that dies now.
-        copy_all(&data, &killed);
+        // The files that a process leaves that dies now.
+        copy_directory(&data, &killed);
     });
     let report = check(&killed, Kept::Plain).unwrap();
     assert_eq!(report.descriptions, Vec::<String>::new());
@@ -142,7 +144,7 @@ fn check_changes_nothing_in_a_killed_store() {
 }
 
 #[test]
-fn check_changes_nothing_in_rotated_journals() {
+fn check_does_not_change_rotated_journals() {
     let room = tempfile::tempdir().unwrap();
     let middle = fill(room.path(), Kept::Plain);
     split_journal(room.path(), middle);
@@ -189,7 +191,7 @@ fn check_refuses_a_store_with_a_cut_journal() {
 }
 
 #[test]
-fn salvage_of_a_whole_store_is_complete() {
+fn salvage_of_a_healthy_store_is_complete() {
     for kept in [Kept::Plain, Kept::Sealed] {
         let room = Room::new(kept);
         let (report, items) = room.salvage(&room.copy());
@@ -251,7 +253,7 @@ fn salvage_recovers_a_store_without_its_lists() {
     assert_eq!(items, whole);
 }
 
-/// The table files of tables and indexes, whose keyspaces come after those of the engine itself.
+/// The table files of tables and indexes, whose keyspaces follow those of the engine itself.
 fn table_files_of_tables(directory: &Path) -> Vec<PathBuf> {
     let files = files_below(&directory.join("store/keyspaces")).into_iter();
     files
@@ -264,7 +266,7 @@ fn table_files_of_tables(directory: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn salvage_names_what_a_damaged_table_file_lost() {
+fn salvage_reports_losses_from_a_damaged_table_file() {
     let room = Room::new(Kept::Plain);
     let copy = room.copy();
     fs::remove_file(copy.join("store/0.jnl")).unwrap();
@@ -279,7 +281,7 @@ fn salvage_names_what_a_damaged_table_file_lost() {
 }
 
 #[test]
-fn salvage_leaves_out_the_journal_of_another_store() {
+fn salvage_skips_the_journal_of_another_store() {
     let room = Room::new(Kept::Plain);
     let other = Room::new(Kept::Plain);
     let copy = room.copy();
@@ -320,7 +322,7 @@ async fn reached(state: impl Fn() -> bool) {
 }
 
 #[test]
-fn salvage_recovers_items_behind_a_damaged_block() {
+fn salvage_recovers_items_after_a_damaged_block() {
     for kept in [Kept::Plain, Kept::Sealed] {
         let room = tempfile::tempdir().unwrap();
         let (data, salvaged) = (room.path().join("data"), room.path().join("salvaged"));
@@ -412,7 +414,7 @@ fn salvage_reports_a_table_file_of_another_store() {
     assert!(swapped > 0);
     let (report, _) = room.salvage(&copy);
     let texts = report.descriptions.join("\n");
-    assert!(texts.contains("or another store's"), "{texts}");
+    assert!(texts.contains("or belong to another store"), "{texts}");
 }
 
 #[test]

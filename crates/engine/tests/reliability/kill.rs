@@ -9,17 +9,17 @@ use crate::verify::{self, Kept};
 const ROUNDS: u64 = 8;
 
 #[test]
-fn what_was_acknowledged_with_relaxed_durability_outlives_a_kill() {
+fn relaxed_acknowledged_writes_survive_a_kill() {
     kill_often(Durability::Relaxed, Kept::Plain, 2);
 }
 
 #[test]
-fn what_was_acknowledged_before_a_kill_is_there_whole_after_it() {
+fn acknowledged_transactions_survive_a_kill() {
     kill_often(Durability::Sync, Kept::Plain, ROUNDS);
 }
 
 #[test]
-fn what_a_sealed_store_acknowledged_before_a_kill_is_there_whole_after_it() {
+fn sealed_acknowledged_transactions_survive_a_kill() {
     kill_often(Durability::Sync, Kept::Sealed, ROUNDS / 2);
 }
 

@@ -1,13 +1,14 @@
-//! What the engine promises when processes die, disks fail and many callers come at once.
+//! The engine's guarantees when processes die, disks fail and many callers are active.
 //!
-//! Most of these tests watch a child process: this very binary, started again to run only
-//! [`child::acts_as_the_child_of_another_test`]. Everything random comes from a seed that a failure
-//! prints; `HOMEPORT_SEED` sets it.
+//! Most of these tests watch a child process: this binary, started again to run only
+//! [`child::acts_as_the_child_of_another_test`]. All randomness comes from a seed that a failure prints;
+//! `HOMEPORT_SEED` sets it.
 
 #![allow(clippy::unwrap_used)]
 
 mod child;
 mod concurrency;
+mod copy;
 mod damage;
 mod dice;
 mod disk_faults;

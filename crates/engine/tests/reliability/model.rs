@@ -1,5 +1,5 @@
-//! The plainest store that can be: items in ordered maps, everything else worked out when asked.
-//! Unlike a real one it keeps expired items until it is told to sweep, as the engine does.
+//! A reference model: items in ordered maps, everything else computed on demand. Like the engine, it keeps
+//! expired items until they are swept.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use homeport_item::expression::{Condition, Projection, SortCondition};
 use homeport_item::schema::{IndexSchema, KeySchema, TableSchema};
 use homeport_item::{Item, Number, Value};
 use homeport_store::{
-    Action, CancelReason, Page, Query, Returning, StoreError, TransactError, Transaction,
+    Action, CancelReason, Page, Query, ReturnValues, StoreError, TransactError, Transaction,
     WriteError,
 };
 
@@ -111,7 +111,7 @@ impl Model {
         table.visible(&key, self.now_secs()).cloned()
     }
 
-    /// A page of a query, as the engine pages.
+    /// A page of a query, with the engine's page limits.
     pub(crate) fn query(&self, query: &Query) -> Page {
         let table = &self.tables[&query.table];
         let index = query.index.as_deref().map(|name| {
@@ -169,7 +169,7 @@ impl Model {
         }
     }
 
-    /// Removes what has expired; answers with how much that was.
+    /// Deletes expired items and returns their number.
     pub(crate) fn sweep(&mut self) -> u64 {
         let now_secs = self.now_secs();
         let mut swept = 0;
@@ -184,7 +184,7 @@ impl Model {
         swept as u64
     }
 
-    /// Checks what can be seen without the stored item.
+    /// Checks that need no stored item.
     fn check(&self, action: &Action) -> Result<Key, StoreError> {
         let invalid = |text: &str| StoreError::Invalid(text.to_owned());
         let schema = &self.tables[action.table()].schema;
@@ -232,7 +232,8 @@ impl Model {
                 Some(item)
             }
         };
-        // A check writes nothing. Removing from an expired item, or deleting it, leaves it to the sweeper.
+        // A check writes nothing. Updates that remove from an expired item, and deletes, leave it to the
+        // sweeper.
         let writes = match action {
             Action::Check(_) => false,
             _ => old.is_some() || new.is_some(),
@@ -269,14 +270,14 @@ struct Decided {
 }
 
 impl Decided {
-    fn answer(&self, returning: Returning) -> Option<Item> {
+    fn answer(&self, returning: ReturnValues) -> Option<Item> {
         let touched = |item: &Option<Item>| item.as_ref().map(|item| self.touched.apply(item));
         match returning {
-            Returning::Nothing => None,
-            Returning::AllOld => self.old.clone(),
-            Returning::AllNew => self.new.clone(),
-            Returning::UpdatedOld => touched(&self.old),
-            Returning::UpdatedNew => touched(&self.new),
+            ReturnValues::None => None,
+            ReturnValues::AllOld => self.old.clone(),
+            ReturnValues::AllNew => self.new.clone(),
+            ReturnValues::UpdatedOld => touched(&self.old),
+            ReturnValues::UpdatedNew => touched(&self.new),
         }
         .filter(|item| !item.is_empty())
     }
@@ -289,7 +290,7 @@ impl Table {
             .filter(|item| !is_expired(&self.schema, item, now_secs))
     }
 
-    /// What can be seen of the table or an index, in order, with its place in that order.
+    /// The visible items of the table or an index in order, with their positions.
     pub(crate) fn rows(
         &self,
         index: Option<&IndexSchema>,
@@ -304,7 +305,7 @@ impl Table {
                 let shown = item
                     .iter()
                     .filter(|(name, _)| {
-                        index.is_none_or(|index| index.carries(&self.schema.key, name))
+                        index.is_none_or(|index| index.projects(&self.schema.key, name))
                     })
                     .map(|(name, value)| (name, value.clone()))
                     .collect();
@@ -324,12 +325,12 @@ impl Table {
     }
 }
 
-fn returning(action: &Action) -> Returning {
+fn returning(action: &Action) -> ReturnValues {
     match action {
         Action::Put(put) => put.returning,
         Action::Update(update) => update.returning,
         Action::Delete(delete) => delete.returning,
-        Action::Check(_) => Returning::Nothing,
+        Action::Check(_) => ReturnValues::None,
     }
 }
 
@@ -397,7 +398,7 @@ fn is_expired(schema: &TableSchema, item: &Item, now_secs: i64) -> bool {
     at > 0 && at <= now_secs && now_secs - at <= EXPIRY_AGE_MAX_SECS
 }
 
-/// Whether one key value is not above another.
+/// Whether one key value is at most another.
 pub(crate) fn in_order(one: &Value, other: &Value) -> bool {
     ordered(one) <= ordered(other)
 }

@@ -1,10 +1,10 @@
-//! Power cuts: what a disk may hold when the machine stops at any moment.
+//! Power cuts: the possible contents of a disk when the machine stops at any moment.
 //!
-//! A kill does not show this, since the page cache outlives the process. So a child's changes to its
-//! disk are recorded in order, with its acknowledgements. For a random moment the disk is then built
-//! that a cut could have left: what was synced is there, and of the rest what [`Survival`] says.
-//! Creating, renaming and removing files is taken to happen in order and to be safe with the next
-//! sync of anything, as journaling file systems do it.
+//! A kill does not show this, because the page cache survives the process. So a child's disk operations and
+//! acknowledgements are recorded in order. Then the disk is built as a cut at a random moment could leave it:
+//! synced data is present, and [`Survival`] decides about the rest. File creations, renames and deletions are
+//! assumed to happen in order and to be durable with the next sync of anything, as in journaling file
+//! systems.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -15,47 +15,47 @@ use crate::faulty_disk::FaultyDisk;
 use crate::verify::{self, Kept};
 
 const CUTS: u64 = 7;
-/// What disks write whole.
+/// The unit that disks write atomically.
 const SECTOR_BYTES: usize = 512;
 const PAGE_BYTES: usize = 4096;
 
-/// What becomes of writes that no completed sync covers.
+/// The fate of writes that no completed sync covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Survival {
     /// All are lost.
     Lose,
     /// They survive up to some moment, the last one in part.
     Prefix,
-    /// Each page survives or not, by chance.
+    /// Each page survives by chance.
     Random,
 }
 
 #[test]
-fn a_power_cut_that_takes_all_unsynced_writes_loses_nothing_acknowledged() {
+fn power_cut_without_unsynced_writes_loses_nothing_acknowledged() {
     cut_power(Survival::Lose, Kept::Plain);
 }
 
 #[test]
-fn a_power_cut_that_tears_the_last_write_loses_nothing_acknowledged() {
+fn power_cut_with_a_torn_write_loses_nothing_acknowledged() {
     cut_power(Survival::Prefix, Kept::Plain);
 }
 
 #[test]
-fn a_power_cut_that_keeps_pages_by_chance_loses_nothing_acknowledged() {
+fn power_cut_with_random_pages_loses_nothing_acknowledged() {
     cut_power(Survival::Random, Kept::Plain);
 }
 
 #[test]
-fn a_power_cut_loses_nothing_that_a_sealed_store_acknowledged() {
+fn power_cut_of_a_sealed_store_loses_nothing_acknowledged() {
     for survival in [Survival::Lose, Survival::Prefix, Survival::Random] {
         cut_power(survival, Kept::Sealed);
     }
 }
 
-/// A mark that is ahead of its journal would have the store refused, which would be the worst that a mark
-/// can do: with relaxed durability, journals lose the most.
+/// If the mark were ahead of its journal, the store would be refused, which is the worst failure of a mark.
+/// Relaxed durability loses the longest part of journals.
 #[test]
-fn a_power_cut_never_leaves_the_mark_ahead() {
+fn power_cut_never_leaves_the_mark_ahead() {
     let seed = dice::seed();
     println!("HOMEPORT_SEED={seed}");
     let mut dice = Dice::new(seed);
@@ -93,7 +93,7 @@ fn cut_power(survival: Survival, kept: Kept) {
     }
 }
 
-/// Everything that a child did to its data directory.
+/// All disk operations of a child in its data directory.
 struct Recording {
     directory: PathBuf,
     events: Vec<Event>,
@@ -132,7 +132,7 @@ enum Event {
     DirectoryMade {
         path: PathBuf,
     },
-    /// All files in a directory, seen when it was synced.
+    /// All files in a directory at the time of its sync.
     Listed {
         path: PathBuf,
         files: BTreeMap<PathBuf, u64>,
@@ -154,7 +154,7 @@ impl Recording {
         let told = room.join("told");
         let log = room.join("log");
         let disk = FaultyDisk::compile(room);
-        // Two lives, so that cuts fall into an opening of older data as well.
+        // Two runs, so that cuts also happen while older data is opened.
         for _ in 0..2 {
             let plan = Plan::new(Role::Write, &directory, &told).writers(3, Some(45));
             let plan = planned(plan);
@@ -165,8 +165,8 @@ impl Recording {
         Self { directory, events }
     }
 
-    /// Builds what a cut after the first `at` events leaves, and answers with what had been
-    /// acknowledged by then.
+    /// Builds the disk after a cut after the first `at` events, and returns what had been acknowledged by
+    /// then.
     fn image(&self, at: usize, survival: Survival, dice: &mut Dice, to: &Path) -> Vec<u64> {
         let events = &self.events[..at];
         let safe = Safe::of(events);
@@ -229,11 +229,11 @@ impl Recording {
     }
 }
 
-/// What the completed syncs among some events make safe.
+/// What the completed syncs among some events make durable.
 struct Safe {
-    /// For each file, all that came before this event.
+    /// For each file, everything before this event.
     files: HashMap<u64, usize>,
-    /// Names of files as they were before this event.
+    /// File names from before this event.
     names: usize,
 }
 
@@ -244,7 +244,7 @@ impl Safe {
         let mut names = 0;
         for (when, event) in events.iter().enumerate() {
             match event {
-                // A file's number may be given to a new file once it is gone.
+                // The number of a deleted file may be reused.
                 Event::Created { file, .. } => {
                     files.remove(file);
                 }
@@ -301,7 +301,7 @@ fn survivors(
     }
 }
 
-/// A disk being put together.
+/// A disk under construction.
 #[derive(Default)]
 struct Disk {
     directories: BTreeSet<PathBuf>,
@@ -340,7 +340,7 @@ impl Disk {
     }
 }
 
-/// Writes a file without the zeros at its end, of which a journal has many.
+/// Writes a file without its trailing zeros, of which a journal has many.
 fn put_down_sparsely(path: &Path, content: &[u8]) {
     let zeros = [0; PAGE_BYTES];
     let used = content

@@ -1,7 +1,7 @@
-//! Tens of thousands of random operations, each compared with what a plain model says, through
-//! restarts, changes of indexes and expiry, and the passing of time.
+//! Tens of thousands of random operations, compared with a reference model, across restarts, changes of
+//! indexes and expiry, and the passage of time.
 //!
-//! `HOMEPORT_SEED` runs one seed again, `HOMEPORT_ROUNDS` sets the number of operations per seed.
+//! `HOMEPORT_SEED` repeats a seed, `HOMEPORT_ROUNDS` sets the number of operations per seed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,12 +25,12 @@ const ROUNDS: u64 = 4000;
 const START_MS: i64 = 1_800_000_000_000;
 
 #[test]
-fn random_operations_do_what_the_model_does() {
+fn random_operations_match_the_model() {
     operate_often(Kept::Plain, SEEDS);
 }
 
 #[test]
-fn random_operations_on_a_sealed_store_do_what_the_model_does() {
+fn random_operations_match_the_model_when_sealed() {
     operate_often(Kept::Sealed, SEEDS / 2);
 }
 
@@ -54,12 +54,12 @@ fn operate_often(kept: Kept, seeds: u64) {
     });
 }
 
-/// Says how to have a failure again, when a run ends early.
+/// Prints how to reproduce a failure.
 struct Told(u64);
 
 impl Drop for Told {
     fn drop(&mut self) {
-        eprintln!("to see this again: HOMEPORT_SEED={}", self.0);
+        eprintln!("to reproduce: HOMEPORT_SEED={}", self.0);
     }
 }
 
@@ -103,7 +103,7 @@ impl<'a> Run<'a> {
             background_sweep: false,
             change_retention_ms: i64::MAX / 2,
             workers: 1,
-            write_beside_bytes: *self.dice.pick(&[0, 64 * 1024]),
+            background_write_min_bytes: *self.dice.pick(&[0, 64 * 1024]),
             master_key: self.kept.master_key(),
             ..Options::default()
         };
@@ -162,7 +162,7 @@ impl<'a> Run<'a> {
         let expected = self.model.transact(transaction.clone());
         assert_eq!(plain(found), plain(expected), "{transaction:?}");
         if transaction.token.is_some() && self.dice.one_in(2) {
-            // The same again, as a caller does that got no answer.
+            // A retry, like a caller without an answer sends.
             let found = self.engine().transact(transaction.clone()).await;
             let expected = self.model.transact(transaction.clone());
             assert_eq!(plain(found), plain(expected), "repeated {transaction:?}");
@@ -188,7 +188,7 @@ impl<'a> Run<'a> {
         let found = self.engine().batch_write(batch.clone()).await;
         match found {
             Ok(answer) => assert!(answer.unprocessed.is_empty()),
-            // A batch that is not valid writes nothing; the model would find the same first error.
+            // An invalid batch writes nothing; the model finds the same first error.
             Err(StoreError::Invalid(_)) => return,
             Err(error) => panic!("{error:?} from {batch:?}"),
         }
@@ -204,7 +204,7 @@ impl<'a> Run<'a> {
     async fn query(&mut self) {
         let schema = self.any_schema();
         let mut query = requests::query(&mut self.dice, &schema);
-        // All pages, one after the other.
+        // All pages, one after another.
         loop {
             let found = self.engine().query(query.clone()).await.unwrap();
             let expected = self.model.query(&query);
@@ -330,7 +330,7 @@ impl<'a> Run<'a> {
         self.compare_everything().await;
     }
 
-    /// Tables, indexes and the change log hold exactly what the model holds.
+    /// Compares tables, indexes and the change log with the model.
     async fn compare_everything(&self) {
         let engine = self.engine();
         let now_secs = self.model.now_secs();
@@ -369,7 +369,7 @@ fn sorted(items: Vec<Item>) -> Vec<String> {
     texts
 }
 
-/// An outcome without the wording of errors, which is the engine's own.
+/// An outcome without the wording of errors, which is specific to the engine.
 fn plain(outcome: Result<(), TransactError>) -> Result<(), TransactError> {
     outcome.map_err(|error| match error {
         TransactError::Store(error) => TransactError::Store(plain_error(error)),

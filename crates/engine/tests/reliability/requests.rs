@@ -1,4 +1,4 @@
-//! Random requests on a few tables with so few keys that they collide all the time.
+//! Random requests on a few tables with so few keys that they often collide.
 
 use homeport_item::expression::{
     Condition, KeyCondition, Path, SortCondition, Update as Changes, UpdateOperand,
@@ -6,7 +6,8 @@ use homeport_item::expression::{
 use homeport_item::schema::{IndexProjection, IndexSchema, KeyAttribute, StreamView, TableSchema};
 use homeport_item::{Item, KeyKind, Number, Value};
 use homeport_store::{
-    Action, BatchWrite, Check, Delete, Put, Query, Returning, Transaction, Update, WriteRequest,
+    Action, BatchWrite, ConditionCheck, Delete, Put, Query, ReturnValues, Transaction, Update,
+    WriteRequest,
 };
 
 use crate::dice::Dice;
@@ -40,7 +41,7 @@ fn number(name: &str) -> KeyAttribute {
     KeyAttribute::new(name, KeyKind::N)
 }
 
-/// The indexes that come and go.
+/// The indexes that are added and deleted.
 pub(crate) fn indexes() -> Vec<IndexSchema> {
     vec![
         IndexSchema::global("by-a", text("a"), Some(number("n"))),
@@ -89,7 +90,7 @@ pub(crate) fn key(dice: &mut Dice, schema: &TableSchema) -> Item {
 fn item(dice: &mut Dice, schema: &TableSchema, now_secs: i64) -> Item {
     let mut item = key(dice, schema);
     if !dice.one_in(4) {
-        // Now and then of a type that no index takes.
+        // Sometimes of a type that no index accepts.
         let value = if dice.one_in(20) {
             decimal(dice)
         } else {
@@ -129,7 +130,7 @@ fn expiry(dice: &mut Dice, now_secs: i64) -> Value {
     match dice.below(6) {
         0 => Value::from(now_secs - 5),
         1 => Value::from("never"),
-        // So long ago that it cannot be meant as a time.
+        // Too long ago to be meant as a time.
         2 => Value::from(12),
         _ => Value::from(now_secs + dice.below(300) as i64),
     }
@@ -184,7 +185,7 @@ pub(crate) fn action(dice: &mut Dice, schema: &TableSchema, now_secs: i64) -> Ac
             table,
             item: item(dice, schema, now_secs),
             condition: maybe_condition(dice),
-            returning: *dice.pick(&[Returning::Nothing, Returning::AllOld]),
+            returning: *dice.pick(&[ReturnValues::None, ReturnValues::AllOld]),
             old_on_failure,
         }),
         4..=6 => Action::Update(Update {
@@ -193,11 +194,11 @@ pub(crate) fn action(dice: &mut Dice, schema: &TableSchema, now_secs: i64) -> Ac
             update: changes(dice, now_secs),
             condition: maybe_condition(dice),
             returning: *dice.pick(&[
-                Returning::Nothing,
-                Returning::AllOld,
-                Returning::AllNew,
-                Returning::UpdatedOld,
-                Returning::UpdatedNew,
+                ReturnValues::None,
+                ReturnValues::AllOld,
+                ReturnValues::AllNew,
+                ReturnValues::UpdatedOld,
+                ReturnValues::UpdatedNew,
             ]),
             old_on_failure,
         }),
@@ -205,10 +206,10 @@ pub(crate) fn action(dice: &mut Dice, schema: &TableSchema, now_secs: i64) -> Ac
             table,
             key: key(dice, schema),
             condition: maybe_condition(dice),
-            returning: *dice.pick(&[Returning::Nothing, Returning::AllOld]),
+            returning: *dice.pick(&[ReturnValues::None, ReturnValues::AllOld]),
             old_on_failure,
         }),
-        _ => Action::Check(Check {
+        _ => Action::Check(ConditionCheck {
             table,
             key: key(dice, schema),
             condition: condition(dice),
@@ -223,9 +224,9 @@ pub(crate) fn transaction(dice: &mut Dice, schemas: &[TableSchema], now_secs: i6
         let schema = dice.pick(schemas).clone();
         let mut action = action(dice, &schema, now_secs);
         match &mut action {
-            Action::Put(put) => put.returning = Returning::Nothing,
-            Action::Update(update) => update.returning = Returning::Nothing,
-            Action::Delete(delete) => delete.returning = Returning::Nothing,
+            Action::Put(put) => put.returning = ReturnValues::None,
+            Action::Update(update) => update.returning = ReturnValues::None,
+            Action::Delete(delete) => delete.returning = ReturnValues::None,
             Action::Check(_) => {}
         }
         transaction.actions.push(action);

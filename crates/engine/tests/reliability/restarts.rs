@@ -1,4 +1,4 @@
-//! What outlives an orderly restart.
+//! What survives an orderly restart.
 
 use std::path::Path;
 
@@ -24,10 +24,10 @@ fn table(name: &str, indexes: usize) -> TableSchema {
     })
 }
 
-/// The store below keeps its own list of keyspaces, whose upkeep depends on how many have come and
-/// gone, hence several tables.
+/// The key-value store has a list of keyspaces, whose maintenance depends on how many were created and
+/// deleted; hence several tables.
 #[test]
-fn tables_made_after_others_were_deleted_outlive_restarts() {
+fn tables_created_after_deletions_survive_restarts() {
     let item = Item::new().with("id", "kept");
     for indexes in 0..4 {
         let room = tempfile::tempdir().unwrap();

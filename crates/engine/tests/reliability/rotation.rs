@@ -1,4 +1,4 @@
-//! A change of the master key that a crash or a failing disk cuts off.
+//! A change of the master key that is interrupted by a crash or a failing disk.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::faulty_disk::{ENDED_BY_DISK, Fault, FaultyDisk, Kind};
 use crate::verify::{self, Kept};
 
 #[test]
-fn a_change_of_the_master_key_cut_off_at_any_operation_leaves_one_key_that_opens_everything() {
+fn interrupted_master_key_change_leaves_one_working_key() {
     let room = tempfile::tempdir().unwrap();
     let disk = FaultyDisk::compile(room.path());
     let (directory, told) = (room.path().join("data"), room.path().join("told"));

@@ -1,4 +1,4 @@
-//! What must hold of a data directory after anything that may have happened to its process.
+//! The invariants of a data directory, whatever happened to its process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,7 +12,7 @@ use homeport_store::{Scan, Store, StoreError};
 
 use crate::workload::{self, BRIEF, MARKS, MIRRORS, PAIRS, SECOND_MIRROR};
 
-/// Options with a clock that stands still at the present, so that two looks see the same items.
+/// Options with a fixed clock at the present, so that two reads see the same items.
 pub(crate) fn options() -> Options {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     Options {
@@ -29,7 +29,7 @@ pub(crate) fn options() -> Options {
 pub(crate) enum Kept {
     Plain,
     Sealed,
-    /// Under another master key.
+    /// With another master key.
     SealedAnew,
 }
 
@@ -54,8 +54,8 @@ impl Kept {
     }
 }
 
-/// Opens what a child left and checks all of it. `acknowledged` are the numbers of the transactions
-/// that it was told are done.
+/// Opens the directory of a child and checks everything. `acknowledged` are the numbers of the transactions
+/// that were acknowledged to it.
 pub(crate) fn check_directory(path: &Path, kept: Kept, acknowledged: &[u64]) {
     runtime().block_on(async {
         let options = Options {
@@ -75,8 +75,8 @@ pub(crate) fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
-/// Checks that every acknowledged transaction is there, none is there in part, and that indexes and
-/// change log tell the same as the tables.
+/// Checks that every acknowledged transaction is present, none is partial, and that indexes and change log
+/// match the tables.
 pub(crate) async fn check(engine: &Engine, acknowledged: &[u64]) {
     if engine.table_names().len() < workload::tables().len() {
         assert!(acknowledged.is_empty(), "acknowledged without tables");
@@ -93,7 +93,7 @@ pub(crate) async fn check(engine: &Engine, acknowledged: &[u64]) {
         .collect();
     assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
 
-    // The newest mark of a slot says what its items must show.
+    // The newest mark of a slot determines what its items must contain.
     let mut newest: BTreeMap<(u64, u64), u64> = BTreeMap::new();
     for number in &marks {
         let slot = (workload::writer_of(*number), workload::slot_of(*number));
@@ -130,8 +130,8 @@ pub(crate) async fn check(engine: &Engine, acknowledged: &[u64]) {
     }
 }
 
-/// Reads every table, index and change log, and looks items up one by one, which reads blocks that
-/// a scan does not.
+/// Reads every table, index and change log, and reads items one by one, which reads blocks that a scan does
+/// not.
 pub(crate) async fn read_all(engine: &Engine) -> Result<(), StoreError> {
     for table in engine.table_names() {
         let schema = engine.describe_table(&table).unwrap().schema;
@@ -165,7 +165,7 @@ pub(crate) async fn scan(engine: &Engine, table: &str, index: Option<&str>) -> V
     }
 }
 
-/// Every index of a table has exactly what its items say.
+/// Every index of a table matches its items exactly.
 pub(crate) async fn check_indexes(engine: &Engine, table: &str) {
     let schema = engine.describe_table(table).unwrap().schema;
     let items = scan(engine, table, None).await;
@@ -176,14 +176,14 @@ pub(crate) async fn check_indexes(engine: &Engine, table: &str) {
     }
 }
 
-/// What an index should show of `items`.
+/// The expected contents of an index over `items`.
 pub(crate) fn entries(schema: &TableSchema, index: &IndexSchema, items: &[Item]) -> Vec<Item> {
     items
         .iter()
         .filter(|item| index.key.values(item).is_ok())
         .map(|item| {
             item.iter()
-                .filter(|(name, _)| index.carries(&schema.key, name))
+                .filter(|(name, _)| index.projects(&schema.key, name))
                 .map(|(name, value)| (name, value.clone()))
                 .collect()
         })
@@ -196,15 +196,15 @@ fn sorted(items: Vec<Item>) -> Vec<String> {
     texts
 }
 
-/// Replaying the change log gives the table as it is.
+/// Replaying the change log gives the current table.
 async fn check_change_log(engine: &Engine, table: &str) {
     let replayed: Vec<_> = replay(engine, table).into_values().collect();
     let now_secs = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap()
         .as_secs();
-    // Items that have expired are in the log until they are swept, but no longer visible; those
-    // that expire at about this moment may be either.
+    // The log has expired items until they are swept, but they are no longer visible; items that expire right
+    // now may be either.
     let visible = |items: Vec<Item>| -> Vec<String> {
         sorted(
             items
@@ -219,7 +219,7 @@ async fn check_change_log(engine: &Engine, table: &str) {
     assert_eq!(visible(replayed), visible(items), "change log of {table}");
 }
 
-/// The items that the change log of a table leads to, from nothing.
+/// The items that result from replaying the change log of a table.
 pub(crate) fn replay(engine: &Engine, table: &str) -> BTreeMap<String, Item> {
     let mut items = BTreeMap::new();
     let mut from = 0;

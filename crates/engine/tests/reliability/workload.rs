@@ -1,8 +1,8 @@
-//! The writes that the child processes make: transactions over several tables with indexes, expiry
-//! and a change log, shaped so that half of one can be told from a whole one.
+//! The writes of the child processes: transactions over several tables with indexes, expiry and a change log,
+//! such that partial transactions are detected.
 //!
-//! Every transaction of a writer has a higher number than the one before. It writes its number to
-//! three items of one slot in two tables, and leaves a mark under that number.
+//! The transactions of a writer have increasing numbers. Each writes its number to three items of one slot in
+//! two tables, and leaves a mark under that number.
 
 use homeport_engine::Engine;
 use homeport_item::expression::{Condition, KeyCondition};
@@ -15,11 +15,11 @@ pub(crate) const MIRRORS: &str = "mirrors";
 pub(crate) const MARKS: &str = "marks";
 pub(crate) const BRIEF: &str = "brief";
 
-/// Slots that each writer has.
+/// The number of slots per writer.
 pub(crate) const SLOTS: u64 = 4;
-/// The second mirror of a slot stands this far behind the first.
+/// The distance between the two mirrors of a slot.
 pub(crate) const SECOND_MIRROR: u64 = 100;
-/// A writer's numbers start at its own multiple of this.
+/// Each writer's numbers start at its own multiple of this.
 pub(crate) const NUMBERS_PER_WRITER: u64 = 1_000_000;
 
 pub(crate) fn tables() -> Vec<TableSchema> {
@@ -58,7 +58,7 @@ pub(crate) fn slot_name(writer: u64, slot: u64) -> String {
     format!("{writer}/{slot}")
 }
 
-/// The slot that a number belongs to.
+/// The slot of a number.
 pub(crate) fn slot_of(number: u64) -> u64 {
     number % SLOTS
 }

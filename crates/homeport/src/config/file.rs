@@ -1,21 +1,21 @@
-//! The configuration file: TOML with a table for each concern. What nobody knows is an error with
-//! its line, for a misspelt key would be a setting that silently does nothing.
+//! The configuration file: TOML with a table for each section. An unknown key is an error with its line, because a misspelt
+//! setting would silently have no effect.
 
 use std::path::Path;
 
 use toml::de::{DeTable, DeValue};
 
-use crate::config::concerns::CONCERNS;
-use crate::config::layers::{ConfigError, Given, Layer, Origin};
+use crate::config::layers::{ConfigError, Layer, Origin, RawSetting};
+use crate::config::sections::SECTIONS;
 use crate::config::value::Kind;
 
-/// Files that are larger are none of ours.
+/// Maximum size of the file.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Reads a configuration file.
 ///
 /// # Errors
-/// When it cannot be read, is no TOML, or has a table, a key or a value that does not belong.
+/// If it cannot be read, is not TOML, or contains an unknown table or key or a value of the wrong type.
 pub(crate) fn load(path: &Path) -> Result<Layer, ConfigError> {
     let unreadable = |reason: String| ConfigError::Unreadable {
         path: path.to_owned(),
@@ -38,33 +38,33 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Layer, ConfigError> {
         reason,
     };
     let document = DeTable::parse(text).map_err(|error| {
-        // The error's own text shows the line, which may have a secret in it.
+        // The error's Display shows the line, which may contain a secret.
         let at = error.span().map_or(0, |span| span.start);
         wrong(at, error.message().to_owned())
     })?;
     let mut layer = Layer::new();
     for (name, value) in document.get_ref() {
         let at = name.span().start;
-        let concern = CONCERNS
+        let section = SECTIONS
             .iter()
-            .find(|concern| concern.table == name.get_ref().as_ref())
+            .find(|section| section.table == name.get_ref().as_ref())
             .ok_or_else(|| wrong(at, format!("unknown key {}", name.get_ref())))?;
         let DeValue::Table(table) = value.get_ref() else {
-            return Err(wrong(at, format!("{} must be a table", concern.table)));
+            return Err(wrong(at, format!("{} must be a table", section.table)));
         };
         for (key, value) in table {
             let at = key.span().start;
-            let setting = concern
+            let setting = section
                 .settings
                 .iter()
                 .find(|setting| setting.key == key.get_ref().as_ref())
                 .ok_or_else(|| {
-                    let name = format!("{}.{}", concern.table, key.get_ref());
+                    let name = format!("{}.{}", section.table, key.get_ref());
                     wrong(at, format!("unknown key {name}"))
                 })?;
             let text_of_value = text_of(setting.kind, value.get_ref())
                 .map_err(|expected| wrong(at, format!("{} must be {expected}", setting.path())))?;
-            let given = Given {
+            let given = RawSetting {
                 text: Some(text_of_value),
                 origin: Origin::File {
                     path: path.to_owned(),
@@ -77,7 +77,7 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Layer, ConfigError> {
     Ok(layer)
 }
 
-/// The value as one would write it on the command line, or what it should have been.
+/// The value as on the command line, or the type that was expected.
 fn text_of(kind: Kind, value: &DeValue<'_>) -> Result<String, &'static str> {
     match (kind, value) {
         (Kind::Text | Kind::Secret, DeValue::String(text)) => Ok(text.to_string()),
@@ -87,7 +87,7 @@ fn text_of(kind: Kind, value: &DeValue<'_>) -> Result<String, &'static str> {
                 .map_err(|_| "a whole number")
         }
         (Kind::Boolean, DeValue::Boolean(value)) => Ok(value.to_string()),
-        (Kind::Text | Kind::Secret, _) => Err("a text in quotes"),
+        (Kind::Text | Kind::Secret, _) => Err("a string in quotes"),
         (Kind::Integer, _) => Err("a whole number"),
         (Kind::Boolean, _) => Err("true or false"),
     }
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_belong_is_named_with_its_line() {
+    fn unknown_or_mistyped_key_is_reported_with_its_line() {
         assert_eq!(
             refused("[http]\nlisten = \"127.0.0.1:1\"\nlitsen = 1\n"),
             "h.toml, line 3: unknown key http.litsen"
@@ -124,7 +124,7 @@ mod tests {
         );
         assert_eq!(
             refused("[data]\ndir = 7"),
-            "h.toml, line 2: data.dir must be a text in quotes"
+            "h.toml, line 2: data.dir must be a string in quotes"
         );
         assert_eq!(
             refused("[store]\npoint_in_time_recovery = \"yes\""),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_does_not_show_the_secret_on_its_line() {
+    fn error_does_not_show_secrets() {
         let message = refused("[admin]\ntoken = \"hush-hush");
         assert!(message.starts_with("h.toml, line 2: "), "{message}");
         assert!(!message.contains("hush"), "{message}");
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_may_be_written_in_any_way_that_toml_has() {
+    fn numbers_may_use_any_toml_notation() {
         let layer = parse("h.toml".as_ref(), "store.cache_mib = 0x4_0").expect("a file");
         let given = &layer[&("store", "cache_mib")];
         assert_eq!(given.text.as_deref(), Some("64"));

@@ -1,5 +1,5 @@
-//! The settings as flags of a command. Which concerns a command offers is its own choice; what the
-//! environment and the file say counts for every command.
+//! The settings as flags. Each command offers the sections that it needs. The environment and the file apply to every
+//! command.
 
 use std::marker::PhantomData;
 use std::path::PathBuf;
@@ -7,140 +7,140 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
-use crate::config::concerns::{
-    Admin, ApiKeys, CONCERNS, Data, Dynamodb, Encryption, Logs, Push, Records, Rules, Store,
+use crate::config::layers::{Layer, Origin, RawSetting};
+use crate::config::sections::{
+    Admin, ApiKeys, Data, Dynamodb, Encryption, Logs, Push, Records, Rules, SECTIONS, Store,
     Telemetry,
 };
-use crate::config::layers::{Given, Layer, Origin};
-use crate::config::setting::{Concern, Setting};
+use crate::config::setting::{Section, Setting};
 use crate::config::value::Kind;
 
 const CONFIG: &str = "config";
 
-/// The concerns that a command has flags for.
-pub(crate) trait Offer {
-    const CONCERNS: &'static [&'static Concern];
+/// The sections that a command has flags for.
+pub(crate) trait SectionSet {
+    const SECTIONS: &'static [&'static Section];
 }
 
-/// Everything: for serving and for showing the configuration.
+/// All sections, for serving and for showing the configuration.
 #[derive(Debug)]
-pub(crate) struct Everything;
+pub(crate) struct AllSections;
 
-/// What work on a data directory needs.
+/// Sections for commands on a data directory.
 #[derive(Debug)]
-pub(crate) struct OnDirectory;
+pub(crate) struct DirectorySections;
 
-/// What work on the store's tables needs.
+/// Sections for commands on the store's tables.
 #[derive(Debug)]
-pub(crate) struct OnStore;
+pub(crate) struct StoreSections;
 
-/// What work on rules needs.
+/// Sections for commands on rules.
 #[derive(Debug)]
-pub(crate) struct OnRules;
+pub(crate) struct RulesSections;
 
-/// What looking at devices of all systems needs.
+/// Sections for commands on devices of all systems.
 #[derive(Debug)]
-pub(crate) struct OnFleet;
+pub(crate) struct FleetSections;
 
-/// What work on API keys needs.
+/// Sections for commands on API keys.
 #[derive(Debug)]
-pub(crate) struct OnKeys;
+pub(crate) struct KeysSections;
 
-/// What moving between stores needs.
+/// Sections for moving tables between stores.
 #[derive(Debug)]
-pub(crate) struct OnMove;
+pub(crate) struct MoveSections;
 
-impl Offer for Everything {
-    const CONCERNS: &'static [&'static Concern] = CONCERNS;
+impl SectionSet for AllSections {
+    const SECTIONS: &'static [&'static Section] = SECTIONS;
 }
 
-impl Offer for OnDirectory {
-    const CONCERNS: &'static [&'static Concern] =
-        &[&Data::CONCERN, &Encryption::CONCERN, &Logs::CONCERN];
+impl SectionSet for DirectorySections {
+    const SECTIONS: &'static [&'static Section] =
+        &[&Data::SECTION, &Encryption::SECTION, &Logs::SECTION];
 }
 
-impl Offer for OnStore {
-    const CONCERNS: &'static [&'static Concern] = &[
-        &Data::CONCERN,
-        &Store::CONCERN,
-        &Encryption::CONCERN,
-        &Push::CONCERN,
-        &Records::CONCERN,
-        &Telemetry::CONCERN,
-        &Logs::CONCERN,
+impl SectionSet for StoreSections {
+    const SECTIONS: &'static [&'static Section] = &[
+        &Data::SECTION,
+        &Store::SECTION,
+        &Encryption::SECTION,
+        &Push::SECTION,
+        &Records::SECTION,
+        &Telemetry::SECTION,
+        &Logs::SECTION,
     ];
 }
 
-impl Offer for OnRules {
-    const CONCERNS: &'static [&'static Concern] = &[
-        &Data::CONCERN,
-        &Store::CONCERN,
-        &Encryption::CONCERN,
-        &Admin::CONCERN,
-        &Push::CONCERN,
-        &Records::CONCERN,
-        &Telemetry::CONCERN,
-        &Rules::CONCERN,
-        &Logs::CONCERN,
+impl SectionSet for RulesSections {
+    const SECTIONS: &'static [&'static Section] = &[
+        &Data::SECTION,
+        &Store::SECTION,
+        &Encryption::SECTION,
+        &Admin::SECTION,
+        &Push::SECTION,
+        &Records::SECTION,
+        &Telemetry::SECTION,
+        &Rules::SECTION,
+        &Logs::SECTION,
     ];
 }
 
-impl Offer for OnFleet {
-    const CONCERNS: &'static [&'static Concern] = &[
-        &Data::CONCERN,
-        &Store::CONCERN,
-        &Encryption::CONCERN,
-        &Admin::CONCERN,
-        &Push::CONCERN,
-        &Records::CONCERN,
-        &Telemetry::CONCERN,
-        &Logs::CONCERN,
+impl SectionSet for FleetSections {
+    const SECTIONS: &'static [&'static Section] = &[
+        &Data::SECTION,
+        &Store::SECTION,
+        &Encryption::SECTION,
+        &Admin::SECTION,
+        &Push::SECTION,
+        &Records::SECTION,
+        &Telemetry::SECTION,
+        &Logs::SECTION,
     ];
 }
 
-impl Offer for OnKeys {
-    const CONCERNS: &'static [&'static Concern] = &[
-        &Data::CONCERN,
-        &Store::CONCERN,
-        &Encryption::CONCERN,
-        &Admin::CONCERN,
-        &ApiKeys::CONCERN,
-        &Logs::CONCERN,
+impl SectionSet for KeysSections {
+    const SECTIONS: &'static [&'static Section] = &[
+        &Data::SECTION,
+        &Store::SECTION,
+        &Encryption::SECTION,
+        &Admin::SECTION,
+        &ApiKeys::SECTION,
+        &Logs::SECTION,
     ];
 }
 
-impl Offer for OnMove {
-    const CONCERNS: &'static [&'static Concern] = &[
-        &Data::CONCERN,
-        &Encryption::CONCERN,
-        &Store::CONCERN,
-        &Dynamodb::CONCERN,
-        &Push::CONCERN,
-        &Records::CONCERN,
-        &Telemetry::CONCERN,
-        &Logs::CONCERN,
+impl SectionSet for MoveSections {
+    const SECTIONS: &'static [&'static Section] = &[
+        &Data::SECTION,
+        &Encryption::SECTION,
+        &Store::SECTION,
+        &Dynamodb::SECTION,
+        &Push::SECTION,
+        &Records::SECTION,
+        &Telemetry::SECTION,
+        &Logs::SECTION,
     ];
 }
 
-/// What was given as flags.
+/// The settings given as flags.
 pub(crate) struct Flags<O> {
     pub(crate) config: Option<PathBuf>,
     pub(crate) layer: Layer,
-    offer: PhantomData<O>,
+    sections: PhantomData<O>,
 }
 
 impl<O> std::fmt::Debug for Flags<O> {
-    /// Leaves the texts out: some are secret.
+    /// Omits the values, some of which are secret.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Flags").finish_non_exhaustive()
     }
 }
 
-fn settings<O: Offer>() -> impl Iterator<Item = &'static Setting> {
-    O::CONCERNS.iter().flat_map(|concern| concern.settings)
+fn settings<O: SectionSet>() -> impl Iterator<Item = &'static Setting> {
+    O::SECTIONS.iter().flat_map(|section| section.settings)
 }
 
-impl<O: Offer> Args for Flags<O> {
+impl<O: SectionSet> Args for Flags<O> {
     fn augment_args(command: Command) -> Command {
         let config = Arg::new(CONFIG)
             .long(CONFIG)
@@ -170,22 +170,22 @@ fn argument(setting: &'static Setting) -> Arg {
     if setting.kind == Kind::Boolean {
         return argument.num_args(0..=1).default_missing_value("true");
     }
-    if setting.words.is_empty() {
+    if setting.choices.is_empty() {
         return argument.value_parser(StringValueParser::new());
     }
     let words = setting
-        .words
+        .choices
         .iter()
         .map(|(word, meaning)| PossibleValue::new(*word).help(meaning.trim()));
     argument.value_parser(PossibleValuesParser::new(words))
 }
 
-impl<O: Offer> FromArgMatches for Flags<O> {
+impl<O: SectionSet> FromArgMatches for Flags<O> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let layer = settings::<O>()
             .filter_map(|setting| {
                 let text = matches.get_one::<String>(setting.flag)?;
-                let given = Given {
+                let given = RawSetting {
                     text: Some(text.clone()),
                     origin: Origin::Flag(setting.flag),
                 };
@@ -195,7 +195,7 @@ impl<O: Offer> FromArgMatches for Flags<O> {
         Ok(Self {
             config: matches.get_one::<PathBuf>(CONFIG).cloned(),
             layer,
-            offer: PhantomData,
+            sections: PhantomData,
         })
     }
 

@@ -1,16 +1,16 @@
-//! The layers in which settings are given, and which of them counts: a flag before the environment,
-//! the environment before the file, the file before the default.
+//! The layers of the configuration. A flag overrides the environment, the environment overrides the file, and the file
+//! overrides the default.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::config::concerns::CONCERNS;
+use crate::config::sections::SECTIONS;
 use crate::config::setting::Setting;
 use crate::config::value::SettingValue;
 
-/// Where a value was given.
+/// Where a value was set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     Default,
@@ -19,24 +19,24 @@ pub(crate) enum Origin {
     Flag(&'static str),
 }
 
-/// What one setting has, before it is read.
+/// The unparsed value of a setting.
 #[derive(Clone)]
-pub(crate) struct Given {
+pub(crate) struct RawSetting {
     pub(crate) text: Option<String>,
     pub(crate) origin: Origin,
 }
 
-/// The texts of one layer by table and key.
-pub(crate) type Layer = BTreeMap<(&'static str, &'static str), Given>;
+/// The values of one layer, by table and key.
+pub(crate) type Layer = BTreeMap<(&'static str, &'static str), RawSetting>;
 
-/// All settings, each from the layer that counts.
+/// The effective value of every setting.
 pub(crate) struct Values(Layer);
 
-/// Why a configuration cannot be used. No message has a secret in it.
+/// Why a configuration is invalid. No message contains a secret.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ConfigError {
-    #[error("{place}: {reason}")]
-    Value { place: String, reason: String },
+    #[error("{origin}: {reason}")]
+    Value { origin: String, reason: String },
     #[error("{0} is not valid Unicode")]
     NotUnicode(String),
     #[error("{0}")]
@@ -51,15 +51,15 @@ pub(crate) enum ConfigError {
     Unreadable { path: PathBuf, reason: String },
 }
 
-/// All settings of all concerns.
+/// All settings of all sections.
 pub(crate) fn all_settings() -> impl Iterator<Item = &'static Setting> {
-    CONCERNS.iter().flat_map(|concern| concern.settings)
+    SECTIONS.iter().flat_map(|section| section.settings)
 }
 
-/// Puts the layers on top of each other.
+/// Merges the layers.
 ///
 /// # Errors
-/// When a variable of the environment is not Unicode.
+/// If an environment variable is not Unicode.
 pub(crate) fn resolve(
     flags: &Layer,
     variable: &dyn Fn(&str) -> Option<OsString>,
@@ -68,13 +68,13 @@ pub(crate) fn resolve(
     let mut values = Layer::new();
     for setting in all_settings() {
         let id = (setting.table, setting.key);
-        let environment = || -> Result<Option<Given>, ConfigError> {
+        let environment = || -> Result<Option<RawSetting>, ConfigError> {
             let name = setting.variable();
             let Some(text) = variable(&name) else {
                 return Ok(None);
             };
             match text.into_string() {
-                Ok(text) => Ok(Some(Given {
+                Ok(text) => Ok(Some(RawSetting {
                     text: Some(text),
                     origin: Origin::Environment(name),
                 })),
@@ -85,7 +85,7 @@ pub(crate) fn resolve(
             Some(given) => given.clone(),
             None => match environment()? {
                 Some(given) => given,
-                None => file.get(&id).cloned().unwrap_or_else(|| Given {
+                None => file.get(&id).cloned().unwrap_or_else(|| RawSetting {
                     text: setting.default.map(str::to_owned),
                     origin: Origin::Default,
                 }),
@@ -97,10 +97,10 @@ pub(crate) fn resolve(
 }
 
 impl Values {
-    /// Reads one setting as its type.
+    /// Parses one setting.
     ///
     /// # Errors
-    /// What is wrong with it, and where it was given.
+    /// Why its value is invalid, and where it was set.
     pub(crate) fn read<T: SettingValue>(
         &self,
         table: &'static str,
@@ -110,7 +110,7 @@ impl Values {
         T::parse(given.and_then(|given| given.text.as_deref())).map_err(|reason| {
             let origin = given.map_or(&Origin::Default, |given| &given.origin);
             ConfigError::Value {
-                place: match origin {
+                origin: match origin {
                     Origin::File { .. } => format!("{origin}, {table}.{key}"),
                     _ => origin.to_string(),
                 },
@@ -119,7 +119,7 @@ impl Values {
         })
     }
 
-    pub(crate) fn get(&self, setting: &Setting) -> Option<&Given> {
+    pub(crate) fn get(&self, setting: &Setting) -> Option<&RawSetting> {
         self.0.get(&(setting.table, setting.key))
     }
 }
@@ -136,7 +136,7 @@ impl fmt::Display for Origin {
 }
 
 impl fmt::Debug for Values {
-    /// Leaves the texts out: some are secret.
+    /// Omits the values, some of which are secret.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Values").finish_non_exhaustive()
     }
@@ -147,11 +147,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::config::concerns::Settings;
     use crate::config::file;
+    use crate::config::sections::Settings;
 
     fn flag(table: &'static str, key: &'static str, text: &str) -> Layer {
-        let given = Given {
+        let given = RawSetting {
             text: Some(text.to_owned()),
             origin: Origin::Flag("some-flag"),
         };
@@ -159,7 +159,7 @@ mod tests {
     }
 
     fn environment(name: &'static str, text: &'static str) -> impl Fn(&str) -> Option<OsString> {
-        move |asked: &str| (asked == name).then(|| text.into())
+        move |requested: &str| (requested == name).then(|| text.into())
     }
 
     #[track_caller]
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_counts_before_the_environment_the_file_and_the_default() {
+    fn flag_overrides_environment_file_and_default() {
         let flags = flag("store", "cache_mib", "1");
         let variable = environment("HOMEPORT_CACHE_MIB", "2");
         let file = "[store]\ncache_mib = 3\n";
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_is_named_with_its_place() {
+    fn invalid_value_is_reported_with_its_origin() {
         let message = |flags: &Layer, variable: &dyn Fn(&str) -> Option<OsString>, text| {
             let file = file::parse("some.toml".as_ref(), text).expect("a file");
             let values = resolve(flags, variable, &file).expect("layers");
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_access_key_is_whole() {
+    fn access_key_needs_its_secret() {
         let values = resolve(
             &flag("dynamodb", "access_key_id", "id"),
             &|_: &str| None,
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn no_flag_variable_or_key_is_declared_twice() {
+    fn flags_variables_and_keys_are_unique() {
         let mut seen = BTreeSet::new();
         for setting in all_settings() {
             assert!(seen.insert(format!("--{}", setting.flag)), "{setting:?}");
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_people_use_already_stay() {
+    fn established_names_stay() {
         let names: BTreeSet<_> = all_settings()
             .map(|setting| (setting.flag, setting.variable()))
             .collect();

@@ -1,10 +1,10 @@
-//! The configuration: every setting is declared once, in `concerns`, and given in layers: flags, the
-//! environment, a file, defaults.
+//! The configuration. Every setting is declared once, in `sections`, and can be set by a flag, the environment, a file or
+//! its default.
 
-mod concerns;
 mod file;
 mod flags;
 mod layers;
+mod sections;
 mod setting;
 mod show;
 mod url;
@@ -12,13 +12,16 @@ mod value;
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use concerns::{
-    Bridge, BridgeProtocolWord, DurabilityWord, Dynamodb, Encryption, ForwardedHeaderWord, Http,
-    JwtAlgorithm, LogFormat, Logs, Mqtt, Network, Settings, SmtpTlsWord, Store as StoreSettings,
-    StoreKind,
+pub(crate) use flags::{
+    AllSections, DirectorySections, Flags, FleetSections, KeysSections, MoveSections,
+    RulesSections, StoreSections,
 };
-pub(crate) use flags::{Everything, Flags, OnDirectory, OnFleet, OnKeys, OnMove, OnRules, OnStore};
 pub(crate) use layers::{ConfigError, Values};
+pub(crate) use sections::{
+    Bridge, BridgeProtocolSetting, DurabilitySetting, Dynamodb, Encryption, ForwardedHeaderSetting,
+    Http, JwtAlgorithm, LogFormat, Logs, Mqtt, Network, Settings, SmtpTlsSetting,
+    Store as StoreSettings, StoreKind,
+};
 pub(crate) use show::{effective, reference, template};
 pub(crate) use url::shown;
 #[cfg(test)]
@@ -27,15 +30,15 @@ pub(crate) use value::{Secret, Url};
 
 use layers::Layer;
 
-/// Names the configuration file.
+/// Environment variable that names the configuration file.
 const FILE_VARIABLE: &str = "HOMEPORT_CONFIG";
-/// Read from the working directory when no other file is named.
+/// The configuration file if no other is named.
 const FILE_NAME: &str = "homeport.toml";
 
-/// Reads what this process was given.
+/// Collects the values of all settings.
 ///
 /// # Errors
-/// When the file cannot be read or has something that does not belong.
+/// If the file cannot be read or contains an unknown or invalid entry.
 pub(crate) fn values<O>(flags: &Flags<O>) -> Result<Values, ConfigError> {
     let named = flags
         .config
@@ -52,14 +55,14 @@ pub(crate) fn values<O>(flags: &Flags<O>) -> Result<Values, ConfigError> {
 /// The effective settings of this process.
 ///
 /// # Errors
-/// As for [`values`], and when a value cannot be.
+/// Like [`values`], and if a value is invalid.
 pub(crate) fn load<O>(flags: &Flags<O>) -> Result<Settings, ConfigError> {
     Settings::read(&values(flags)?)
 }
 
 #[cfg(test)]
 impl Settings {
-    /// What a file with this text means where nothing else is given.
+    /// The settings from a file with this text, without flags and environment.
     pub(crate) fn from_file_alone(text: &str) -> Self {
         let file = file::parse(Path::new("test.toml"), text).expect("a file");
         let values = layers::resolve(&Layer::new(), &|_: &str| None, &file).expect("layers");

@@ -1,39 +1,38 @@
-//! What a setting is, and the macro that declares one. A declaration is the only place where a
-//! setting's flag, variable, key in the file, default and description are written: the command line,
-//! the reader of the file and the documents all work from it.
+//! The declaration of a setting. The command line, the file parser and the documents all use it, so flag, variable, key,
+//! default and description are written once.
 
 use crate::config::value::Kind;
 
-/// Settings that belong together: a table of the configuration file.
+/// A table of the configuration file with its settings.
 #[derive(Debug)]
-pub(crate) struct Concern {
+pub(crate) struct Section {
     /// The table's name in the file.
     pub(crate) table: &'static str,
     pub(crate) about: &'static str,
     pub(crate) settings: &'static [Setting],
 }
 
-/// One setting as it was declared.
+/// The declaration of one setting.
 #[derive(Debug)]
 pub(crate) struct Setting {
     pub(crate) table: &'static str,
     pub(crate) key: &'static str,
-    /// Without the two dashes.
+    /// Without the leading dashes.
     pub(crate) flag: &'static str,
-    /// The variable, where it is not called after the flag.
+    /// The environment variable, if its name does not follow from the flag.
     pub(crate) variable: Option<&'static str>,
-    /// What a value is called in the help.
+    /// Placeholder of the value in help texts.
     pub(crate) value_name: &'static str,
     pub(crate) doc: &'static str,
-    /// As one would write it on the command line.
+    /// As on the command line.
     pub(crate) default: Option<&'static str>,
     pub(crate) kind: Kind,
-    /// The only words that are allowed, each with its meaning; empty when there is no such list.
-    pub(crate) words: &'static [(&'static str, &'static str)],
+    /// The allowed words with their meanings; empty if any value is allowed.
+    pub(crate) choices: &'static [(&'static str, &'static str)],
 }
 
 impl Setting {
-    /// The variable of the environment.
+    /// The environment variable.
     pub(crate) fn variable(&self) -> String {
         match self.variable {
             Some(name) => name.to_owned(),
@@ -41,7 +40,7 @@ impl Setting {
         }
     }
 
-    /// `table.key`, as error messages name it.
+    /// `table.key`, as in error messages.
     pub(crate) fn path(&self) -> String {
         format!("{}.{}", self.table, self.key)
     }
@@ -52,8 +51,8 @@ impl Setting {
     }
 }
 
-/// Declares a concern: a struct with a field for each setting, and the table of its settings.
-macro_rules! concern {
+/// Declares a section: a struct with a field for each setting, and the list of its settings.
+macro_rules! section {
     (
         #[doc = $about:literal]
         $name:ident [$table:literal] {
@@ -74,7 +73,7 @@ macro_rules! concern {
         }
 
         impl $name {
-            pub(crate) const CONCERN: $crate::config::setting::Concern = $crate::config::setting::Concern {
+            pub(crate) const SECTION: $crate::config::setting::Section = $crate::config::setting::Section {
                 table: $table,
                 about: $about,
                 settings: &[$(
@@ -82,12 +81,12 @@ macro_rules! concern {
                         table: $table,
                         key: stringify!($key),
                         flag: $flag,
-                        variable: $crate::config::setting::concern!(@variable $($variable)?),
+                        variable: $crate::config::setting::section!(@variable $($variable)?),
                         value_name: stringify!($value_name),
                         doc: $doc,
                         default: $default,
                         kind: <$type as $crate::config::value::SettingValue>::KIND,
-                        words: <$type as $crate::config::value::SettingValue>::WORDS,
+                        choices: <$type as $crate::config::value::SettingValue>::CHOICES,
                     },
                 )+],
             };
@@ -103,4 +102,4 @@ macro_rules! concern {
     (@variable $variable:literal) => { Some($variable) };
 }
 
-pub(crate) use concern;
+pub(crate) use section;

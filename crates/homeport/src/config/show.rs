@@ -1,25 +1,25 @@
-//! Showing settings: the effective ones, a template with every one there is, and the reference in
-//! `docs/configuration.md`. All are printed from the declarations.
+//! Prints settings: the effective ones, a template of all of them, and the reference in `docs/configuration.md`. All come
+//! from the declarations.
 
 use std::fmt::Write as _;
 
-use crate::config::concerns::CONCERNS;
 use crate::config::layers::{Origin, Values};
-use crate::config::setting::{Concern, Setting};
+use crate::config::sections::SECTIONS;
+use crate::config::setting::{Section, Setting};
 use crate::config::url::{self, Redacted};
 use crate::config::value::Kind;
 
-/// The effective settings as a file that can be read back. Secrets are left out, and so is everything of a
-/// URL but its scheme and host: user info, path and query may hold secrets.
+/// The effective settings as a file that can be read back, without secrets. URLs are reduced to scheme and host, because
+/// user info, path and query may contain secrets.
 pub(crate) fn effective(values: &Values) -> String {
     let mut text = String::new();
-    for concern in CONCERNS {
-        heading(&mut text, concern);
-        for setting in concern.settings {
+    for section in SECTIONS {
+        heading(&mut text, section);
+        for setting in section.settings {
             let given = values.get(setting);
             let value = given.and_then(|given| given.text.as_deref());
             let origin = given.map_or(&Origin::Default, |given| &given.origin);
-            // The name of a file may have anything in it, but a comment is one line.
+            // A file name may contain line breaks, a comment must not.
             let origin = origin.to_string().replace(char::is_control, " ");
             let key = setting.key;
             let line = match (value, setting.kind) {
@@ -28,9 +28,9 @@ pub(crate) fn effective(values: &Values) -> String {
                 (Some(value), kind) => match url::redacted(value) {
                     Redacted::Nothing => format!("{key} = {} # {origin}", toml_of(kind, value)),
                     Redacted::AllButHost(host) => {
-                        format!("# {key} is set and hidden but for {host} ({origin})")
+                        format!("# {key} is set; only its host is shown: {host} ({origin})")
                     }
-                    Redacted::Everything => format!("# {key} is set and hidden ({origin})"),
+                    Redacted::AllSections => format!("# {key} is set and hidden ({origin})"),
                 },
             };
             text.push_str(&line);
@@ -43,15 +43,15 @@ pub(crate) fn effective(values: &Values) -> String {
 /// Every setting with its description and default, commented out.
 pub(crate) fn template() -> String {
     let mut text = String::from(
-        "# Homeport's settings. A flag counts before the environment, the environment before this file,\n\
-         # this file before the defaults, which are those below.\n",
+        "# Homeport's settings. A flag overrides the environment, the environment overrides this file,\n\
+         # and this file overrides the defaults, which are shown below.\n",
     );
-    for concern in CONCERNS {
-        heading(&mut text, concern);
-        for setting in concern.settings {
+    for section in SECTIONS {
+        heading(&mut text, section);
+        for setting in section.settings {
             let key = setting.key;
             let _ = writeln!(text, "\n# {}", setting.description());
-            for (word, meaning) in setting.words {
+            for (word, meaning) in setting.choices {
                 let _ = writeln!(text, "#   {word}: {}", meaning.trim());
             }
             let _ = match setting.default {
@@ -66,16 +66,16 @@ pub(crate) fn template() -> String {
 /// The reference of all settings in Markdown.
 pub(crate) fn reference() -> String {
     let mut text = String::from(REFERENCE_HEAD);
-    for concern in CONCERNS {
+    for section in SECTIONS {
         let _ = write!(
             text,
             "\n## `[{}]`\n\n{}\n\n",
-            concern.table,
-            concern.about.trim()
+            section.table,
+            section.about.trim()
         );
         text.push_str("| key | flag | variable | default | meaning |\n");
         text.push_str("| --- | --- | --- | --- | --- |\n");
-        for setting in concern.settings {
+        for setting in section.settings {
             row(&mut text, setting);
         }
     }
@@ -84,24 +84,23 @@ pub(crate) fn reference() -> String {
 
 const REFERENCE_HEAD: &str = "# Configuration
 
-Every setting can be given as a flag, as a variable of the environment or in a file; a flag counts before the environment, the
-environment before the file, the file before the default. The file is the one that `--config` or `HOMEPORT_CONFIG` names, else
-`homeport.toml` in the working directory if it is there. It is TOML; a key that nobody knows is an error. Relative paths start
-at the working directory.
+Set any setting with a flag, an environment variable or a key in a file. A flag overrides the environment, the environment
+overrides the file, and the file overrides the default. `--config` or `HOMEPORT_CONFIG` names the file; without them, the server
+reads `homeport.toml` in the working directory if it exists. The file is TOML, and an unknown key is an error. Relative paths
+are relative to the working directory.
 
 ```sh
-homeport config template > homeport.toml   # every setting with its default, to begin with
-homeport config print                      # the effective settings, each with where it came from; secrets are left out,
-                                           # and so is everything of a URL but scheme and host
+homeport config template > homeport.toml   # a file with every setting and its default
+homeport config print                      # the effective settings and where each was set, without secrets
 ```
 
-Secrets are better given in the environment or in a file that only the server can read than as flags, which every user of the
-machine can see. This page is the output of `homeport config reference`, and a test compares them.
+Give secrets in the environment or in a file that only the server can read: other users of the machine can see flags. This page
+is the output of `homeport config reference`, and a test compares them.
 ";
 
 fn row(text: &mut String, setting: &Setting) {
     let mut meaning = setting.description().to_owned();
-    for (at, (word, what)) in setting.words.iter().enumerate() {
+    for (at, (word, what)) in setting.choices.iter().enumerate() {
         let separator = if at == 0 { ": " } else { "; " };
         let _ = write!(meaning, "{separator}`{word}`: {}", what.trim());
     }
@@ -120,16 +119,16 @@ fn row(text: &mut String, setting: &Setting) {
     );
 }
 
-fn heading(text: &mut String, concern: &Concern) {
+fn heading(text: &mut String, section: &Section) {
     if !text.is_empty() {
         text.push('\n');
     }
-    let _ = writeln!(text, "# {}\n[{}]", concern.about.trim(), concern.table);
+    let _ = writeln!(text, "# {}\n[{}]", section.about.trim(), section.table);
 }
 
 fn toml_of(kind: Kind, text: &str) -> String {
     match kind {
-        // Written anew, since TOML has no leading zeros.
+        // Normalized, because TOML has no leading zeros.
         Kind::Integer => text
             .parse::<u64>()
             .map_or_else(|_| text.to_owned(), |number| number.to_string()),
@@ -151,12 +150,12 @@ mod tests {
     use std::ffi::OsString;
 
     use super::*;
-    use crate::config::concerns::Settings;
     use crate::config::file;
     use crate::config::layers::{Layer, all_settings, resolve};
+    use crate::config::sections::Settings;
 
     #[test]
-    fn what_is_printed_reads_back_as_the_same() {
+    fn printed_settings_read_back_unchanged() {
         let odd = "we\"ird\\dir\n# not a comment";
         let variable = |name: &str| match name {
             "HOMEPORT_DATA_DIR" => Some(OsString::from(odd)),
@@ -198,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_are_printed_without_their_secrets() {
+    fn secrets_in_urls_are_not_printed() {
         let variable = |name: &str| {
             let text = match name {
                 "HOMEPORT_STORE_ENDPOINT_URL" => "http://127.0.0.1:8000",
@@ -215,8 +214,8 @@ mod tests {
         assert!(!printed.contains("hush"), "{printed}");
         for line in [
             "endpoint_url = \"http://127.0.0.1:8000\" # environment, HOMEPORT_STORE_ENDPOINT_URL\n",
-            "# expo_url is set and hidden but for https://exp.example:8443 (environment",
-            "# jwks_url is set and hidden but for https://issuer.example (environment",
+            "# expo_url is set; only its host is shown: https://exp.example:8443 (environment",
+            "# jwks_url is set; only its host is shown: https://issuer.example (environment",
             "# sns_topics is set and hidden (environment",
             "# master_key_command is set and hidden (environment",
         ] {
@@ -225,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_template_has_every_setting_and_can_be_switched_on() {
+    fn template_has_every_setting() {
         let template = template();
         assert!(
             file::parse("t.toml".as_ref(), &template)
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reference_is_what_the_document_says() {
+    fn reference_equals_the_document() {
         let document = include_str!("../../../../docs/configuration.md");
         assert!(
             document == reference(),

@@ -1,5 +1,5 @@
-//! Which part of a URL in a setting may be shown. User info, path, query and fragment may hold secrets, as those of
-//! webhooks do.
+//! Decides which part of a URL may be shown. User info, path, query and fragment may contain secrets, as those of webhooks
+//! do.
 
 const SCHEME_END: &str = "://";
 
@@ -7,14 +7,14 @@ const SCHEME_END: &str = "://";
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Redacted {
     Nothing,
-    /// Everything but the scheme and host, which are these.
+    /// AllSections but this scheme and host.
     AllButHost(String),
-    /// Everything, because the text holds URLs in another form.
-    Everything,
+    /// AllSections, because the text contains URLs in another form.
+    AllSections,
 }
 
-/// The part of a setting's text that must be hidden. A list of schemes and hosts alone, such as allowed origins, is
-/// shown. A text with `@` is one URL, whose password may contain commas.
+/// The part of a setting that must be hidden. A list of schemes and hosts, such as allowed origins, is shown. A text with
+/// `@` is one URL, whose password may contain commas.
 pub(crate) fn redacted(text: &str) -> Redacted {
     let mut entries = text.split(',').map(str::trim);
     let is_list = !text.contains('@');
@@ -30,7 +30,7 @@ fn redacted_url(text: &str) -> Redacted {
     };
     let is_scheme = |letter: char| letter.is_ascii_alphanumeric() || "+-.".contains(letter);
     if scheme.is_empty() || !scheme.chars().all(is_scheme) || rest.contains(SCHEME_END) {
-        return Redacted::Everything;
+        return Redacted::AllSections;
     }
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
@@ -40,12 +40,12 @@ fn redacted_url(text: &str) -> Redacted {
     Redacted::AllButHost(format!("{scheme}{SCHEME_END}{host}"))
 }
 
-/// A URL as it may be shown in messages.
+/// A URL for messages, without secrets.
 pub(crate) fn shown(text: &str) -> String {
     match redacted(text) {
         Redacted::Nothing => text.to_owned(),
         Redacted::AllButHost(host) => format!("{host}/…"),
-        Redacted::Everything => "…".to_owned(),
+        Redacted::AllSections => "…".to_owned(),
     }
 }
 
@@ -66,15 +66,15 @@ mod tests {
             ("https://host/services/T0/B0/x", host("https://host")),
             ("https://host?key=x", host("https://host")),
             ("https://host#x", host("https://host")),
-            ("a=https://host", Redacted::Everything),
+            ("a=https://host", Redacted::AllSections),
             ("https://host, https://other:1,host", Redacted::Nothing),
-            ("https://host,https://me@other", Redacted::Everything),
-            ("https://host,https://other/x", Redacted::Everything),
+            ("https://host,https://me@other", Redacted::AllSections),
+            ("https://host,https://other/x", Redacted::AllSections),
             ("https://host/a,b", host("https://host")),
             ("https://me:hu,sh@host", host("https://host")),
-            ("https://me:hu,https://sh@host", Redacted::Everything),
-            ("host,me:https://hush@host", Redacted::Everything),
-            ("://x", Redacted::Everything),
+            ("https://me:hu,https://sh@host", Redacted::AllSections),
+            ("host,me:https://hush@host", Redacted::AllSections),
+            ("://x", Redacted::AllSections),
         ] {
             assert_eq!(redacted(text), expected, "{text}");
         }

@@ -1,4 +1,4 @@
-//! The types that settings can have: how each is read from a text, which every layer brings it to.
+//! The types of settings, and how each is parsed from text, which is what every layer provides.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,52 +9,52 @@ use homeport_systems::messages::TopicFilter;
 
 use crate::config::url::shown;
 
-/// What a value looks like in the configuration file.
+/// The type of a value in the configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,
     Integer,
     Boolean,
-    /// A text that is never shown.
+    /// A string that is never shown.
     Secret,
 }
 
-/// A type that a setting can have.
+/// A type of settings.
 pub(crate) trait SettingValue: Sized {
     const KIND: Kind;
-    const WORDS: &'static [(&'static str, &'static str)] = &[];
+    const CHOICES: &'static [(&'static str, &'static str)] = &[];
 
-    /// Reads a value; `None` when no layer has one.
+    /// Parses a value; `None` if no layer sets it.
     ///
     /// # Errors
-    /// What it should have been, which must not repeat a secret.
+    /// The expected form, without the value, which may be a secret.
     fn parse(text: Option<&str>) -> Result<Self, String>;
 }
 
-/// A text that no log and no message shows.
+/// A string that no log and no message shows.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Secret(String);
 
-/// A whole number within bounds.
+/// An integer within bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Whole<const MIN: u64, const MAX: u64>(u64);
+pub(crate) struct BoundedInteger<const MIN: u64, const MAX: u64>(u64);
 
-/// Names with values, written `name=value,name=value`.
+/// Names with values, as `name=value,name=value`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Tags(pub(crate) Vec<(String, String)>);
 
-/// Topic filters, written with commas between them.
+/// Topic filters, separated by commas.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TopicFilters(pub(crate) Vec<TopicFilter>);
 
-/// Where a port is served, or `off`.
+/// The address of a port, or `off`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OptionalPort(pub(crate) Option<SocketAddr>);
 
-/// As many filters fit into one subscription.
+/// The limit of one subscription.
 const TOPIC_FILTERS_MAX: usize = 100;
 
-/// An address that `http://` and `https://` requests can be sent to.
+/// An `http://` or `https://` URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Url(String);
 
@@ -70,12 +70,12 @@ impl fmt::Debug for Secret {
     }
 }
 
-impl<const MIN: u64, const MAX: u64> Whole<MIN, MAX> {
+impl<const MIN: u64, const MAX: u64> BoundedInteger<MIN, MAX> {
     pub(crate) fn get(self) -> u64 {
         self.0
     }
 
-    /// For counts of things in memory; no machine holds more than it can count.
+    /// The number as a count of things in memory.
     pub(crate) fn count(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
@@ -99,8 +99,8 @@ impl std::str::FromStr for Url {
             Some(host) if !host.is_empty() && !host.contains(char::is_whitespace) => {
                 Ok(Self(text.trim_end_matches('/').to_owned()))
             }
-            // The text may hold a secret.
-            _ => Err("must be a URL that begins with http:// or https://".to_owned()),
+            // Without the text, which may contain a secret.
+            _ => Err("expected a URL that begins with http:// or https://".to_owned()),
         }
     }
 }
@@ -111,7 +111,7 @@ fn given(text: Option<&str>) -> Result<&str, String> {
 
 impl<T: SettingValue> SettingValue for Option<T> {
     const KIND: Kind = T::KIND;
-    const WORDS: &'static [(&'static str, &'static str)] = T::WORDS;
+    const CHOICES: &'static [(&'static str, &'static str)] = T::CHOICES;
 
     fn parse(text: Option<&str>) -> Result<Self, String> {
         text.map(|text| T::parse(Some(text))).transpose()
@@ -142,7 +142,7 @@ impl SettingValue for String {
 
     fn parse(text: Option<&str>) -> Result<Self, String> {
         match given(text)? {
-            "" => Err("the text cannot be empty".to_owned()),
+            "" => Err("the value cannot be empty".to_owned()),
             text => Ok(text.to_owned()),
         }
     }
@@ -162,7 +162,7 @@ impl SettingValue for SocketAddr {
     fn parse(text: Option<&str>) -> Result<Self, String> {
         let text = given(text)?;
         text.parse()
-            .map_err(|_| format!("{text:?} is not an address with a port, like 127.0.0.1:8080"))
+            .map_err(|_| format!("{text:?} is not an address with a port, such as 127.0.0.1:8080"))
     }
 }
 
@@ -212,7 +212,7 @@ impl SettingValue for bool {
     }
 }
 
-impl<const MIN: u64, const MAX: u64> SettingValue for Whole<MIN, MAX> {
+impl<const MIN: u64, const MAX: u64> SettingValue for BoundedInteger<MIN, MAX> {
     const KIND: Kind = Kind::Integer;
 
     fn parse(text: Option<&str>) -> Result<Self, String> {
@@ -250,9 +250,9 @@ impl SettingValue for TopicFilters {
         for text in given(text)?.split(',').map(str::trim) {
             let filter = text
                 .parse()
-                .map_err(|error| format!("{text:?} is no topic filter: {error}"))?;
+                .map_err(|error| format!("invalid topic filter {text:?}: {error}"))?;
             if filters.contains(&filter) {
-                return Err(format!("the filter {text:?} is there twice"));
+                return Err(format!("duplicate filter {text:?}"));
             }
             filters.push(filter);
         }
@@ -276,7 +276,7 @@ impl SettingValue for Tags {
                 .filter(|(name, _)| !name.is_empty())
                 .ok_or_else(|| format!("{:?} is not of the form name=value", shown(pair)))?;
             if tags.iter().any(|(other, _)| other == name) {
-                return Err(format!("the tag {name:?} is there twice"));
+                return Err(format!("duplicate name {name:?}"));
             }
             tags.push((name.to_owned(), value.to_owned()));
         }
@@ -284,8 +284,8 @@ impl SettingValue for Tags {
     }
 }
 
-/// Declares a setting that is one of a few words.
-macro_rules! words {
+/// Declares a setting whose value is one of a few words.
+macro_rules! choices {
     (
         #[doc = $about:literal]
         $name:ident {
@@ -306,7 +306,7 @@ macro_rules! words {
 
         impl $crate::config::value::SettingValue for $name {
             const KIND: $crate::config::value::Kind = $crate::config::value::Kind::Text;
-            const WORDS: &'static [(&'static str, &'static str)] = &[$(($word, $doc)),+];
+            const CHOICES: &'static [(&'static str, &'static str)] = &[$(($word, $doc)),+];
 
             fn parse(text: Option<&str>) -> Result<Self, String> {
                 match text {
@@ -322,15 +322,15 @@ macro_rules! words {
     };
 }
 
-pub(crate) use words;
+pub(crate) use choices;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn numbers_keep_to_their_bounds() {
-        type Small = Whole<1, 10>;
+    fn numbers_stay_within_bounds() {
+        type Small = BoundedInteger<1, 10>;
         assert_eq!(Small::parse(Some("10")).map(Small::get), Ok(10));
         for wrong in ["0", "11", "-1", "1.5", "", "ten"] {
             assert!(Small::parse(Some(wrong)).is_err(), "{wrong}");
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_pairs_without_repeats() {
+    fn tags_are_unique_pairs() {
         let tags = Tags::parse(Some("team=iot, env = prod")).expect("tags");
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         assert_eq!(tags.0, [pair("team", "iot"), pair("env", "prod")]);
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_are_each_right_and_there_once() {
+    fn topic_filters_are_valid_and_unique() {
         let filters = TopicFilters::parse(Some("van/+/telemetry, $share/g/van/#")).expect("two");
         let shown: Vec<_> = filters.0.iter().map(ToString::to_string).collect();
         assert_eq!(shown, ["van/+/telemetry", "$share/g/van/#"]);
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_name_a_protocol_and_a_host() {
+    fn url_needs_scheme_and_host() {
         let url: Url = "http://localhost:8080/".parse().expect("a URL");
         assert_eq!(url.to_string(), "http://localhost:8080");
         for wrong in ["localhost:8080", "http://", "ftp://x", "http://a b"] {
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_does_not_print() {
+    fn secret_is_not_printed() {
         let secret = Secret::parse(Some("hush")).expect("a secret");
         assert_eq!(format!("{secret:?}"), "(secret)");
         assert_eq!(secret.reveal(), "hush");

@@ -1,5 +1,5 @@
-//! A server that takes the messages of an existing broker, which is Mosquitto: nothing that was
-//! published is lost when the server is killed or the broker restarts, and servers can share the work.
+//! A server bridged to Mosquitto: no published message is lost when the server is killed or the broker restarts, and
+//! servers can share the messages.
 
 mod mosquitto;
 #[path = "../support/mod.rs"]
@@ -8,33 +8,18 @@ mod support;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use mosquitto::Mosquitto;
-use support::{Server, complaint, homeport, path};
+use support::{Server, complaint, homeport, path, wait_until};
 
 const TOKEN: &str = "admin-token-of-the-tests";
-/// For every state that is waited for.
-const WITHIN: Duration = Duration::from_secs(60);
-const POLL_EVERY: Duration = Duration::from_millis(10);
 const FILTER: &str = "fleet/+/telemetry";
-/// The number of a message is its time, so that a repeat replaces the same item.
+/// The number of a message is its time, so that a repeated message replaces the same item.
 const RULES: &str = r#"{"rules": [{"ruleName": "fleet", "topicRulePayload": {
     "sql": "SELECT seq, topic(2) AS thing_name, seq AS timestamp, 'telemetry' AS message_type FROM 'fleet/+/telemetry'",
     "actions": [{"dynamoDBv2": {"putItem": {"tableName": "van-telemetry"}}}]}}]}"#;
 
-fn wait_until(mut is_so: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + WITHIN;
-    while Instant::now() < deadline {
-        if is_so() {
-            return true;
-        }
-        std::thread::sleep(POLL_EVERY);
-    }
-    false
-}
-
-/// A server that is bridged to a broker.
+/// A server with a bridge.
 struct Bridged(Server);
 
 impl Bridged {
@@ -88,7 +73,7 @@ impl Bridged {
         line.and_then(|value| value.parse().ok()).unwrap_or(0)
     }
 
-    /// The numbers of a thing's messages that are stored, each as often as it is.
+    /// The numbers of a thing's stored messages, with repeats.
     fn stored(&self, thing: &str) -> Vec<u64> {
         let mut numbers = Vec::new();
         let mut cursor = String::new();
@@ -125,7 +110,7 @@ fn all(count: u32) -> Vec<u64> {
 }
 
 #[test]
-fn what_was_published_is_stored_though_the_server_is_killed_again_and_again() {
+fn published_messages_survive_kills() {
     const PUBLISHED: u32 = 6000;
     const KILLS: u32 = 3;
     let directory = tempfile::tempdir().expect("a directory");
@@ -145,19 +130,19 @@ fn what_was_published_is_stored_though_the_server_is_killed_again_and_again() {
 }
 
 #[test]
-fn what_was_delivered_and_not_yet_durable_comes_again() {
+fn unacknowledged_messages_are_redelivered() {
     const DELIVERED: u32 = 20;
     let directory = tempfile::tempdir().expect("a directory");
     let broker = Mosquitto::start(directory.path());
     let server = Bridged::start(directory.path(), &broker, &[]);
-    // A server that stands still: its socket takes messages, and nobody writes them down.
+    // A frozen server: its socket receives messages that it does not store.
     server.0.signal("-STOP");
     broker.publish("van-01", 0..DELIVERED);
     drop(server);
     let server = Bridged::start(directory.path(), &broker, &["--bridge-protocol", "3.1.1"]);
     server.wait_for("van-01", DELIVERED);
     assert_eq!(server.stored("van-01"), all(DELIVERED));
-    // What was acknowledged is not delivered again.
+    // Acknowledged messages are not redelivered.
     let (_, log) = server.0.stop("-TERM");
     let server = Bridged::start(directory.path(), &broker, &[]);
     broker.publish("van-01", DELIVERED..DELIVERED + 1);
@@ -167,7 +152,7 @@ fn what_was_delivered_and_not_yet_durable_comes_again() {
 }
 
 #[test]
-fn a_broker_that_was_away_is_found_again() {
+fn bridge_reconnects_to_a_restarted_broker() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut broker = Mosquitto::start(directory.path());
     let server = Bridged::start(directory.path(), &broker, &["--bridge-required", "true"]);
@@ -183,7 +168,7 @@ fn a_broker_that_was_away_is_found_again() {
 }
 
 #[test]
-fn servers_share_a_subscription_without_taking_a_message_twice() {
+fn shared_subscription_delivers_each_message_once() {
     const PUBLISHED: u32 = 400;
     let directory = tempfile::tempdir().expect("a directory");
     let broker = Mosquitto::start(directory.path());
@@ -216,9 +201,9 @@ fn servers_share_a_subscription_without_taking_a_message_twice() {
 }
 
 #[test]
-fn servers_that_bridge_each_other_do_not_pass_a_message_on_for_ever() {
+fn bridge_loop_does_not_forward_forever() {
     let directory = tempfile::tempdir().expect("a directory");
-    // It is its own broker: what it takes from itself it sends to itself.
+    // The server is bridged to itself, so it would receive its own messages forever.
     let probe = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = probe.local_addr().expect("an address").to_string();
     drop(probe);
@@ -253,7 +238,7 @@ fn servers_that_bridge_each_other_do_not_pass_a_message_on_for_ever() {
 }
 
 #[test]
-fn a_broker_that_refuses_is_named_with_its_reason() {
+fn rejecting_broker_is_reported_with_its_reason() {
     let directory = tempfile::tempdir().expect("a directory");
     let broker = Mosquitto::start_with(directory.path(), "allow_anonymous false");
     let options = ["--bridge-required", "true"];
@@ -268,13 +253,13 @@ fn a_broker_that_refuses_is_named_with_its_reason() {
 }
 
 #[test]
-fn a_bridge_that_cannot_be_is_refused_at_the_start() {
+fn invalid_bridge_settings_are_rejected() {
     let directory = tempfile::tempdir().expect("a directory");
     let data = directory.path().join("data");
     for (options, expected) in [
         (&["--bridge-url", "http://a"][..], "mqtt://host:port"),
         (&["--bridge-url", "mqtt://a"], "bridge.filters"),
-        (&["--bridge-filters", "a/#/b"], "no topic filter"),
+        (&["--bridge-filters", "a/#/b"], "invalid topic filter"),
         (
             &[
                 "--bridge-url",

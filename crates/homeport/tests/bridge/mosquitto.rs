@@ -1,4 +1,4 @@
-//! Mosquitto as the broker that is there already, and its own client as the devices' side of it.
+//! Mosquitto as the existing broker, and its client as the devices.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -6,9 +6,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::{WITHIN, wait_until};
+use crate::support::{WAIT_MAX, wait_until};
 
-/// Debian keeps it where only root's path leads.
+/// Debian installs it outside of an ordinary user's path.
 const PROGRAMS: [&str; 2] = ["mosquitto", "/usr/sbin/mosquitto"];
 
 pub(crate) struct Mosquitto {
@@ -18,7 +18,7 @@ pub(crate) struct Mosquitto {
 }
 
 impl Mosquitto {
-    /// A broker that anybody may use, and that keeps sessions over its restarts.
+    /// A broker without authentication that keeps sessions across restarts.
     pub(crate) fn start(directory: &Path) -> Self {
         Self::start_with(directory, "allow_anonymous true")
     }
@@ -48,7 +48,7 @@ impl Mosquitto {
         format!("mqtt://{}", self.address)
     }
 
-    /// Starts it again, with what it had.
+    /// Restarts it with its persisted state.
     pub(crate) fn resume(&mut self) {
         let started = PROGRAMS.iter().find_map(|program| {
             let mut command = Command::new(program);
@@ -61,7 +61,7 @@ impl Mosquitto {
         assert!(wait_until(is_there), "mosquitto does not listen");
     }
 
-    /// Stops it as service managers do: it writes down what it has.
+    /// Stops it with SIGTERM, so that it persists its state.
     pub(crate) fn stop(&mut self) {
         let mut process = self.process.take().expect("it runs");
         let id = process.id().to_string();
@@ -70,13 +70,12 @@ impl Mosquitto {
         process.wait().expect("it ends");
     }
 
-    /// Publishes a message for each number on a thing's topic, with QoS 1, and returns when all are
-    /// acknowledged.
+    /// Publishes a message for each number with QoS 1, and returns when all are acknowledged.
     pub(crate) fn publish(&self, thing: &str, numbers: std::ops::Range<u32>) {
         self.publishing(thing, numbers).finish();
     }
 
-    /// The same in the background.
+    /// Publishes in the background.
     pub(crate) fn publishing(&self, thing: &str, numbers: std::ops::Range<u32>) -> Publishing {
         let lines = numbers.fold(String::new(), |mut lines, number| {
             let _ = writeln!(lines, "{{\"seq\":{number}}}");
@@ -97,7 +96,7 @@ impl Mosquitto {
     }
 }
 
-/// A publisher at work.
+/// A running publisher.
 pub(crate) struct Publishing {
     process: Child,
     writer: std::thread::JoinHandle<()>,
@@ -114,7 +113,7 @@ impl Publishing {
         if !is_over {
             let _ = self.process.kill();
         }
-        let status = ended.unwrap_or_else(|| panic!("mosquitto_pub takes more than {WITHIN:?}"));
+        let status = ended.unwrap_or_else(|| panic!("mosquitto_pub takes more than {WAIT_MAX:?}"));
         assert!(status.success(), "{status}");
     }
 }

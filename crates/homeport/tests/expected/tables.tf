@@ -1,4 +1,4 @@
-# Homeport's tables and the rights that it needs on them, as `homeport tables terraform` prints them.
+# Homeport's tables and the permissions it needs on them, as `homeport tables terraform` prints them.
 
 terraform {
   required_providers {
@@ -12,7 +12,7 @@ terraform {
 variable "kms_key_arn" {
   type        = string
   default     = null
-  description = "The ARN of the KMS key that the tables are encrypted with; a key that AWS owns when null."
+  description = "ARN of the KMS key that encrypts the tables; if null, a key that AWS owns."
 }
 
 variable "point_in_time_recovery" {
@@ -1092,7 +1092,7 @@ data "aws_iam_policy_document" "homeport_1" {
 
 resource "aws_iam_policy" "homeport_1" {
   name_prefix = "homeport-"
-  description = "What Homeport does with its tables."
+  description = "Homeport's access to its tables."
   policy      = data.aws_iam_policy_document.homeport_1.json
   tags        = var.tags
 }
@@ -1295,13 +1295,13 @@ data "aws_iam_policy_document" "homeport_2" {
 
 resource "aws_iam_policy" "homeport_2" {
   name_prefix = "homeport-"
-  description = "What Homeport does with its tables."
+  description = "Homeport's access to its tables."
   policy      = data.aws_iam_policy_document.homeport_2.json
   tags        = var.tags
 }
 
 output "policy_arns" {
-  description = "To be attached, all of them, to the role that Homeport runs as."
+  description = "Attach all of them to the role that Homeport runs as."
   value = [
     aws_iam_policy.homeport_1.arn,
     aws_iam_policy.homeport_2.arn,

@@ -1,41 +1,41 @@
-//! One attack after the other: a request of the corpus, changed, in one of many forms.
+//! One attack: a request of the corpus, mutated in one of many ways.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::corpus;
-use crate::dice::Dice;
 use crate::exchange::{Exchange, Outcome};
 use crate::json;
 use crate::tally::Tally;
+use homeport_simulate::SeededRandom;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// The pause between the pieces of a slow body.
+/// Pause between the pieces of a slow body.
 const SLOW_PIECE: Duration = Duration::from_millis(5);
-/// How long a connection is left open with half of a request in it.
+/// How long a connection stays open after half of a request.
 const HALF_OPEN: Duration = Duration::from_millis(300);
 
 pub(crate) struct Attacker {
-    dice: Dice,
+    random: SeededRandom,
     exchange: Exchange,
     tally: Tally,
     sent: usize,
 }
 
-/// What an answer must be.
+/// The responses that are allowed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expect {
-    /// A whole request of HTTP: there must be an answer.
+    /// A complete HTTP request: there must be a response.
     Answer,
-    /// What is no HTTP may also be met by an end of the connection, or wait for more.
+    /// Not HTTP: the server may respond, close the connection, or wait for more.
     Anything,
 }
 
 impl Attacker {
     pub(crate) fn new(seed: u64, exchange: Exchange, tally: Tally) -> Self {
         Self {
-            dice: Dice::new(seed),
+            random: SeededRandom::new([seed]),
             exchange,
             tally,
             sent: 0,
@@ -48,17 +48,17 @@ impl Attacker {
         let requests = corpus::requests(number);
         let (operation, body) = self.choose(&requests);
         let text = body.to_string().into_bytes();
-        match self.dice.below(100) {
+        match self.random.below(100) {
             0..4 => {
                 let request = post(operation, &text);
-                self.send("as it should be", &request, Expect::Answer).await;
+                self.send("unchanged", &request, Expect::Answer).await;
             }
             4..60 => {
-                let request = post(operation, &json::mutate(&body, &mut self.dice));
+                let request = post(operation, &json::mutate(&body, &mut self.random));
                 self.send("changed JSON", &request, Expect::Answer).await;
             }
             60..68 => {
-                let other = self.dice.pick(&requests).0;
+                let other = self.random.pick(&requests).0;
                 let request = post(other, &text);
                 self.send("another operation's body", &request, Expect::Answer)
                     .await;
@@ -77,44 +77,44 @@ impl Attacker {
             94..95 => self.huge_headers(operation, &text).await,
             95..97 => self.http_2(&body).await,
             97..98 => {
-                let len = self.dice.below(4000);
-                let bytes = self.dice.bytes(len);
+                let len = self.random.below(4000);
+                let bytes = self.random.bytes(len);
                 self.fresh("random bytes", &bytes).await;
             }
             _ => self.half_open(operation, &text).await,
         }
     }
 
-    /// One of the requests; those that change tables come seldom, since all writes wait for them.
+    /// Chooses a request. Requests that change tables are rare, because all writes wait for them.
     fn choose(&mut self, requests: &[(&'static str, Value)]) -> (&'static str, Value) {
         const CHANGE_TABLES: [&str; 3] = ["CreateTable", "DeleteTable", "UpdateTable"];
         loop {
-            let (operation, body) = self.dice.pick(requests);
-            if !CHANGE_TABLES.contains(operation) || self.dice.once_in(20) {
+            let (operation, body) = self.random.pick(requests);
+            if !CHANGE_TABLES.contains(operation) || self.random.once_in(20) {
                 return (operation, body.clone());
             }
         }
     }
 
     fn damaged(&mut self, mut text: Vec<u8>) -> Vec<u8> {
-        if self.dice.once_in(3) {
-            text.truncate(self.dice.below(text.len().max(1)));
+        if self.random.once_in(3) {
+            text.truncate(self.random.below(text.len().max(1)));
             return text;
         }
-        for _ in 0..=self.dice.below(8) {
+        for _ in 0..=self.random.below(8) {
             if !text.is_empty() {
-                let at = self.dice.below(text.len());
-                text[at] ^= 1 << self.dice.below(8);
+                let at = self.random.below(text.len());
+                text[at] ^= 1 << self.random.below(8);
             }
         }
         text
     }
 
-    /// More or fewer bytes than were announced.
+    /// Sends more or fewer bytes than announced.
     async fn wrong_length(&mut self, operation: &str, text: &[u8]) {
-        let announced = match self.dice.below(4) {
+        let announced = match self.random.below(4) {
             0 => text.len() / 2,
-            1 => text.len() + 1 + self.dice.below(100),
+            1 => text.len() + 1 + self.random.below(100),
             2 => 16 * 1024 * 1024 + 1,
             _ => 15 * 1024 * 1024,
         };
@@ -125,15 +125,15 @@ impl Attacker {
 
     async fn chunked(&mut self, operation: &str, text: &[u8]) {
         let mut request = head(operation, "Transfer-Encoding: chunked\r\n");
-        let form = self.dice.below(6);
+        let form = self.random.below(6);
         let mut rest = text;
         while !rest.is_empty() {
-            let len = 1 + self.dice.below(rest.len());
+            let len = 1 + self.random.below(rest.len());
             let (chunk, after) = rest.split_at(len);
             let size = match form {
                 1 => "zz".to_owned(),
                 2 => "FFFFFFFFFFFFFFFFF".to_owned(),
-                3 => format!("{len:x};{}", "x".repeat(self.dice.below(40_000))),
+                3 => format!("{len:x};{}", "x".repeat(self.random.below(40_000))),
                 _ => format!("{len:x}"),
             };
             request.extend_from_slice(size.as_bytes());
@@ -152,16 +152,16 @@ impl Attacker {
     }
 
     async fn pipelined(&mut self, requests: &[(&'static str, Value)]) {
-        let count = 2 + self.dice.below(15);
+        let count = 2 + self.random.below(15);
         let mut bytes = Vec::new();
         for _ in 0..count {
             let (operation, body) = self.choose(requests);
-            let body = if self.dice.once_in(2) {
-                json::mutate(&body, &mut self.dice)
+            let body = if self.random.once_in(2) {
+                json::mutate(&body, &mut self.random)
             } else {
                 body.to_string().into_bytes()
             };
-            // Long ones would wait for answers to be read, which here happens afterwards.
+            // Long pipelines would block, because responses are read only afterwards.
             if body.len() < 4000 {
                 bytes.extend_from_slice(&post(operation, &body));
             } else {
@@ -198,10 +198,10 @@ impl Attacker {
     }
 
     async fn bad_gzip(&mut self, operation: &str, text: Vec<u8>) {
-        let body = match self.dice.below(3) {
+        let body = match self.random.below(3) {
             0 => text,
             1 => [&[0x1F, 0x8B, 8, 0][..], &text].concat(),
-            _ => self.dice.bytes(100),
+            _ => self.random.bytes(100),
         };
         let lines = format!(
             "Content-Encoding: gzip\r\nAccept-Encoding: gzip;q=2, ,;;gzip\r\nContent-Length: {}\r\n",
@@ -214,7 +214,7 @@ impl Attacker {
 
     async fn bad_headers(&mut self, operation: &str, text: &[u8]) {
         let len = text.len();
-        let lines = match self.dice.below(12) {
+        let lines = match self.random.below(12) {
             0 => format!("Content-Length: {len}\r\nContent-Length: {}\r\n", len + 1),
             1 => "Content-Length: -1\r\n".to_owned(),
             2 => "Content-Length: 99999999999999999999999\r\n".to_owned(),
@@ -238,7 +238,7 @@ impl Attacker {
     }
 
     async fn wrong_target(&mut self, text: &[u8]) {
-        let lines: Vec<u8> = match self.dice.below(7) {
+        let lines: Vec<u8> = match self.random.below(7) {
             0 => b"X-Amz-Target: DynamoDB_20120810.\r\n".to_vec(),
             1 => b"X-Amz-Target: DynamoDB_20120810.putitem\r\n".to_vec(),
             2 => b"X-Amz-Target: DynamoDBStreams_20120810.PutItem\r\n".to_vec(),
@@ -258,9 +258,9 @@ impl Attacker {
         let paths = ["/", "/x?y=z", "/%00", "*", "//", "/?a=%zz"];
         let mut request = format!(
             "{} {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {}\r\nContent-Length: {}\r\n",
-            self.dice.pick(&methods),
-            self.dice.pick(&paths),
-            self.dice.pick(&types),
+            self.random.pick(&methods),
+            self.random.pick(&paths),
+            self.random.pick(&types),
             text.len()
         )
         .into_bytes();
@@ -272,7 +272,7 @@ impl Attacker {
     }
 
     async fn huge_headers(&mut self, operation: &str, text: &[u8]) {
-        let lines = match self.dice.below(3) {
+        let lines = match self.random.below(3) {
             0 => format!("X-Long: {}\r\n", "x".repeat(300_000)),
             1 => (0..500).map(|n| format!("X-{n}: {n}\r\n")).collect(),
             _ => format!("{}: x\r\n", "n".repeat(70_000)),
@@ -283,24 +283,24 @@ impl Attacker {
         self.fresh("huge headers", &request).await;
     }
 
-    /// The beginning of HTTP/2, then frames that are none, or not now.
+    /// Sends HTTP/2's preface, then invalid or misplaced frames.
     async fn http_2(&mut self, body: &Value) {
         let mut bytes = PREFACE.to_vec();
-        if self.dice.once_in(2) {
+        if self.random.once_in(2) {
             bytes.extend_from_slice(&[0, 0, 0, 4, 0, 0, 0, 0, 0]);
         }
-        for _ in 0..self.dice.below(10) {
-            let payload = if self.dice.once_in(3) {
+        for _ in 0..self.random.below(10) {
+            let payload = if self.random.once_in(3) {
                 body.to_string().into_bytes()
             } else {
-                let len = self.dice.below(200);
-                self.dice.bytes(len)
+                let len = self.random.below(200);
+                self.random.bytes(len)
             };
             let len = u32::try_from(payload.len()).expect("a short payload");
             let [_, high, middle, low] = len.to_be_bytes();
-            let kind = self.dice.below(11) as u8;
-            let flags = self.dice.below(256) as u8;
-            let stream = self.dice.below(8) as u8;
+            let kind = self.random.below(11) as u8;
+            let flags = self.random.below(256) as u8;
+            let stream = self.random.below(8) as u8;
             bytes.extend_from_slice(&[high, middle, low, kind, flags, 0, 0, 0, stream]);
             bytes.extend_from_slice(&payload);
         }
@@ -309,7 +309,7 @@ impl Attacker {
 
     async fn half_open(&mut self, operation: &str, text: &[u8]) {
         let request = post(operation, text);
-        let part = &request[..self.dice.below(request.len())];
+        let part = &request[..self.random.below(request.len())];
         self.exchange.drop_connection();
         self.tally.sent("half a request, left open");
         let _ = self.exchange.write(part).await;
@@ -318,7 +318,7 @@ impl Attacker {
         self.tally.outcome("left by us");
     }
 
-    /// Sends on a connection of its own, then says that no more comes.
+    /// Sends on a new connection, then closes the sending side.
     async fn fresh(&mut self, form: &'static str, bytes: &[u8]) {
         self.exchange.drop_connection();
         self.tally.sent(form);
@@ -335,7 +335,7 @@ impl Attacker {
         self.judge(outcome, request, expect);
     }
 
-    /// Counts what came back; whether the connection goes on.
+    /// Counts the response. Returns whether the connection stays open.
     fn judge(&mut self, outcome: Outcome, request: &[u8], expect: Expect) -> bool {
         match outcome {
             Outcome::Answer(answer) => {
@@ -345,7 +345,7 @@ impl Attacker {
                     self.tally.finding(&what, request);
                 }
                 if answer.status == 200 && !is_good_body(&answer.body) {
-                    self.tally.finding("an answer that is no JSON", request);
+                    self.tally.finding("a response that is not JSON", request);
                 }
                 self.tally
                     .outcome(format!("{} {kind}", answer.status).trim_end().to_owned());
@@ -353,13 +353,14 @@ impl Attacker {
             }
             Outcome::Closed(how) => {
                 if expect == Expect::Answer {
-                    self.tally.finding(&format!("no answer: {how}"), request);
+                    self.tally.finding(&format!("no response: {how}"), request);
                 }
                 self.tally.outcome("connection ended");
                 false
             }
             Outcome::Silence => {
-                self.tally.finding("no answer in time", request);
+                self.tally
+                    .finding("no response before the timeout", request);
                 self.tally.outcome("silence");
                 false
             }
@@ -385,8 +386,7 @@ pub(crate) fn post(operation: &str, body: &[u8]) -> Vec<u8> {
     request
 }
 
-/// Answers are JSON, compressed where that was asked for. Changing tags is answered with nothing, and
-/// GET with a text for load balancers.
+/// Responses are JSON, or compressed if requested. Changing tags returns nothing, and GET returns text for load balancers.
 fn is_good_body(body: &[u8]) -> bool {
     const GZIP: [u8; 2] = [0x1F, 0x8B];
     body.is_empty()
@@ -395,7 +395,7 @@ fn is_good_body(body: &[u8]) -> bool {
         || serde_json::from_slice::<Value>(body).is_ok()
 }
 
-/// The name of an error, if the body is one.
+/// The error's name, if the body is an error.
 fn error_type(body: &[u8]) -> String {
     let value: Option<Value> = serde_json::from_slice(body).ok();
     let kind = value.as_ref().and_then(|value| value["__type"].as_str());

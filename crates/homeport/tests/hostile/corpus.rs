@@ -1,13 +1,13 @@
-//! Valid requests of every operation, from which the others are made.
+//! Valid requests of every operation, which the attacks mutate.
 
 use serde_json::{Value, json};
 
-/// The table that only the canary uses.
+/// The canary's own table.
 pub(crate) const CANARY_TABLE: &str = "canary";
-/// Tables that are always there, so that many requests get past the table's name.
+/// Tables that always exist, so that many requests get past the check of the table name.
 pub(crate) const BASE_TABLES: [&str; 2] = ["hostile-0", "hostile-1"];
 
-/// Operations of the service for streams, which has a target of its own.
+/// Operations of DynamoDB Streams, which have their own target prefix.
 pub(crate) const STREAM_OPERATIONS: [&str; 4] = [
     "DescribeStream",
     "GetRecords",
@@ -15,7 +15,7 @@ pub(crate) const STREAM_OPERATIONS: [&str; 4] = [
     "ListStreams",
 ];
 
-/// A table with both kinds of indexes.
+/// A table with local and global indexes.
 pub(crate) fn indexed_table(name: &str) -> Value {
     json!({
         "TableName": name,
@@ -48,7 +48,7 @@ pub(crate) fn indexed_table(name: &str) -> Value {
     })
 }
 
-/// A table whose only key is the string `pk`.
+/// A table with the string key `pk` only.
 pub(crate) fn plain_table(name: &str) -> Value {
     json!({
         "TableName": name,
@@ -75,7 +75,7 @@ fn item(number: usize) -> Value {
     })
 }
 
-/// Every operation with requests that a server accepts; `number` makes some of them differ.
+/// Valid requests of every operation; `number` varies some of them.
 pub(crate) fn requests(number: usize) -> Vec<(&'static str, Value)> {
     let table = BASE_TABLES[0];
     let plain = BASE_TABLES[1];

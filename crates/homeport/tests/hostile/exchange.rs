@@ -1,4 +1,4 @@
-//! Sending bytes and reading what comes back, whatever it is.
+//! Sends bytes, and reads whatever comes back.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,14 +9,14 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 const ANSWER_MAX: Duration = Duration::from_secs(20);
-/// Answers are pages of a megabyte at most, and JSON makes more of them.
+/// Pages have at most a megabyte, which JSON enlarges.
 const ANSWER_MAX_BYTES: usize = 64 * 1024 * 1024;
 
 pub(crate) struct Exchange {
     address: SocketAddr,
     stream: Option<TcpStream>,
     buffer: Vec<u8>,
-    /// Answers that this connection has brought.
+    /// Number of responses on this connection.
     answers: usize,
 }
 
@@ -26,10 +26,10 @@ pub(crate) struct Answer {
     is_last: bool,
 }
 
-/// What came back.
+/// The result of a request.
 pub(crate) enum Outcome {
     Answer(Answer),
-    /// The connection ended, and how.
+    /// The connection ended, for this reason.
     Closed(String),
     Silence,
 }
@@ -44,10 +44,10 @@ impl Exchange {
         }
     }
 
-    /// Sends bytes on a connection that is kept while all is well, and reads one answer.
+    /// Sends bytes on a connection that is kept while it works, and reads one response.
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> Outcome {
         let written = self.write(bytes).await;
-        // A server may refuse before it has read all; what it said may still be there.
+        // A server may respond before it has read everything, so its response may still arrive.
         match (self.read_answer().await, written) {
             (Outcome::Closed(how), Err(error)) => {
                 Outcome::Closed(format!("sending failed: {error}; {how}"))
@@ -71,7 +71,7 @@ impl Exchange {
         }
     }
 
-    /// Tells the server that nothing more comes, on this side.
+    /// Closes the sending side.
     pub(crate) async fn end_sending(&mut self) {
         if let Some(stream) = &mut self.stream {
             let _ = stream.shutdown().await;

@@ -1,10 +1,10 @@
-//! Changing a request's JSON: its structure as a tree, and what no tree can hold as text.
+//! Mutates a request's JSON: its structure as a tree, and what no tree can express as text.
 
 use serde_json::{Map, Value, json};
 
-use crate::dice::Dice;
+use homeport_simulate::SeededRandom;
 
-/// Stands in a tree for text that is put in afterwards.
+/// Placeholder in a tree for raw text.
 const RAW_START: &str = "\u{1}raw:";
 const RAW_END: &str = "\u{1}";
 
@@ -41,7 +41,7 @@ const TEXTS: [&str; 14] = [
     "=",
     "AAE",
 ];
-/// Texts that only the escapes of JSON can spell, some of them wrongly.
+/// Strings that need JSON escapes, some of them invalid.
 const ESCAPES: [&str; 7] = [
     "\"\\ud800\"",
     "\"\\udc00\\ud800\"",
@@ -88,51 +88,55 @@ const WORDS: [&str; 34] = [
     "+",
 ];
 
-/// A changed copy of a request's body, as text.
-pub(crate) fn mutate(body: &Value, dice: &mut Dice) -> Vec<u8> {
+/// A mutated copy of a request's body, as text.
+pub(crate) fn mutate(body: &Value, random: &mut SeededRandom) -> Vec<u8> {
     let mut body = body.clone();
-    for _ in 0..=dice.below(3) {
-        mutate_once(&mut body, dice);
+    for _ in 0..=random.below(3) {
+        mutate_once(&mut body, random);
     }
     let mut text = String::new();
-    write(&body, dice, &mut text);
-    put_raw_in(&text, dice).into_bytes()
+    write(&body, random, &mut text);
+    put_raw_in(&text, random).into_bytes()
 }
 
-fn mutate_once(root: &mut Value, dice: &mut Dice) {
-    if dice.once_in(3) {
-        let depth = 1 + dice.below(6);
-        let Some(node) = descend(root, depth, dice) else {
+fn mutate_once(root: &mut Value, random: &mut SeededRandom) {
+    if random.once_in(3) {
+        let depth = 1 + random.below(6);
+        let Some(node) = descend(root, depth, random) else {
             return;
         };
-        match dice.below(6) {
-            0..2 => drop_member(node, dice),
-            2 => *node = other_type(dice),
-            3 => *node = raw(["deep", "number", "escape"][dice.below(3)]),
-            4 => add_member(node, dice),
-            _ => repeat(node, dice),
+        match random.below(6) {
+            0..2 => drop_member(node, random),
+            2 => *node = other_type(random),
+            3 => *node = raw(["deep", "number", "escape"][random.below(3)]),
+            4 => add_member(node, random),
+            _ => repeat(node, random),
         }
         return;
     }
-    // Texts take the place of texts mostly: what has the wrong type is refused before anything else.
-    let Some(leaf) = descend(root, usize::MAX, dice) else {
+    // Strings mostly replace strings, because a wrong type is rejected before other checks.
+    let Some(leaf) = descend(root, usize::MAX, random) else {
         return;
     };
-    if leaf.is_string() || dice.once_in(10) {
-        *leaf = Value::String(match dice.below(10) {
-            0..2 => long_text(dice),
-            2..5 => (*dice.pick(&TEXTS)).to_owned(),
-            5..7 => (*dice.pick(&NUMBERS)).to_owned(),
-            7 => (*dice.pick(&NO_NUMBERS)).to_owned(),
-            _ => expression(dice),
+    if leaf.is_string() || random.once_in(10) {
+        *leaf = Value::String(match random.below(10) {
+            0..2 => long_text(random),
+            2..5 => (*random.pick(&TEXTS)).to_owned(),
+            5..7 => (*random.pick(&NUMBERS)).to_owned(),
+            7 => (*random.pick(&NO_NUMBERS)).to_owned(),
+            _ => expression(random),
         });
     } else if leaf.is_number() {
-        *leaf = json!(*dice.pick(&[-1, 0, 1, 2, 999, 1_000_001, i64::from(i32::MAX), i64::MAX]));
+        *leaf = json!(*random.pick(&[-1, 0, 1, 2, 999, 1_000_001, i64::from(i32::MAX), i64::MAX]));
     }
 }
 
 /// A node at most `depth` levels down.
-fn descend<'a>(node: &'a mut Value, depth: usize, dice: &mut Dice) -> Option<&'a mut Value> {
+fn descend<'a>(
+    node: &'a mut Value,
+    depth: usize,
+    random: &mut SeededRandom,
+) -> Option<&'a mut Value> {
     let is_leaf = match node {
         Value::Object(members) => members.is_empty(),
         Value::Array(elements) => elements.is_empty(),
@@ -143,35 +147,35 @@ fn descend<'a>(node: &'a mut Value, depth: usize, dice: &mut Dice) -> Option<&'a
     }
     let next = match node {
         Value::Object(members) => {
-            let at = dice.below(members.len());
+            let at = random.below(members.len());
             members.values_mut().nth(at)
         }
         Value::Array(elements) => {
-            let at = dice.below(elements.len());
+            let at = random.below(elements.len());
             elements.get_mut(at)
         }
         _ => None,
     };
-    next.and_then(|next| descend(next, depth - 1, dice))
+    next.and_then(|next| descend(next, depth - 1, random))
 }
 
-fn drop_member(node: &mut Value, dice: &mut Dice) {
+fn drop_member(node: &mut Value, random: &mut SeededRandom) {
     match node {
         Value::Object(members) if !members.is_empty() => {
-            let at = dice.below(members.len());
+            let at = random.below(members.len());
             if let Some(name) = members.keys().nth(at).cloned() {
                 members.remove(&name);
             }
         }
         Value::Array(elements) if !elements.is_empty() => {
-            elements.remove(dice.below(elements.len()));
+            elements.remove(random.below(elements.len()));
         }
         _ => *node = Value::Null,
     }
 }
 
-fn add_member(node: &mut Value, dice: &mut Dice) {
-    let value = other_type(dice);
+fn add_member(node: &mut Value, random: &mut SeededRandom) {
+    let value = other_type(random);
     match node {
         Value::Object(members) => {
             let names = [
@@ -185,16 +189,16 @@ fn add_member(node: &mut Value, dice: &mut Dice) {
                 "KeyConditions",
                 "pk",
             ];
-            members.insert((*dice.pick(&names)).to_owned(), value);
+            members.insert((*random.pick(&names)).to_owned(), value);
         }
         Value::Array(elements) => elements.push(value),
         _ => *node = value,
     }
 }
 
-/// Many copies of what stands there: lists past every limit.
-fn repeat(node: &mut Value, dice: &mut Dice) {
-    let copies = *dice.pick(&[2, 26, 101, 300]);
+/// Repeats a value beyond every limit.
+fn repeat(node: &mut Value, random: &mut SeededRandom) {
+    let copies = *random.pick(&[2, 26, 101, 300]);
     let copy = node.clone();
     match node {
         Value::Array(elements) => {
@@ -211,8 +215,8 @@ fn repeat(node: &mut Value, dice: &mut Dice) {
     }
 }
 
-fn other_type(dice: &mut Dice) -> Value {
-    match dice.below(10) {
+fn other_type(random: &mut SeededRandom) -> Value {
+    match random.below(10) {
         0 => Value::Null,
         1 => json!(true),
         2 => json!(-1),
@@ -220,41 +224,41 @@ fn other_type(dice: &mut Dice) -> Value {
         4 => json!([]),
         5 => Value::Object(Map::new()),
         6 => json!({"S": "x"}),
-        7 => json!({"N": *dice.pick(&NUMBERS)}),
-        8 => json!({"N": *dice.pick(&NO_NUMBERS)}),
+        7 => json!({"N": *random.pick(&NUMBERS)}),
+        8 => json!({"N": *random.pick(&NO_NUMBERS)}),
         _ => json!([[{"L": [{"M": {}}]}], "x", 1]),
     }
 }
 
-fn long_text(dice: &mut Dice) -> String {
-    let unit = *dice.pick(&["a", "ü", "𝄞", "(", "a.", "NOT "]);
-    // Mostly around the limits of names, keys and expressions; now and then past an item's.
-    let len = if dice.once_in(20) {
+fn long_text(random: &mut SeededRandom) -> String {
+    let unit = *random.pick(&["a", "ü", "𝄞", "(", "a.", "NOT "]);
+    // Mostly around the limits of names, keys and expressions, sometimes beyond the item size.
+    let len = if random.once_in(20) {
         450_000
     } else {
-        *dice.pick(&[255, 256, 1025, 2049, 4097, 9000])
+        *random.pick(&[255, 256, 1025, 2049, 4097, 9000])
     };
     unit.repeat(len / unit.len() + 1)
 }
 
-fn expression(dice: &mut Dice) -> String {
-    let words = 1 + dice.below(30);
-    let words: Vec<&str> = (0..words).map(|_| *dice.pick(&WORDS)).collect();
-    words.join(if dice.once_in(4) { "" } else { " " })
+fn expression(random: &mut SeededRandom) -> String {
+    let words = 1 + random.below(30);
+    let words: Vec<&str> = (0..words).map(|_| *random.pick(&WORDS)).collect();
+    words.join(if random.once_in(4) { "" } else { " " })
 }
 
 fn raw(kind: &str) -> Value {
     Value::String(format!("{RAW_START}{kind}{RAW_END}"))
 }
 
-/// JSON text, in which a member may come twice.
-fn write(value: &Value, dice: &mut Dice, out: &mut String) {
+/// Writes JSON text, which may contain duplicate members.
+fn write(value: &Value, random: &mut SeededRandom, out: &mut String) {
     match value {
         Value::Object(members) => {
             out.push('{');
             let mut is_first = true;
             for (name, value) in members {
-                let times = if dice.once_in(150) { 2 } else { 1 };
+                let times = if random.once_in(150) { 2 } else { 1 };
                 for _ in 0..times {
                     if !is_first {
                         out.push(',');
@@ -262,7 +266,7 @@ fn write(value: &Value, dice: &mut Dice, out: &mut String) {
                     is_first = false;
                     out.push_str(&Value::from(name.as_str()).to_string());
                     out.push(':');
-                    write(value, dice, out);
+                    write(value, random, out);
                 }
             }
             out.push('}');
@@ -273,7 +277,7 @@ fn write(value: &Value, dice: &mut Dice, out: &mut String) {
                 if at > 0 {
                     out.push(',');
                 }
-                write(value, dice, out);
+                write(value, random, out);
             }
             out.push(']');
         }
@@ -281,16 +285,16 @@ fn write(value: &Value, dice: &mut Dice, out: &mut String) {
     }
 }
 
-fn put_raw_in(text: &str, dice: &mut Dice) -> String {
+fn put_raw_in(text: &str, random: &mut SeededRandom) -> String {
     let mut text = text.to_owned();
     for kind in ["deep", "number", "escape"] {
-        // As a string is written in JSON.
+        // As in a JSON string.
         let place = format!("\"\\u0001raw:{kind}\\u0001\"");
         while let Some(at) = text.find(&place) {
             let with = match kind {
-                "deep" => deep(dice),
-                "number" => (*dice.pick(&NUMBERS)).to_owned(),
-                _ => (*dice.pick(&ESCAPES)).to_owned(),
+                "deep" => deep(random),
+                "number" => (*random.pick(&NUMBERS)).to_owned(),
+                _ => (*random.pick(&ESCAPES)).to_owned(),
             };
             text.replace_range(at..at + place.len(), &with);
         }
@@ -299,14 +303,14 @@ fn put_raw_in(text: &str, dice: &mut Dice) -> String {
 }
 
 /// Nesting of any depth, closed or not.
-fn deep(dice: &mut Dice) -> String {
-    let (open, middle, close) = *dice.pick(&[
+fn deep(random: &mut SeededRandom) -> String {
+    let (open, middle, close) = *random.pick(&[
         ("[", "1", "]"),
         ("{\"M\":{\"a\":", "{\"S\":\"x\"}", "}}"),
         ("{\"L\":[", "{\"S\":\"x\"}", "]}"),
         ("{\"a\":", "1", "}"),
     ]);
-    let depth = *dice.pick(&[31, 32, 33, 127, 128, 129, 1000, 20_000]);
-    let closed = if dice.once_in(5) { depth / 2 } else { depth };
+    let depth = *random.pick(&[31, 32, 33, 127, 128, 129, 1000, 20_000]);
+    let closed = if random.once_in(5) { depth / 2 } else { depth };
     [open.repeat(depth), middle.to_owned(), close.repeat(closed)].concat()
 }

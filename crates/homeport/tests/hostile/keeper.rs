@@ -1,4 +1,4 @@
-//! What goes on beside the attack: the canary, and keeping the data small.
+//! Work beside the attack: the canary, and removing data that the attack created.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use crate::tally::Tally;
 
 const CANARY_EVERY: Duration = Duration::from_millis(50);
 const TIDY_EVERY: Duration = Duration::from_secs(3);
-/// The tables that most requests are about are made anew less often.
+/// Tables that most requests use are recreated less often.
 const BASE_EVERY_TURNS: usize = 8;
-/// Tables of the server's own.
+/// The canary's and the server's own tables.
 const OWN_TABLES: [&str; 4] = [
     "devices",
     "device_readings",
@@ -24,7 +24,7 @@ const OWN_TABLES: [&str; 4] = [
     "api_keys",
 ];
 
-/// Makes the tables that the requests are about.
+/// Creates the tables that the requests use.
 pub(crate) async fn make_tables(address: SocketAddr) {
     let mut exchange = Exchange::new(address);
     let made = call(
@@ -39,12 +39,12 @@ pub(crate) async fn make_tables(address: SocketAddr) {
 
 async fn make_base_tables(exchange: &mut Exchange) {
     let [indexed, plain] = BASE_TABLES;
-    // Refused when they are there.
+    // Fails if they exist.
     call(exchange, "CreateTable", &corpus::indexed_table(indexed)).await;
     call(exchange, "CreateTable", &corpus::plain_table(plain)).await;
 }
 
-/// Writes an item and reads it back, again and again: it must always be the newest.
+/// Writes an item and reads it back repeatedly. The read must always return the newest version.
 pub(crate) async fn watch_canary(address: SocketAddr, tally: Tally, stop: Arc<AtomicBool>) {
     let mut exchange = Exchange::new(address);
     let mut count = 0_u64;
@@ -67,7 +67,7 @@ pub(crate) async fn watch_canary(address: SocketAddr, tally: Tally, stop: Arc<At
     }
 }
 
-/// Deletes every table that the attack made and makes its own ones anew, so that data does not pile up.
+/// Deletes tables that the attack created, and recreates its own, so that data does not accumulate.
 pub(crate) async fn keep_small(address: SocketAddr, stop: Arc<AtomicBool>) {
     let mut exchange = Exchange::new(address);
     for turn in 1.. {
@@ -112,7 +112,7 @@ async fn tables(exchange: &mut Exchange) -> Vec<String> {
     }
 }
 
-/// One call; nothing if no answer came.
+/// Sends one request; `None` if there is no response.
 async fn call(exchange: &mut Exchange, operation: &str, body: &Value) -> Option<(u16, Value)> {
     let request = post(operation, body.to_string().as_bytes());
     match exchange.send(&request).await {

@@ -1,11 +1,10 @@
-//! A server that is attacked: mutated and random requests on DynamoDB's port, from a seed, while a
-//! canary checks that others are still served right.
+//! Attacks a server with mutated and random requests on DynamoDB's port, from a seed, while a canary checks that other
+//! clients are served correctly.
 //!
-//! As a test it takes about ten seconds; `cargo xtask hostile --minutes 10` runs the same for long.
+//! As a test it takes about ten seconds; `cargo xtask hostile --minutes 10` runs it longer.
 
 mod attack;
 mod corpus;
-mod dice;
 mod exchange;
 mod json;
 mod keeper;
@@ -24,15 +23,14 @@ use crate::tally::Tally;
 const ATTACKERS: u64 = 8;
 const SHORT: Duration = Duration::from_secs(10);
 const SEED: u64 = 2026;
-/// How often the memory is told and looked at.
+/// Interval of progress reports.
 const REPORT_EVERY: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// No more memory than this, whatever is sent: the room for large bodies, the caches, and as much
-/// again for what is being handled.
+/// Limit of resident memory: room for large bodies, the caches, and as much again for requests in progress.
 const RESIDENT_MAX_BYTES: u64 = 1024 * 1024 * 1024;
-/// The second half of a long run may not stand this much above the first.
+/// Limit of growth from the first to the second half of a long run.
 const GROWTH_MAX_BYTES: u64 = 64 * 1024 * 1024;
-/// Fewer answers than this would mean that the attack did not take place.
+/// A run with fewer responses did not really take place.
 const ANSWERS_MIN: u64 = 100;
 
 #[test]
@@ -127,7 +125,7 @@ async fn attack(server: &mut Server, tally: &Tally, duration: Duration, seed: u6
     memory
 }
 
-/// What the server took, twice a second.
+/// Samples of the server's memory, twice a second.
 #[derive(Default)]
 struct Memory {
     samples: Vec<u64>,

@@ -1,4 +1,4 @@
-//! The server process under attack: started, watched, stopped.
+//! The server process under attack.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Lines of its log that are kept.
+/// Lines of the log to keep.
 const LOG_LINES_MAX: usize = 1000;
 const STOP_MAX: Duration = Duration::from_secs(60);
 
@@ -52,7 +52,7 @@ impl Server {
                 break address.parse().expect("an address");
             }
         };
-        // Whatever it prints later must not fill the pipe.
+        // Later output must not fill the pipe.
         std::thread::spawn(move || lines.for_each(drop));
         Self {
             address,
@@ -65,7 +65,7 @@ impl Server {
         self.child.try_wait().expect("a state").is_some()
     }
 
-    /// Lines of the log that tell of a panic or of an error inside.
+    /// Lines of the log that report a panic or an internal error.
     pub(crate) fn complaints(&self) -> Vec<String> {
         let log = self.log.lock().expect("nobody panics with the lock");
         log.iter()
@@ -74,8 +74,8 @@ impl Server {
             .collect()
     }
 
-    /// Memory of its own in use, in bytes; nothing where the system does not tell. Without the pages of
-    /// the program's file, of which more and more get read as more of it is used.
+    /// Resident memory in bytes without pages of the executable, which grow as more of it is used. `None` if the system does
+    /// not report it.
     pub(crate) fn resident_bytes(&self) -> Option<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
         let line = status
@@ -85,17 +85,17 @@ impl Server {
         Some(kib * 1024)
     }
 
-    /// Asks it to stop and waits; whether it ended well.
+    /// Stops the server with SIGTERM. Returns whether it ended cleanly.
     pub(crate) fn stop(mut self) -> bool {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &id]).status();
         assert!(sent.expect("kill runs").success());
-        let asked = Instant::now();
+        let requested = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("a state") {
                 return status.success();
             }
-            if asked.elapsed() > STOP_MAX {
+            if requested.elapsed() > STOP_MAX {
                 return false;
             }
             std::thread::sleep(Duration::from_millis(20));

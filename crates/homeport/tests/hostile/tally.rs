@@ -1,10 +1,10 @@
-//! What came back, counted, and what must not have come back, kept.
+//! Counts of responses, and the findings.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-/// Findings that are kept; the first ones tell enough.
+/// Findings to keep; the first ones suffice.
 const FINDINGS_MAX: usize = 20;
 const REQUEST_SHOWN_BYTES: usize = 1500;
 
@@ -27,7 +27,7 @@ impl Tally {
         *self.lock().by_outcome.entry(outcome.into()).or_default() += 1;
     }
 
-    /// Something that must not happen, with the request that led to it.
+    /// Records something that must not happen, with the request that caused it.
     pub(crate) fn finding(&self, what: &str, request: &[u8]) {
         let mut counts = self.lock();
         if counts.findings.len() < FINDINGS_MAX {
@@ -46,7 +46,7 @@ impl Tally {
         self.lock().by_outcome.values().sum()
     }
 
-    /// How many answers began with this text.
+    /// Number of responses that began with this text.
     pub(crate) fn count_of(&self, start: &str) -> u64 {
         let counts = self.lock();
         let matching = counts.by_outcome.iter();

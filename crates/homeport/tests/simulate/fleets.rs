@@ -1,4 +1,4 @@
-//! Fleets of other kinds than sensors, each against a real server for a moment.
+//! Short runs of charger and meter fleets against a real server.
 
 use std::path::Path;
 use std::process::Output;
@@ -7,7 +7,7 @@ use crate::restarts::{Server, TOKEN, start_on_a_free_port};
 use crate::{count, homeport, show};
 
 const DEVICES: u64 = 20;
-/// A day and a half of events a quarter of an hour apart.
+/// A day and a half of events, a quarter of an hour apart.
 const EVENTS_PER_DEVICE: u64 = 144;
 
 fn run(fleet: &str, data_dir: &Path) -> Output {
@@ -40,7 +40,7 @@ fn run(fleet: &str, data_dir: &Path) -> Output {
 }
 
 #[test]
-fn the_events_of_chargers_are_there_once_and_in_the_statistics() {
+fn charger_events_are_stored_once_and_counted() {
     let directory = tempfile::tempdir().expect("a directory");
     let output = run("chargers", &directory.path().join("data"));
     assert_eq!(count(&output, "read back"), DEVICES * EVENTS_PER_DEVICE);
@@ -49,7 +49,7 @@ fn the_events_of_chargers_are_there_once_and_in_the_statistics() {
 }
 
 #[test]
-fn the_records_of_meters_are_there_and_again_only_where_they_were_sent_again() {
+fn meter_records_repeat_only_if_sent_again() {
     let directory = tempfile::tempdir().expect("a directory");
     let output = run("meters", &directory.path().join("data"));
     let again = count(&output, "stored again");

@@ -1,27 +1,18 @@
-//! `homeport simulate` as a person runs it: against a real server that is killed under it, and
-//! against servers that lie.
+//! `homeport simulate` against a real server that is killed meanwhile, and against servers that misbehave.
 
+mod faulty_servers;
 mod fleets;
-mod lies;
 mod phones;
 mod restarts;
+#[path = "../support/mod.rs"]
+mod support;
 mod vans;
 
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
-/// `homeport` without any setting of the person who runs the tests.
-fn homeport(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_homeport"));
-    for (name, _) in std::env::vars() {
-        if name.starts_with("HOMEPORT_") {
-            command.env_remove(name);
-        }
-    }
-    command.args(arguments).stdin(Stdio::null());
-    command
-}
+use support::homeport;
 
-/// A line of the summary.
+/// A count in the report.
 fn count(output: &Output, name: &str) -> u64 {
     let text = String::from_utf8_lossy(&output.stdout);
     let line = text.lines().find_map(|line| line.strip_prefix(name));

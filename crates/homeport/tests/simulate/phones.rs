@@ -1,5 +1,5 @@
-//! A fleet of phones: what is accepted reaches them through a stand-in of Expo's service that fails
-//! now and then, and a server that sends elsewhere is found out.
+//! A fleet of phones: accepted notifications reach them through a stand-in that sometimes fails, and a server that sends
+//! them elsewhere is detected.
 
 use std::net::{SocketAddr, TcpListener};
 use std::process::Output;
@@ -11,7 +11,7 @@ const PHONES: u64 = 10;
 const NOTIFICATIONS: u64 = 45;
 const SECRET: &str = "a secret of users that only the tests know";
 
-/// A port for the stand-in, which the server has to know before anybody listens there.
+/// A free port for the stand-in. The server must know it before the stand-in listens.
 fn stand_in_address() -> SocketAddr {
     let first = 32_100 + std::process::id() % 300;
     let free = (first..first + 60).find_map(|port| {
@@ -49,7 +49,7 @@ fn run(expo_url: &str, listen: SocketAddr, patience: &str) -> Output {
 }
 
 #[test]
-fn every_notification_reaches_its_phone_and_again_only_where_an_answer_was_lost() {
+fn notifications_repeat_only_after_lost_responses() {
     let listen = stand_in_address();
     let output = run(&format!("http://{listen}"), listen, "2m");
     assert!(output.status.success(), "{}", show(&output));
@@ -63,9 +63,9 @@ fn every_notification_reaches_its_phone_and_again_only_where_an_answer_was_lost(
 }
 
 #[test]
-fn a_server_that_sends_elsewhere_is_found_out() {
+fn server_that_sends_elsewhere_is_detected() {
     let listen = stand_in_address();
-    // Nobody listens on this port of this machine.
+    // Nothing listens on this port.
     let output = run("http://127.0.0.1:1", listen, "1s");
     assert_eq!(output.status.code(), Some(1), "{}", show(&output));
     assert!(count(&output, "read back") > 0, "{}", show(&output));

@@ -1,25 +1,22 @@
-//! A fleet while its server is killed and started again.
+//! A fleet while its server is killed and restarted.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
 
+use crate::support::{WAIT_MAX, wait_until};
 use crate::{count, homeport, show};
 
 pub(crate) const TOKEN: &str = "admin-token-of-the-tests";
 const READINGS_PER_SENSOR: u64 = 40;
-/// Raises the number of sensors, for a longer look.
+/// Number of sensors, for longer runs.
 const SENSORS_VARIABLE: &str = "HOMEPORT_TEST_SENSORS";
 const SENSORS_DEFAULT: u64 = 200;
 const KILLS: u64 = 4;
-/// For every state that is waited for.
-const WITHIN: Duration = Duration::from_secs(120);
-const POLL_EVERY: Duration = Duration::from_millis(10);
 
-/// A process that ends with the value, however the test ends. It gets no chance to finish anything.
+/// A process that is killed when this value is dropped.
 pub(crate) struct Killed(Option<Child>);
 
 pub(crate) struct Server(Killed);
@@ -53,7 +50,7 @@ impl Killed {
 }
 
 impl Server {
-    /// Starts a server and waits until it listens; `None` when it ended instead.
+    /// Starts a server and waits until it listens. Returns `None` if it exited instead.
     pub(crate) fn start(data_dir: &Path, port: u16, more: &[&str]) -> Option<Self> {
         let address = format!("127.0.0.1:{port}");
         let data_dir = data_dir.to_str().expect("a UTF-8 path");
@@ -70,14 +67,14 @@ impl Server {
         let mut server = Self(Killed::new(command.spawn().expect("the server starts")));
         let output = BufReader::new(server.0.child().stdout.take().expect("its output"));
         let (said, heard) = mpsc::channel();
-        // Reads to the end, so that the server never waits for a full pipe.
+        // Read to the end, so that the server never blocks on a full pipe.
         thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
                 let _ = said.send(line);
             }
         });
         loop {
-            match heard.recv_timeout(WITHIN) {
+            match heard.recv_timeout(WAIT_MAX) {
                 Ok(line) if line.starts_with("listening") => return Some(server),
                 Ok(_) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => return None,
@@ -87,8 +84,8 @@ impl Server {
     }
 }
 
-/// A server on a port that it keeps over restarts. The port lies below those that the system gives
-/// to outgoing connections, so that none of the fleet's takes it while the server is down.
+/// A server on a port that it keeps across restarts. The port is below the ephemeral range, so no connection of the fleet
+/// takes it while the server is down.
 pub(crate) fn start_on_a_free_port(data_dir: &Path, more: &[&str]) -> (u16, Server) {
     let first = std::process::id() % 12_000;
     (0..100)
@@ -100,12 +97,12 @@ pub(crate) fn start_on_a_free_port(data_dir: &Path, more: &[&str]) -> (u16, Serv
         .expect("one of many ports is free")
 }
 
-/// The readings that this server process has answered.
+/// Readings that this server process has processed.
 fn readings_answered(port: u16) -> u64 {
     metric(port, "homeport_readings_total{")
 }
 
-/// The sum of the metrics of this server process whose lines begin so.
+/// The sum of this process's metrics whose lines begin with this text.
 pub(crate) fn metric(port: u16, beginning: &str) -> u64 {
     let metrics = ureq::get(format!("http://127.0.0.1:{port}/metrics"))
         .call()
@@ -120,19 +117,8 @@ pub(crate) fn metric(port: u16, beginning: &str) -> u64 {
         .sum()
 }
 
-pub(crate) fn wait_until(mut is_so: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + WITHIN;
-    while Instant::now() < deadline {
-        if is_so() {
-            return true;
-        }
-        thread::sleep(POLL_EVERY);
-    }
-    false
-}
-
 #[test]
-fn what_was_acknowledged_survives_a_server_that_is_killed_again_and_again() {
+fn acknowledged_readings_survive_kills() {
     let sensors = std::env::var(SENSORS_VARIABLE)
         .ok()
         .map_or(SENSORS_DEFAULT, |text| text.parse().expect("a number"));

@@ -1,19 +1,20 @@
-//! A fleet of vans over MQTT while its server is killed and started again.
+//! A fleet of vans over MQTT while its server is killed and restarted.
 
 use std::net::{SocketAddr, TcpListener};
 use std::process::Stdio;
 
-use crate::restarts::{Killed, Server, TOKEN, metric, start_on_a_free_port, wait_until};
+use crate::restarts::{Killed, Server, TOKEN, metric, start_on_a_free_port};
+use crate::support::wait_until;
 use crate::{count, homeport, show};
 
 const MESSAGES_PER_VAN: u64 = 20;
-/// Raises the number of vans, for a longer look.
+/// Number of vans, for longer runs.
 const VANS_VARIABLE: &str = "HOMEPORT_TEST_VANS";
 const VANS_DEFAULT: u64 = 300;
 const KILLS: u64 = 3;
 const RECEIVED: &str = "homeport_mqtt_messages_received_total{qos=\"1\"}";
 
-/// A port that the server keeps over restarts, below those that outgoing connections get.
+/// A port that the server keeps across restarts, below the ephemeral range.
 fn mqtt_address() -> SocketAddr {
     let first = 14_000 + std::process::id() % 4000;
     let free = (first..first + 60).find_map(|port| {
@@ -24,7 +25,7 @@ fn mqtt_address() -> SocketAddr {
 }
 
 #[test]
-fn what_was_acknowledged_over_mqtt_survives_a_server_that_is_killed_again_and_again() {
+fn acknowledged_messages_survive_kills() {
     let vans = std::env::var(VANS_VARIABLE)
         .ok()
         .map_or(VANS_DEFAULT, |text| text.parse().expect("a number"));
@@ -73,14 +74,14 @@ fn what_was_acknowledged_over_mqtt_survives_a_server_that_is_killed_again_and_ag
 }
 
 #[test]
-fn vans_that_publish_elsewhere_are_found_out() {
+fn wrong_broker_is_detected() {
     let directory = tempfile::tempdir().expect("a directory");
     let mqtt = mqtt_address().to_string();
     let options = ["--mqtt-listen", mqtt.as_str()];
     let (port, server) = start_on_a_free_port(&directory.path().join("data"), &options);
     let other = tempfile::tempdir().expect("a directory");
     let (other_port, other_server) = start_on_a_free_port(&other.path().join("data"), &[]);
-    // The other server has neither the messages nor a key for their MQTT.
+    // The other server has neither the messages nor the API key.
     let output = homeport(&["simulate", "--fleet", "vans", "--mqtt", &mqtt])
         .args(["--url", &format!("http://127.0.0.1:{other_port}")])
         .args([

@@ -1,12 +1,17 @@
-//! The binary, run and served, without any configuration of the person who runs the tests.
+//! Runs the binary, without the configuration of the person who runs the tests.
 
-// Each file of tests is a program of its own and uses its part of this.
+// Each test file is its own program and uses a part of this module.
 #![allow(dead_code)]
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Limit for every wait.
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(120);
+const POLL_EVERY: Duration = Duration::from_millis(10);
 
 pub(crate) fn homeport(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_homeport"));
@@ -18,15 +23,27 @@ pub(crate) fn homeport(arguments: &[&str]) -> Command {
             command.env_remove(name);
         }
     }
-    command.args(arguments);
+    command.args(arguments).stdin(Stdio::null());
     command
+}
+
+/// Polls a condition until it holds. Returns false after a timeout.
+pub(crate) fn wait_until(mut holds: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + WAIT_MAX;
+    while Instant::now() < deadline {
+        if holds() {
+            return true;
+        }
+        std::thread::sleep(POLL_EVERY);
+    }
+    false
 }
 
 pub(crate) fn run(arguments: &[&str]) -> Output {
     homeport(arguments).output().expect("the binary runs")
 }
 
-/// Runs a command that must succeed; what it printed.
+/// Runs a command that must succeed, and returns its output.
 #[track_caller]
 pub(crate) fn output(arguments: &[&str]) -> String {
     let output = run(arguments);
@@ -34,7 +51,7 @@ pub(crate) fn output(arguments: &[&str]) -> String {
     text(&output.stdout)
 }
 
-/// Runs a command that must fail; what it complained about.
+/// Runs a command that must fail, and returns its error output.
 #[track_caller]
 pub(crate) fn complaint(arguments: &[&str]) -> String {
     let output = run(arguments);
@@ -50,7 +67,7 @@ pub(crate) fn path(path: &Path) -> &str {
     path.to_str().expect("a UTF-8 path")
 }
 
-/// A server process on ports of its own.
+/// A server process on its own ports.
 pub(crate) struct Server {
     process: Child,
     output: BufReader<ChildStdout>,
@@ -78,7 +95,7 @@ impl Server {
             .expect("the server starts");
         let mut output = BufReader::new(process.stdout.take().expect("its output"));
         let mut stderr = process.stderr.take().expect("its log");
-        // Read as it comes: a server whose log nobody reads stops as soon as the pipe is full.
+        // Read continuously, because a server stops when its log pipe is full.
         let log = std::thread::spawn(move || {
             let mut log = String::new();
             stderr.read_to_string(&mut log).expect("a log in UTF-8");
@@ -101,7 +118,7 @@ impl Server {
         }
     }
 
-    /// The id of its process.
+    /// The process id.
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }
@@ -112,7 +129,7 @@ impl Server {
         assert!(sent.expect("kill runs").success());
     }
 
-    /// Sends a signal and waits for the end, which must be a good one; what was printed since.
+    /// Sends a signal and waits for a clean end. Returns the rest of the output, and the log.
     pub(crate) fn stop(mut self, signal: &str) -> (String, String) {
         self.signal(signal);
         let mut rest = String::new();
@@ -138,7 +155,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // A test that failed half way leaves nothing running.
+        // Leaves no process behind when a test fails.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

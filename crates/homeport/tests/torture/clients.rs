@@ -15,17 +15,17 @@ pub(crate) struct Clients {
     dynamodb: Option<Exchange>,
 }
 
-/// How a request ended, as far as its sender can know.
+/// The result of a request, as its sender knows it.
 #[derive(Debug)]
 pub(crate) enum Reply {
     Done(Value),
-    /// Refused, and nothing was written.
+    /// Rejected, and nothing was written.
     Refused(u16, Value),
-    /// No answer, or a failure inside the server: it may have been carried out.
+    /// No response, or an internal error: it may have been carried out.
     Unknown(String),
 }
 
-/// Who sends a request over HTTP.
+/// The credential of an HTTP request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Caller<'a> {
     Operator,
@@ -33,7 +33,7 @@ pub(crate) enum Caller<'a> {
 }
 
 impl Reply {
-    /// The answer, or why there is none.
+    /// The response, or the reason why it is missing.
     pub(crate) fn done(self) -> Result<Value, String> {
         match self {
             Self::Done(answer) => Ok(answer),
@@ -42,7 +42,7 @@ impl Reply {
         }
     }
 
-    /// DynamoDB's name of the error.
+    /// Whether the response is this DynamoDB error.
     pub(crate) fn is_refused_with(&self, error: &str) -> bool {
         let Self::Refused(_, body) = self else {
             return false;
@@ -66,7 +66,7 @@ impl Clients {
         &self.target
     }
 
-    /// A request over HTTP with a JSON body.
+    /// Sends an HTTP request with a JSON body.
     pub(crate) async fn http(
         &mut self,
         caller: Caller<'_>,
@@ -91,13 +91,13 @@ impl Clients {
         send(&mut self.http, address.http, request.as_bytes()).await
     }
 
-    /// An operation of DynamoDB's protocol.
+    /// Sends an operation of DynamoDB's protocol.
     pub(crate) async fn dynamodb(&mut self, operation: &str, body: &Value) -> Reply {
         let body = body.to_string();
         let Some(address) = self.connect() else {
             return not_running();
         };
-        // Streams are a service of their own.
+        // DynamoDB Streams has its own target prefix.
         let service = match operation {
             "DescribeStream" | "GetShardIterator" | "GetRecords" => "DynamoDBStreams_20120810",
             _ => "DynamoDB_20120810",
@@ -111,7 +111,7 @@ impl Clients {
         send(&mut self.dynamodb, address.dynamodb, request.as_bytes()).await
     }
 
-    /// Where the server is; connections to an earlier process are dropped.
+    /// The server's addresses. Drops connections to an earlier process.
     fn connect(&mut self) -> Option<Addresses> {
         let now = self.target.now();
         if now != self.connected_to {
@@ -134,7 +134,7 @@ async fn send(exchange: &mut Option<Exchange>, address: SocketAddr, request: &[u
             };
             match answer.status {
                 200..300 => Reply::Done(body),
-                // A request that ran out of time may still be carried out.
+                // A request that timed out may still be carried out.
                 408 | 500.. => Reply::Unknown(format!("{}: {}", answer.status, text())),
                 status => Reply::Refused(status, body),
             }

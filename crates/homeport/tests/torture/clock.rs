@@ -1,4 +1,4 @@
-//! The server's wall clock, which libfaketime sets off by the number of days in a file.
+//! The server's wall clock, which libfaketime shifts by the number of days in a file.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// A clock that is right.
+    /// A correct clock.
     pub(crate) fn new(directory: &Path) -> Result<Self, String> {
         let library =
             library().ok_or("libfaketime is missing: install Debian's package faketime")?;
@@ -23,9 +23,9 @@ impl Clock {
         Ok(clock)
     }
 
-    /// Sets the clock ahead, or back, by some days.
+    /// Shifts the clock by some days.
     pub(crate) fn set(&self, days: i64) -> Result<(), String> {
-        // By rename: a half-written file would be another time.
+        // By rename: a partially written file would be another time.
         let new = self.file.with_extension("new");
         std::fs::write(&new, format!("{days:+}d\n"))
             .and_then(|()| std::fs::rename(&new, &self.file))

@@ -1,5 +1,4 @@
-//! The writers of a round: tasks that write through the workloads, can be paused, and count what
-//! they did.
+//! The writers of a round: tasks that write through the workloads, can be paused, and count their operations.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,12 +8,12 @@ use tokio::sync::{RwLock, RwLockWriteGuard};
 use tokio::task::JoinHandle;
 
 use crate::clients::Clients;
-use crate::dice::Dice;
 use crate::report::Report;
 use crate::target::Target;
-use crate::workloads::{Ended, Workload, Workloads};
+use crate::workloads::{OperationResult, Workload, Workloads};
+use homeport_simulate::SeededRandom;
 
-/// Pause between two operations of a writer, at most.
+/// Maximum pause between two operations of a writer.
 const PACE_MS_MAX: usize = 20;
 const POLL_EVERY: Duration = Duration::from_millis(10);
 
@@ -23,17 +22,17 @@ pub(crate) struct Crew {
     gate: Arc<RwLock<()>>,
     stop_writers: Arc<AtomicBool>,
     stop_subscriber: Arc<AtomicBool>,
-    /// Each with the name of its workload.
+    /// The writers' tasks, with the names of their workloads.
     writers: Vec<(&'static str, JoinHandle<()>)>,
     subscriber: JoinHandle<()>,
     violations: Arc<Mutex<Vec<String>>>,
 }
 
-/// A workload with the numbers of its writers' operations.
+/// A workload with counts of its operations.
 struct Member {
     workload: Arc<dyn Workload>,
-    /// In the order of `Ended::ALL`.
-    counts: [AtomicU64; Ended::ALL.len()],
+    /// In the order of `OperationResult::ALL`.
+    counts: [AtomicU64; OperationResult::ALL.len()],
 }
 
 impl Crew {
@@ -56,8 +55,8 @@ impl Crew {
             stop_subscriber,
             writers: Vec::new(),
             subscriber: tokio::spawn(async move {
-                let dice = Dice::new(seed);
-                telemetry.subscribe(subscriber, &stop, dice).await;
+                let random = SeededRandom::new([seed]);
+                telemetry.subscribe(subscriber, &stop, random).await;
             }),
             violations: Arc::default(),
         };
@@ -73,12 +72,12 @@ impl Crew {
             });
             for lane in 0..workload.lanes() {
                 let number = crew.writers.len() as u64 + 1;
-                let dice = Dice::new(seed.wrapping_add(number * 7919));
+                let random = SeededRandom::new([seed, number]);
                 let task = crew.work(
                     Arc::clone(&member),
                     lane,
                     Clients::new(target.clone()),
-                    dice,
+                    random,
                 );
                 crew.writers.push((workload.name(), tokio::spawn(task)));
             }
@@ -92,7 +91,7 @@ impl Crew {
         member: Arc<Member>,
         lane: usize,
         mut clients: Clients,
-        mut dice: Dice,
+        mut random: SeededRandom,
     ) -> impl Future<Output = ()> + Send + 'static {
         let (gate, stop) = (Arc::clone(&self.gate), Arc::clone(&self.stop_writers));
         let violations = Arc::clone(&self.violations);
@@ -103,7 +102,7 @@ impl Crew {
                     continue;
                 }
                 let pass = gate.read().await;
-                let ended = member.workload.write(lane, &mut clients, &mut dice).await;
+                let ended = member.workload.write(lane, &mut clients, &mut random).await;
                 drop(pass);
                 match ended {
                     Ok(ended) => member.count(ended),
@@ -114,7 +113,7 @@ impl Crew {
                         return;
                     }
                 }
-                let pace = u64::try_from(dice.below(PACE_MS_MAX)).unwrap_or_default();
+                let pace = u64::try_from(random.below(PACE_MS_MAX)).unwrap_or_default();
                 tokio::time::sleep(Duration::from_millis(pace)).await;
             }
         }
@@ -128,7 +127,7 @@ impl Crew {
     /// Waits until every workload has had a write acknowledged.
     pub(crate) async fn progress(&self, within: Duration) -> Result<(), String> {
         let deadline = Instant::now() + within;
-        let written = |member: &Arc<Member>| member.total(Ended::Acknowledged);
+        let written = |member: &Arc<Member>| member.total(OperationResult::Acknowledged);
         let before: Vec<u64> = self.members.iter().map(written).collect();
         loop {
             self.check()?;
@@ -144,7 +143,7 @@ impl Crew {
         }
     }
 
-    /// Fails if a writer has seen a violation, or has stopped although it was not told to.
+    /// Fails if a writer has seen a violation, or has stopped by itself.
     pub(crate) fn check(&self) -> Result<(), String> {
         let mut violations = self
             .violations
@@ -182,7 +181,7 @@ impl Crew {
         self.stop_subscriber.store(true, Ordering::Relaxed);
         let subscriber = self.subscriber.await;
         for member in &self.members {
-            for ended in Ended::ALL {
+            for ended in OperationResult::ALL {
                 report.add_operations(member.workload.name(), ended, member.total(ended));
             }
         }
@@ -192,11 +191,11 @@ impl Crew {
 }
 
 impl Member {
-    fn count(&self, ended: Ended) {
+    fn count(&self, ended: OperationResult) {
         self.counts[ended as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    fn total(&self, ended: Ended) -> u64 {
+    fn total(&self, ended: OperationResult) -> u64 {
         self.counts[ended as usize].load(Ordering::Relaxed)
     }
 }

@@ -1,12 +1,12 @@
-//! The history of a run: transactions on lists, with the times of their calls and answers.
+//! The history of a run: transactions on lists, with the times of their calls and responses.
 //!
-//! Every list only grows, and every appended value is unique within its list. A read therefore shows
-//! which appends happened before it and in which order.
+//! Lists only grow, and every appended value is unique within its list. A read therefore shows which appends happened
+//! before it, and in which order.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Names a list.
+/// The id of a list.
 pub(crate) type Key = u32;
 pub(crate) type Value = u32;
 
@@ -20,18 +20,18 @@ pub(crate) enum Action {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Committed,
-    /// The server said that nothing was written.
+    /// The server reported that nothing was written.
     Aborted,
-    /// No answer, or an answer that does not say.
+    /// No response, or an ambiguous one.
     Unknown,
 }
 
-/// A transaction or a single-item operation, which is a transaction with one action.
+/// A transaction, or a single-item operation as a transaction with one action.
 #[derive(Debug, Clone)]
 pub(crate) struct Transaction {
     pub(crate) actions: Vec<Action>,
     pub(crate) outcome: Outcome,
-    /// Nanoseconds since the run began.
+    /// Nanoseconds since the start of the run.
     pub(crate) invoked_ns: u64,
     pub(crate) completed_ns: u64,
 }
@@ -60,7 +60,7 @@ impl Recorder {
         u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Adds a transaction that was invoked at `invoked_ns` and has ended now.
+    /// Adds a transaction that was invoked at `invoked_ns` and ends now.
     pub(crate) fn add(&self, actions: Vec<Action>, outcome: Outcome, invoked_ns: u64) {
         let transaction = Transaction {
             actions,

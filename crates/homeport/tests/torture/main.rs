@@ -1,8 +1,8 @@
-//! Torture: writers over HTTP, MQTT and DynamoDB's protocol, while the server is killed, its disk
-//! fills up, its descriptors run out, its clock jumps and its files are damaged. After every fault
-//! everything that was acknowledged must be there.
+//! Torture: writers over HTTP, MQTT and DynamoDB's protocol, while the server is killed, its disk fills up, its descriptors
+//! run out, its clock jumps and its files are damaged. After every fault, everything that was acknowledged must be stored.
 //!
-//! As a test it injects every fault once that the machine can produce, which takes about a minute; `cargo xtask torture --minutes 60` runs it for long.
+//! As a test it injects every fault that the machine allows once, which takes about a minute. `cargo xtask torture --minutes
+//! 60` runs it longer.
 
 #![cfg(target_os = "linux")]
 
@@ -12,9 +12,9 @@ mod clock;
 mod crew;
 mod faults;
 mod history;
+mod location;
 mod mqtt;
 mod options;
-mod place;
 mod plan;
 mod report;
 mod round;
@@ -23,9 +23,6 @@ mod server;
 mod target;
 mod workloads;
 
-#[path = "../hostile/dice.rs"]
-#[allow(dead_code, reason = "shared with another test")]
-mod dice;
 #[path = "../hostile/exchange.rs"]
 #[allow(dead_code, reason = "shared with another test")]
 mod exchange;
@@ -34,10 +31,10 @@ use crate::options::Options;
 use crate::report::Report;
 use crate::round::Round;
 
-/// Steps of a round in a long run. Each round has a directory and a history of its own, so that neither
-/// grows with the length of a run.
+/// Steps of a round in a long run. Each round has its own directory and history, so neither grows with the length of the
+/// run.
 const ROUND_STEPS: usize = 21;
-/// Fewer acknowledged writes would mean that the run did not take place.
+/// A run with fewer acknowledged writes did not really take place.
 const ACKNOWLEDGED_MIN: u64 = 100;
 
 #[test]
@@ -52,7 +49,7 @@ fn faults_lose_nothing_and_show_nothing_wrong() {
     for (fault, reason) in &options.left_out {
         println!("the fault `{}` is left out: {reason}", fault.name());
     }
-    if let Some(has_passed) = place::reenter(TEST, &options.faults) {
+    if let Some(has_passed) = location::reenter(TEST, &options.faults) {
         assert!(has_passed, "the run in a mount namespace of its own failed");
         return;
     }
@@ -88,8 +85,8 @@ fn faults_lose_nothing_and_show_nothing_wrong() {
 /// The name under which the test runs itself again.
 const TEST: &str = "faults_lose_nothing_and_show_nothing_wrong";
 
-/// Plays one round; whether it was interrupted by Ctrl-C or SIGTERM. Then its server is ended and its files
-/// are removed.
+/// Plays one round until it ends, or until Ctrl-C or SIGTERM interrupts it. Then its server is stopped and its files are
+/// removed. Returns whether it was interrupted.
 async fn play_until_interrupted(options: &Options, report: &mut Report) -> bool {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate()).expect("a signal handler");

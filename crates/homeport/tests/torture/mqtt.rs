@@ -1,5 +1,4 @@
-//! A client's MQTT 3.1.1 connection with QoS 1, with packets of an implementation that is not the
-//! server's.
+//! A client's MQTT 3.1.1 connection with QoS 1, with the packets of another implementation than the server's.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -29,7 +28,7 @@ pub(crate) struct Message {
 }
 
 impl Connection {
-    /// Connects; whether the server had a session of this client.
+    /// Connects. Returns whether the server had a session of this client.
     pub(crate) async fn open(
         address: SocketAddr,
         client_id: &str,
@@ -73,7 +72,7 @@ impl Connection {
         }
     }
 
-    /// Publishes messages; the positions of those that were acknowledged.
+    /// Publishes messages. Returns the positions of the acknowledged ones.
     pub(crate) async fn publish(&mut self, topic: &str, payloads: &[String]) -> Vec<usize> {
         let mut out = BytesMut::new();
         for (id, payload) in (1..).zip(payloads) {
@@ -99,7 +98,7 @@ impl Connection {
         acknowledged
     }
 
-    /// The next message; nothing if none comes in time.
+    /// The next message; `None` after a timeout.
     pub(crate) async fn receive(&mut self, within: Duration) -> Result<Option<Message>, String> {
         match self.next(within).await? {
             Some(Packet::Publish(publish)) => Ok(Some(Message {
@@ -122,7 +121,7 @@ impl Connection {
         written.map_err(text)?.map_err(text)
     }
 
-    /// The next packet; nothing if none comes in time.
+    /// The next packet; `None` after a timeout.
     async fn next(&mut self, within: Duration) -> Result<Option<Packet>, String> {
         loop {
             match Packet::read(&mut self.read, PACKET_BYTES_MAX) {

@@ -1,28 +1,27 @@
-//! The options of a run: short among the tests, longer with environment variables that
-//! `cargo xtask torture` sets.
+//! The options of a run: short as a test, longer with environment variables that `cargo xtask torture` sets.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::plan::Fault;
-use crate::{clock, place};
+use crate::{clock, location};
 
-/// The seed of the run among the tests.
+/// Seed of the short run.
 const SEED: u64 = 17;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Options {
     pub(crate) seed: u64,
-    /// The round to begin with, to repeat a later one of an earlier run.
+    /// First round, to repeat a later round of an earlier run.
     pub(crate) first_round: u64,
-    /// How long to run; one short round if it is not given.
+    /// Duration of the run; one short round if not given.
     pub(crate) duration: Option<Duration>,
     pub(crate) faults: Vec<Fault>,
-    /// Faults that a short run leaves out, and why this machine cannot produce them.
+    /// Faults that a short run skips, and why this machine cannot inject them.
     pub(crate) left_out: Vec<(Fault, &'static str)>,
-    /// Where the report goes, beside the output.
+    /// File for the report, in addition to the output.
     pub(crate) report: Option<PathBuf>,
-    /// The server's binary: that of this build, or another one whose defences were removed.
+    /// The server's binary: of this build, or one whose defenses were removed.
     pub(crate) binary: PathBuf,
 }
 
@@ -76,7 +75,7 @@ pub(crate) fn unavailable(fault: Fault) -> Option<&'static str> {
         Fault::Clock if clock::library().is_none() => {
             Some("libfaketime is missing: install Debian's package faketime")
         }
-        fault => place::unavailable(fault),
+        fault => location::unavailable(fault),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The order of faults, drawn from the seed before a round begins.
 
-use crate::dice::Dice;
+use homeport_simulate::SeededRandom;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Fault {
@@ -8,9 +8,9 @@ pub(crate) enum Fault {
     Kill,
     /// SIGTERM, which must end the server cleanly.
     Terminate,
-    /// The file system stops, and writes that were not synced are gone.
+    /// The file system stops, and writes that were not synced are lost.
     PowerCut,
-    /// The disk is full, and empty again later.
+    /// The disk fills up, and is freed later.
     Disk,
     /// More idle connections than the server has descriptors.
     Descriptors,
@@ -49,24 +49,24 @@ impl Fault {
 pub(crate) struct Step {
     pub(crate) fault: Fault,
     pub(crate) run_ms: u64,
-    /// Decides the details of the fault.
+    /// Seed of the fault's details.
     pub(crate) seed: u64,
 }
 
-/// Draws a round's steps: every fault occurs about equally often.
+/// Draws a round's steps. Every fault occurs about equally often.
 pub(crate) fn draw(seed: u64, round: u64, faults: &[Fault], steps: usize) -> Vec<Step> {
-    let mut dice = Dice::new(seed.wrapping_mul(1_000_003).wrapping_add(round));
+    let mut random = SeededRandom::new([seed, round]);
     let mut bag: Vec<Fault> = Vec::new();
     let mut drawn = Vec::with_capacity(steps);
     while drawn.len() < steps && !faults.is_empty() {
         if bag.is_empty() {
             bag = faults.to_vec();
         }
-        let fault = bag.swap_remove(dice.below(bag.len()));
+        let fault = bag.swap_remove(random.below(bag.len()));
         drawn.push(Step {
             fault,
-            run_ms: 200 + dice.next() % 1800,
-            seed: dice.next(),
+            run_ms: 200 + random.next_u64() % 1800,
+            seed: random.next_u64(),
         });
     }
     drawn

@@ -1,4 +1,4 @@
-//! What a run did and found, as Markdown for `docs/reliability.md`.
+//! The actions and findings of a run, as Markdown for `docs/reliability.md`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::faults::{FILE_KINDS, damage_names};
 use crate::plan::Fault;
 use crate::samples::Samples;
-use crate::workloads::Ended;
+use crate::workloads::OperationResult;
 
 #[derive(Debug)]
 pub(crate) struct Report {
@@ -16,8 +16,8 @@ pub(crate) struct Report {
     pub(crate) rounds: u64,
     pub(crate) steps: u64,
     pub(crate) verifications: u64,
-    /// By workload, in the order of `Ended::ALL`.
-    operations: BTreeMap<&'static str, [u64; Ended::ALL.len()]>,
+    /// By workload, in the order of `OperationResult::ALL`.
+    operations: BTreeMap<&'static str, [u64; OperationResult::ALL.len()]>,
     faults: BTreeMap<Fault, FaultCount>,
     /// By kind of file and of damage.
     damage: BTreeMap<(&'static str, &'static str), DamageCount>,
@@ -41,7 +41,7 @@ pub(crate) enum DamageOutcome {
     ServedWhole,
 }
 
-/// What a damaged copy showed.
+/// Results for a damaged copy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Judged {
     pub(crate) outcome: DamageOutcome,
@@ -85,7 +85,12 @@ impl Report {
         self.started.elapsed()
     }
 
-    pub(crate) fn add_operations(&mut self, workload: &'static str, ended: Ended, count: u64) {
+    pub(crate) fn add_operations(
+        &mut self,
+        workload: &'static str,
+        ended: OperationResult,
+        count: u64,
+    ) {
         self.operations.entry(workload).or_default()[ended as usize] += count;
     }
 
@@ -113,7 +118,7 @@ impl Report {
             .map_or(0, DamageCount::total)
     }
 
-    /// Kinds of files and of damage that never met.
+    /// Combinations of file and damage that were never tried.
     fn untried_damage(&self) -> Vec<String> {
         let of_file = |file: &'static str| damage_names().map(move |damage| (file, damage));
         FILE_KINDS
@@ -125,7 +130,7 @@ impl Report {
     }
 
     pub(crate) fn acknowledged(&self) -> u64 {
-        let written = Ended::Acknowledged as usize;
+        let written = OperationResult::Acknowledged as usize;
         self.operations.values().map(|counts| counts[written]).sum()
     }
 
@@ -135,7 +140,7 @@ impl Report {
             Some(violation) => format!("**failed**: {violation}"),
             None => "passed".to_owned(),
         };
-        // Writing to a text does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "Seed {}, {} s, {} rounds, {} steps, {} verifications: {verdict}.\n",

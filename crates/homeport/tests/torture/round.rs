@@ -1,5 +1,4 @@
-//! One round: a new data directory, writers, and faults in the order of the plan, with a
-//! verification after each.
+//! One round: a new data directory, writers, and the planned faults, with a verification after each.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -10,30 +9,30 @@ use crate::clock::Clock;
 use crate::crew::Crew;
 use crate::faults;
 use crate::history::Recorder;
+use crate::location::Location;
 use crate::options::Options;
-use crate::place::Place;
 use crate::plan::{Fault, Step};
 use crate::report::Report;
 use crate::server::{Launch, NoStart, Server};
 use crate::target::{Announcer, Target};
 use crate::workloads::{Problem, Scope, Workloads};
 
-/// Within this time of a fault's end, the server's start included, every workload must write again.
+/// Limit for every workload to write again after a fault, including the server's start.
 const RECOVERY_MAX: Duration = Duration::from_secs(30);
-/// The same in the short run, which shares its cores with other tests and their compilers.
+/// The same limit in the short run, which shares its cores with other tests.
 const RECOVERY_MAX_SHORT: Duration = Duration::from_secs(90);
-/// Reads may fail for a moment after a fault, and no longer.
+/// Limit for failing reads after a fault.
 const UNREADABLE_MAX: Duration = Duration::from_secs(30);
 const SAMPLE_EVERY: Duration = Duration::from_millis(200);
-/// More memory than this is a leak.
+/// More resident memory than this counts as a leak.
 const RESIDENT_MAX_BYTES: u64 = 1024 * 1024 * 1024;
 
 pub(crate) struct Round<'a> {
     pub(crate) options: &'a Options,
     pub(crate) launch: Launch,
-    pub(crate) place: Place,
+    pub(crate) location: Location,
     pub(crate) clock: Option<Clock>,
-    /// Where copies and logs go, outside of the place.
+    /// Directory for copies and logs, outside of the private file system.
     pub(crate) directory: PathBuf,
     pub(crate) workloads: Workloads,
     pub(crate) report: &'a mut Report,
@@ -75,7 +74,7 @@ impl<'a> Round<'a> {
                 start_max: recovery_max,
                 log_dir: directory.to_owned(),
             },
-            place: Place::new(directory, &options.faults)?,
+            location: Location::new(directory, &options.faults)?,
             clock,
             directory: directory.to_owned(),
             workloads: Workloads::new(now_ms, &recorder),
@@ -90,7 +89,7 @@ impl<'a> Round<'a> {
         })
     }
 
-    /// Runs the steps; an error is a violation.
+    /// Runs the steps. An error is a violation.
     pub(crate) async fn run(&mut self, steps: &[Step], seed: u64) -> Result<(), String> {
         self.start()?;
         let mut crew = Crew::start(&self.workloads, &self.target, seed).await?;
@@ -157,7 +156,7 @@ impl<'a> Round<'a> {
     pub(crate) fn start(&mut self) -> Result<(), String> {
         self.starts += 1;
         let name = format!("server-{}", self.starts);
-        let server = match self.launch.start(&self.place.data_dir(), &name) {
+        let server = match self.launch.start(&self.location.data_dir(), &name) {
             Ok(server) => server,
             Err(NoStart::Refused(why) | NoStart::Broken(why)) => {
                 return Err(format!("the server does not start: {why}"));
@@ -176,7 +175,7 @@ impl<'a> Round<'a> {
         self.target.clone()
     }
 
-    /// Ends the server by kill -9.
+    /// Ends the server with kill -9.
     pub(crate) fn kill(&mut self) -> Result<(), String> {
         self.announcer.set(None);
         let Some(server) = self.server.take() else {
@@ -187,7 +186,7 @@ impl<'a> Round<'a> {
         no_panics(crate::server::panics(&log))
     }
 
-    /// Ends the server by SIGTERM.
+    /// Ends the server with SIGTERM.
     pub(crate) fn terminate(&mut self) -> Result<(), String> {
         self.announcer.set(None);
         let Some(server) = self.server.take() else {
@@ -228,10 +227,10 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// Stops the server, checks the directory and the history.
+    /// Stops the server, and checks the directory and the history.
     fn finish(&mut self) -> Result<(), String> {
         self.terminate()?;
-        faults::check_is_clean(&self.launch, &self.place.data_dir())?;
+        faults::check_is_clean(&self.launch, &self.location.data_dir())?;
         let history = self.recorder.history();
         let count = history.transactions.len();
         self.report.transactions += u64::try_from(count).unwrap_or_default();
@@ -243,13 +242,13 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Keeps the data directory of a failed round outside of mounts that end with the process.
+    /// Saves the data directory of a failed round from mounts that end with the process.
     pub(crate) fn keep(&mut self) {
         self.server = None;
         let kept = self.directory.join("kept");
         let copied = std::process::Command::new("cp")
             .args(["-a", "--"])
-            .arg(self.place.data_dir())
+            .arg(self.location.data_dir())
             .arg(&kept)
             .status();
         if copied.is_ok_and(|status| status.success()) {

@@ -1,4 +1,4 @@
-//! Memory and descriptors of the server, sampled while it runs.
+//! Samples of the server's memory and descriptors.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
-    /// Samples a process; nothing if it has ended.
+    /// Samples a process, unless it has ended.
     pub(crate) fn take(&mut self, process: u32) {
         let status = std::fs::read_to_string(format!("/proc/{process}/status"));
         let status = status.unwrap_or_default();
@@ -36,7 +36,7 @@ impl Samples {
     }
 }
 
-/// Descriptors that a process has open; none if it has ended.
+/// Number of open descriptors of a process; 0 if it has ended.
 pub(crate) fn descriptors(process: u32) -> usize {
     let entries = std::fs::read_dir(format!("/proc/{process}/fd"));
     entries.map_or(0, Iterator::count)

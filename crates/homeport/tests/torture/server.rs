@@ -1,4 +1,4 @@
-//! The server process: started with the limits of a run, watched, killed and stopped.
+//! The server process of a run: started with limits, watched, killed and stopped.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use crate::target::Addresses;
 
 pub(crate) const ADMIN_TOKEN: &str = "torture-admin-token-0123456789";
 const PEPPER: &str = "torture-pepper-0123456789abcdef";
-/// Of stores that are encrypted.
+/// Master key of encrypted stores.
 const MASTER_KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 const STOP_MAX: Duration = Duration::from_secs(60);
 const POLL_EVERY: Duration = Duration::from_millis(10);
-/// Descriptors of the server, soft and hard.
+/// The server's limit of descriptors, soft and hard.
 pub(crate) const DESCRIPTORS: usize = 1024;
 
 /// How servers of a run are started.
@@ -22,12 +22,12 @@ pub(crate) const DESCRIPTORS: usize = 1024;
 pub(crate) struct Launch {
     pub(crate) binary: PathBuf,
     pub(crate) is_sealed: bool,
-    /// libfaketime and the file that says how far the clock is off.
+    /// libfaketime, and the file with the clock's shift.
     pub(crate) clock: Option<(PathBuf, PathBuf)>,
     pub(crate) limits_descriptors: bool,
-    /// How long a server may take until it listens.
+    /// Timeout until a server listens.
     pub(crate) start_max: Duration,
-    /// Where logs go.
+    /// Directory for logs.
     pub(crate) log_dir: PathBuf,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Server {
 /// Why a server does not listen.
 #[derive(Debug)]
 pub(crate) enum NoStart {
-    /// It ended with an error and said why.
+    /// It ended with an error message.
     Refused(String),
     /// It ended in another way, or neither listens nor ends.
     Broken(String),
@@ -101,7 +101,7 @@ impl Launch {
             return Err(NoStart::Broken("no output".to_owned()));
         };
         let (said, heard) = mpsc::channel();
-        // Reads to the end, so that the server never waits for a full pipe.
+        // Read to the end, so that the server never blocks on a full pipe.
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
                 let _ = said.send(line);
@@ -121,7 +121,7 @@ impl Launch {
     }
 }
 
-/// Reads what a server prints until it listens.
+/// Reads a server's output until it listens.
 fn listening(heard: &mpsc::Receiver<String>, within: Duration) -> Result<Addresses, &'static str> {
     let deadline = Instant::now() + within;
     let (mut dynamodb, mut mqtt) = (None, None);
@@ -192,7 +192,7 @@ impl Server {
         matches!(self.child.try_wait(), Ok(Some(_)))
     }
 
-    /// SIGSTOP; returns when no thread runs any more.
+    /// Sends SIGSTOP, and returns when all threads are stopped.
     pub(crate) fn freeze(&self) -> Result<(), String> {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args(["-STOP", &id]).status();
@@ -212,7 +212,7 @@ impl Server {
         let _ = self.child.wait();
     }
 
-    /// SIGTERM; an error if it does not end well in time.
+    /// Sends SIGTERM. Returns an error if the server does not end cleanly in time.
     pub(crate) fn terminate(mut self) -> Result<(), String> {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &id]).status();
@@ -229,13 +229,13 @@ impl Server {
         }
     }
 
-    /// Lines of its log that report a panic.
+    /// Lines of the log that report a panic.
     pub(crate) fn panics(&self) -> Vec<String> {
         panics(&self.log)
     }
 }
 
-/// Whether every thread is stopped, or in a system call at whose end it stops.
+/// Whether every thread is stopped, or stops at the end of its current system call.
 fn is_frozen(process: &str) -> bool {
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{process}/task")) else {
         return false;

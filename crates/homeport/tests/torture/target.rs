@@ -1,4 +1,4 @@
-//! Where the server listens now: its ports change with every start.
+//! The server's current addresses, which change with every start.
 
 use std::net::SocketAddr;
 
@@ -11,11 +11,11 @@ pub(crate) struct Addresses {
     pub(crate) mqtt: SocketAddr,
 }
 
-/// The harness's side.
+/// The harness's end.
 #[derive(Debug, Clone)]
 pub(crate) struct Announcer(watch::Sender<Option<Addresses>>);
 
-/// The clients' side.
+/// The clients' end.
 #[derive(Debug, Clone)]
 pub(crate) struct Target(watch::Receiver<Option<Addresses>>);
 

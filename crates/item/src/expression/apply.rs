@@ -1,7 +1,7 @@
-//! Updates applied to items.
+//! Applies updates to items.
 //!
-//! Everything is worked out against the item as it is before the update; only then is anything
-//! changed. That is what the order of the sections and of the assignments not mattering means.
+//! All operands are evaluated on the original item before anything changes, so the order of
+//! sections and assignments does not matter.
 
 use super::path::{Path, PathElement};
 use super::tree::{Update, UpdateOperand};
@@ -23,12 +23,12 @@ pub enum UpdateError {
 }
 
 impl Update {
-    /// Changes `item`. The tree must have passed [`Update::check`], as one from text has.
+    /// Changes `item`. The tree must have passed [`Update::check`]; parsed trees have.
     ///
-    /// The limits of an item are not looked at here.
+    /// Does not check the limits of an item.
     ///
     /// # Errors
-    /// When the update does not fit the item; the item is as before then.
+    /// When the update does not fit the item, which is unchanged then.
     pub fn apply(&self, item: &mut Item) -> Result<(), UpdateError> {
         let mut put = Vec::new();
         let mut remove = Vec::new();
@@ -52,17 +52,17 @@ impl Update {
         }
         for path in &self.remove {
             check_parent(item, path)?;
-            // What is appended to a list by this update must not be taken for an old element.
+            // An element that this update appends must not be mistaken for an old one.
             if find(item, path).is_some() {
                 remove.push(path);
             }
         }
-        // Elements behind the end of a list are appended in the order of their indexes.
+        // Elements past the end of a list are appended in the order of their indexes.
         put.sort_by_key(|(path, _)| *path);
         for (path, value) in put {
             put_at(item, path, value)?;
         }
-        // Descending, so that removing an element moves none that is still to be removed.
+        // In descending order, so a removal does not shift elements that are still to be removed.
         remove.sort_unstable();
         for path in remove.into_iter().rev() {
             remove_at(item, path)?;
@@ -71,7 +71,7 @@ impl Update {
     }
 }
 
-/// What is at `path` in `item`.
+/// The value at `path` in `item`.
 fn find<'a>(item: &'a Item, path: &Path) -> Option<&'a Value> {
     let top = item.get(path.name())?;
     path.nested().iter().try_fold(top, child)
@@ -93,7 +93,7 @@ fn child_mut<'a>(value: &'a mut Value, element: &PathElement) -> Option<&'a mut 
     }
 }
 
-/// Checks that the last step of `path` starts from a map or list that can take it.
+/// Checks that the parent of `path` is a map or list of the right kind.
 fn check_parent(item: &Item, path: &Path) -> Result<(), UpdateError> {
     let Some((last, steps)) = path.nested().split_last() else {
         return Ok(());
@@ -107,15 +107,15 @@ fn check_parent(item: &Item, path: &Path) -> Result<(), UpdateError> {
     }
 }
 
-/// The map or list that the last step of a nested `path` starts from, and that step.
+/// The parent of a nested `path` and the last element of the path.
 fn parent<'a, 'p>(item: &'a mut Item, path: &'p Path) -> Option<(&'a mut Value, &'p PathElement)> {
     let (last, steps) = path.nested().split_last()?;
     let top = item.attributes_mut().get_mut(path.name())?;
     Some((steps.iter().try_fold(top, child_mut)?, last))
 }
 
-// `check_parent` has seen every parent, and paths that do not overlap leave it alone: that one is
-// missing here can only be in a tree that was not checked.
+// `check_parent` has validated every parent and disjoint paths do not remove one, so a parent is
+// missing here only if the tree was not checked.
 fn put_at(item: &mut Item, path: &Path, value: Value) -> Result<(), UpdateError> {
     if path.nested().is_empty() {
         item.insert(path.name(), value);
@@ -191,7 +191,7 @@ fn evaluate(operand: &UpdateOperand, item: &Item) -> Result<Value, UpdateError> 
     }
 }
 
-/// What ADD makes of a value that may not be there yet.
+/// The result of ADD on a value that may not exist yet.
 fn sum(value: Option<&Value>, added: &Value) -> Result<Value, UpdateError> {
     Ok(match (value, added) {
         (None, Value::N(_) | Value::Ss(_) | Value::Ns(_) | Value::Bs(_)) => added.clone(),
@@ -203,7 +203,7 @@ fn sum(value: Option<&Value>, added: &Value) -> Result<Value, UpdateError> {
     })
 }
 
-/// What DELETE leaves of a set.
+/// The result of DELETE on a set; `None` if it becomes empty.
 fn difference(value: &Value, members: &Value) -> Result<Option<Value>, UpdateError> {
     Ok(match (value, members) {
         (Value::Ss(set), Value::Ss(members)) => set.difference(members).map(Value::Ss),

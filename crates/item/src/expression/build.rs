@@ -1,7 +1,7 @@
-//! Trees built in code.
+//! Builders for trees.
 //!
-//! A bare string is an attribute's name on the left (`Condition::exists("pk")`) and a value on the
-//! right (`.equals("x")`); a path on the right is written as a [`Path`].
+//! A bare string is an attribute name on the left (`Condition::exists("pk")`) and a value on the
+//! right (`.equals("x")`). Write a path on the right as a [`Path`].
 
 use std::ops::Not;
 
@@ -37,13 +37,13 @@ impl Condition {
         Self::Or(Box::new(self), Box::new(other))
     }
 
-    /// All of the conditions together; none when there are none.
+    /// Joins the conditions with AND; `None` if there are no conditions.
     #[must_use]
     pub fn all(conditions: Vec<Self>) -> Option<Self> {
         join(conditions, Self::and)
     }
 
-    /// The conditions that all have to hold for this one to hold.
+    /// Splits the condition at its top-level ANDs.
     #[must_use]
     pub fn conjuncts(self) -> Vec<Self> {
         let mut conjuncts = Vec::new();
@@ -57,15 +57,15 @@ impl Condition {
         conjuncts
     }
 
-    /// At least one of the conditions; none when there are none.
+    /// Joins the conditions with OR; `None` if there are no conditions.
     #[must_use]
     pub fn any(conditions: Vec<Self>) -> Option<Self> {
         join(conditions, Self::or)
     }
 }
 
-/// Joins neighbours until one condition is left, so that a tree of many is as shallow as it can be: recursion over it stays
-/// bounded however long the list is.
+/// Joins neighbours until one condition is left. That keeps the tree as shallow as possible, so
+/// recursion over it stays bounded for long lists.
 fn join(
     mut conditions: Vec<Condition>,
     connect: fn(Condition, Condition) -> Condition,
@@ -92,7 +92,7 @@ impl Not for Condition {
     }
 }
 
-/// The comparisons of an operand, and of a path, which is one.
+/// Comparison methods for operands and for paths.
 macro_rules! comparisons {
     ($operand:ty) => {
         impl $operand {
@@ -126,7 +126,7 @@ macro_rules! comparisons {
                 Condition::Compare(self.into(), Comparator::GreaterOrEqual, other.into())
             }
 
-            /// Both ends included.
+            /// Both bounds are inclusive.
             #[must_use]
             pub fn between(
                 self,
@@ -197,14 +197,14 @@ impl Update {
         self
     }
 
-    /// Adds to a number, or members to a set.
+    /// Adds to a number, or adds members to a set.
     #[must_use]
     pub fn add(mut self, path: impl Into<Path>, value: impl Into<Value>) -> Self {
         self.add.push((path.into(), value.into()));
         self
     }
 
-    /// Takes members out of a set.
+    /// Removes members from a set.
     #[must_use]
     pub fn delete(mut self, path: impl Into<Path>, members: impl Into<Value>) -> Self {
         self.delete.push((path.into(), members.into()));
@@ -217,7 +217,8 @@ impl Update {
         self.paths().next().is_none()
     }
 
-    /// Whether the update creates an item that does not exist. An update that only removes does not; an empty update does.
+    /// Whether the update creates a missing item. An update with nothing but removals does not; an
+    /// empty update does.
     #[must_use]
     pub fn creates_item(&self) -> bool {
         let only_removes = self.set.is_empty() && self.add.is_empty();
@@ -226,13 +227,13 @@ impl Update {
 }
 
 impl UpdateOperand {
-    /// What is at `path`, or else `default`.
+    /// The value at `path`, or `default` if it does not exist.
     #[must_use]
     pub fn if_not_exists(path: impl Into<Path>, default: impl Into<Self>) -> Self {
         Self::IfNotExists(path.into(), Box::new(default.into()))
     }
 
-    /// The elements of two lists in one.
+    /// The concatenation of two lists.
     #[must_use]
     pub fn list_append(left: impl Into<Self>, right: impl Into<Self>) -> Self {
         Self::ListAppend(Box::new(left.into()), Box::new(right.into()))
@@ -262,7 +263,7 @@ impl<V: Into<Value>> From<V> for UpdateOperand {
 }
 
 impl KeyCondition {
-    /// Everything under one partition key.
+    /// Matches a whole partition.
     #[must_use]
     pub fn new(partition_name: impl Into<String>, partition: impl Into<Value>) -> Self {
         Self {
@@ -290,7 +291,7 @@ impl Projection {
 }
 
 impl Comparator {
-    /// How the comparator is written.
+    /// The comparator's text.
     #[must_use]
     pub fn sign(self) -> &'static str {
         match self {
@@ -303,7 +304,7 @@ impl Comparator {
         }
     }
 
-    /// The comparator that says the same of the operands the other way round.
+    /// The equivalent comparator for swapped operands.
     #[must_use]
     pub fn mirrored(self) -> Self {
         match self {

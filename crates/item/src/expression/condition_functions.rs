@@ -1,6 +1,6 @@
-//! The functions of conditions, and what a call of one amounts to.
+//! The functions of conditions.
 
-use super::error::{ExpressionError, Problem};
+use super::error::{ExpressionError, ExpressionProblem};
 use super::evaluate::size_of;
 use super::operand_checks::kind_of;
 use super::parse_condition::Argument;
@@ -20,7 +20,7 @@ const FUNCTIONS: [&str; 6] = [EXISTS, NOT_EXISTS, TYPE, BEGINS_WITH, CONTAINS, S
 const UPDATE_FUNCTIONS: [&str; 2] = ["if_not_exists", "list_append"];
 
 impl Parser<'_> {
-    /// Reads a call.
+    /// Parses a function call.
     pub(super) fn call(&mut self) -> Result<Argument, ExpressionError> {
         let name = self.advance().text;
         self.expect_sign("(")?;
@@ -31,22 +31,22 @@ impl Parser<'_> {
             self.note(
                 Rank::UnknownFunction,
                 if UPDATE_FUNCTIONS.contains(&name.as_str()) {
-                    Problem::NotInConditions(name)
+                    ExpressionProblem::NotInConditions(name)
                 } else {
-                    Problem::UnknownFunction(name)
+                    ExpressionProblem::UnknownFunction(name)
                 },
             );
             return Ok(Argument::Unknown);
         };
         let argument = self.apply(function, arguments);
-        // `size` is part of the condition around it; the others are conditions of their own.
+        // `size` is an operand of the surrounding condition; all other functions are conditions.
         if *function != SIZE {
             self.condition_ends();
         }
         Ok(argument)
     }
 
-    /// Makes a known function's call out of what it was given.
+    /// Builds the tree of a known function's call.
     fn apply(&mut self, function: &'static str, mut arguments: Vec<Operand>) -> Argument {
         let count = arguments.len();
         let expected = match function {
@@ -57,7 +57,7 @@ impl Parser<'_> {
             let operator = function.to_owned();
             self.note_within(
                 Mistake::OperandCount,
-                Problem::OperandCount { operator, count },
+                ExpressionProblem::OperandCount { operator, count },
             );
         }
         let second = (count > 1).then(|| arguments.swap_remove(1));
@@ -100,13 +100,16 @@ impl Parser<'_> {
     fn is_type(&mut self, operand: Operand, name: &Operand) -> Condition {
         let kind = match name {
             Operand::Value(Value::S(name)) => ValueKind::from_name(name).unwrap_or_else(|| {
-                self.note_within(Mistake::OperandType, Problem::TypeName(name.clone()));
+                self.note_within(
+                    Mistake::OperandType,
+                    ExpressionProblem::TypeName(name.clone()),
+                );
                 ValueKind::S
             }),
             other => {
                 let found =
                     kind_of(other).map_or("{NS,SS,L,BS,N,M,B,BOOL,NULL,S}", ValueKind::name);
-                let problem = Problem::OperandType {
+                let problem = ExpressionProblem::OperandType {
                     operator: TYPE,
                     found,
                 };
@@ -116,7 +119,8 @@ impl Parser<'_> {
         };
         match operand {
             Operand::Path(path) => Condition::IsType(path, kind),
-            // The type of anything else is known here, and comparing it with itself says so.
+            // The type of any other operand is known now. A comparison of the operand with itself
+            // gives the constant result.
             known => {
                 let comparator = match kind_of(&known) == Some(kind) {
                     true => Comparator::Equal,
@@ -131,7 +135,10 @@ impl Parser<'_> {
         match operand {
             Operand::Path(path) => path,
             _ => {
-                self.note_within(Mistake::OperandType, Problem::PathRequired(function));
+                self.note_within(
+                    Mistake::OperandType,
+                    ExpressionProblem::PathRequired(function),
+                );
                 Path::new("")
             }
         }

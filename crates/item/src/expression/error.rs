@@ -1,4 +1,4 @@
-//! Why an expression is refused, in DynamoDB's words.
+//! Expression errors, with DynamoDB's messages.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::path::{Path, PathElement};
 use crate::schema::KeyError;
 use crate::value::{Value, ValueKind};
 
-/// What an expression is for. Messages name it.
+/// The kind of an expression, which messages name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ExpressionKind {
     Condition,
@@ -28,27 +28,27 @@ impl fmt::Display for ExpressionKind {
     }
 }
 
-/// Why an expression is refused.
+/// Why an expression is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExpressionError {
     #[error("Invalid {kind}: {problem}")]
     Invalid {
         kind: ExpressionKind,
-        problem: Problem,
+        problem: ExpressionProblem,
     },
-    /// A well-formed condition that no query can use.
+    /// The condition is well-formed, but not usable as a key condition.
     #[error(transparent)]
     KeyCondition(#[from] KeyConditionError),
 }
 
-/// What is wrong with an expression of any kind.
+/// A mistake in an expression of any kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum ExpressionProblem {
     #[error("The expression can not be empty;")]
     Empty,
     #[error("Expression size has exceeded the maximum allowed size; expression size: {0}")]
     TooLong(usize),
-    /// Of an update the size is not told.
+    /// For updates, DynamoDB's message does not contain the size.
     #[error("Expression size has exceeded the maximum allowed size;")]
     UpdateTooLong,
     #[error("Syntax error; token: \"{token}\", near: \"{near}\"")]
@@ -92,7 +92,7 @@ pub enum Problem {
         operator: &'static str,
         found: &'static str,
     },
-    /// DynamoDB words this one differently for the actions of an update.
+    /// `OperandType` for the actions of an update, for which DynamoDB has another wording.
     #[error(
         "Incorrect operand type for operator or function; operator: {action}, operand type: {found}, typeSet: ALLOWED_FOR_{action}_OPERAND"
     )]
@@ -116,11 +116,17 @@ pub enum Problem {
     #[error(
         "The BETWEEN operator requires upper bound to be greater than or equal to lower bound; lower bound operand: {lower}, upper bound operand: {upper}"
     )]
-    BoundsReversed { lower: Shown, upper: Shown },
+    BoundsReversed {
+        lower: QuotedValue,
+        upper: QuotedValue,
+    },
     #[error(
         "The BETWEEN operator requires same data type for lower and upper bounds; lower bound operand: {lower}, upper bound operand: {upper}"
     )]
-    BoundsOfTwoTypes { lower: Shown, upper: Shown },
+    BoundTypesDiffer {
+        lower: QuotedValue,
+        upper: QuotedValue,
+    },
     #[error("The IN operator is provided with too many operands; number of operands: {0}")]
     TooManyChoices(usize),
     #[error("The \"{0}\" section can only be used once in an update expression;")]
@@ -133,14 +139,14 @@ pub enum Problem {
         "Two document paths conflict with each other; must remove or rewrite one of these paths; path one: {one}, path two: {two}"
     )]
     Conflict { one: ListedPath, two: ListedPath },
-    /// Only a tree built in code can have it; no text can say it.
+    /// Possible only in a tree built in code, never in a text.
     #[error(
         "The operand of an addition, subtraction or function can not be another addition or subtraction;"
     )]
     NestedArithmetic,
 }
 
-/// Why a condition cannot be that of a query.
+/// Why a condition is not a valid key condition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyConditionError {
     #[error("Invalid operator used in KeyConditionExpression: {0}")]
@@ -152,7 +158,7 @@ pub enum KeyConditionError {
     #[error(
         "Invalid condition in KeyConditionExpression: Multiple attribute names used in one condition"
     )]
-    SeveralNames,
+    MultipleNames,
     #[error("Invalid condition in KeyConditionExpression: No key attribute specified")]
     NoName,
     #[error("KeyConditionExpressions cannot contain nested operations")]
@@ -162,7 +168,7 @@ pub enum KeyConditionError {
     #[error(
         "Invalid KeyConditionExpression: KeyConditionExpressions must only contain one condition per key"
     )]
-    TwicePerKey,
+    DuplicateCondition,
     #[error("Conditions can be of length 1 or 2 only")]
     TooManyConditions,
     #[error(
@@ -170,9 +176,9 @@ pub enum KeyConditionError {
     )]
     MoreThanKeys { given: usize, keys: usize },
     #[error("Query condition missed key schema element: {0}")]
-    Missed(String),
+    MissingKeyElement(String),
     #[error("HASH key attributes {0} must have equality conditions specified in the query")]
-    Unequal(String),
+    PartitionKeyNotEqual(String),
     #[error(
         "RANGE key attributes {lacking} must have equality conditions specified in the query because a condition is present on key attribute {last}"
     )]
@@ -195,7 +201,7 @@ pub enum KeyConditionError {
     Key(KeyError),
 }
 
-/// A path written as messages write it: `[a, b, [3]]`.
+/// A path as messages show it: `[a, b, [3]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedPath(pub Path);
 
@@ -212,11 +218,11 @@ impl fmt::Display for ListedPath {
     }
 }
 
-/// A scalar written as messages write it: `AttributeValue: {N:5}`.
+/// A scalar as messages show it: `AttributeValue: {N:5}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown(pub Value);
+pub struct QuotedValue(pub Value);
 
-impl fmt::Display for Shown {
+impl fmt::Display for QuotedValue {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         use base64::Engine as _;
         write!(formatter, "AttributeValue: {{{}:", self.0.kind().name())?;
@@ -226,14 +232,14 @@ impl fmt::Display for Shown {
             Value::B(bytes) => {
                 formatter.write_str(&base64::engine::general_purpose::STANDARD.encode(bytes))?;
             }
-            // Bounds are scalars that have an order; anything else is refused before.
+            // Bounds are strings, numbers or binaries; the parser rejects other types.
             _ => {}
         }
         formatter.write_str("}")
     }
 }
 
-/// The long name of a type, which only the messages about ADD and DELETE use.
+/// The long type name that only the messages about ADD and DELETE use.
 pub(super) fn long_name(kind: ValueKind) -> &'static str {
     match kind {
         ValueKind::S => "STRING",

@@ -1,7 +1,7 @@
-//! Whether a condition holds for an item.
+//! Evaluates conditions on items.
 //!
-//! What is not there equals nothing, has no order and no size: every comparison with it is false,
-//! except `<>`, which is true. Values of two types compare in the same way.
+//! A missing value equals nothing and has neither order nor size: every comparison with it is
+//! false, except `<>`, which is true. The same applies to values of different types.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -13,7 +13,7 @@ use crate::number::Number;
 use crate::value::Value;
 
 impl Condition {
-    /// Whether the condition holds for `document`.
+    /// Whether the condition is true for `document`.
     ///
     /// # Errors
     /// When the stored form of the document is damaged.
@@ -74,7 +74,7 @@ impl Condition {
 }
 
 impl KeyCondition {
-    /// Whether `document` has the keys that the query asks for.
+    /// Whether the keys of `document` match the condition.
     ///
     /// # Errors
     /// When the stored form of the document is damaged.
@@ -92,14 +92,14 @@ impl KeyCondition {
             return Ok(true);
         };
         let sort = document.resolve(&Path::new(name))?;
-        Ok(sort.is_some_and(|value| condition.holds(&value)))
+        Ok(sort.is_some_and(|value| condition.matches(&value)))
     }
 }
 
 impl SortCondition {
-    /// Whether the condition holds for a sort key's value.
+    /// Whether the condition is true for the value of a sort key.
     #[must_use]
-    pub fn holds(&self, value: &Value) -> bool {
+    pub fn matches(&self, value: &Value) -> bool {
         let ordered = |bound, accept: fn(Ordering) -> bool| order(value, bound).is_some_and(accept);
         match self {
             Self::Equal(wanted) => value == wanted,
@@ -143,7 +143,7 @@ fn compare(left: Option<&Value>, comparator: Comparator, right: Option<&Value>) 
     }
 }
 
-/// The order of two strings, numbers or binaries; nothing else has one.
+/// The order of two strings, numbers or binaries. Other types have no order.
 pub(super) fn order(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
         (Value::S(left), Value::S(right)) => Some(left.cmp(right)),
@@ -153,7 +153,7 @@ pub(super) fn order(left: &Value, right: &Value) -> Option<Ordering> {
     }
 }
 
-/// What `size` returns, for the types that have a size.
+/// The result of `size`, for the types that have a size.
 pub(super) fn size_of(value: &Value) -> Option<Number> {
     let size = match value {
         // DynamoDB counts UTF-16 code units here, although it stores and bills UTF-8.

@@ -1,5 +1,5 @@
-//! DynamoDB's expression language: one tree per kind of expression that can be parsed from text,
-//! built in code, printed as text with placeholders, and evaluated.
+//! DynamoDB's expression language. Each kind of expression is one tree type that can be parsed from
+//! text, built in code, printed with placeholders, and evaluated.
 
 mod apply;
 mod build;
@@ -23,8 +23,10 @@ mod token;
 mod tree;
 
 pub use apply::UpdateError;
-pub use error::{ExpressionError, ExpressionKind, KeyConditionError, ListedPath, Problem, Shown};
-pub use parse_condition::CHOICES_MAX;
+pub use error::{
+    ExpressionError, ExpressionKind, ExpressionProblem, KeyConditionError, ListedPath, QuotedValue,
+};
+pub use parse_condition::IN_OPERANDS_MAX;
 pub use parser::{EXPRESSION_MAX_BYTES, NESTING_MAX, OPERATORS_MAX, PATH_DEPTH_MAX};
 pub use path::{Document, Path, PathElement};
 pub use placeholders::{PLACEHOLDER_MAX_BYTES, PlaceholderError, Placeholders};

@@ -1,13 +1,13 @@
-//! What can be said against a condition's operands before any item is seen.
+//! Checks of a condition's operands that need no item.
 
-use super::error::{ListedPath, Problem, Shown};
+use super::error::{ExpressionProblem, ListedPath, QuotedValue};
 use super::evaluate::order;
 use super::parser::{Mistake, Parser};
 use super::tree::Operand;
 use crate::value::ValueKind;
 
 impl Parser<'_> {
-    /// The type must be one that the operator takes, as far as the text tells it.
+    /// Checks that the operator accepts the operand's type, if the text determines it.
     pub(super) fn check_kind(
         &mut self,
         operator: &'static str,
@@ -18,18 +18,18 @@ impl Parser<'_> {
             && !right(kind)
         {
             let found = kind.name();
-            let problem = Problem::OperandType { operator, found };
+            let problem = ExpressionProblem::OperandType { operator, found };
             self.note_within(Mistake::OperandType, problem);
         }
     }
 
-    /// The type must be one that has an order.
+    /// Checks that the operand's type has an order.
     pub(super) fn check_ordered(&mut self, operator: &'static str, operand: &Operand) {
         let ordered = |kind| matches!(kind, ValueKind::S | ValueKind::N | ValueKind::B);
         self.check_kind(operator, operand, ordered);
     }
 
-    /// No other operand may be the path that the first one is.
+    /// Checks that no other operand is the same path as the first one.
     pub(super) fn check_distinct<'o>(
         &mut self,
         operator: &'static str,
@@ -40,29 +40,32 @@ impl Parser<'_> {
             && rest.into_iter().any(|operand| operand == first)
         {
             let path = ListedPath(path.clone());
-            self.note_within(Mistake::Distinct, Problem::NotDistinct { operator, path });
+            self.note_within(
+                Mistake::Distinct,
+                ExpressionProblem::NotDistinct { operator, path },
+            );
         }
     }
 
-    /// Two known bounds must be of one type and in order.
+    /// Checks that two literal bounds have the same type and are in order.
     pub(super) fn check_bounds(&mut self, lower: &Operand, upper: &Operand) {
         let (Operand::Value(lower), Operand::Value(upper)) = (lower, upper) else {
             return;
         };
-        let shown = || (Shown(lower.clone()), Shown(upper.clone()));
+        let shown = || (QuotedValue(lower.clone()), QuotedValue(upper.clone()));
         if lower.kind() != upper.kind() {
             let (lower, upper) = shown();
-            let problem = Problem::BoundsOfTwoTypes { lower, upper };
+            let problem = ExpressionProblem::BoundTypesDiffer { lower, upper };
             self.note_within(Mistake::OperandType, problem);
         } else if order(lower, upper).is_some_and(std::cmp::Ordering::is_gt) {
             let (lower, upper) = shown();
-            let problem = Problem::BoundsReversed { lower, upper };
+            let problem = ExpressionProblem::BoundsReversed { lower, upper };
             self.note_within(Mistake::OperandType, problem);
         }
     }
 }
 
-/// The type of an operand, where the text alone decides it.
+/// The type of an operand, if the text determines it.
 pub(super) fn kind_of(operand: &Operand) -> Option<ValueKind> {
     match operand {
         Operand::Path(_) => None,

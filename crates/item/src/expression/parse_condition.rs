@@ -1,15 +1,15 @@
-//! Conditions and filters from text.
+//! Parses conditions and filters.
 
 use super::condition_functions::SIZE;
-use super::error::{ExpressionError, ExpressionKind, Problem};
+use super::error::{ExpressionError, ExpressionKind, ExpressionProblem};
 use super::parser::{Mistake, Parser, Rank};
 use super::path::Path;
 use super::placeholders::Placeholders;
 use super::tree::{Comparator, Condition, Operand};
 use crate::value::Value;
 
-/// Operands that one IN may list.
-pub const CHOICES_MAX: usize = 100;
+/// Maximum number of operands in one IN list.
+pub const IN_OPERANDS_MAX: usize = 100;
 
 const COMPARATORS: [Comparator; 6] = [
     Comparator::Equal,
@@ -21,18 +21,18 @@ const COMPARATORS: [Comparator; 6] = [
 ];
 
 impl Condition {
-    /// Reads a ConditionExpression.
+    /// Parses a ConditionExpression.
     ///
     /// # Errors
-    /// When it is none, with DynamoDB's message.
+    /// When the text is invalid, with DynamoDB's message.
     pub fn parse(text: &str, placeholders: &mut Placeholders) -> Result<Self, ExpressionError> {
         parse(ExpressionKind::Condition, text, placeholders)
     }
 
-    /// Reads a FilterExpression.
+    /// Parses a FilterExpression.
     ///
     /// # Errors
-    /// When it is none, with DynamoDB's message.
+    /// When the text is invalid, with DynamoDB's message.
     pub fn parse_filter(
         text: &str,
         placeholders: &mut Placeholders,
@@ -52,18 +52,18 @@ pub(super) fn parse(
     Ok(condition)
 }
 
-/// What was read: as yet an operand, or a condition.
+/// A parsed node: an operand so far, or a condition.
 enum Node {
     Operand(Argument),
     Condition(Condition),
 }
 
-/// An operand, or a call that is one only if its function returns a value.
+/// An operand or a function call. A call is an operand only if its function returns a value.
 pub(super) enum Argument {
     Operand(Operand),
-    /// A call of a function that is a condition by itself.
+    /// A call of a boolean function, which is a condition itself.
     Test(&'static str, Condition),
-    /// A call of a function that conditions do not have.
+    /// A call of a function that is unknown in conditions.
     Unknown,
 }
 
@@ -74,7 +74,7 @@ enum Connective {
     Or,
 }
 
-/// An operator whose last operand is still being read.
+/// An operator whose last operand is not complete yet.
 enum Pending {
     Not,
     And(Condition),
@@ -82,7 +82,8 @@ enum Pending {
 }
 
 impl Pending {
-    /// Whether the operand ends before `next`: connectives group from the left, and AND binds tighter than OR.
+    /// Whether the operand ends before `next`. Connectives are left-associative, and AND binds
+    /// tighter than OR.
     fn ends_before(&self, next: Option<Connective>) -> bool {
         match self {
             Self::Not | Self::And(_) => true,
@@ -92,12 +93,12 @@ impl Pending {
 }
 
 impl Parser<'_> {
-    /// Reads a whole condition.
+    /// Parses a whole condition.
     ///
-    /// IMPORTANT: this must not recurse for each parenthesis or NOT, because 4 KB of them would overflow the stack. Only
-    /// operands are read recursively, up to `NESTING_MAX` levels.
+    /// IMPORTANT: this must not recurse for each parenthesis or NOT, because 4 KB of them would
+    /// overflow the stack. Only operands are parsed recursively, up to `NESTING_MAX` levels.
     fn condition(&mut self) -> Result<Condition, ExpressionError> {
-        // Pending operators: of the innermost open parenthesis, and of everything around it.
+        // Pending operators inside the innermost open parenthesis, and outside of it.
         let mut pending = Vec::new();
         let mut outer: Vec<Vec<Pending>> = Vec::new();
         loop {
@@ -145,7 +146,7 @@ impl Parser<'_> {
                 pending = around;
                 self.expect_sign(")")?;
                 if grouped {
-                    self.note(Rank::Parentheses, Problem::RedundantParentheses);
+                    self.note(Rank::Parentheses, ExpressionProblem::RedundantParentheses);
                 }
                 node = self.grouped_node(node)?;
                 grouped = true;
@@ -153,7 +154,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The connective at the current position.
+    /// The connective at the current token.
     fn connective(&self) -> Option<Connective> {
         if self.peek().is_keyword("AND") {
             Some(Connective::And)
@@ -164,7 +165,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The node after its closing parenthesis.
+    /// Completes a node after its closing parenthesis.
     fn grouped_node(&mut self, node: Node) -> Result<Node, ExpressionError> {
         Ok(match node {
             Node::Operand(Argument::Operand(Operand::Path(path))) => {
@@ -177,7 +178,7 @@ impl Parser<'_> {
         })
     }
 
-    /// The condition of a node; a lone operand is an error.
+    /// Turns a node into a condition. A lone operand is an error.
     fn condition_of(&mut self, node: Node) -> Result<Condition, ExpressionError> {
         match node {
             Node::Condition(condition) => Ok(condition),
@@ -194,7 +195,7 @@ impl Parser<'_> {
             || token.is_keyword("IN")
     }
 
-    /// Reads the rest of a comparison that starts with `first`, if it is one.
+    /// Parses the rest of a comparison that starts with `first`, if a comparator follows.
     fn comparison(&mut self, first: Argument) -> Result<Node, ExpressionError> {
         if !self.at_comparison() {
             return Ok(Node::Operand(first));
@@ -217,8 +218,8 @@ impl Parser<'_> {
         } else if token.is_keyword("IN") {
             self.expect_sign("(")?;
             let choices = self.arguments(Self::operand)?;
-            if choices.len() > CHOICES_MAX {
-                let problem = Problem::TooManyChoices(choices.len());
+            if choices.len() > IN_OPERANDS_MAX {
+                let problem = ExpressionProblem::TooManyChoices(choices.len());
                 self.note_within(Mistake::OperandCount, problem);
             }
             self.check_distinct("IN", &first, &choices);
@@ -238,7 +239,7 @@ impl Parser<'_> {
         Ok(Node::Condition(condition))
     }
 
-    /// Reads an operand, perhaps in parentheses.
+    /// Parses an operand, with or without parentheses.
     pub(super) fn operand(&mut self) -> Result<Operand, ExpressionError> {
         let (argument, _) = self.argument()?;
         Ok(self.operand_of(argument))
@@ -251,7 +252,7 @@ impl Parser<'_> {
         let (inner, grouped) = self.nested(Self::argument)?;
         self.expect_sign(")")?;
         if grouped {
-            self.note(Rank::Parentheses, Problem::RedundantParentheses);
+            self.note(Rank::Parentheses, ExpressionProblem::RedundantParentheses);
         }
         let argument = match inner {
             Argument::Operand(Operand::Path(path)) => {
@@ -272,12 +273,12 @@ impl Parser<'_> {
         Ok(Argument::Operand(Operand::Path(self.path()?)))
     }
 
-    /// What stands where a value is needed.
+    /// Uses `argument` where a value is required.
     fn operand_of(&mut self, argument: Argument) -> Operand {
         match argument {
             Argument::Operand(operand) => operand,
             Argument::Test(function, _) => {
-                let problem = Problem::MisusedFunction(function.to_owned());
+                let problem = ExpressionProblem::MisusedFunction(function.to_owned());
                 self.note(Rank::MisusedFunction, problem);
                 Operand::Value(Value::Bool(true))
             }
@@ -285,14 +286,14 @@ impl Parser<'_> {
         }
     }
 
-    /// What stands where a condition is needed.
+    /// Uses `argument` where a condition is required.
     fn lone_argument(&mut self, argument: Argument) -> Result<Condition, ExpressionError> {
         let anything = || Condition::NotExists(Path::new(""));
         let condition = match argument {
             Argument::Test(_, condition) => condition,
             Argument::Unknown => anything(),
             Argument::Operand(Operand::Size(_)) => {
-                let problem = Problem::MisusedFunction(SIZE.to_owned());
+                let problem = ExpressionProblem::MisusedFunction(SIZE.to_owned());
                 self.note(Rank::MisusedFunction, problem);
                 anything()
             }

@@ -1,4 +1,5 @@
-//! Key conditions: first read as any condition, then taken apart by what a query can use.
+//! Parses key conditions: first as a general condition, which is then split into the parts that a
+//! query can use.
 
 use super::error::{ExpressionError, ExpressionKind, KeyConditionError};
 use super::parse_condition;
@@ -8,35 +9,35 @@ use super::tree::{Comparator, Condition, KeyCondition, KeyConditions, Operand, S
 use crate::schema::{KeyError, KeySchema};
 use crate::value::Value;
 
-/// The partition key and the sort key, where each has one attribute.
+/// Maximum number of conditions if both key parts have one attribute.
 const CONDITIONS_MAX: usize = 2;
 
 impl KeyConditions {
-    /// Conditions that did not come from text, at most one for each attribute.
+    /// Creates conditions that did not come from a text, at most one per attribute.
     #[must_use]
     pub fn new(conditions: Vec<(String, SortCondition)>) -> Self {
         Self(conditions)
     }
 
-    /// Reads a KeyConditionExpression, of whatever keys.
+    /// Parses a KeyConditionExpression without knowing the key schema.
     ///
     /// # Errors
-    /// When no table could be queried with it, with DynamoDB's message.
+    /// When the condition is invalid for every key schema, with DynamoDB's message.
     pub fn parse(text: &str, placeholders: &mut Placeholders) -> Result<Self, ExpressionError> {
         let condition = parse_condition::parse(ExpressionKind::KeyCondition, text, placeholders)?;
         let mut found = Vec::new();
-        take_apart(condition, &mut found)?;
+        split_condition(condition, &mut found)?;
         Ok(Self(found))
     }
 
-    /// The attributes that the conditions are about.
+    /// The attributes in the conditions.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(name, _)| name.as_str())
     }
 
-    /// The value that an attribute has to equal, if one asks for that.
+    /// The value in the equality condition on `name`, if there is one.
     #[must_use]
-    pub fn equal_to(&self, name: &str) -> Option<&Value> {
+    pub fn equality_value(&self, name: &str) -> Option<&Value> {
         self.0
             .iter()
             .find_map(|(known, condition)| match condition {
@@ -45,12 +46,12 @@ impl KeyConditions {
             })
     }
 
-    /// Gives each key of `schema` its condition.
+    /// Assigns the conditions to the keys of `schema`.
     ///
     /// # Errors
-    /// When the conditions are not for these keys.
+    /// When the conditions do not fit these keys.
     pub fn bind(self, schema: &KeySchema) -> Result<KeyCondition, KeyConditionError> {
-        let most = match schema.has_several() {
+        let most = match schema.is_multi_attribute() {
             true => schema.attributes().count(),
             false => CONDITIONS_MAX,
         };
@@ -64,10 +65,10 @@ impl KeyConditions {
 }
 
 impl KeyCondition {
-    /// Reads the KeyConditionExpression of a query on keys of `schema`.
+    /// Parses a KeyConditionExpression and binds it to the keys of `schema`.
     ///
     /// # Errors
-    /// When it is none, or not one for these keys, with DynamoDB's message.
+    /// When the text is invalid or does not fit these keys, with DynamoDB's message.
     pub fn parse(
         text: &str,
         placeholders: &mut Placeholders,
@@ -76,13 +77,15 @@ impl KeyCondition {
         Ok(KeyConditions::parse(text, placeholders)?.bind(schema)?)
     }
 
-    /// Checks a condition built in code against the keys that it is for.
+    /// Validates a condition built in code against the keys.
     ///
     /// # Errors
-    /// When it names other attributes, or a value does not fit its key.
+    /// When it names other attributes or a value does not fit its key.
     pub fn check(&self, schema: &KeySchema) -> Result<(), KeyConditionError> {
         if self.partition_name != schema.partition.name {
-            return Err(KeyConditionError::Missed(schema.partition.name.clone()));
+            return Err(KeyConditionError::MissingKeyElement(
+                schema.partition.name.clone(),
+            ));
         }
         let partition = schema.check_partition(&self.partition);
         partition.map_err(from_key_error)?;
@@ -91,7 +94,7 @@ impl KeyCondition {
         let mut next_is = |name: &str| match expected.next() {
             None => Err(KeyConditionError::NotSupported),
             Some(attribute) if attribute.name != name => {
-                Err(KeyConditionError::Missed(attribute.name.clone()))
+                Err(KeyConditionError::MissingKeyElement(attribute.name.clone()))
             }
             Some(_) => Ok(()),
         };
@@ -101,7 +104,7 @@ impl KeyCondition {
             checked.map_err(from_key_error)?;
         }
         if let Some(missed) = schema.partition_rest.get(self.rest.len()) {
-            return Err(KeyConditionError::Missed(missed.name.clone()));
+            return Err(KeyConditionError::MissingKeyElement(missed.name.clone()));
         }
         let Some((name, condition)) = &self.sort else {
             return Ok(());
@@ -136,7 +139,7 @@ impl SortCondition {
     }
 }
 
-/// Whether `one` comes after `other`, two key values of one type.
+/// Whether `one` is greater than `other`. Both have the same type.
 fn is_above(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::S(one), Value::S(other)) => one > other,
@@ -153,15 +156,15 @@ fn from_key_error(error: KeyError) -> KeyConditionError {
     }
 }
 
-/// Collects the conditions that ANDs hold together, each with its attribute.
-fn take_apart(
+/// Splits a condition at its ANDs and collects each part with its attribute.
+fn split_condition(
     condition: Condition,
     found: &mut Vec<(String, SortCondition)>,
 ) -> Result<(), KeyConditionError> {
     let (name, sort) = match condition {
         Condition::And(left, right) => {
-            take_apart(*left, found)?;
-            return take_apart(*right, found);
+            split_condition(*left, found)?;
+            return split_condition(*right, found);
         }
         Condition::Compare(left, comparator, right) => compare(left, comparator, right)?,
         Condition::Between(first, lower, upper) => {
@@ -183,7 +186,7 @@ fn take_apart(
         Condition::Not(_) => return Err(KeyConditionError::Operator("NOT")),
     };
     if found.iter().any(|(known, _)| *known == name) {
-        return Err(KeyConditionError::TwicePerKey);
+        return Err(KeyConditionError::DuplicateCondition);
     }
     found.push((name, sort));
     Ok(())
@@ -235,31 +238,31 @@ fn top_level(path: &Path) -> Result<String, KeyConditionError> {
 fn value(operand: Operand) -> Result<Value, KeyConditionError> {
     match operand {
         Operand::Value(value) => Ok(value),
-        Operand::Path(_) => Err(KeyConditionError::SeveralNames),
+        Operand::Path(_) => Err(KeyConditionError::MultipleNames),
         Operand::Size(_) => Err(KeyConditionError::NestedOperation),
     }
 }
 
-/// Gives each key of `schema` its condition.
+/// Assigns the conditions to the keys of `schema`.
 fn assign(
     mut found: Vec<(String, SortCondition)>,
     schema: &KeySchema,
 ) -> Result<KeyCondition, KeyConditionError> {
-    if schema.has_several() {
-        check_partition_asked(&found, schema)?;
+    if schema.is_multi_attribute() {
+        check_partition_equalities(&found, schema)?;
     }
     let mut equalities = Vec::new();
     for attribute in schema.partition_attributes() {
         let at = found.iter().position(|(name, _)| *name == attribute.name);
-        let at = at.ok_or_else(|| KeyConditionError::Missed(attribute.name.clone()))?;
+        let at = at.ok_or_else(|| KeyConditionError::MissingKeyElement(attribute.name.clone()))?;
         let (name, SortCondition::Equal(value)) = found.swap_remove(at) else {
             return Err(KeyConditionError::NotSupported);
         };
         equalities.push((name, value));
     }
     let (partition_name, partition) = equalities.remove(0);
-    if schema.has_several() {
-        take_leading(&mut found, schema, &mut equalities)?;
+    if schema.is_multi_attribute() {
+        take_leading_equalities(&mut found, schema, &mut equalities)?;
     }
     let sort = found.pop();
     if !found.is_empty() {
@@ -275,8 +278,9 @@ fn assign(
     Ok(condition)
 }
 
-/// Where a part of the key has several attributes, all of the partition key that no equality is on are told.
-fn check_partition_asked(
+/// Checks that every attribute of a multi-attribute partition key has an equality condition. The
+/// error names all attributes without one.
+fn check_partition_equalities(
     found: &[(String, SortCondition)],
     schema: &KeySchema,
 ) -> Result<(), KeyConditionError> {
@@ -292,12 +296,13 @@ fn check_partition_asked(
         .collect();
     match lacking.is_empty() {
         true => Ok(()),
-        false => Err(KeyConditionError::Unequal(lacking.join(", "))),
+        false => Err(KeyConditionError::PartitionKeyNotEqual(lacking.join(", "))),
     }
 }
 
-/// Takes the conditions out that stand before the last attribute of the sort key that one is on. All of them must be equalities.
-fn take_leading(
+/// Moves the conditions on leading sort key attributes from `found` to `equalities`. All but the
+/// last attribute with a condition must have an equality.
+fn take_leading_equalities(
     found: &mut Vec<(String, SortCondition)>,
     schema: &KeySchema,
     equalities: &mut Vec<(String, Value)>,

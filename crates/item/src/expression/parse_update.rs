@@ -1,6 +1,6 @@
-//! Updates from text, and the checks that trees built in code go through as well.
+//! Parses updates, and validates update trees built in code.
 
-use super::error::{ExpressionError, ExpressionKind, Problem, long_name};
+use super::error::{ExpressionError, ExpressionKind, ExpressionProblem, long_name};
 use super::overlap;
 use super::parser::{Findings, Mistake, Parser, Rank};
 use super::path::Path;
@@ -20,14 +20,14 @@ const CONDITION_FUNCTIONS: [&str; 6] = [
 ];
 
 impl Update {
-    /// Reads an UpdateExpression.
+    /// Parses an UpdateExpression.
     ///
     /// # Errors
-    /// When it is none, with DynamoDB's message.
+    /// When the text is invalid, with DynamoDB's message.
     pub fn parse(text: &str, placeholders: &mut Placeholders) -> Result<Self, ExpressionError> {
         let mut parser = Parser::new(ExpressionKind::Update, text, placeholders)?;
         let mut update = Self::default();
-        // In the order of the text, which messages follow and the tree does not keep.
+        // In the order of the text, which determines the messages and is lost in the tree.
         let mut paths = Vec::new();
         parser.sections(&mut update, &mut paths)?;
         overlap::check(&paths, parser.findings());
@@ -36,10 +36,10 @@ impl Update {
         Ok(update)
     }
 
-    /// Checks a tree built in code as one from text is checked.
+    /// Validates a tree built in code with the same checks as a parsed one.
     ///
     /// # Errors
-    /// When paths overlap or conflict, or an operand has a type that its operator cannot take.
+    /// When paths overlap or conflict, or an operand's type is invalid for its operator.
     pub fn check(&self) -> Result<(), ExpressionError> {
         let mut findings = Findings::default();
         overlap::check(self.paths(), &mut findings);
@@ -68,7 +68,8 @@ impl Parser<'_> {
         loop {
             let section = SECTIONS.iter().position(|name| self.take_keyword(name));
             let Some(section) = section else {
-                // An update starts with a section; behind one, `finish` sees what is left over.
+                // An update needs at least one section. After a section, `finish` reports remaining
+                // tokens.
                 return if first {
                     Err(self.syntax_error())
                 } else {
@@ -77,7 +78,7 @@ impl Parser<'_> {
             };
             first = false;
             if std::mem::replace(&mut seen[section], true) {
-                let problem = Problem::DuplicateSection(SECTIONS[section]);
+                let problem = ExpressionProblem::DuplicateSection(SECTIONS[section]);
                 self.note(Rank::Section, problem);
             }
             loop {
@@ -100,13 +101,13 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads an operand, or one sum or difference of two.
+    /// Parses an operand, or one sum or difference of two operands.
     fn right_hand_side(&mut self) -> Result<UpdateOperand, ExpressionError> {
         self.sum_or_operand().map(|(operand, _)| operand)
     }
 
     fn sum_or_operand(&mut self) -> Result<(UpdateOperand, bool), ExpressionError> {
-        let (left, grouped) = self.perhaps_grouped(Self::sum_or_operand)?;
+        let (left, grouped) = self.optionally_grouped(Self::sum_or_operand)?;
         let join = if self.peek().is_sign("+") {
             UpdateOperand::Plus
         } else if self.peek().is_sign("-") {
@@ -128,11 +129,11 @@ impl Parser<'_> {
     }
 
     fn operand_and_grouping(&mut self) -> Result<(UpdateOperand, bool), ExpressionError> {
-        self.perhaps_grouped(Self::operand_and_grouping)
+        self.optionally_grouped(Self::operand_and_grouping)
     }
 
-    /// Reads an operand without parentheses, or what `read` reads between them.
-    fn perhaps_grouped(
+    /// Parses a bare operand, or with `read` the contents of parentheses.
+    fn optionally_grouped(
         &mut self,
         read: fn(&mut Self) -> Result<(UpdateOperand, bool), ExpressionError>,
     ) -> Result<(UpdateOperand, bool), ExpressionError> {
@@ -142,7 +143,7 @@ impl Parser<'_> {
         let (inner, grouped) = self.nested(read)?;
         self.expect_sign(")")?;
         if grouped {
-            self.note(Rank::Parentheses, Problem::RedundantParentheses);
+            self.note(Rank::Parentheses, ExpressionProblem::RedundantParentheses);
         }
         Ok((inner, true))
     }
@@ -165,9 +166,9 @@ impl Parser<'_> {
         let anything = UpdateOperand::Value(Value::Null);
         if name != IF_NOT_EXISTS && name != LIST_APPEND {
             let problem = if CONDITION_FUNCTIONS.contains(&name) {
-                Problem::NotInUpdates(name.to_owned())
+                ExpressionProblem::NotInUpdates(name.to_owned())
             } else {
-                Problem::UnknownFunction(name.to_owned())
+                ExpressionProblem::UnknownFunction(name.to_owned())
             };
             self.note(Rank::UnknownFunction, problem);
             return Ok(anything);
@@ -176,7 +177,7 @@ impl Parser<'_> {
             let (operator, count) = (name.to_owned(), arguments.len());
             self.note_within(
                 Mistake::OperandCount,
-                Problem::OperandCount { operator, count },
+                ExpressionProblem::OperandCount { operator, count },
             );
         }) else {
             return Ok(anything);
@@ -185,7 +186,7 @@ impl Parser<'_> {
             return Ok(UpdateOperand::ListAppend(Box::new(first), Box::new(second)));
         }
         let UpdateOperand::Path(path) = first else {
-            let problem = Problem::PathRequired(IF_NOT_EXISTS);
+            let problem = ExpressionProblem::PathRequired(IF_NOT_EXISTS);
             self.note_within(Mistake::OperandType, problem);
             return Ok(anything);
         };
@@ -201,7 +202,7 @@ fn check_operands(update: &Update, findings: &mut Findings) {
     let is_set = |kind| matches!(kind, ValueKind::Ss | ValueKind::Ns | ValueKind::Bs);
     let mut refuse = |action, kind| {
         let found = long_name(kind);
-        let problem = Problem::ActionType { action, found };
+        let problem = ExpressionProblem::ActionType { action, found };
         findings.note(Rank::Within(0, Mistake::ActionType), problem);
     };
     for (_, value) in &update.add {
@@ -230,22 +231,22 @@ fn check_operand(operand: &UpdateOperand, findings: &mut Findings) {
     let rank = Rank::Within(0, Mistake::OperandType);
     for operand in operands {
         if operator == LIST_APPEND && matches!(operand, UpdateOperand::ListAppend(..)) {
-            let problem = Problem::MisusedFunction(LIST_APPEND.to_owned());
+            let problem = ExpressionProblem::MisusedFunction(LIST_APPEND.to_owned());
             findings.note(Rank::MisusedFunction, problem);
         }
         if is_arithmetic(operand) {
-            findings.note(rank, Problem::NestedArithmetic);
+            findings.note(rank, ExpressionProblem::NestedArithmetic);
         } else if let (Some(found), Some(expected)) = (kind_of(operand), expected)
             && found != expected
         {
             let found = found.name();
-            findings.note(rank, Problem::OperandType { operator, found });
+            findings.note(rank, ExpressionProblem::OperandType { operator, found });
         }
         check_operand(operand, findings);
     }
 }
 
-/// The type of an operand, where the expression alone decides it.
+/// The type of an operand, if it does not depend on the item.
 fn kind_of(operand: &UpdateOperand) -> Option<ValueKind> {
     match operand {
         UpdateOperand::Path(_) | UpdateOperand::IfNotExists(..) => None,

@@ -1,35 +1,35 @@
-//! What the parsers of all kinds of expressions share: the tokens, the limits, document paths,
-//! and the order in which DynamoDB reports mistakes.
+//! Shared by the parsers of all kinds of expressions: the tokens, the limits, document paths, and
+//! the order in which DynamoDB reports mistakes.
 //!
-//! A syntax error ends the parsing at once. Any other mistake is noted and parsing goes on, with
-//! something harmless in its place, because a mistake further on may be the one to report.
+//! A syntax error stops the parser at once. Any other mistake is recorded and parsing continues
+//! with a harmless substitute, because DynamoDB may report a later mistake instead.
 
-use super::error::{ExpressionError, ExpressionKind, Problem};
+use super::error::{ExpressionError, ExpressionKind, ExpressionProblem};
 use super::path::Path;
 use super::placeholders::Placeholders;
 use super::reserved::is_reserved;
 use super::token::{Token, TokenKind, tokens};
 use crate::value::Value;
 
-/// The text of an expression may not be longer than this.
+/// Maximum length of an expression's text.
 pub const EXPRESSION_MAX_BYTES: usize = 4096;
-/// Operators and functions that one expression may contain.
+/// Maximum number of operators and functions in one expression.
 pub const OPERATORS_MAX: usize = 300;
-/// How deep functions and parentheses may nest within an operand.
-// DIFFERENCE: DynamoDB documents no such limit; this one keeps a hostile text from using up the
-// stack. Nested conditions are read without recursion; only `OPERATORS_MAX` limits them.
+/// Maximum nesting of functions and parentheses within an operand.
+// DIFFERENCE: DynamoDB documents no such limit. It protects the stack from malicious texts. Nested
+// conditions are parsed without recursion, so only `OPERATORS_MAX` limits them.
 pub const NESTING_MAX: usize = 100;
-/// Elements of a document path, the attribute's name included.
+/// Maximum number of elements of a document path, including the attribute's name.
 pub const PATH_DEPTH_MAX: usize = 32;
-/// The largest index of a list that a path may name.
+/// Maximum list index in a path.
 const LIST_INDEX_MAX: u32 = u32::MAX - 1;
 
-/// Words that are never attribute names, not even refused ones.
+/// Words that the parser never reads as attribute names.
 const KEYWORDS: [&str; 9] = [
     "ADD", "AND", "BETWEEN", "DELETE", "IN", "NOT", "OR", "REMOVE", "SET",
 ];
 
-/// How DynamoDB orders the mistakes of one expression: the least is reported.
+/// The order in which DynamoDB reports the mistakes of one expression: the lowest is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
     Operators,
@@ -38,11 +38,11 @@ pub(super) enum Rank {
     MisusedFunction,
     Reserved,
     Section,
-    /// One condition is reported on after the other; an update counts as one.
+    /// A mistake in the condition with this number; an update counts as one condition.
     Within(usize, Mistake),
 }
 
-/// How mistakes of one condition or update are ordered.
+/// The order of the mistakes within one condition or update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Mistake {
     Undefined,
@@ -54,13 +54,13 @@ pub(super) enum Mistake {
     OperandType,
 }
 
-/// The mistake to report, as far as is known.
+/// The mistake to report among those found so far.
 #[derive(Debug, Default)]
-pub(super) struct Findings(Option<(Rank, Problem)>);
+pub(super) struct Findings(Option<(Rank, ExpressionProblem)>);
 
 impl Findings {
-    /// Keeps `problem` unless one that comes before it is known.
-    pub(super) fn note(&mut self, rank: Rank, problem: Problem) {
+    /// Records `problem` unless one with a lower rank is already recorded.
+    pub(super) fn note(&mut self, rank: Rank, problem: ExpressionProblem) {
         if self.0.as_ref().is_none_or(|(known, _)| rank < *known) {
             self.0 = Some((rank, problem));
         }
@@ -83,12 +83,12 @@ pub(super) struct Parser<'a> {
     findings: Findings,
     operators: usize,
     nesting: usize,
-    /// Conditions that are complete, which is the number of the one being read.
+    /// The number of complete conditions, which is also the index of the current one.
     conditions: usize,
 }
 
 impl<'a> Parser<'a> {
-    /// Starts on `text`, when it has an admissible length.
+    /// Starts parsing `text`, if its length is valid.
     pub(super) fn new(
         kind: ExpressionKind,
         text: &'a str,
@@ -97,13 +97,13 @@ impl<'a> Parser<'a> {
         let invalid = |problem| Err(ExpressionError::Invalid { kind, problem });
         if text.len() > EXPRESSION_MAX_BYTES {
             return invalid(match kind {
-                ExpressionKind::Update => Problem::UpdateTooLong,
-                _ => Problem::TooLong(text.len()),
+                ExpressionKind::Update => ExpressionProblem::UpdateTooLong,
+                _ => ExpressionProblem::TooLong(text.len()),
             });
         }
         let tokens = tokens(text);
         if tokens.len() == 1 {
-            return invalid(Problem::Empty);
+            return invalid(ExpressionProblem::Empty);
         }
         Ok(Self {
             kind,
@@ -118,23 +118,26 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Ends: nothing may be left to read, and nothing may have been noted.
+    /// Finishes parsing: fails on remaining tokens or a recorded mistake.
     pub(super) fn finish(mut self) -> Result<(), ExpressionError> {
         if self.peek().kind != TokenKind::End {
             return Err(self.syntax_error());
         }
         if self.operators > OPERATORS_MAX {
-            self.note(Rank::Operators, Problem::TooManyOperators(self.operators));
+            self.note(
+                Rank::Operators,
+                ExpressionProblem::TooManyOperators(self.operators),
+            );
         }
         self.findings.into_result(self.kind)
     }
 
-    pub(super) fn note(&mut self, rank: Rank, problem: Problem) {
+    pub(super) fn note(&mut self, rank: Rank, problem: ExpressionProblem) {
         self.findings.note(rank, problem);
     }
 
-    /// Notes a mistake of the condition that is being read.
-    pub(super) fn note_within(&mut self, mistake: Mistake, problem: Problem) {
+    /// Records a mistake in the current condition.
+    pub(super) fn note_within(&mut self, mistake: Mistake, problem: ExpressionProblem) {
         self.note(Rank::Within(self.conditions, mistake), problem);
     }
 
@@ -151,7 +154,7 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn peek(&self) -> Token<'a> {
-        // The end token is never passed, so there always is a token.
+        // The parser never advances past the end token, so there is always a token.
         self.tokens[self.at.min(self.tokens.len() - 1)]
     }
 
@@ -191,7 +194,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The next token is not what the grammar wants.
+    /// A syntax error at the next token.
     pub(super) fn syntax_error(&self) -> ExpressionError {
         let token = self.peek();
         let before = self.at.checked_sub(1).map(|at| self.tokens[at]);
@@ -200,7 +203,7 @@ impl<'a> Parser<'a> {
             (TokenKind::End, Some(before)) => before.end(),
             _ => self.peek_second().end(),
         };
-        // The end of the text is no token to show: what follows the last one is left out.
+        // The end of the text is not a visible token: leave out what follows the last one.
         let near = self.text[start..end].trim_end();
         let token = match token.kind {
             TokenKind::End => "<EOF>",
@@ -208,14 +211,14 @@ impl<'a> Parser<'a> {
         };
         ExpressionError::Invalid {
             kind: self.kind,
-            problem: Problem::Syntax {
+            problem: ExpressionProblem::Syntax {
                 token: token.to_owned(),
                 near: near.to_owned(),
             },
         }
     }
 
-    /// Reads with `read` one level deeper.
+    /// Calls `read` one nesting level deeper.
     pub(super) fn nested<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, ExpressionError>,
@@ -223,7 +226,7 @@ impl<'a> Parser<'a> {
         if self.nesting == NESTING_MAX {
             return Err(ExpressionError::Invalid {
                 kind: self.kind,
-                problem: Problem::TooDeep(NESTING_MAX),
+                problem: ExpressionProblem::TooDeep(NESTING_MAX),
             });
         }
         self.nesting += 1;
@@ -232,13 +235,13 @@ impl<'a> Parser<'a> {
         outcome
     }
 
-    /// Reads a document path.
+    /// Parses a document path.
     pub(super) fn path(&mut self) -> Result<Path, ExpressionError> {
         let name = self.name()?;
         self.path_below(Path::new(name))
     }
 
-    /// Reads on behind `path` while members or elements follow.
+    /// Parses the members and elements that follow `path`.
     pub(super) fn path_below(&mut self, mut path: Path) -> Result<Path, ExpressionError> {
         loop {
             if self.take_sign(".") {
@@ -252,19 +255,19 @@ impl<'a> Parser<'a> {
         }
         let depth = 1 + path.nested().len();
         if depth > PATH_DEPTH_MAX {
-            self.note_within(Mistake::Undefined, Problem::PathTooDeep(depth));
+            self.note_within(Mistake::Undefined, ExpressionProblem::PathTooDeep(depth));
         }
         Ok(path)
     }
 
-    /// Reads one name of a path, plain or as a placeholder.
+    /// Parses one name of a path, which may be a placeholder.
     fn name(&mut self) -> Result<String, ExpressionError> {
         let token = self.peek();
         match token.kind {
             TokenKind::Word if !is_keyword(token) => {
                 self.advance();
                 if is_reserved(token.text) {
-                    let problem = Problem::ReservedKeyword(token.text.to_owned());
+                    let problem = ExpressionProblem::ReservedKeyword(token.text.to_owned());
                     self.note(Rank::Reserved, problem);
                 }
                 Ok(token.text.to_owned())
@@ -274,7 +277,7 @@ impl<'a> Parser<'a> {
                 if let Some(name) = self.placeholders.name(token.text) {
                     return Ok(name.to_owned());
                 }
-                let problem = Problem::UndefinedName(token.text.to_owned());
+                let problem = ExpressionProblem::UndefinedName(token.text.to_owned());
                 self.note_within(Mistake::Undefined, problem);
                 Ok(token.text.to_owned())
             }
@@ -292,14 +295,14 @@ impl<'a> Parser<'a> {
         match token.text.parse() {
             Ok(index) if index <= LIST_INDEX_MAX => Ok(index),
             _ => {
-                let problem = Problem::ListIndex(token.text.to_owned());
+                let problem = ExpressionProblem::ListIndex(token.text.to_owned());
                 self.note(Rank::Reserved, problem);
                 Ok(0)
             }
         }
     }
 
-    /// Reads the placeholder of a value.
+    /// Parses the placeholder of a value.
     pub(super) fn value(&mut self) -> Result<Value, ExpressionError> {
         let token = self.peek();
         if token.kind != TokenKind::ValuePlaceholder {
@@ -309,18 +312,18 @@ impl<'a> Parser<'a> {
         if let Some(value) = self.placeholders.value(token.text) {
             return Ok(value.clone());
         }
-        let problem = Problem::UndefinedValue(token.text.to_owned());
+        let problem = ExpressionProblem::UndefinedValue(token.text.to_owned());
         self.note_within(Mistake::Undefined, problem);
         Ok(Value::Null)
     }
 
-    /// Whether a function is called here.
+    /// Whether a function call follows.
     pub(super) fn at_call(&self) -> bool {
         let token = self.peek();
         token.kind == TokenKind::Word && self.peek_second().is_sign("(") && !is_keyword(token)
     }
 
-    /// Reads `one, another …` and the closing parenthesis.
+    /// Parses a comma-separated list and the closing parenthesis.
     pub(super) fn arguments<T>(
         &mut self,
         mut read: impl FnMut(&mut Self) -> Result<T, ExpressionError>,

@@ -1,4 +1,4 @@
-//! Document paths (`a.b[3].c`) and what they are resolved against.
+//! Document paths (`a.b[3].c`) and the documents against which they are resolved.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,8 +7,8 @@ use crate::binary::{DecodeError, ItemRef};
 use crate::item::Item;
 use crate::value::Value;
 
-/// A path to an attribute or to something nested in one. Never empty: the first element is the
-/// name of a top-level attribute.
+/// A path to an attribute or to a value nested in one. Never empty: it starts with the name of a
+/// top-level attribute.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Path {
     name: String,
@@ -83,9 +83,9 @@ impl fmt::Debug for Path {
     }
 }
 
-/// Something that paths can be resolved against: an item in memory or its binary form.
+/// A document against which paths are resolved: an item in memory or its binary form.
 pub trait Document {
-    /// What is at `path`, if anything is.
+    /// The value at `path`, if it exists.
     ///
     /// # Errors
     /// When the stored form is damaged.

@@ -1,11 +1,11 @@
-//! What the placeholders of a request stand for, and which of them its expressions used.
+//! The placeholders of a request, with tracking of which ones its expressions use.
 
 use std::collections::BTreeMap;
 
 use super::token::is_word_byte;
 use crate::value::Value;
 
-/// A placeholder with its `#` or `:` may not be longer than this.
+/// Maximum length of a placeholder, including its `#` or `:`.
 pub const PLACEHOLDER_MAX_BYTES: usize = 255;
 
 /// The names (`#n`) and values (`:v`) of one request, shared by all its expressions.
@@ -21,7 +21,7 @@ struct Entry<T> {
     used: bool,
 }
 
-/// Why placeholders are refused.
+/// Why placeholders are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlaceholderError {
     #[error("{map} contains invalid key: Syntax error; key: \"{key}\"")]
@@ -41,10 +41,10 @@ const NAMES: &str = "ExpressionAttributeNames";
 const VALUES: &str = "ExpressionAttributeValues";
 
 impl Placeholders {
-    /// Takes a request's maps, the keys with their `#` and `:`.
+    /// Validates the maps of a request. The keys include their `#` or `:`.
     ///
     /// # Errors
-    /// When a key is not a placeholder.
+    /// When a key is not a valid placeholder.
     pub fn new(
         names: impl IntoIterator<Item = (String, String)>,
         values: impl IntoIterator<Item = (String, Value)>,
@@ -65,10 +65,11 @@ impl Placeholders {
         unused(&self.values)
     }
 
-    /// Checks, after the last expression of the request, that everything was used.
+    /// Checks that every placeholder was used. Call it after parsing the last expression of the
+    /// request.
     ///
     /// # Errors
-    /// When something was not, as DynamoDB refuses it.
+    /// When a placeholder is unused, which DynamoDB rejects.
     pub fn check_all_used(&self) -> Result<(), PlaceholderError> {
         let check = |map, keys: Vec<String>| match keys.is_empty() {
             true => Ok(()),
@@ -78,7 +79,7 @@ impl Placeholders {
         check(VALUES, self.unused_values().map(str::to_owned).collect())
     }
 
-    /// What `#placeholder` stands for; from now on it counts as used.
+    /// The name behind `#placeholder`, which is marked as used.
     pub(super) fn name(&mut self, placeholder: &str) -> Option<&str> {
         self.names.get_mut(placeholder).map(|entry| {
             entry.used = true;
@@ -86,7 +87,7 @@ impl Placeholders {
         })
     }
 
-    /// What `:placeholder` stands for; from now on it counts as used.
+    /// The value behind `:placeholder`, which is marked as used.
     pub(super) fn value(&mut self, placeholder: &str) -> Option<&Value> {
         self.values.get_mut(placeholder).map(|entry| {
             entry.used = true;
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn only_placeholders_are_keys() {
+    fn keys_must_be_placeholders() {
         assert!(names(&["#a", "#4", "#_"]).is_ok());
         for key in ["", "#", "a", ":a", "#a-b", "#a.b", "##", "#é"] {
             let refused = names(&[key]).expect_err("no placeholder").to_string();
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn unused_placeholders_are_named() {
+    fn unused_placeholders_are_reported() {
         let mut placeholders = names(&["#a", "#b", "#c"]).expect("placeholders");
         assert_eq!(placeholders.name("#b"), Some("x"));
         assert_eq!(placeholders.name("#d"), None);

@@ -1,5 +1,5 @@
-//! Trees as text. Every name and every value becomes a placeholder, so that nothing in them can be
-//! taken for a part of the expression.
+//! Prints trees as text. Every name and value becomes a placeholder, so none can be mistaken for
+//! syntax.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,8 +9,8 @@ use super::tree::{
 };
 use crate::value::Value;
 
-/// Allots the placeholders of one request. The same name or value gets the same placeholder, in
-/// however many expressions it stands.
+/// Allocates the placeholders of one request. The same name or value gets the same placeholder in
+/// all its expressions.
 #[derive(Debug, Clone, Default)]
 pub struct Printer {
     names: HashMap<String, String>,
@@ -23,7 +23,7 @@ impl Printer {
         Self::default()
     }
 
-    /// What the placeholders stand for: names, then values.
+    /// The names and the values behind the placeholders.
     #[must_use]
     pub fn into_parts(self) -> (BTreeMap<String, String>, BTreeMap<String, Value>) {
         let turn = |(name, placeholder)| (placeholder, name);
@@ -91,7 +91,7 @@ impl Printer {
         parts.join(", ")
     }
 
-    /// Prints a part of a connective, in parentheses where the connective would tear it apart.
+    /// Prints an operand of a connective, in parentheses if the connective binds tighter.
     fn part(&mut self, part: &Condition, loose: fn(&Condition) -> bool) -> String {
         let text = part.print(self);
         if loose(part) {
@@ -137,7 +137,8 @@ impl Condition {
                 let operand = printer.operand(operand);
                 format!("contains({operand}, {})", printer.operand(part))
             }
-            // Chains read from the left, so only a right side of the same kind needs parentheses.
+            // Chains are left-associative, so only a right operand of the same kind needs
+            // parentheses.
             Self::And(left, right) => {
                 let left = printer.part(left, |part| matches!(part, Self::Or(..)));
                 let loose = |part: &Self| matches!(part, Self::Or(..) | Self::And(..));

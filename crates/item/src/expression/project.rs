@@ -1,4 +1,4 @@
-//! Projections: from text, checked, and applied.
+//! Parses, validates and applies projections.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use crate::map::Map;
 use crate::value::Value;
 
 impl Projection {
-    /// Reads a ProjectionExpression.
+    /// Parses a ProjectionExpression.
     ///
     /// # Errors
-    /// When it is none, with DynamoDB's message.
+    /// When the text is invalid, with DynamoDB's message.
     pub fn parse(text: &str, placeholders: &mut Placeholders) -> Result<Self, ExpressionError> {
         let mut parser = Parser::new(ExpressionKind::Projection, text, placeholders)?;
         let mut paths = vec![parser.path()?];
@@ -29,7 +29,7 @@ impl Projection {
         Ok(Self { paths })
     }
 
-    /// Checks a projection built in code as one from text is checked.
+    /// Validates a projection built in code with the same checks as a parsed one.
     ///
     /// # Errors
     /// When paths overlap or conflict.
@@ -39,8 +39,8 @@ impl Projection {
         findings.into_result(ExpressionKind::Projection)
     }
 
-    /// The parts of `item` that the paths lead to. Maps keep only what is asked for, and the
-    /// elements that are left of a list move together.
+    /// The parts of `item` at the paths. Maps keep only the selected members; the selected elements
+    /// of a list close ranks.
     #[must_use]
     pub fn apply(&self, item: &Item) -> Item {
         let picked = self.by_name().into_iter().filter_map(|(name, paths)| {
@@ -50,7 +50,7 @@ impl Projection {
         Item::from(picked.collect::<Map>())
     }
 
-    /// As [`Projection::apply`], of any document.
+    /// Like [`Projection::apply`], for any document.
     ///
     /// # Errors
     /// When the stored form of the document is damaged.
@@ -82,9 +82,9 @@ impl<'a, I: IntoIterator<Item = &'a Path>> From<I> for Projection {
     }
 }
 
-/// What `paths` lead to below `value`; nothing when none leads anywhere.
+/// The parts of `value` at `paths`; `None` if no path exists in it.
 fn pick(value: &Value, paths: &[&[PathElement]]) -> Option<Value> {
-    // What is wanted from each child.
+    // The paths below each child.
     let mut below: BTreeMap<&PathElement, Vec<&[PathElement]>> = BTreeMap::new();
     for path in paths {
         let Some((first, rest)) = path.split_first() else {

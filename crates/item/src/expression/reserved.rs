@@ -1,18 +1,18 @@
-//! The words that DynamoDB reserves: as attribute names they need a `#` placeholder.
+//! DynamoDB's reserved words, which as attribute names need a `#` placeholder.
 
-/// How many there are.
+/// The number of reserved words.
 const RESERVED_WORD_COUNT: usize = 573;
 
-/// Whether `name` is reserved, in whatever case it is written.
+/// Whether `name` is a reserved word, ignoring case.
 pub(super) fn is_reserved(name: &str) -> bool {
-    // The list holds ASCII capitals only, so the comparison needs no copy of the name.
+    // The list contains ASCII capitals only, so the comparison needs no copy of the name.
     let capitals = || name.bytes().map(|byte| byte.to_ascii_uppercase());
     RESERVED_WORDS
         .binary_search_by(|word| word.bytes().cmp(capitals()))
         .is_ok()
 }
 
-/// In ascending order, for the binary search.
+/// Sorted for the binary search.
 #[rustfmt::skip]
 static RESERVED_WORDS: [&str; RESERVED_WORD_COUNT] = [
     "ABORT", "ABSOLUTE", "ACTION", "ADD", "AFTER", "AGENT", "AGGREGATE", "ALL", "ALLOCATE", "ALTER",
@@ -86,13 +86,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_ascends_so_that_the_search_finds_every_word() {
+    fn reserved_words_are_sorted() {
         assert!(RESERVED_WORDS.is_sorted());
         assert!(RESERVED_WORDS.iter().all(|word| is_reserved(word)));
     }
 
     #[test]
-    fn case_does_not_matter_and_other_names_are_free() {
+    fn reserved_words_are_case_insensitive() {
         for reserved in ["name", "Status", "TTL", "abOrt", "zone"] {
             assert!(is_reserved(reserved), "{reserved}");
         }

@@ -1,6 +1,6 @@
-//! The text of an expression cut into tokens.
+//! Splits the text of an expression into tokens.
 
-/// A token and where it stands in the text.
+/// A token with its position in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Token<'a> {
     pub(super) kind: TokenKind,
@@ -19,7 +19,7 @@ pub(super) enum TokenKind {
     Digits,
     /// A comparator, bracket or other sign of the language.
     Sign,
-    /// What no expression may contain.
+    /// A character that is invalid in every expression.
     Unknown,
     End,
 }
@@ -29,7 +29,7 @@ impl Token<'_> {
         self.start + self.text.len()
     }
 
-    /// Whether this is the keyword, in whatever case.
+    /// Whether this is the keyword, ignoring case.
     pub(super) fn is_keyword(&self, keyword: &str) -> bool {
         self.kind == TokenKind::Word && self.text.eq_ignore_ascii_case(keyword)
     }
@@ -39,7 +39,7 @@ impl Token<'_> {
     }
 }
 
-/// Cuts `text` up; the last token is always the end.
+/// Splits `text` into tokens. The last one is always `End`.
 pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut start = 0;
@@ -64,7 +64,7 @@ pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// The kind and the length in bytes of the token that `rest` starts with.
+/// The kind and the byte length of the token at the start of `rest`.
 fn measure(rest: &str, first: char) -> (TokenKind, usize) {
     let run = |from: usize, accept: fn(u8) -> bool| {
         let bytes = &rest.as_bytes()[from..];
@@ -85,7 +85,7 @@ fn measure(rest: &str, first: char) -> (TokenKind, usize) {
     }
 }
 
-/// Whether a name or placeholder may go on with `byte`.
+/// Whether `byte` is valid within a name or placeholder.
 pub(super) fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_cut_where_the_kind_of_character_changes() {
+    fn text_splits_where_character_kind_changes() {
         check("", &[]);
         check(" \t\r\n", &[]);
         check("a=b", &["a", "=", "b"]);

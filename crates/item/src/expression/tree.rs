@@ -1,28 +1,28 @@
-//! The trees themselves.
+//! The tree types of all kinds of expressions.
 
 use super::path::Path;
 use crate::value::{Value, ValueKind};
 
-/// A condition or filter: true or false of an item.
+/// A condition or filter, which is true or false for an item.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Condition {
     Compare(Operand, Comparator, Operand),
-    /// Operand, lower bound, upper bound; both ends included.
+    /// Operand, lower bound, upper bound. Both bounds are inclusive.
     Between(Operand, Operand, Operand),
     In(Operand, Vec<Operand>),
     Exists(Path),
     NotExists(Path),
     IsType(Path, ValueKind),
-    /// The first operand starts with the second.
+    /// Whether the first operand starts with the second.
     BeginsWith(Operand, Operand),
-    /// The first operand, a string, set or list, holds the second.
+    /// Whether the first operand, a string, set or list, contains the second.
     Contains(Operand, Operand),
     And(Box<Condition>, Box<Condition>),
     Or(Box<Condition>, Box<Condition>),
     Not(Box<Condition>),
 }
 
-/// What a condition looks at.
+/// An operand of a condition.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Operand {
     Path(Path),
@@ -46,17 +46,17 @@ pub enum Comparator {
 pub struct KeyCondition {
     pub partition_name: String,
     pub partition: Value,
-    /// What further attributes of an index's key equal: the rest of its partition key, and those of its sort key before the
-    /// one that `sort` is about.
+    /// Equality conditions on further attributes of an index key: the rest of its partition key,
+    /// and the sort key attributes before the one in `sort`.
     pub rest: Vec<(String, Value)>,
     pub sort: Option<(String, SortCondition)>,
 }
 
-/// The conditions of a query as they are before it is known which keys they are for.
+/// The conditions of a query that are not yet bound to a key schema.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeyConditions(pub(super) Vec<(String, SortCondition)>);
 
-/// What a query asks of the sort key.
+/// The condition of a query on the sort key.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SortCondition {
     Equal(Value),
@@ -64,23 +64,23 @@ pub enum SortCondition {
     LessOrEqual(Value),
     Greater(Value),
     GreaterOrEqual(Value),
-    /// Both ends included.
+    /// Both bounds are inclusive.
     Between(Value, Value),
     BeginsWith(Value),
 }
 
-/// Changes to one item. Each path stands at most once, and none overlaps another.
+/// Changes to one item. No path occurs twice or overlaps another.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Update {
     pub set: Vec<(Path, UpdateOperand)>,
     pub remove: Vec<Path>,
-    /// Add to a number, or members to a set.
+    /// Adds to a number, or adds members to a set.
     pub add: Vec<(Path, Value)>,
-    /// Take members out of a set.
+    /// Removes members from a set.
     pub delete: Vec<(Path, Value)>,
 }
 
-/// The right-hand side of a SET.
+/// The right-hand side of a SET assignment.
 #[derive(Debug, Clone, PartialEq)]
 pub enum UpdateOperand {
     Path(Path),
@@ -98,7 +98,7 @@ pub struct Projection {
 }
 
 impl Condition {
-    /// The paths that the condition looks at.
+    /// The paths that the condition reads.
     #[must_use]
     pub fn paths(&self) -> Vec<&Path> {
         let mut paths = Vec::new();
@@ -129,7 +129,7 @@ impl Condition {
 }
 
 impl Operand {
-    /// The path that the operand looks at, if it looks at one.
+    /// The path that the operand reads, if any.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {

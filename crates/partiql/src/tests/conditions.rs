@@ -1,4 +1,4 @@
-//! What conditions mean: each is evaluated on one item.
+//! The meaning of conditions, each evaluated on one item.
 
 use homeport_item::Item;
 
@@ -28,7 +28,7 @@ fn item() -> Item {
 }
 
 #[test]
-fn conditions_hold_as_in_dynamodb() {
+fn conditions_evaluate_as_in_dynamodb() {
     for (condition, expected) in [
         ("s = 'hello'", true),
         ("'hello' = s", true),

@@ -1,4 +1,4 @@
-//! No text makes the parser panic, whatever it is made of.
+//! No text makes the parser panic.
 
 use homeport_item::{Item, Value};
 use proptest::prelude::*;
@@ -72,12 +72,12 @@ const PIECES: [&str; 62] = [
 
 proptest! {
     #[test]
-    fn no_sequence_of_pieces_panics(pieces in prop::collection::vec(0..PIECES.len(), 0..60)) {
+    fn token_sequences_do_not_panic(pieces in prop::collection::vec(0..PIECES.len(), 0..60)) {
         let text: Vec<&str> = pieces.iter().map(|piece| PIECES[*piece]).collect();
         let parameters = [Value::Null, Value::from(1)];
         for text in [text.join(" "), text.concat()] {
             let statement = Statement::parse(&text, &parameters);
-            // What was read can be used.
+            // A parsed statement can be used.
             if let Ok(Statement::Select(select)) = &statement
                 && let Some(condition) = &select.condition
             {
@@ -90,13 +90,13 @@ proptest! {
     }
 
     #[test]
-    fn no_text_panics(text in "\\PC{0,80}") {
+    fn random_texts_do_not_panic(text in "\\PC{0,80}") {
         let _ = Statement::parse(&text, &[]);
         let _ = Statement::parse(&format!("SELECT * FROM t WHERE {text}"), &[]);
     }
 
     #[test]
-    fn a_damaged_statement_does_not_panic(at in 0usize..120, with in any::<char>()) {
+    fn damaged_statements_do_not_panic(at in 0usize..120, with in any::<char>()) {
         let statement = "UPDATE \"t\" SET a = list_append(a, [1, {'x': <<'y'>>}]) REMOVE b[3].c WHERE pk = 'k' AND size(s) > 3 RETURNING ALL NEW *";
         let mut characters: Vec<char> = statement.chars().collect();
         let at = at.min(characters.len() - 1);

@@ -1,8 +1,8 @@
-//! What statements mean, what is said against those that are none, and that nothing makes the parser panic.
+//! The meaning of statements, error messages, and robustness of the parser.
 
 mod conditions;
+mod errors;
 mod hostile;
-mod refusals;
 mod statements;
 
 use homeport_item::Value;

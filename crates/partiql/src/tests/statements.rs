@@ -4,7 +4,9 @@ use homeport_item::expression::{self, Path, UpdateOperand};
 use homeport_item::{Item, Value};
 
 use super::{parse, with};
-use crate::statement::{Delete, Insert, OrderTerm, Returning, Select, Statement, Target, Update};
+use crate::statement::{
+    Delete, Insert, OrderTerm, ReturnValues, Select, Statement, Target, Update,
+};
 
 fn target(table: &str, index: Option<&str>) -> Target {
     Target {
@@ -14,7 +16,7 @@ fn target(table: &str, index: Option<&str>) -> Target {
 }
 
 #[test]
-fn select_names_attributes_an_index_a_condition_and_an_order() {
+fn select_parses_attributes_index_condition_and_order() {
     let whole = Select {
         target: target("Music", None),
         projection: Vec::new(),
@@ -56,7 +58,7 @@ fn select_names_attributes_an_index_a_condition_and_an_order() {
 }
 
 #[test]
-fn insert_takes_literals_of_every_type() {
+fn insert_accepts_literals_of_every_type() {
     let statement = with(
         "INSERT INTO \"t\" VALUE {'s': 'it''s', 'n': -1.5e2, 'list': [1, 'x', [], {}], 'm': {'deep': {'x': null}}, 'ss': <<'a', 'b'>>, 'ns': <<1, 2>>, 'yes': TRUE, 'no': false, 'p': ?, 'q': [?]}",
         &[Value::B(vec![1]), Value::from(7)],
@@ -125,7 +127,7 @@ fn update_sets_and_removes() {
         target: target("t", None),
         update,
         condition: Some(Path::new("pk").equals("k")),
-        returning: Some(Returning::ModifiedNew),
+        returning: Some(ReturnValues::ModifiedNew),
     });
     assert_eq!(
         parse(
@@ -142,7 +144,7 @@ fn update_sets_and_removes() {
 }
 
 #[test]
-fn delete_may_return_what_was_there() {
+fn delete_can_return_the_old_item() {
     assert_eq!(
         with(
             "DELETE FROM t WHERE pk = ? RETURNING ALL OLD *",
@@ -151,13 +153,13 @@ fn delete_may_return_what_was_there() {
         Statement::Delete(Delete {
             target: target("t", None),
             condition: Some(Path::new("pk").equals("k")),
-            returning: Some(Returning::AllOld),
+            returning: Some(ReturnValues::AllOld),
         })
     );
 }
 
 #[test]
-fn parameters_are_taken_in_order_and_may_be_left_over() {
+fn parameters_are_used_in_order() {
     let statement = with(
         "SELECT * FROM t WHERE a = ? AND b = ?",
         &[1.into(), 2.into(), 3.into()],

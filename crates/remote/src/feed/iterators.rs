@@ -1,5 +1,5 @@
-//! Iterators that are still good, and when each shard was read last. All of it may be lost: an
-//! iterator is had anew from a place, and only a few changes may be seen again.
+//! Caches valid iterators and the time of each shard's last read. All of it may be lost: a new
+//! iterator is requested for the position, and at most a few changes are read again.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::position::At;
+use super::position::ShardPosition;
 
-/// DynamoDB lets iterators expire after a quarter of an hour.
+/// DynamoDB's iterators expire after 15 minutes.
 const ITERATOR_LIFE: Duration = Duration::from_secs(14 * 60);
-/// DynamoDB allows five reads a second of a shard.
+/// DynamoDB allows five reads per second and shard.
 const READ_EVERY: Duration = Duration::from_millis(200);
-/// Iterators that are kept; past this the oldest go.
+/// Maximum number of cached iterators; the oldest are dropped first.
 const ITERATORS_MAX: usize = 4096;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) arn: String,
     pub(super) shard: String,
-    pub(super) at: At,
+    pub(super) at: ShardPosition,
 }
 
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ pub(super) struct Iterators(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     held: HashMap<Key, (String, Instant)>,
-    /// When a shard may be read next, by stream and shard.
+    /// The earliest next read of each shard, by stream and shard.
     next_read: HashMap<(String, String), Instant>,
 }
 
@@ -40,8 +40,8 @@ impl Iterators {
         (since.elapsed() < ITERATOR_LIFE).then(|| iterator.clone())
     }
 
-    /// Keeps an iterator. The one of the place before stays: who reads from there again gets the
-    /// same changes again.
+    /// Caches an iterator. The iterator of the previous position stays valid, so a reader that
+    /// resumes there gets the same changes again.
     pub(super) fn keep(&self, key: Key, iterator: String) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -62,8 +62,8 @@ impl Iterators {
         state.held.remove(key);
     }
 
-    /// Takes the next turn at a shard: when it comes.
-    pub(super) fn turn(&self, arn: &str, shard: &str) -> Instant {
+    /// Reserves the next read of a shard and returns its time.
+    pub(super) fn reserve_read(&self, arn: &str, shard: &str) -> Instant {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         state
@@ -73,9 +73,9 @@ impl Iterators {
             .next_read
             .entry((arn.to_owned(), shard.to_owned()))
             .or_insert(now);
-        let turn = (*next).max(now);
-        *next = turn + READ_EVERY;
-        turn
+        let read_at = (*next).max(now);
+        *next = read_at + READ_EVERY;
+        read_at
     }
 }
 
@@ -83,7 +83,7 @@ impl Iterators {
 mod tests {
     use super::*;
 
-    fn key(at: At) -> Key {
+    fn key(at: ShardPosition) -> Key {
         Key {
             arn: "arn".to_owned(),
             shard: "shard".to_owned(),
@@ -92,41 +92,49 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn iterators_are_kept_as_long_as_they_live() {
+    async fn iterators_are_cached_until_they_expire() {
         let iterators = Iterators::default();
-        iterators.keep(key(At::Start), "one".to_owned());
-        iterators.keep(key(At::End("a".to_owned())), "two".to_owned());
-        assert_eq!(iterators.get(&key(At::Start)).as_deref(), Some("one"));
-        assert_eq!(iterators.get(&key(At::End("b".to_owned()))), None);
+        iterators.keep(key(ShardPosition::Start), "one".to_owned());
+        iterators.keep(key(ShardPosition::End("a".to_owned())), "two".to_owned());
+        assert_eq!(
+            iterators.get(&key(ShardPosition::Start)).as_deref(),
+            Some("one")
+        );
+        assert_eq!(
+            iterators.get(&key(ShardPosition::End("b".to_owned()))),
+            None
+        );
         tokio::time::advance(ITERATOR_LIFE).await;
-        assert_eq!(iterators.get(&key(At::Start)), None);
-        iterators.keep(key(At::Start), "three".to_owned());
+        assert_eq!(iterators.get(&key(ShardPosition::Start)), None);
+        iterators.keep(key(ShardPosition::Start), "three".to_owned());
         assert_eq!(iterators.0.lock().unwrap().held.len(), 1);
-        iterators.drop_expired(&key(At::Start));
-        assert_eq!(iterators.get(&key(At::Start)), None);
+        iterators.drop_expired(&key(ShardPosition::Start));
+        assert_eq!(iterators.get(&key(ShardPosition::Start)), None);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn there_is_a_bound() {
+    async fn number_of_iterators_is_limited() {
         let iterators = Iterators::default();
         for number in 0..=ITERATORS_MAX {
             if number % 1000 == 0 {
                 tokio::time::advance(Duration::from_millis(1)).await;
             }
-            iterators.keep(key(At::After(number.to_string())), String::new());
+            iterators.keep(key(ShardPosition::After(number.to_string())), String::new());
         }
-        let newest = key(At::After(ITERATORS_MAX.to_string()));
+        let newest = key(ShardPosition::After(ITERATORS_MAX.to_string()));
         assert!(iterators.get(&newest).is_some());
         assert!(iterators.0.lock().unwrap().held.len() <= ITERATORS_MAX);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_shard_is_read_five_times_a_second_at_most() {
+    async fn shard_reads_are_limited_to_five_per_second() {
         let iterators = Iterators::default();
-        let begun = Instant::now();
-        let turns: Vec<_> = (0..11).map(|_| iterators.turn("arn", "one")).collect();
-        assert_eq!(turns[0], begun);
+        let started = Instant::now();
+        let turns: Vec<_> = (0..11)
+            .map(|_| iterators.reserve_read("arn", "one"))
+            .collect();
+        assert_eq!(turns[0], started);
         assert_eq!(turns[10] - turns[0], Duration::from_secs(2));
-        assert_eq!(iterators.turn("arn", "two"), begun);
+        assert_eq!(iterators.reserve_read("arn", "two"), started);
     }
 }

@@ -1,28 +1,28 @@
-//! Which shards of a stream can be read now. Shards are closed and replaced by children every few
-//! hours; the changes of one item go on in a child, so that a parent has to be finished first.
+//! Decides which shards of a stream can be read now. Shards are closed and replaced by children
+//! every few hours. Changes of one item continue in a child, so a parent must be finished first.
 
 use std::collections::{HashMap, HashSet};
 
-use super::position::{At, Place};
+use super::position::{ShardPosition, StreamPosition};
 
-/// A shard as the stream lists it.
+/// A shard in the stream's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Shard {
     pub(super) id: String,
-    /// The one that it goes on from, which may no longer be listed.
+    /// The parent shard, which may no longer be listed.
     pub(super) parent: Option<String>,
 }
 
-/// Changes that the reader has not seen are gone.
+/// Changes that the reader has not seen are lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Gap;
 
-impl Place {
-    /// Takes up the shards that can be read by now.
-    pub(super) fn take_up(&mut self, listed: &[Shard]) -> Result<(), Gap> {
+impl StreamPosition {
+    /// Adds the shards that can be read now.
+    pub(super) fn add_readable_shards(&mut self, listed: &[Shard]) -> Result<(), Gap> {
         let ids: HashSet<&str> = listed.iter().map(|shard| shard.id.as_str()).collect();
         if self.shards.keys().any(|id| !ids.contains(id.as_str())) {
-            // Everything in it is older than what is kept.
+            // All of its records are older than the retention.
             return Err(Gap);
         }
         let done = self.done(listed);
@@ -34,27 +34,27 @@ impl Place {
             match &shard.parent {
                 None => new.push(shard),
                 Some(parent) if done.contains(parent) => new.push(shard),
-                // Its turn comes when the parent is finished.
+                // It is added when the parent is finished.
                 Some(parent) if ids.contains(parent.as_str()) => {}
-                // The parent came and went without having been read.
+                // The parent appeared and expired without being read.
                 Some(_) => return Err(Gap),
             }
         }
         for shard in new {
-            self.shards.insert(shard.id.clone(), At::Start);
+            self.shards.insert(shard.id.clone(), ShardPosition::Start);
         }
         self.forget_finished(listed);
         Ok(())
     }
 
-    /// Ends the reading of a shard that has nothing more and never will.
+    /// Marks a shard that was read to its final end as finished.
     pub(super) fn finish(&mut self, shard: &str) {
         self.shards.remove(shard);
         self.finished.insert(shard.to_owned());
     }
 
-    /// All shards that need no reading any more: those that are finished, and what is above them
-    /// and above those that are being read.
+    /// All shards that need no more reads: finished ones, and the ancestors of finished and current
+    /// ones.
     fn done(&self, listed: &[Shard]) -> HashSet<String> {
         let parents: HashMap<&str, &str> = listed
             .iter()
@@ -73,7 +73,7 @@ impl Place {
         above.chain(self.finished.iter().cloned()).collect()
     }
 
-    /// Finished shards whose children are known follow from those: the text stays short.
+    /// Forgets finished shards whose children are known, which keeps the text short.
     fn forget_finished(&mut self, listed: &[Shard]) {
         let known: HashSet<&str> = listed
             .iter()
@@ -86,7 +86,7 @@ impl Place {
     }
 }
 
-/// The shards without children: where new changes go.
+/// The shards without children, which receive new changes.
 pub(super) fn youngest(listed: &[Shard]) -> impl Iterator<Item = &Shard> {
     let parents: HashSet<&str> = listed
         .iter()
@@ -101,7 +101,7 @@ pub(super) fn youngest(listed: &[Shard]) -> impl Iterator<Item = &Shard> {
 mod tests {
     use super::*;
 
-    /// Shards by name, each with its parent's name behind a colon where it has one.
+    /// Parses shard names; a parent's name follows after a colon.
     fn shards(text: &str) -> Vec<Shard> {
         let shard = |word: &str| match word.split_once(':') {
             Some((id, parent)) => Shard {
@@ -116,86 +116,92 @@ mod tests {
         text.split_whitespace().map(shard).collect()
     }
 
-    fn place(reading: &str, finished: &str) -> Place {
-        let mut place = Place::new("arn");
+    fn position(reading: &str, finished: &str) -> StreamPosition {
+        let mut position = StreamPosition::new("arn");
         for id in reading.split_whitespace() {
-            place.shards.insert(id.to_owned(), At::After("1".into()));
+            position
+                .shards
+                .insert(id.to_owned(), ShardPosition::After("1".into()));
         }
-        place.finished = finished.split_whitespace().map(str::to_owned).collect();
-        place
+        position.finished = finished.split_whitespace().map(str::to_owned).collect();
+        position
     }
 
-    /// What is read and what is kept as finished after the shards have been looked at.
+    /// Checks the current and the finished shards after adding the listed ones.
     #[track_caller]
-    fn check(mut place: Place, listed: &str, expected: Result<(&str, &str), Gap>) -> Place {
+    fn check(
+        mut position: StreamPosition,
+        listed: &str,
+        expected: Result<(&str, &str), Gap>,
+    ) -> StreamPosition {
         let names = |ids: Vec<&String>| ids.into_iter().cloned().collect::<Vec<_>>().join(" ");
-        let taken = place.take_up(&shards(listed)).map(|()| {
-            let reading = names(place.shards.keys().collect());
-            (reading, names(place.finished.iter().collect()))
+        let taken = position.add_readable_shards(&shards(listed)).map(|()| {
+            let reading = names(position.shards.keys().collect());
+            (reading, names(position.finished.iter().collect()))
         });
         let expected = expected.map(|(a, b)| (a.to_owned(), b.to_owned()));
         assert_eq!(taken, expected, "{listed}");
-        place
+        position
     }
 
     #[test]
     fn children_wait_for_their_parents() {
         let listed = "a b:a c:b d:a";
-        let mut place = check(place("a", ""), listed, Ok(("a", "")));
-        place.finish("a");
-        let mut place = check(place, listed, Ok(("b d", "")));
-        assert_eq!(place.shards["b"], At::Start);
-        place.finish("b");
-        check(place, listed, Ok(("c d", "")));
+        let mut position = check(position("a", ""), listed, Ok(("a", "")));
+        position.finish("a");
+        let mut position = check(position, listed, Ok(("b d", "")));
+        assert_eq!(position.shards["b"], ShardPosition::Start);
+        position.finish("b");
+        check(position, listed, Ok(("c d", "")));
     }
 
     #[test]
-    fn a_finished_shard_is_remembered_until_its_children_show() {
-        let mut reading = place("a", "");
+    fn finished_shard_is_kept_until_its_children_appear() {
+        let mut reading = position("a", "");
         reading.finish("a");
-        let place = check(reading, "a", Ok(("", "a")));
-        let place = check(place, "a b:a", Ok(("b", "")));
-        // Listed later than its sibling.
-        check(place, "a b:a c:a", Ok(("b c", "")));
+        let position = check(reading, "a", Ok(("", "a")));
+        let position = check(position, "a b:a", Ok(("b", "")));
+        // Listed after its sibling.
+        check(position, "a b:a c:a", Ok(("b c", "")));
     }
 
     #[test]
-    fn what_is_above_is_never_read_again() {
-        check(place("d", ""), "a b:a c:b d:c", Ok(("d", "")));
-        check(place("", "d"), "a b:a c:b d:c", Ok(("", "d")));
-        check(place("d", ""), "c:b d:c", Ok(("d", "")));
+    fn ancestors_are_never_read_again() {
+        check(position("d", ""), "a b:a c:b d:c", Ok(("d", "")));
+        check(position("", "d"), "a b:a c:b d:c", Ok(("", "d")));
+        check(position("d", ""), "c:b d:c", Ok(("d", "")));
     }
 
     #[test]
-    fn a_shard_that_is_gone_before_it_was_finished_is_a_gap() {
-        check(place("a", ""), "b:a", Err(Gap));
-        check(place("a", ""), "", Err(Gap));
-        // b came and went in between.
-        check(place("", "a"), "c:b", Err(Gap));
-        check(place("x", "a"), "x c:b", Err(Gap));
+    fn unfinished_expired_shard_is_a_gap() {
+        check(position("a", ""), "b:a", Err(Gap));
+        check(position("a", ""), "", Err(Gap));
+        // `b` appeared and expired in between.
+        check(position("", "a"), "c:b", Err(Gap));
+        check(position("x", "a"), "x c:b", Err(Gap));
     }
 
     #[test]
-    fn a_finished_parent_may_be_gone() {
-        check(place("", "a"), "b:a", Ok(("b", "")));
-        check(place("", "a"), "", Ok(("", "a")));
+    fn finished_parent_may_be_missing() {
+        check(position("", "a"), "b:a", Ok(("b", "")));
+        check(position("", "a"), "", Ok(("", "a")));
     }
 
     #[test]
-    fn the_first_shards_of_a_stream_are_read_from_their_start() {
-        check(place("", ""), "a b", Ok(("a b", "")));
+    fn first_shards_are_read_from_their_start() {
+        check(position("", ""), "a b", Ok(("a b", "")));
     }
 
     #[test]
-    fn the_youngest_have_no_children() {
+    fn youngest_shards_have_no_children() {
         let listed = shards("a b:a c:a d:c e");
         let ids: Vec<_> = youngest(&listed).map(|shard| shard.id.as_str()).collect();
         assert_eq!(ids, ["b", "d", "e"]);
     }
 
     #[test]
-    fn every_shard_of_a_long_history_is_read_once_and_after_its_parent() {
-        // Each shard splits in two; a reader finishes one shard after the other.
+    fn every_shard_is_read_once_after_its_parent() {
+        // Each shard splits in two, and a reader finishes one shard after the other.
         let mut listed = shards("s1");
         for child in 2..200 {
             listed.push(Shard {
@@ -203,10 +209,10 @@ mod tests {
                 parent: Some(format!("s{}", child / 2)),
             });
         }
-        let mut reader = place("", "");
+        let mut reader = position("", "");
         let mut read: Vec<String> = Vec::new();
         for step in 0_usize.. {
-            reader.take_up(&listed).unwrap();
+            reader.add_readable_shards(&listed).unwrap();
             let open: Vec<String> = reader.shards.keys().cloned().collect();
             if open.is_empty() {
                 break;

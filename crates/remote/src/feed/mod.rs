@@ -1,8 +1,7 @@
-//! The seam of changes on DynamoDB Streams. A stream is many shards, which close and go on in
-//! children; a position names the place in each shard that is being read.
+//! Implements the change feed on DynamoDB Streams. A stream consists of many shards, which are
+//! closed and continue in child shards; a position contains the position in each current shard.
 //!
-//! What is kept in memory (iterators, the list of shards) only saves questions: a position alone
-//! is enough to go on.
+//! The cached iterators and shard lists only save requests: a position alone is enough to resume.
 
 mod iterators;
 mod lineage;
@@ -23,31 +22,31 @@ use tokio::time::Instant;
 
 use self::iterators::{Iterators, Key};
 use self::lineage::{Gap, Shard, youngest};
-use self::position::{At, Place};
+use self::position::{ShardPosition, StreamPosition};
 use self::streams::StreamFailure;
 use crate::connect::Remote;
 
-/// How long a list of shards is believed: in that time nothing can be missed, as a shard with
-/// children says so itself.
+/// How long a shard list is cached. Nothing can be missed meanwhile, because a closed shard reports
+/// its end.
 const SHARDS_LIFE: Duration = Duration::from_secs(60);
-/// How long to wait before children are looked for again that should be there.
-const CHILDREN_PAUSE: Duration = Duration::from_secs(2);
-/// The pauses between two looks at a quiet stream.
-const PAUSE_FIRST: Duration = Duration::from_millis(250);
-const PAUSE_LONGEST: Duration = Duration::from_secs(1);
+/// Delay before listing shards again if expected children are missing.
+const CHILDREN_DELAY: Duration = Duration::from_secs(2);
+/// The delays between two reads of a quiet stream.
+const DELAY_FIRST: Duration = Duration::from_millis(250);
+const DELAY_MAX: Duration = Duration::from_secs(1);
 
-/// What is known of streams.
+/// The cached state of streams.
 #[derive(Debug)]
 pub(crate) struct Feed {
     client: aws_sdk_dynamodbstreams::Client,
     iterators: Iterators,
-    /// The streams of tables.
+    /// Streams by table.
     streams: Mutex<HashMap<String, Arc<Stream>>>,
-    /// Where the next round begins, so that no shard is always the last.
+    /// Where the next round starts, so that no shard is always last.
     turn: AtomicUsize,
 }
 
-/// A stream as it was at a time.
+/// A stream at a moment in time.
 #[derive(Debug)]
 struct Stream {
     arn: String,
@@ -70,12 +69,12 @@ impl Feed {
 impl ChangeFeed for Remote {
     async fn end(&self, table: &str) -> Result<Position, StoreError> {
         let stream = self.stream(table, Duration::ZERO).await?;
-        let mut place = Place::new(&stream.arn);
+        let mut position = StreamPosition::new(&stream.arn);
         for shard in youngest(&stream.shards) {
             let iterator = streams::iterator_at_end(&self.feed.client, &stream.arn, &shard.id);
             let iterator = iterator.await.map_err(|failure| of_table(failure, table))?;
-            let at = At::End(uuid::Uuid::new_v4().simple().to_string());
-            place.shards.insert(shard.id.clone(), at.clone());
+            let at = ShardPosition::End(uuid::Uuid::new_v4().simple().to_string());
+            position.shards.insert(shard.id.clone(), at.clone());
             let key = Key {
                 arn: stream.arn.clone(),
                 shard: shard.id.clone(),
@@ -83,7 +82,7 @@ impl ChangeFeed for Remote {
             };
             self.feed.iterators.keep(key, iterator);
         }
-        Ok(place.position())
+        Ok(position.position())
     }
 
     async fn changes(
@@ -93,29 +92,33 @@ impl ChangeFeed for Remote {
         limit: usize,
         wait: Duration,
     ) -> Result<ChangePage, StoreError> {
-        let mut place = Place::parse(from)?;
+        let mut position = StreamPosition::parse(from)?;
         let deadline = Instant::now() + wait;
-        let mut pause = PAUSE_FIRST;
+        let mut pause = DELAY_FIRST;
         loop {
-            if self.take_up(table, &mut place).await? == Err(Gap) {
-                return self.behind_a_gap(table).await;
+            if self.add_readable_shards(table, &mut position).await? == Err(Gap) {
+                return self.after_gap(table).await;
             }
             let turn = self.feed.turn.fetch_add(1, Ordering::Relaxed);
-            let round = match self.feed.read_round(&mut place, limit.max(1), turn).await {
+            let round = match self
+                .feed
+                .read_round(&mut position, limit.max(1), turn)
+                .await
+            {
                 Ok(round) => round,
                 Err(StreamFailure::Trimmed | StreamFailure::Gone) => {
-                    return self.behind_a_gap(table).await;
+                    return self.after_gap(table).await;
                 }
                 Err(failure) => return Err(of_table(failure, table)),
             };
             if round.has_finished {
-                // Their children have what comes next, and only a new list has those.
+                // The next changes are in their children, which only a new list contains.
                 self.forget_stream(table);
             }
             if !round.changes.is_empty() {
                 return Ok(ChangePage {
                     changes: round.changes,
-                    next: place.position(),
+                    next: position.position(),
                     has_gap: false,
                 });
             }
@@ -125,37 +128,41 @@ impl ChangeFeed for Remote {
             if Instant::now() >= deadline {
                 return Ok(ChangePage {
                     changes: Vec::new(),
-                    next: place.position(),
+                    next: position.position(),
                     has_gap: false,
                 });
             }
             tokio::time::sleep_until(deadline.min(Instant::now() + pause)).await;
-            pause = (pause * 2).min(PAUSE_LONGEST);
+            pause = (pause * 2).min(DELAY_MAX);
         }
     }
 }
 
 impl Remote {
-    /// Lets a place go on in children and new shards, asking DynamoDB where memory is too old.
-    async fn take_up(&self, table: &str, place: &mut Place) -> Result<Result<(), Gap>, StoreError> {
-        let life = if place.finished.is_empty() {
+    /// Extends a position by children and new shards, listing them again if the cache is too old.
+    async fn add_readable_shards(
+        &self,
+        table: &str,
+        position: &mut StreamPosition,
+    ) -> Result<Result<(), Gap>, StoreError> {
+        let life = if position.finished.is_empty() {
             SHARDS_LIFE
         } else {
-            CHILDREN_PAUSE
+            CHILDREN_DELAY
         };
         let stream = self.stream(table, life).await?;
-        if stream.arn == place.arn && place.take_up(&stream.shards).is_ok() {
+        if stream.arn == position.arn && position.add_readable_shards(&stream.shards).is_ok() {
             return Ok(Ok(()));
         }
-        // What memory knows may be older than the place.
+        // The cache may be older than the position.
         let stream = self.stream(table, Duration::ZERO).await?;
-        if stream.arn != place.arn {
+        if stream.arn != position.arn {
             return Ok(Err(Gap));
         }
-        Ok(place.take_up(&stream.shards))
+        Ok(position.add_readable_shards(&stream.shards))
     }
 
-    async fn behind_a_gap(&self, table: &str) -> Result<ChangePage, StoreError> {
+    async fn after_gap(&self, table: &str) -> Result<ChangePage, StoreError> {
         Ok(ChangePage {
             changes: Vec::new(),
             next: self.end(table).await?,
@@ -163,18 +170,18 @@ impl Remote {
         })
     }
 
-    /// Whether the stream of a table takes changes up by now.
+    /// Whether the stream of a table is enabled by now.
     pub(crate) async fn stream_is_on(&self, table: &str) -> Result<bool, StoreError> {
         let arn = self.stream_arn(table).await?;
         let is_on = streams::is_on(&self.feed.client, &arn).await;
         match is_on {
-            // One that was just switched on may not be seen at once.
+            // A stream that was just enabled may not be visible at once.
             Err(StreamFailure::Gone) => Ok(false),
             is_on => is_on.map_err(|failure| of_table(failure, table)),
         }
     }
 
-    /// The stream of a table, as it was not longer ago than `life`.
+    /// The stream of a table, cached for at most `life`.
     async fn stream(&self, table: &str, life: Duration) -> Result<Arc<Stream>, StoreError> {
         let known = {
             let streams = self.feed.streams.lock();
@@ -209,7 +216,7 @@ impl Remote {
 
     async fn stream_arn(&self, table: &str) -> Result<String, StoreError> {
         let described = self.described(table).await?;
-        let described = described.ok_or_else(|| StoreError::TableMissing(table.to_owned()))?;
+        let described = described.ok_or_else(|| StoreError::TableNotFound(table.to_owned()))?;
         let is_on = described
             .stream_specification
             .is_some_and(|stream| stream.stream_enabled);
@@ -221,7 +228,7 @@ impl Remote {
 fn of_table(failure: StreamFailure, table: &str) -> StoreError {
     match failure {
         StreamFailure::Store(error) => error,
-        // The table was there a moment ago; its stream is being switched or taken away.
+        // The table existed a moment ago; its stream is being replaced or disabled.
         StreamFailure::Gone | StreamFailure::Trimmed => {
             StoreError::Unavailable(format!("the stream of table {table:?} is gone"))
         }

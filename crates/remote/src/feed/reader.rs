@@ -1,45 +1,46 @@
-//! Reading shards: a round looks at every shard once.
+//! Reads shards: a round reads every shard once.
 
 use futures_util::future::try_join_all;
 use homeport_store::Change;
 
 use super::iterators::Key;
-use super::position::{At, Place};
+use super::position::{ShardPosition, StreamPosition};
 use super::streams::{self, StreamFailure};
 use super::{Feed, record};
 
-/// Shards that are read side by side.
+/// Number of shards that are read concurrently.
 const READERS: usize = 16;
-/// How often an iterator is had anew for one read.
+/// Maximum number of new iterators for one read.
 const ITERATOR_TRIES_MAX: usize = 3;
 
-/// What a look at all shards brought.
+/// The result of a round over all shards.
 #[derive(Debug, Default)]
 pub(super) struct Round {
-    /// The place is behind them.
+    /// The changes before the new position.
     pub(super) changes: Vec<Change>,
-    /// Shards came to their end.
+    /// Whether shards were finished.
     pub(super) has_finished: bool,
 }
 
-/// What a read of one shard brought.
-struct Read {
+/// The result of reading one shard.
+struct ShardRead {
     shard: String,
     changes: Vec<Change>,
-    /// Where the shard is to be read on; none when it has come to its end.
-    at: Option<At>,
+    /// The position for the next read; `None` at the end of the shard.
+    at: Option<ShardPosition>,
 }
 
 impl Feed {
-    /// Reads every shard of a place once, or until there are `limit` changes, and moves the place
-    /// on. After a failure the place is of no use any more.
+    /// Reads every shard of a position once, or until there are `limit` changes, and advances the
+    /// position. After a failure the position must be discarded.
     pub(super) async fn read_round(
         &self,
-        place: &mut Place,
+        position: &mut StreamPosition,
         limit: usize,
         turn: usize,
     ) -> Result<Round, StreamFailure> {
-        let mut shards: Vec<(String, At)> = place.shards.clone().into_iter().collect();
+        let mut shards: Vec<(String, ShardPosition)> =
+            position.shards.clone().into_iter().collect();
         let first = turn % shards.len().max(1);
         shards.rotate_left(first);
         let mut round = Round::default();
@@ -49,7 +50,7 @@ impl Feed {
             let (now, later) = rest.split_at(rest.len().min(READERS).min(left));
             rest = later;
             let share = left / now.len();
-            let arn = place.arn.as_str();
+            let arn = position.arn.as_str();
             let reads = now
                 .iter()
                 .map(|(shard, at)| self.read(arn, shard, at, share));
@@ -57,11 +58,11 @@ impl Feed {
                 round.changes.extend(read.changes);
                 match read.at {
                     Some(at) => {
-                        place.shards.insert(read.shard, at);
+                        position.shards.insert(read.shard, at);
                     }
                     None => {
                         round.has_finished = true;
-                        place.finish(&read.shard);
+                        position.finish(&read.shard);
                     }
                 }
             }
@@ -69,14 +70,14 @@ impl Feed {
         Ok(round)
     }
 
-    /// Reads up to `limit` changes of one shard, not more often than DynamoDB allows.
+    /// Reads up to `limit` changes of one shard, within DynamoDB's rate limit.
     async fn read(
         &self,
         arn: &str,
         shard: &str,
-        at: &At,
+        at: &ShardPosition,
         limit: usize,
-    ) -> Result<Read, StreamFailure> {
+    ) -> Result<ShardRead, StreamFailure> {
         let mut key = Key {
             arn: arn.to_owned(),
             shard: shard.to_owned(),
@@ -84,7 +85,7 @@ impl Feed {
         };
         let mut tries = 0;
         let read = loop {
-            tokio::time::sleep_until(self.iterators.turn(arn, shard)).await;
+            tokio::time::sleep_until(self.iterators.reserve_read(arn, shard)).await;
             let iterator = match self.iterators.get(&key) {
                 Some(iterator) => iterator,
                 None => {
@@ -105,14 +106,14 @@ impl Feed {
         for record in read.records {
             let (number, change) = record::change(record).map_err(StreamFailure::Store)?;
             changes.push(change);
-            key.at = At::After(number);
+            key.at = ShardPosition::After(number);
         }
         let at = read.next.map(|next| {
             let at = key.at.clone();
             self.iterators.keep(key, next);
             at
         });
-        Ok(Read {
+        Ok(ShardRead {
             shard: shard.to_owned(),
             changes,
             at,

@@ -1,4 +1,4 @@
-//! A record of a stream as a change.
+//! Converts stream records to changes.
 
 use std::collections::HashMap;
 
@@ -10,19 +10,19 @@ use aws_sdk_dynamodbstreams::types::{
 use homeport_item::Item;
 use homeport_store::{Change, ChangeKind, StoreError};
 
-use crate::value::{Attributes, item, unreadable};
+use crate::convert::value::{Attributes, item, unreadable};
 
-/// Who removes items whose time to live has passed.
+/// The principal that deletes expired items.
 const EXPIRY_PRINCIPAL: &str = "dynamodb.amazonaws.com";
 const EXPIRY_TYPE: &str = "Service";
 
-/// The number of a record in its shard, and the change.
+/// The sequence number of a record, and the change.
 pub(super) fn change(record: Record) -> Result<(String, Change), StoreError> {
     let kind = match record.event_name {
         Some(OperationType::Insert) => ChangeKind::Insert,
         Some(OperationType::Modify) => ChangeKind::Modify,
         Some(OperationType::Remove) => ChangeKind::Remove,
-        other => return Err(unreadable(format!("a record of a new kind: {other:?}"))),
+        other => return Err(unreadable(format!("unknown record kind: {other:?}"))),
     };
     let by_expiry =
         kind == ChangeKind::Remove && record.user_identity.as_ref().is_some_and(is_expiry);
@@ -62,7 +62,7 @@ fn attributes(image: HashMap<String, StreamValue>) -> Result<Attributes, StoreEr
         .collect()
 }
 
-/// The SDK has one type for values in tables and another, just like it, for values in streams.
+/// The SDK has different but equal types for values in tables and in streams.
 fn attribute(value: StreamValue) -> Result<AttributeValue, StoreError> {
     let blob = |blob: aws_sdk_dynamodbstreams::primitives::Blob| Blob::new(blob.into_inner());
     Ok(match value {
@@ -78,7 +78,7 @@ fn attribute(value: StreamValue) -> Result<AttributeValue, StoreError> {
         StreamValue::Ss(members) => AttributeValue::Ss(members),
         StreamValue::Ns(members) => AttributeValue::Ns(members),
         StreamValue::Bs(members) => AttributeValue::Bs(members.into_iter().map(blob).collect()),
-        other => return Err(unreadable(format!("an attribute of a new type: {other:?}"))),
+        other => return Err(unreadable(format!("unknown attribute type: {other:?}"))),
     })
 }
 
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_becomes_a_change_with_its_images() {
+    fn record_becomes_change_with_images() {
         let (number, change) = change(record(OperationType::Remove, None)).unwrap();
         assert_eq!(number, "4711");
         let list = Value::L(vec![Value::Null, Value::Bool(true)]);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_removal_by_the_service_itself_is_one_by_expiry() {
+    fn only_deletes_by_the_service_are_expiry() {
         let by_expiry = |kind, identity| change(record(kind, identity)).unwrap().1.by_expiry;
         let service = Some((EXPIRY_PRINCIPAL, EXPIRY_TYPE));
         assert!(by_expiry(OperationType::Remove, service));
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_says_too_little_is_an_error_and_no_panic() {
+    fn incomplete_record_is_an_error() {
         let empty = Record::builder().event_name(OperationType::Insert).build();
         assert!(matches!(change(empty), Err(StoreError::Unavailable(_))));
     }

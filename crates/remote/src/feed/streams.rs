@@ -1,4 +1,4 @@
-//! The four questions that a reader of streams asks, and what their failures mean.
+//! The four requests of the Streams API, and their failures.
 
 use std::error::Error as StdError;
 
@@ -9,28 +9,30 @@ use aws_sdk_dynamodbstreams::{Client, Error};
 use homeport_store::StoreError;
 
 use super::lineage::Shard;
-use super::position::At;
-use crate::failure::{Failure, chain};
-use crate::value::unreadable;
+use super::position::ShardPosition;
+use crate::convert::failure::{Failure, chain};
+use crate::convert::value::unreadable;
 
-/// Shards of one stream. A table with this many takes more than a million writes a second.
+/// Maximum number of shards of a stream. A table with as many takes over a million writes per
+/// second.
 const SHARDS_MAX: usize = 10_000;
-/// Records that DynamoDB gives at one time at most.
+/// Maximum number of records per response.
 pub(super) const RECORDS_MAX: usize = 1000;
 
-/// Why a stream could not be read.
+/// Why reading a stream failed.
 #[derive(Debug)]
 pub(super) enum StreamFailure {
-    /// What was asked for is older than what is kept.
+    /// The requested records are older than the retention.
     Trimmed,
-    /// The iterator is too old; another one is to be had.
+    /// The iterator has expired; request a new one.
     IteratorExpired,
-    /// There is no such stream or shard any more.
+    /// The stream or shard no longer exists.
     Gone,
     Store(StoreError),
 }
 
-/// Records of a shard and how to read on; there is no way on behind the last of a closed shard.
+/// Records of a shard and the next iterator, which is `None` after the last record of a closed
+/// shard.
 #[derive(Debug)]
 pub(super) struct Records {
     pub(super) records: Vec<Record>,
@@ -96,7 +98,7 @@ pub(super) async fn shards(client: &Client, arn: &str) -> Result<Vec<Shard>, Str
     }
 }
 
-/// Whether a stream is there and takes changes up.
+/// Whether a stream exists and is enabled.
 pub(super) async fn is_on(client: &Client, arn: &str) -> Result<bool, StreamFailure> {
     let answer = client.describe_stream().stream_arn(arn).send().await?;
     let status = answer
@@ -105,17 +107,19 @@ pub(super) async fn is_on(client: &Client, arn: &str) -> Result<bool, StreamFail
     Ok(status == Some(StreamStatus::Enabled))
 }
 
-/// An iterator at a place of a shard.
+/// An iterator at a position of a shard.
 pub(super) async fn iterator(
     client: &Client,
     arn: &str,
     shard: &str,
-    at: &At,
+    at: &ShardPosition,
 ) -> Result<String, StreamFailure> {
     let request = client.get_shard_iterator().stream_arn(arn).shard_id(shard);
     let request = match at {
-        At::Start | At::End(_) => request.shard_iterator_type(ShardIteratorType::TrimHorizon),
-        At::After(number) => request
+        ShardPosition::Start | ShardPosition::End(_) => {
+            request.shard_iterator_type(ShardIteratorType::TrimHorizon)
+        }
+        ShardPosition::After(number) => request
             .shard_iterator_type(ShardIteratorType::AfterSequenceNumber)
             .sequence_number(number),
     };
@@ -123,7 +127,7 @@ pub(super) async fn iterator(
     iterator.ok_or_else(|| missing("no iterator"))
 }
 
-/// An iterator behind everything that a shard has now.
+/// An iterator after the newest record of a shard.
 pub(super) async fn iterator_at_end(
     client: &Client,
     arn: &str,
@@ -165,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failures_are_told_apart() {
+    fn failure_codes_are_distinguished() {
         let failure = |code| StreamFailure::from_code(code, "why");
         assert!(matches!(
             failure("TrimmedDataAccessException"),

@@ -1,4 +1,4 @@
-//! Copying a table page by page, and emptying one.
+//! Copies a table page by page, and empties a table.
 
 use aws_sdk_dynamodb::types::{DeleteRequest, PutRequest, WriteRequest};
 use futures_util::{StreamExt as _, TryStreamExt as _};
@@ -7,27 +7,27 @@ use homeport_store::{ChangeFeed as _, StoreError};
 
 use super::state::Stage;
 use super::{Move, MoveError, MoveEvent, Side, at};
-use crate::backoff::Backoff;
+use crate::connect::backoff::Backoff;
 use crate::connect::{Remote, for_move};
-use crate::failure::Failure;
-use crate::read::incomplete;
-use crate::value::{Attributes, attributes, item};
+use crate::convert::failure::Failure;
+use crate::convert::value::{Attributes, attributes, item};
+use crate::read::items::incomplete;
 
-/// Items of one batch: DynamoDB takes no more.
+/// Maximum number of items per batch in DynamoDB.
 const BATCH_MAX: usize = 25;
-/// Batches that are on their way at one time.
+/// Number of concurrent batches.
 const BATCHES_AT_ONCE: usize = 8;
-/// How often in a row something is sent again without any of it being taken: about a minute and a half.
-const RESENDS_MAX: u32 = 50;
+/// Maximum number of consecutive retries without progress, which takes about a minute and a half.
+const RETRIES_MAX: u32 = 50;
 
-/// A page of a table as the SDK has it.
+/// A page of a table in the SDK's form.
 pub(super) struct RawPage {
     pub(super) items: Vec<Attributes>,
     pub(super) next: Option<Attributes>,
 }
 
 impl Move {
-    /// Copies what has not been copied yet; each page is noted once the target has it.
+    /// Copies the remaining items. Each page is recorded once the target has stored it.
     pub(super) async fn copy(&mut self, table: &str) -> Result<(), MoveError> {
         self.note_position(table).await?;
         loop {
@@ -60,17 +60,18 @@ impl Move {
             }
             self.file.save()?;
             if has_ended {
-                self.tell(&MoveEvent::CopyEnded { table, items });
+                self.report(&MoveEvent::CopyEnded { table, items });
                 return Ok(());
             }
-            self.tell(&MoveEvent::Copied { table, items });
+            self.report(&MoveEvent::Copied { table, items });
             self.follow_others(table).await?;
         }
     }
 
-    /// Notes where the changes are to be read from, once for each copy.
+    /// Records the start position of the changes, once per copy.
     ///
-    /// IMPORTANT: before the first page is read. What is written from here on comes with the changes.
+    /// IMPORTANT: this must happen before the first page is read, because later writes are taken
+    /// from the changes.
     async fn note_position(&mut self, table: &str) -> Result<(), MoveError> {
         let state = self.file.state.tables.get(table);
         if state.is_some_and(|state| state.position.is_some()) {
@@ -84,7 +85,7 @@ impl Move {
         self.file.save()
     }
 
-    /// Deletes what the target has of a table.
+    /// Deletes all items of a table at the target.
     pub(super) async fn empty(&mut self, table: &str) -> Result<(), MoveError> {
         let failed = || at(Side::Target, table);
         let schema = self.target.table(table).await.map_err(failed())?;
@@ -97,7 +98,7 @@ impl Move {
             let writes = page.items.into_iter().map(delete).collect::<Result<_, _>>();
             let written = self.target.write_all(table, writes.map_err(failed())?);
             written.await.map_err(failed())?;
-            self.tell(&MoveEvent::Emptied { table, items });
+            self.report(&MoveEvent::Emptied { table, items });
             start = page.next;
             if start.is_none() {
                 break;
@@ -111,10 +112,10 @@ impl Move {
 }
 
 impl Remote {
-    /// A page of a table as it is stored, expired items too; only the attributes of `key` where it is given.
+    /// A page of a table including expired items; with `key`, only its attributes.
     ///
-    /// IMPORTANT: reads are consistent. One that is not could miss a write from before the position that
-    /// changes are followed from, and nothing would ever bring it.
+    /// IMPORTANT: reads must be consistent. An eventually consistent read could miss a write from
+    /// before the start position of the changes, and that write would never arrive.
     pub(super) async fn raw_page(
         &self,
         table: &str,
@@ -138,7 +139,7 @@ impl Remote {
                 .projection_expression(shown.join(", "))
                 .set_expression_attribute_names(Some(names.into_iter().collect()));
         }
-        let mut backoff = Backoff::new(RESENDS_MAX);
+        let mut backoff = Backoff::new(RETRIES_MAX);
         loop {
             let sent = request.clone().customize().config_override(for_move());
             match sent.send().await.map_err(Failure::from) {
@@ -154,7 +155,7 @@ impl Remote {
         }
     }
 
-    /// Puts and deletes of different items, in no order.
+    /// Writes puts and deletes of different items, in no particular order.
     pub(super) async fn write_all(
         &self,
         table: &str,
@@ -176,7 +177,7 @@ impl Remote {
         table: &str,
         mut rest: Vec<WriteRequest>,
     ) -> Result<(), StoreError> {
-        let mut backoff = Backoff::new(RESENDS_MAX);
+        let mut backoff = Backoff::new(RETRIES_MAX);
         loop {
             let count = rest.len();
             let request = self

@@ -1,9 +1,8 @@
-//! What a table holds, as figures that two tables can be compared by, whatever the order in which their
-//! items come.
+//! Digests of table contents, which allow comparing two tables independently of the item order.
 //!
-//! An item's digest is the SHA-256 of a form in which equal items are equal bytes: numbers by value, sets
-//! and maps without order. A table's digest is the sum of those of its items, modulo 2^256; it is kept
-//! for parts of the table, so that a difference shows roughly where it is.
+//! An item's digest is the SHA-256 of a form in which equal items are equal bytes: numbers by
+//! value, sets and maps without order. A table's digest is the sum of its items' digests modulo
+//! 2^256. It is kept for parts of the table, so a difference can be located roughly.
 
 use std::fmt;
 
@@ -11,10 +10,11 @@ use homeport_item::schema::KeySchema;
 use homeport_item::{Item, Value};
 use sha2::{Digest as _, Sha256};
 
-/// The parts of a table: few enough to be kept, many enough that one holds little of a large table.
+/// Number of parts of a table: few enough to keep, and enough that each part of a large table is
+/// small.
 pub(super) const PARTS: usize = 1 << 18;
 
-/// What an item, or the items of a table, come to.
+/// The digest of an item or of the items of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ContentHash([u64; 4]);
 
@@ -42,7 +42,7 @@ impl ContentHash {
         }
     }
 
-    /// Which part of the table an item with this digest of its key belongs to.
+    /// The part of the table for an item whose key has this digest.
     pub(super) fn part(self) -> usize {
         let low = self.0[0] % u64::try_from(PARTS).unwrap_or(1);
         usize::try_from(low).unwrap_or(0)
@@ -57,7 +57,7 @@ impl fmt::Display for ContentHash {
     }
 }
 
-/// The items of a table, counted and summed up by part.
+/// The number of items and the sum of their digests, per part of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TableSum {
     parts: Vec<(u64, ContentHash)>,
@@ -95,7 +95,7 @@ impl TableSum {
     }
 }
 
-/// The attributes of an item that are its key.
+/// The key attributes of an item.
 pub(super) fn key_of(key: &KeySchema, item: &Item) -> Item {
     let attributes = key.attributes();
     attributes
@@ -106,11 +106,11 @@ pub(super) fn key_of(key: &KeySchema, item: &Item) -> Item {
         .collect()
 }
 
-/// Every value begins with its type and has its length before it, so that no two values share a form.
+/// Every value starts with its type and length, so different values have different forms.
 fn write_value(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::S(text) => write_bytes(b'S', text.as_bytes(), out),
-        // The text of a number is the same for all ways of writing it.
+        // Equal numbers have the same text.
         Value::N(number) => write_bytes(b'N', number.to_string().as_bytes(), out),
         Value::B(bytes) => write_bytes(b'B', bytes, out),
         Value::Bool(value) => out.extend([b'T', u8::from(*value)]),
@@ -160,7 +160,7 @@ fn write_bytes(kind: u8, bytes: &[u8], out: &mut Vec<u8>) {
 
 fn write_len(kind: u8, len: usize, out: &mut Vec<u8>) {
     out.push(kind);
-    // An item has less than half a megabyte.
+    // An item is smaller than 512 KiB.
     out.extend(u32::try_from(len).unwrap_or(u32::MAX).to_be_bytes());
 }
 
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn items_that_are_equal_to_dynamodb_have_one_digest() {
+    fn equal_items_have_equal_digests() {
         let one = Item::new()
             .with("n", number("1.50"))
             .with("s", Value::string_set(["a", "b"]).unwrap());
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn every_difference_makes_another_digest() {
+    fn different_items_have_different_digests() {
         let nested = |value: Value| Value::M(Map::from([("x".to_owned(), value)]));
         let values = [
             Value::from(""),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_its_items_in_any_order_and_each_as_often_as_it_is_there() {
+    fn table_digest_ignores_order_but_counts_duplicates() {
         let item = |id: &str, n: i64| Item::new().with("id", id).with("n", n);
         let one = sum(&[item("a", 1), item("b", 2)]);
         let other = sum(&[item("b", 2), item("a", 1)]);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_carry_over_into_the_next_word() {
+    fn sums_carry_into_the_next_word() {
         let mut sum = ContentHash([0, 0, u64::MAX, u64::MAX]);
         sum.add(ContentHash([0, 0, 0, 1]));
         assert_eq!(sum, ContentHash([0, 1, 0, 0]));

@@ -1,4 +1,4 @@
-//! Carrying changes over: what a stream says is done to the target again, an item's changes in their order.
+//! Applies the source's changes to the target, in the order of each item's changes.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -14,42 +14,43 @@ use super::digest::ContentHash;
 use super::state::Stage;
 use super::{Move, MoveError, MoveEvent, Side, at};
 use crate::connect::Remote;
-use crate::failure::Failure;
-use crate::value::{Attributes, attributes};
+use crate::convert::failure::Failure;
+use crate::convert::value::{Attributes, attributes};
 
-/// Changes that are read at one time at most, which is what DynamoDB gives.
+/// Maximum number of changes per read, the limit of DynamoDB.
 const CHANGES_MAX: usize = 1000;
-/// Items that are read one by one at the same time, where a stream does not tell them.
+/// Number of concurrent single-item reads, used if a stream does not contain the items.
 const READS_AT_ONCE: usize = 16;
-/// How old the newest changes may be of a table that is written to all the time, for it to count as level.
-/// DynamoDB tells their time in whole seconds.
+/// Maximum age of the newest changes at which a table under constant writes counts as level.
+/// DynamoDB reports their time in whole seconds.
 const LEVEL_LAG_MS: i64 = 5000;
-/// How often in a row a stream must have nothing: DynamoDB's may have nothing at one place and more behind.
+/// Number of consecutive empty reads after which a stream counts as read to its end, because
+/// DynamoDB may return an empty page before more records.
 const EMPTY_READS: usize = 2;
-/// How long a table may take to become level.
+/// Timeout until a table is level.
 const LEVEL_TIMEOUT: Duration = Duration::from_secs(6 * 60 * 60);
-/// How often tables that are copied are followed while others are being copied.
+/// How often the changes of copied tables are applied while others are being copied.
 const FOLLOW_EVERY_MS: i64 = 10 * 60 * 1000;
 
-/// What was carried over until a table was level.
+/// The changes that were applied until a table was level.
 #[derive(Debug, Default)]
-pub(super) struct Carried {
-    /// Changes that requests made, as opposed to those of time to live.
+pub(super) struct AppliedChanges {
+    /// Changes by requests, not by time to live.
     pub(super) by_requests: u64,
-    /// Those of the watched keys that were among the changes.
+    /// The watched keys that were among the changes.
     pub(super) touched: HashSet<ContentHash>,
 }
 
 impl Move {
-    /// Carries changes over until a table is level; `None` when changes are missing and it is to be copied
-    /// anew.
+    /// Applies changes until a table is level; `None` if changes are missing and the table must be
+    /// copied again.
     pub(super) async fn catch_up(
         &mut self,
         table: &str,
         watched: &HashSet<ContentHash>,
-    ) -> Result<Option<Carried>, MoveError> {
+    ) -> Result<Option<AppliedChanges>, MoveError> {
         let deadline = Instant::now() + LEVEL_TIMEOUT;
-        let mut carried = Carried::default();
+        let mut carried = AppliedChanges::default();
         let mut empty_reads = 0;
         loop {
             let Some(position) = self.position(table) else {
@@ -60,9 +61,9 @@ impl Move {
                 .changes(table, &position, CHANGES_MAX, Duration::ZERO);
             let page = page.await.map_err(at(Side::Source, table))?;
             if page.has_gap {
-                self.tell(&MoveEvent::CopyBeginsAnew { table });
+                self.report(&MoveEvent::CopyRestarted { table });
                 if let Some(state) = self.file.state.tables.get_mut(table) {
-                    state.begin_anew(Some(page.next.as_str().to_owned()));
+                    state.restart_copy(Some(page.next.as_str().to_owned()));
                 }
                 self.file.save()?;
                 return Ok(None);
@@ -78,7 +79,7 @@ impl Move {
                     carried.touched.insert(key);
                 }
             }
-            self.carry(table, page.changes).await?;
+            self.apply_changes(table, page.changes).await?;
             let changes = self.note(table, &page.next, count)?;
             let Some(lag_ms) = lag_ms else {
                 empty_reads += 1;
@@ -88,12 +89,12 @@ impl Move {
                 continue;
             };
             empty_reads = 0;
-            self.tell(&MoveEvent::Carried {
+            self.report(&MoveEvent::Carried {
                 table,
                 changes,
                 lag_ms,
             });
-            // A full page has more behind it, whatever the clocks say.
+            // A full page is followed by more changes, whatever the clocks say.
             if lag_ms <= LEVEL_LAG_MS && count < CHANGES_MAX {
                 return Ok(Some(carried));
             }
@@ -103,8 +104,8 @@ impl Move {
         }
     }
 
-    /// Catches up with tables that have not been looked at for a while, so that they do not fall behind what
-    /// their streams keep while another table is being copied.
+    /// Applies the changes of tables that were not followed recently, so that they stay within the
+    /// retention of their streams while another table is being copied.
     pub(super) async fn follow_others(&mut self, copying: &str) -> Result<(), MoveError> {
         let now_ms = self.source.clock.now_ms();
         let is_due = |table: &&String| {
@@ -120,13 +121,13 @@ impl Move {
             .cloned()
             .collect();
         for table in due {
-            // One that has to be copied anew is, when its turn comes.
+            // A table that must be copied again is handled in its turn.
             self.catch_up(&table, &HashSet::new()).await?;
         }
         Ok(())
     }
 
-    /// Whether a table was level a moment ago.
+    /// Whether a table was level very recently.
     pub(super) fn was_followed_just_now(&self, table: &str) -> bool {
         let now_ms = self.source.clock.now_ms();
         let last_ms = self.followed_ms.get(table);
@@ -134,14 +135,14 @@ impl Move {
             && last_ms.is_some_and(|last_ms| now_ms - last_ms <= LEVEL_LAG_MS)
     }
 
-    /// Where the changes of a table that is copied are to be read on.
+    /// The position from which to continue reading the changes of a copied table.
     fn position(&self, table: &str) -> Option<Position> {
         let state = self.file.state.tables.get(table)?;
         let position = state.position.as_ref()?;
         (state.stage == Stage::Following).then(|| Position::new(position.as_str()))
     }
 
-    /// Notes what the target has, and returns how many changes that makes.
+    /// Records the new position, and returns the total number of changes.
     fn note(&mut self, table: &str, next: &Position, count: usize) -> Result<u64, MoveError> {
         let now_ms = self.source.clock.now_ms();
         self.followed_ms.insert(table.to_owned(), now_ms);
@@ -158,9 +159,9 @@ impl Move {
         Ok(changes)
     }
 
-    /// Does to the target what the changes did to the source. Of several changes of an item only the last
-    /// counts: one batch may not have an item twice.
-    async fn carry(&self, table: &str, changes: Vec<Change>) -> Result<(), MoveError> {
+    /// Applies changes to the target. Only the last of several changes of an item is applied,
+    /// because a batch must not contain an item twice.
+    async fn apply_changes(&self, table: &str, changes: Vec<Change>) -> Result<(), MoveError> {
         let mut last: HashMap<ContentHash, Change> = HashMap::new();
         for change in changes {
             last.insert(ContentHash::of(&change.key), change);
@@ -177,13 +178,13 @@ impl Move {
         written.map_err(at(Side::Target, table))
     }
 
-    /// What a change is at the target.
+    /// The write at the target for a change.
     async fn write_of(&self, table: &str, change: Change) -> Result<WriteRequest, MoveError> {
         let item = match (change.kind, change.new) {
             (ChangeKind::Remove, _) => None,
             (_, Some(item)) => Some(attributes(item)),
-            // The table's own stream does not tell the item. As it is now is as good: what happens to it
-            // later comes later.
+            // The table's own stream does not contain the item. Its current state is equivalent,
+            // because later changes arrive later.
             (_, None) => {
                 let read = self.source.raw_item(table, &change.key).await;
                 read.map_err(at(Side::Source, table))?
@@ -198,7 +199,7 @@ impl Move {
 }
 
 impl Remote {
-    /// An item as it is stored, even if it has expired.
+    /// A stored item, even if it has expired.
     pub(super) async fn raw_item(
         &self,
         table: &str,

@@ -1,12 +1,12 @@
-//! Moving house: all tables of one DynamoDB endpoint to another, while the first is in use. Either may be
-//! Amazon's own, and either may be Homeport's.
+//! Moves all tables of one DynamoDB endpoint to another while the source is in use. Either endpoint
+//! may be Amazon DynamoDB or Homeport.
 //!
-//! Each table is copied whole and then follows the changes of its stream, from a position that was noted
-//! before the copy began: carrying a change over twice is the same as once, so the two converge. What is
-//! equal is said after comparing, never because the streams have gone quiet.
+//! Each table is copied completely and then follows the changes of its stream, from a position
+//! recorded before the copy started. Applying a change twice is harmless, so the two converge.
+//! Tables are reported equal only after a comparison, never because the streams are quiet.
 //!
-//! **Invariant:** the source's items are only ever read. All that changes there is that a table without a
-//! stream has one while the move lasts.
+//! **Invariant:** the source's items are only read. The only change there is that a table without a
+//! stream has one during the move.
 
 mod copy;
 mod digest;
@@ -23,73 +23,73 @@ use homeport_store::StoreError;
 
 pub use self::digest::ContentHash;
 use self::state::{Stage, StateFile};
-pub use self::verify::Verified;
+pub use self::verify::TableComparison;
 use crate::connect::Remote;
 
-/// How often a table may have to be copied anew in one run.
-const ANEW_MAX: usize = 3;
+/// Maximum number of times a table is copied again in one run.
+const RECOPIES_MAX: usize = 3;
 
-/// How often sums are made again of tables that are equal item by item, to have them equal too.
-const SUMS_TRIES_MAX: usize = 2;
+/// Maximum number of times the digests of tables with equal items are recomputed until they match.
+const DIGEST_ATTEMPTS_MAX: usize = 2;
 
-/// A move, as far as it has come.
+/// A move in progress.
 pub struct Move {
     source: Arc<Remote>,
     target: Arc<Remote>,
     file: StateFile,
-    /// When each table was followed last, by the clock of the source's connection.
+    /// The time each table was followed last, by the clock of the source's connection.
     followed_ms: HashMap<String, i64>,
     options: MoveOptions,
     observer: Box<dyn Fn(&MoveEvent<'_>) + Send + Sync>,
 }
 
-/// Which tables of the source are moved. One that a move has begun with belongs to it in any case.
+/// The tables of the source to move. Tables with which the move has started are always included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MoveTables {
     All,
-    /// Those of these that are there; others are nobody's business.
+    /// The listed tables that exist; other tables are ignored.
     Known(Vec<String>),
-    /// These, which must all be there.
+    /// The listed tables, which must all exist.
     Named(Vec<String>),
 }
 
-/// How a move is done.
+/// The options of a move.
 #[derive(Debug, Clone)]
 pub struct MoveOptions {
     pub tables: MoveTables,
-    /// Tables of the target may hold other items, which are deleted.
+    /// Deletes other items in the tables of the target.
     pub replace: bool,
 }
 
-/// A place to move from or to, and what it is called in the notes of a move.
+/// The source or target of a move, and its name in the state file.
 #[derive(Debug, Clone)]
-pub struct MovePlace {
+pub struct MoveEndpoint {
     pub remote: Arc<Remote>,
     pub name: String,
 }
 
-/// What happens during a move, for whoever watches.
+/// Progress of a move.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MoveEvent<'a> {
-    /// How many tables are moved, and how many of the source are left alone.
+    /// The number of tables that are moved, and of tables that are not.
     Tables {
         moved: usize,
         others: usize,
     },
-    /// A table of the source had no stream.
+    /// A stream was enabled on a source table that had none.
     StreamOn {
         table: &'a str,
     },
-    /// A stream that was switched on for the move is off again.
+    /// A stream that was enabled for the move was disabled.
     StreamOff {
         table: &'a str,
     },
-    /// Items of the target were deleted, so many so far.
+    /// Items of the target were deleted; the total so far.
     Emptied {
         table: &'a str,
         items: u64,
     },
-    /// Items were copied, so many so far.
+    /// Items were copied; the total so far.
     Copied {
         table: &'a str,
         items: u64,
@@ -99,29 +99,29 @@ pub enum MoveEvent<'a> {
         table: &'a str,
         items: u64,
     },
-    /// Changes between two runs are no longer kept: the table is emptied at the target and copied again.
-    CopyBeginsAnew {
+    /// Changes between two runs have expired: the table is emptied at the target and copied again.
+    CopyRestarted {
         table: &'a str,
     },
-    /// Changes were carried over, so many so far; the oldest of the last ones happened this long ago.
+    /// Changes were applied: the total so far, and the age of the oldest one in the last page.
     Carried {
         table: &'a str,
         changes: u64,
         lag_ms: i64,
     },
-    /// The items of both are read and compared, so many of the source's so far.
+    /// The items of both tables are being compared: the number of source items so far.
     Comparing {
         table: &'a str,
         items: u64,
     },
-    /// A table was moved in an earlier run and is gone from the source. The target's stays.
+    /// A table that an earlier run moved is missing at the source. The target's table stays.
     TableGone {
         table: &'a str,
     },
-    Compared(&'a Verified),
+    Compared(&'a TableComparison),
 }
 
-/// Which of the two places.
+/// One of the two endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Source,
@@ -137,7 +137,7 @@ impl std::fmt::Display for Side {
     }
 }
 
-/// Why a move did not go on. All but `Different` leave it so that it can be started again.
+/// Why a move stopped. After every error except `Different` it can be started again.
 #[derive(Debug, thiserror::Error)]
 pub enum MoveError {
     #[error("table {table:?} of the {side}")]
@@ -147,10 +147,10 @@ pub enum MoveError {
         #[source]
         error: StoreError,
     },
-    #[error("the notes of the move in {}", .0.display())]
+    #[error("the state file of the move in {}", .0.display())]
     State(PathBuf, #[source] std::io::Error),
     #[error(
-        "{} belongs to a move from {source_place} to {target_place}: finish or abandon that one first",
+        "{} belongs to a move from {source_place} to {target_place}: finish or abandon that move first",
         path.display()
     )]
     AnotherMove {
@@ -165,19 +165,17 @@ pub enum MoveError {
     #[error("the source has no table {0:?}")]
     NoTable(String),
     #[error(
-        "these tables of the target hold items that are not from this move: {}; nothing was changed",
+        "these tables of the target contain items that are not from this move: {}; nothing was changed",
         .0.join(", ")
     )]
     Foreign(Vec<String>),
     #[error(
-        "table {0:?} of the source changes faster than its changes can be carried over, or the clocks of the two machines differ by more than a few seconds"
+        "table {0:?} of the source changes faster than its changes can be applied, or the clocks of the two machines differ by more than a few seconds"
     )]
     NotLevel(String),
-    #[error("the changes of table {0:?} were lost again while it was copied")]
+    #[error("the changes of table {0:?} expired again while it was being copied")]
     Outrun(String),
-    #[error(
-        "table {0:?} of the source is still being written to: stop whatever writes, then finish"
-    )]
+    #[error("table {0:?} of the source is still being written to; stop all writers, then finish")]
     StillWritten(String),
     #[error("{} of {} tables differ: {}", .0.len(), .1, .0.join(", "))]
     Different(Vec<String>, usize),
@@ -193,13 +191,13 @@ impl std::fmt::Debug for Move {
 }
 
 impl Move {
-    /// Begins a move, or goes on with the one that `notes` tells of.
+    /// Starts a move, or resumes the one in the state file `notes`.
     ///
     /// # Errors
-    /// When the notes cannot be read, are of another move, or another process is at work with them.
+    /// When the state file is unreadable, belongs to another move, or is in use by another process.
     pub fn open(
-        source: MovePlace,
-        target: MovePlace,
+        source: MoveEndpoint,
+        target: MoveEndpoint,
         notes: &Path,
         options: MoveOptions,
         observer: Box<dyn Fn(&MoveEvent<'_>) + Send + Sync>,
@@ -214,17 +212,17 @@ impl Move {
         })
     }
 
-    /// Copies what is not copied yet, carries changes over until the target is level, and compares. What is
-    /// in motion may be found different from moment to moment; see [`Verified`].
+    /// Copies what is missing, applies changes until the target is level, and compares. Items that
+    /// are being written may differ temporarily; see [`TableComparison`].
     ///
     /// # Errors
-    /// When either place fails, or tables differ in what nobody is writing.
-    pub async fn run(&mut self) -> Result<Vec<Verified>, MoveError> {
+    /// When either endpoint fails, or tables differ in what nobody is writing.
+    pub async fn run(&mut self) -> Result<Vec<TableComparison>, MoveError> {
         if self.file.state.is_proven {
             self.end().await?;
             return Ok(Vec::new());
         }
-        let tables = self.bring_all().await?;
+        let tables = self.advance_all().await?;
         let mut all = Vec::with_capacity(tables.len());
         for table in &tables {
             all.push(self.verify(table).await?);
@@ -233,27 +231,27 @@ impl Move {
         Ok(all)
     }
 
-    /// As [`Move::run`], for a source that nobody writes to any more: proves that both places are equal, then
-    /// takes back what was changed at the source and forgets the move.
+    /// Like [`Move::run`], for a source without writers: proves that both endpoints are equal, then
+    /// reverts the changes at the source and deletes the state file.
     ///
     /// # Errors
     /// As for [`Move::run`], and when something was written meanwhile.
-    pub async fn finish(&mut self) -> Result<Vec<Verified>, MoveError> {
+    pub async fn finish(&mut self) -> Result<Vec<TableComparison>, MoveError> {
         if self.file.state.is_proven {
             self.end().await?;
             return Ok(Vec::new());
         }
-        let tables = self.bring_all().await?;
+        let tables = self.advance_all().await?;
         let mut all = Vec::with_capacity(tables.len());
         for table in &tables {
             let mut verified = self.verify(table).await?;
-            for _ in 0..SUMS_TRIES_MAX {
+            for _ in 0..DIGEST_ATTEMPTS_MAX {
                 let is_quiet = verified.writes_seen == 0 && verified.in_motion == 0;
                 let is_settled = verified.source_hash == verified.target_hash;
                 if is_settled || !is_quiet || !verified.different.is_empty() {
                     break;
                 }
-                // Items expired between reading the one and reading the other.
+                // Items expired between the two reads.
                 verified = self.verify(table).await?;
             }
             if verified.in_motion > 0 || verified.writes_seen > 0 {
@@ -262,9 +260,9 @@ impl Move {
             all.push(verified);
         }
         all_equal(&all)?;
-        // What was compared first may have been written to since.
+        // Tables that were compared first may have been written to since.
         for table in &tables {
-            if self.bring(table).await?.by_requests > 0 {
+            if self.advance(table).await?.by_requests > 0 {
                 return Err(MoveError::StillWritten(table.clone()));
             }
         }
@@ -274,11 +272,11 @@ impl Move {
         Ok(all)
     }
 
-    /// Gives a move up: takes back what was changed at the source and forgets the move. What was copied stays
-    /// at the target.
+    /// Abandons a move: reverts the changes at the source and deletes the state file. The copies
+    /// stay at the target.
     ///
     /// # Errors
-    /// When the source or the notes cannot be changed.
+    /// When the source or the state file cannot be changed.
     pub async fn abandon(&mut self) -> Result<(), MoveError> {
         self.end().await
     }
@@ -288,26 +286,27 @@ impl Move {
         self.file.remove()
     }
 
-    /// Brings every table to where it follows the source, and is level.
-    async fn bring_all(&mut self) -> Result<Vec<String>, MoveError> {
+    /// Advances every table until it follows the source and is level.
+    async fn advance_all(&mut self) -> Result<Vec<String>, MoveError> {
         let tables = self.tables_to_move().await?;
-        // All of them first: what cannot be made at the target is told before hours of copying.
+        // All tables first, so that a table that the target cannot create fails before hours of
+        // copying.
         self.prepare(&tables).await?;
         for table in &tables {
-            self.bring(table).await?;
+            self.advance(table).await?;
         }
-        // Copying the others may have taken its time.
+        // Copying the others may have taken long.
         for table in &tables {
             if !self.was_followed_just_now(table) {
-                self.bring(table).await?;
+                self.advance(table).await?;
             }
         }
         Ok(tables)
     }
 
-    /// Does what is next for a table until it is level with the source.
-    async fn bring(&mut self, table: &str) -> Result<follow::Carried, MoveError> {
-        for _ in 0..=ANEW_MAX {
+    /// Runs the next steps of a table until it is level with the source.
+    async fn advance(&mut self, table: &str) -> Result<follow::AppliedChanges, MoveError> {
+        for _ in 0..=RECOPIES_MAX {
             match self.stage(table) {
                 Stage::Emptying => self.empty(table).await?,
                 Stage::Copying => {}
@@ -333,13 +332,13 @@ impl Move {
             .map_or(Stage::Copying, |table| table.stage)
     }
 
-    fn tell(&self, event: &MoveEvent<'_>) {
+    fn report(&self, event: &MoveEvent<'_>) {
         (self.observer)(event);
     }
 }
 
-/// What was in motion is judged by `finish`; what differs without being written is wrong in any run.
-fn all_equal(all: &[Verified]) -> Result<(), MoveError> {
+/// Items that were being written are checked by `finish`; other differences are always errors.
+fn all_equal(all: &[TableComparison]) -> Result<(), MoveError> {
     let different: Vec<String> = all
         .iter()
         .filter(|table| !table.different.is_empty())

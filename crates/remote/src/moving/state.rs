@@ -1,8 +1,8 @@
-//! How far a move has come, in a small file that outlives the process.
+//! The state file of a move, which outlives the process.
 //!
-//! IMPORTANT: each step is written down before it is taken where forgetting it would do harm (a stream that
-//! is ours to switch off, a target table that is ours to write to), and after it has been taken where
-//! believing it would (a page that was copied, changes that were carried over).
+//! IMPORTANT: steps that must not be forgotten are recorded before they are taken (a stream that we
+//! must disable, a target table that we may write to). Steps that must not be assumed are recorded
+//! after they are taken (copied pages, applied changes).
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -14,17 +14,18 @@ use serde::{Deserialize, Serialize};
 
 use super::MoveError;
 
-/// The form of the file. One of another form is refused, never guessed at.
+/// The version of the file format. Other versions are rejected.
 const VERSION: u32 = 1;
-/// A larger file is none of ours: a table takes a kilobyte or two of it.
+/// Maximum file size; a table needs one or two kilobytes.
 const BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// A move's progress, and where it is kept.
+/// A move's progress and its file.
 #[derive(Debug)]
 pub(super) struct StateFile {
     path: PathBuf,
     pub(super) state: State,
-    /// Held as long as this process moves: two at once would undo each other's notes.
+    /// Held while this process runs the move, because two processes would overwrite each other's
+    /// state.
     _lock: File,
 }
 
@@ -32,10 +33,10 @@ pub(super) struct StateFile {
 #[serde(deny_unknown_fields)]
 pub(super) struct State {
     v: u32,
-    /// Where from and where to, in words: a file of another move is not gone on with.
+    /// The names of the endpoints, which identify the move.
     pub(super) source: String,
     pub(super) target: String,
-    /// Everything was proven equal; what is left is to switch streams off.
+    /// Everything was proven equal; only the streams remain to be disabled.
     #[serde(default)]
     pub(super) is_proven: bool,
     pub(super) tables: BTreeMap<String, TableState>,
@@ -45,29 +46,31 @@ pub(super) struct State {
 #[serde(deny_unknown_fields)]
 pub(super) struct TableState {
     pub(super) stage: Stage,
-    /// The stream was switched on for the move, and is to be switched off again.
+    /// The stream was enabled for the move and must be disabled at its end.
     pub(super) stream_is_ours: bool,
-    /// Where the changes are to be read on; none until the stream is there.
+    /// The position for the next read of changes; `None` until the stream exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) position: Option<String>,
-    /// The last key that was copied, while copying.
+    /// The last copied key during copying.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) copied_to: Option<Item>,
-    /// Which table the items were written to: another of the same name is not ours.
+    /// The ARN of the table that the items were written to; another table of the same name is not
+    /// ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) target_arn: Option<String>,
     pub(super) items_copied: u64,
     pub(super) changes_carried: u64,
 }
 
-/// What is to be done next with a table.
+/// The next step for a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Stage {
-    /// The target's items are to go, which were there before or come from a copy that is of no use any more.
+    /// The target's items, which are from before the move or from an outdated copy, must be
+    /// deleted.
     Emptying,
     Copying,
-    /// Everything is copied; changes are carried over as they come.
+    /// The copy is complete; changes are applied as they arrive.
     Following,
 }
 
@@ -84,8 +87,8 @@ impl TableState {
         }
     }
 
-    /// Begins again from the first item; what the target has is to go.
-    pub(super) fn begin_anew(&mut self, position: Option<String>) {
+    /// Restarts the copy: the target must be emptied first.
+    pub(super) fn restart_copy(&mut self, position: Option<String>) {
         self.stage = Stage::Emptying;
         self.position = position;
         self.copied_to = None;
@@ -94,7 +97,7 @@ impl TableState {
 }
 
 impl StateFile {
-    /// Reads the file of a move between these two places, or begins one.
+    /// Opens the file of a move between these endpoints, or creates one.
     pub(super) fn open(path: &Path, source: &str, target: &str) -> Result<Self, MoveError> {
         let failed = |error| MoveError::State(path.to_owned(), error);
         let lock = lock(path)?;
@@ -110,7 +113,7 @@ impl StateFile {
                 let state: State = serde_json::from_str(&text)
                     .map_err(|error| failed(io::Error::new(ErrorKind::InvalidData, error)))?;
                 if state.v != VERSION {
-                    let reason = format!("its form is {} and not {VERSION}", state.v);
+                    let reason = format!("its version is {} instead of {VERSION}", state.v);
                     return Err(failed(io::Error::new(ErrorKind::InvalidData, reason)));
                 }
                 state
@@ -130,7 +133,7 @@ impl StateFile {
         })
     }
 
-    /// Makes what is known durable: afterwards it is in the file, whatever happens to the machine.
+    /// Writes the state durably.
     pub(super) fn save(&self) -> Result<(), MoveError> {
         let text = serde_json::to_vec_pretty(&self.state)
             .map_err(|error| io::Error::new(ErrorKind::InvalidData, error));
@@ -145,7 +148,7 @@ impl StateFile {
         saved.map_err(|error| MoveError::State(self.path.clone(), error))
     }
 
-    /// Forgets the move: there is nothing left to go on with.
+    /// Deletes the state file.
     pub(super) fn remove(&self) -> Result<(), MoveError> {
         let removed = match fs::remove_file(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
@@ -173,14 +176,17 @@ fn read(path: &Path) -> io::Result<Option<String>> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
         Ok(found) if found.len() > BYTES_MAX => {
-            return Err(io::Error::new(ErrorKind::InvalidData, "it is too large"));
+            return Err(io::Error::new(
+                ErrorKind::InvalidData,
+                "the file is too large",
+            ));
         }
         Ok(_) => {}
     }
     fs::read_to_string(path).map(Some)
 }
 
-/// A new name is durable only when its directory is.
+/// A renamed file is durable only after its directory is synced.
 fn sync_directory_of(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(directory) if cfg!(unix) => File::open(directory)?.sync_all(),
@@ -197,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_saved_is_read_back() {
+    fn saved_state_is_read_back() {
         let directory = tempfile::tempdir().unwrap();
         let mut file = open(directory.path(), "there").unwrap();
         let mut table = TableState::new(Stage::Copying);
@@ -218,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_another_move_is_refused() {
+    fn file_of_another_move_is_rejected() {
         let directory = tempfile::tempdir().unwrap();
         open(directory.path(), "there").unwrap().save().unwrap();
         let refused = open(directory.path(), "elsewhere");
@@ -226,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_another_form_is_refused_and_left_alone() {
+    fn file_of_other_version_is_rejected_unchanged() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("move.json");
         for text in [
@@ -242,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn two_processes_do_not_move_at_once() {
+    fn only_one_process_can_move() {
         let directory = tempfile::tempdir().unwrap();
         let first = open(directory.path(), "there").unwrap();
         let second = open(directory.path(), "there");

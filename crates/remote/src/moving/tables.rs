@@ -1,5 +1,5 @@
-//! Tables of a move: which there are, whether the target's may be written to, what each needs before it can
-//! be copied.
+//! The tables of a move: selecting them, checking the target's tables, and preparing both sides for
+//! the copy.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,30 +16,30 @@ use tokio::time::Instant;
 use super::state::{Stage, TableState};
 use super::{Move, MoveError, MoveEvent, MoveTables, Side, at};
 use crate::connect::Remote;
-use crate::create::{attribute_definitions, global_index, key_schema, local_index};
-use crate::describe::TableDescription;
-use crate::failure::Failure;
-use crate::read::incomplete;
-use crate::settings::TableOptions;
-use crate::value::unreadable;
+use crate::connect::settings::TableOptions;
+use crate::convert::failure::Failure;
+use crate::convert::value::unreadable;
+use crate::read::items::incomplete;
+use crate::tables::create::{attribute_definitions, global_index, key_schema, local_index};
+use crate::tables::describe::TableDescription;
 
-/// Tables of one place: as many as Amazon allows in a region.
+/// Maximum number of tables per endpoint, as many as Amazon allows per region.
 const TABLES_MAX: usize = 10_000;
-/// How long a stream may take to be there.
+/// Timeout until a stream is enabled.
 const STREAM_TIMEOUT: Duration = Duration::from_secs(10 * 60);
-const STREAM_LOOK_PAUSE: Duration = Duration::from_millis(500);
+const STREAM_POLL_DELAY: Duration = Duration::from_millis(500);
 
-/// Tables that are looked at and changed at the same time; DynamoDB allows 500 changes at once.
+/// Number of tables processed concurrently; DynamoDB allows 500 concurrent changes.
 const TABLES_AT_ONCE: usize = 8;
 
-/// A table of the source.
-struct Found {
+/// A source table.
+struct SourceTable {
     described: types::TableDescription,
     details: TableDescription,
 }
 
-/// Works on several tables at the same time.
-async fn at_once<T, C: Default + Extend<T>>(
+/// Processes several tables concurrently.
+async fn for_each_table<T, C: Default + Extend<T>>(
     works: impl Iterator<Item = impl Future<Output = Result<T, MoveError>>>,
 ) -> Result<C, MoveError> {
     futures_util::stream::iter(works)
@@ -49,7 +49,7 @@ async fn at_once<T, C: Default + Extend<T>>(
 }
 
 impl Move {
-    /// The tables to move. Refuses, before anything is changed, where the target's hold what is not ours.
+    /// The tables to move. Fails before any change if a target table contains foreign items.
     pub(super) async fn tables_to_move(&mut self) -> Result<Vec<String>, MoveError> {
         let tables = self.source.all_tables().await;
         let mut tables = tables.map_err(at(Side::Source, "*"))?;
@@ -58,39 +58,39 @@ impl Move {
         if tables.is_empty() {
             return Err(MoveError::Nothing);
         }
-        self.tell(&MoveEvent::Tables {
+        self.report(&MoveEvent::Tables {
             moved: tables.len(),
             others: all - tables.len(),
         });
         let mut foreign = Vec::new();
-        let mut begun = Vec::new();
-        let looks = tables.iter().map(|table| async {
-            let (state, has_foreign) = self.look_at_target(table).await?;
+        let mut started = Vec::new();
+        let requests = tables.iter().map(|table| async {
+            let (state, has_foreign) = self.inspect_target(table).await?;
             Ok((table.clone(), state, has_foreign))
         });
-        let looks: Vec<(String, TableState, bool)> = at_once(looks).await?;
-        for (table, state, has_foreign) in looks {
+        let requests: Vec<(String, TableState, bool)> = for_each_table(requests).await?;
+        for (table, state, has_foreign) in requests {
             if has_foreign && !self.options.replace {
                 foreign.push(table.clone());
             }
-            begun.push((table, state));
+            started.push((table, state));
         }
         if !foreign.is_empty() {
             foreign.sort_unstable();
             return Err(MoveError::Foreign(foreign));
         }
         let known = &mut self.file.state.tables;
-        let mut gone = std::mem::take(known);
-        gone.retain(|table, _| !tables.contains(table));
-        known.extend(begun);
+        let mut missing = std::mem::take(known);
+        missing.retain(|table, _| !tables.contains(table));
+        known.extend(started);
         self.file.save()?;
-        for table in gone.keys() {
-            self.tell(&MoveEvent::TableGone { table });
+        for table in missing.keys() {
+            self.report(&MoveEvent::TableGone { table });
         }
         Ok(tables)
     }
 
-    /// Leaves the tables that were asked for, and those that the move has begun with.
+    /// Keeps the requested tables and those that the move has started with.
     fn select(&self, tables: &mut Vec<String>) -> Result<(), MoveError> {
         let wanted = match &self.options.tables {
             MoveTables::All => return Ok(()),
@@ -102,13 +102,13 @@ impl Move {
                 }
             }
         };
-        let begun = &self.file.state.tables;
-        tables.retain(|table| wanted.contains(table) || begun.contains_key(table));
+        let started = &self.file.state.tables;
+        tables.retain(|table| wanted.contains(table) || started.contains_key(table));
         Ok(())
     }
 
-    /// How a table goes on, and whether the target's holds items that are not from this move.
-    async fn look_at_target(&self, table: &str) -> Result<(TableState, bool), MoveError> {
+    /// The state of a table, and whether the target's table contains foreign items.
+    async fn inspect_target(&self, table: &str) -> Result<(TableState, bool), MoveError> {
         let known = self.file.state.tables.get(table);
         let found = self.target.described(table).await;
         let found = found.map_err(at(Side::Target, table))?;
@@ -125,25 +125,26 @@ impl Move {
         };
         let has_foreign = page.map_err(at(Side::Target, table))?;
         let mut state = known.cloned();
-        // What was written went to another table, which is gone.
+        // The earlier writes went to another table that no longer exists.
         if let Some(state) = &mut state
             && state.target_arn.take().is_some()
         {
-            state.begin_anew(None);
+            state.restart_copy(None);
         }
         let mut state = state.unwrap_or_else(|| TableState::new(Stage::Copying));
         if has_foreign {
-            state.begin_anew(None);
+            state.restart_copy(None);
         }
         Ok((state, has_foreign))
     }
 
-    /// Makes tables ready to be copied: their streams, and the tables at the target. Amazon takes long over
-    /// each, so several are worked on at the same time.
+    /// Prepares tables for the copy: their streams, and the tables at the target. Several are
+    /// processed concurrently, because each takes long on Amazon.
     pub(super) async fn prepare(&mut self, tables: &[String]) -> Result<(), MoveError> {
-        let looks = tables.iter().map(|table| self.look_at_source(table));
-        let mut found: Vec<Found> = at_once(looks).await?;
-        // IMPORTANT: noted first. A stream that is on and not known to be ours would stay on for ever.
+        let requests = tables.iter().map(|table| self.inspect_source(table));
+        let mut found: Vec<SourceTable> = for_each_table(requests).await?;
+        // IMPORTANT: recorded first. A stream that is enabled but not recorded as ours would stay
+        // enabled forever.
         for found in &found {
             if found.details.schema.stream.is_none()
                 && let Some(state) = self.file.state.tables.get_mut(&found.details.schema.name)
@@ -153,11 +154,11 @@ impl Move {
         }
         self.file.save()?;
         let streams = found.iter().map(|found| self.ensure_stream(found));
-        at_once::<(), ()>(streams).await?;
+        for_each_table::<(), ()>(streams).await?;
         for found in &mut found {
             let state = self.file.state.tables.get(&found.details.schema.name);
             if state.is_some_and(|state| state.stream_is_ours) {
-                // The target is to have what the source has by itself.
+                // The target gets only what the source has without the move.
                 found.details.schema.stream = None;
             }
         }
@@ -167,7 +168,7 @@ impl Move {
             let arn = arn.await.map_err(at(Side::Target, table))?;
             Ok((table.clone(), arn))
         });
-        let made: Vec<(String, String)> = at_once(made).await?;
+        let made: Vec<(String, String)> = for_each_table(made).await?;
         for (table, arn) in made {
             if let Some(state) = self.file.state.tables.get_mut(&table) {
                 state.target_arn = Some(arn);
@@ -176,25 +177,25 @@ impl Move {
         self.file.save()
     }
 
-    async fn look_at_source(&self, table: &str) -> Result<Found, MoveError> {
+    async fn inspect_source(&self, table: &str) -> Result<SourceTable, MoveError> {
         let missing = || MoveError::NoTable(table.to_owned());
         let described = self.source.described(table).await;
         let described = described.map_err(at(Side::Source, table))?;
         let details = self.source.describe(table).await;
         let details = details.map_err(at(Side::Source, table))?;
-        Ok(Found {
+        Ok(SourceTable {
             described: described.ok_or_else(missing)?,
             details: details.ok_or_else(missing)?,
         })
     }
 
-    /// Switches a stream on where there is none.
-    async fn ensure_stream(&self, found: &Found) -> Result<(), MoveError> {
+    /// Enables a stream if the table has none.
+    async fn ensure_stream(&self, found: &SourceTable) -> Result<(), MoveError> {
         let table = found.details.schema.name.as_str();
         if found.details.schema.stream.is_none() {
             let added = self.source.add_stream(table, StreamView::NewImage).await;
             added.map_err(at(Side::Source, table))?;
-            self.tell(&MoveEvent::StreamOn { table });
+            self.report(&MoveEvent::StreamOn { table });
         }
         let deadline = Instant::now() + STREAM_TIMEOUT;
         loop {
@@ -203,14 +204,14 @@ impl Move {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                let error = StoreError::Unavailable("its stream is not there yet".to_owned());
+                let error = StoreError::Unavailable("its stream is not enabled yet".to_owned());
                 return Err(at(Side::Source, table)(error));
             }
-            tokio::time::sleep(STREAM_LOOK_PAUSE).await;
+            tokio::time::sleep(STREAM_POLL_DELAY).await;
         }
     }
 
-    /// Switches off the streams that were switched on for the move.
+    /// Disables the streams that were enabled for the move.
     pub(super) async fn switch_streams_off(&mut self) -> Result<(), MoveError> {
         let tables = self.file.state.tables.iter();
         let ours: Vec<String> = tables
@@ -220,7 +221,7 @@ impl Move {
         for table in ours {
             let is_off = self.source.remove_stream(&table).await;
             if is_off.map_err(at(Side::Source, &table))? {
-                self.tell(&MoveEvent::StreamOff { table: &table });
+                self.report(&MoveEvent::StreamOff { table: &table });
             }
             if let Some(state) = self.file.state.tables.get_mut(&table) {
                 state.stream_is_ours = false;
@@ -242,28 +243,29 @@ impl Remote {
             tables.extend(answer.table_names.unwrap_or_default());
             if tables.len() > TABLES_MAX {
                 return Err(StoreError::Invalid(format!(
-                    "there are more than {TABLES_MAX} tables"
+                    "the endpoint has more than {TABLES_MAX} tables"
                 )));
             }
             start = answer.last_evaluated_table_name;
             if start.is_none() {
-                // Amazon's are in order, others' may not be; a run after a run is to go the same way.
+                // Amazon returns them sorted, others may not; every run should process them in the
+                // same order.
                 tables.sort_unstable();
                 return Ok(tables);
             }
         }
     }
 
-    /// Whether a table has any item, even one that has expired.
+    /// Whether a table contains any item, even an expired one.
     async fn first_item(&self, table: &str) -> Result<bool, StoreError> {
-        self.ready(table).await?;
+        self.wait_until_ready(table).await?;
         let request = self.client.scan().table_name(table).limit(1);
         let answer = request.consistent_read(true).send().await;
         let answer = answer.map_err(|error| Failure::from(error).of_table(table))?;
         Ok(answer.items.is_some_and(|items| !items.is_empty()))
     }
 
-    /// Switches a stream off; false when there is none, or no such table any more.
+    /// Disables a stream; false if there is no stream or no table.
     async fn remove_stream(&self, table: &str) -> Result<bool, StoreError> {
         let Some(described) = self.described(table).await? else {
             return Ok(false);
@@ -276,11 +278,11 @@ impl Remote {
         let request = self.client.update_table().table_name(table);
         let request = request.stream_specification(off.build().map_err(incomplete)?);
         self.change(table, || request.clone().send()).await?;
-        self.ready(table).await?;
+        self.wait_until_ready(table).await?;
         Ok(true)
     }
 
-    /// Makes a table like another place's, or adds what one that is there lacks; its ARN.
+    /// Creates a table like the source's, or extends an existing one. Returns its ARN.
     async fn ensure_like(
         &self,
         source: &types::TableDescription,
@@ -294,16 +296,16 @@ impl Remote {
             point_in_time_recovery: details.point_in_time_recovery,
             kms_key_id: None,
             stream: None,
-            tags: tags_of_people(details),
+            tags: user_tags(details),
             deletion_protection: details.deletion_protection,
         };
         self.ensure(schema, &options).await?;
         let described = self.described(&schema.name).await?;
         let arn = described.and_then(|described| described.table_arn);
-        arn.ok_or_else(|| unreadable("a table without an ARN"))
+        arn.ok_or_else(|| unreadable("a table has no ARN"))
     }
 
-    /// Creates a table with the billing and class of the source's.
+    /// Creates a table with the billing mode and table class of the source's.
     async fn create_like(
         &self,
         source: &types::TableDescription,
@@ -340,20 +342,20 @@ impl Remote {
             request = request.global_secondary_indexes(created);
         }
         match request.send().await.map_err(Failure::from) {
-            Ok(_) | Err(Failure::InUse) => self.ready(&schema.name).await.map(drop),
+            Ok(_) | Err(Failure::InUse) => self.wait_until_ready(&schema.name).await.map(drop),
             Err(failure) => Err(failure.of_table(&schema.name)),
         }
     }
 }
 
-/// The tags but for those that AWS gives, which nobody else may.
-fn tags_of_people(details: &TableDescription) -> BTreeMap<String, String> {
+/// The tags without those reserved for AWS.
+fn user_tags(details: &TableDescription) -> BTreeMap<String, String> {
     let mut tags = details.tags.clone();
     tags.retain(|name, _| !name.starts_with("aws:"));
     tags
 }
 
-/// What is provisioned; nothing where every request is paid by itself.
+/// The provisioned throughput; `None` for on-demand billing.
 fn throughput(
     described: Option<&ProvisionedThroughputDescription>,
 ) -> Result<Option<ProvisionedThroughput>, StoreError> {
@@ -373,7 +375,7 @@ fn throughput(
         .transpose()
 }
 
-/// The class of a table where it is not the usual one.
+/// The table class, if it is not the standard one.
 fn class(source: &types::TableDescription) -> Option<TableClass> {
     let class = source.table_class_summary.as_ref()?.table_class.clone();
     class.filter(|class| *class != TableClass::Standard)

@@ -1,8 +1,8 @@
-//! Comparing a table of both places.
+//! Compares a table at both endpoints.
 //!
-//! Both are read whole and summed up by parts. Where all sums are equal, so are the tables. Where not, the
-//! items of the differing parts are compared one by one; those that differ are looked at again after
-//! carrying changes over, since what is being written differs from moment to moment and settles.
+//! Both are read completely and digested in parts. If all digests match, the tables are equal.
+//! Otherwise the items of the differing parts are compared one by one. Differing items are read
+//! again after applying changes, because items that are being written differ only temporarily.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -15,56 +15,56 @@ use homeport_store::StoreError;
 use super::digest::{ContentHash, TableSum, key_of};
 use super::{Move, MoveError, MoveEvent, Side, at};
 use crate::connect::Remote;
+use crate::convert::value::item;
 use crate::expiry::Expiry;
-use crate::value::item;
 
-/// How often items that differ are looked at again.
-const LOOKS_MAX: u32 = 6;
-/// The first pause between two looks; each is twice as long as the one before. A change may take seconds to
-/// get into a stream of Amazon's.
-const LOOK_PAUSE_FIRST: Duration = Duration::from_millis(250);
-/// Items between two words about how far comparing has come.
-const TELL_EVERY: u64 = 1000;
-/// Items that are read one by one at the same time.
-const LOOKS_AT_ONCE: usize = 16;
-/// Items of differing parts that are compared one by one at most.
+/// Maximum number of times differing items are read again.
+const REREADS_MAX: u32 = 6;
+/// Initial delay between two reads, doubled each time. A change may take seconds to appear in an
+/// Amazon stream.
+const REREAD_DELAY_FIRST: Duration = Duration::from_millis(250);
+/// Number of items between two progress events.
+const PROGRESS_EVERY: u64 = 1000;
+/// Number of concurrent single-item reads.
+const READS_AT_ONCE: usize = 16;
+/// Maximum number of items that are compared one by one.
 const SUSPECTS_MAX: usize = 1_000_000;
 
-/// What comparing a table showed.
+/// The result of comparing a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verified {
+pub struct TableComparison {
     pub table: String,
-    /// The items that were there when each place was read, without those whose time had passed.
+    /// The number of unexpired items at each endpoint.
     pub source_items: u64,
     pub target_items: u64,
-    /// The sums of the same items.
+    /// The digests of the same items.
     pub source_hash: ContentHash,
     pub target_hash: ContentHash,
-    /// Items that were found different and were being written at that time: nothing is proven of them.
+    /// Differing items that were being written, for which nothing is proven.
     pub in_motion: usize,
-    /// Changes that requests made to the source while items were looked at again.
+    /// Changes by requests at the source while items were read again.
     pub writes_seen: u64,
-    /// The keys of items that differ though nothing writes them.
+    /// The keys of differing items that nobody writes.
     pub different: Vec<String>,
 }
 
-/// Items that were found different, by the digest of their key.
+/// Differing items by the digest of their key.
 type Suspects = HashMap<ContentHash, Item>;
 
 impl Move {
     /// Compares a table that follows the source.
-    pub(super) async fn verify(&mut self, table: &str) -> Result<Verified, MoveError> {
-        self.tell(&MoveEvent::Comparing { table, items: 0 });
+    pub(super) async fn verify(&mut self, table: &str) -> Result<TableComparison, MoveError> {
+        self.report(&MoveEvent::Comparing { table, items: 0 });
         let schema = self.source.table(table).await;
         let schema = schema.map_err(at(Side::Source, table))?;
         let now_secs = self.source.clock.now_secs();
-        let tell = |items| self.tell(&MoveEvent::Comparing { table, items });
-        let source = self.source.sum(&schema, now_secs, tell);
+        let report = |items| self.report(&MoveEvent::Comparing { table, items });
+        let source = self.source.sum(&schema, now_secs, report);
         let target = self.target.sum(&schema, now_secs, |_| {});
         let (source, target) = tokio::join!(source, target);
         let source = source.map_err(at(Side::Source, table))?;
         let target = target.map_err(at(Side::Target, table))?;
-        let mut verified = Verified {
+        let mut verified = TableComparison {
             table: table.to_owned(),
             source_items: source.count(),
             target_items: target.count(),
@@ -77,13 +77,13 @@ impl Move {
         let differing = source.differing(&target);
         if differing.contains(&true) {
             let suspects = self.suspects(&schema, &differing).await?;
-            self.look_again(&schema, suspects, &mut verified).await?;
+            self.reread(&schema, suspects, &mut verified).await?;
         }
-        self.tell(&MoveEvent::Compared(&verified));
+        self.report(&MoveEvent::Compared(&verified));
         Ok(verified)
     }
 
-    /// The items of differing parts that differ.
+    /// The differing items of the differing parts.
     async fn suspects(
         &self,
         schema: &TableSchema,
@@ -109,32 +109,32 @@ impl Move {
             .collect())
     }
 
-    /// Looks at items again until they are equal. An item is equal when the target has it as the source had
-    /// it at either end of carrying changes over.
-    async fn look_again(
+    /// Reads items again until they are equal. An item is equal if the target's version matches the
+    /// source's version before or after applying changes.
+    async fn reread(
         &mut self,
         schema: &TableSchema,
         mut suspects: Suspects,
-        verified: &mut Verified,
+        verified: &mut TableComparison,
     ) -> Result<(), MoveError> {
         let table = schema.name.as_str();
         let watched: HashSet<ContentHash> = suspects.keys().copied().collect();
         let mut touched = HashSet::new();
-        for look in 0..LOOKS_MAX {
-            if look > 0 {
-                tokio::time::sleep(LOOK_PAUSE_FIRST * 2_u32.pow(look - 1)).await;
+        for attempt in 0..REREADS_MAX {
+            if attempt > 0 {
+                tokio::time::sleep(REREAD_DELAY_FIRST * 2_u32.pow(attempt - 1)).await;
             }
-            let before = self.look(Side::Source, schema, &suspects).await?;
+            let before = self.read_digests(Side::Source, schema, &suspects).await?;
             match self.catch_up(table, &watched).await? {
                 Some(carried) => {
                     verified.writes_seen += carried.by_requests;
                     touched.extend(carried.touched);
                 }
-                // It is to be copied anew, which the next run does.
+                // The table must be copied again, which the next run does.
                 None => return Err(MoveError::Outrun(table.to_owned())),
             }
-            let target = self.look(Side::Target, schema, &suspects).await?;
-            let after = self.look(Side::Source, schema, &suspects).await?;
+            let target = self.read_digests(Side::Target, schema, &suspects).await?;
+            let after = self.read_digests(Side::Source, schema, &suspects).await?;
             suspects.retain(|key, _| {
                 let found = target.get(key);
                 found != before.get(key) && found != after.get(key)
@@ -147,15 +147,15 @@ impl Move {
             if touched.contains(&key) {
                 verified.in_motion += 1;
             } else {
-                verified.different.push(shown(&item));
+                verified.different.push(describe_key(&item));
             }
         }
         verified.different.sort_unstable();
         Ok(())
     }
 
-    /// The digests of items as they are now; none of those that are not there or whose time has passed.
-    async fn look(
+    /// The digests of the current items, without missing and expired ones.
+    async fn read_digests(
         &self,
         side: Side,
         schema: &TableSchema,
@@ -165,7 +165,7 @@ impl Move {
             Side::Source => &self.source,
             Side::Target => &self.target,
         };
-        let looks = keys.iter().map(|(key, key_item)| async move {
+        let requests = keys.iter().map(|(key, key_item)| async move {
             let found = place.raw_item(&schema.name, key_item).await?;
             let found = found.map(item).transpose()?;
             let expiry = Expiry::of(schema, place.clock.now_secs());
@@ -173,10 +173,11 @@ impl Move {
                 found.filter(|item| expiry.is_none_or(|expiry| !expiry.has_expired(item)));
             Ok(visible.map(|item| (*key, ContentHash::of(&item))))
         });
-        // Collected first: the closure's lifetime is too narrow for a stream that is sent between threads.
-        let looks: Vec<_> = looks.collect();
-        let found: Result<Vec<_>, StoreError> = futures_util::stream::iter(looks)
-            .buffer_unordered(LOOKS_AT_ONCE)
+        // Collected first, because the closure's lifetime is too short for a stream that is sent
+        // between threads.
+        let requests: Vec<_> = requests.collect();
+        let found: Result<Vec<_>, StoreError> = futures_util::stream::iter(requests)
+            .buffer_unordered(READS_AT_ONCE)
             .try_filter_map(|found| async move { Ok(found) })
             .try_collect()
             .await;
@@ -185,20 +186,20 @@ impl Move {
 }
 
 impl Remote {
-    /// Sums up a table as another's schema has it, without what has expired.
+    /// Digests the unexpired items of a table by the given schema.
     async fn sum(
         &self,
         schema: &TableSchema,
         now_secs: i64,
-        tell: impl Fn(u64),
+        report: impl Fn(u64),
     ) -> Result<TableSum, StoreError> {
         let mut sum = TableSum::new();
         let mut count = 0;
         self.each_item(schema, now_secs, |item| {
             sum.add(&schema.key, item);
             count += 1;
-            if count % TELL_EVERY == 0 {
-                tell(count);
+            if count % PROGRESS_EVERY == 0 {
+                report(count);
             }
             Ok(())
         })
@@ -222,7 +223,7 @@ impl Remote {
             }
             if items.len() > SUSPECTS_MAX {
                 return Err(StoreError::Invalid(
-                    "it differs in too many items to compare them one by one".to_owned(),
+                    "too many items differ to compare them one by one".to_owned(),
                 ));
             }
             Ok(())
@@ -235,7 +236,7 @@ impl Remote {
         &self,
         schema: &TableSchema,
         now_secs: i64,
-        mut look: impl FnMut(&Item) -> Result<(), StoreError>,
+        mut visit: impl FnMut(&Item) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let expiry = Expiry::of(schema, now_secs);
         let mut start = None;
@@ -244,7 +245,7 @@ impl Remote {
             for found in page.items {
                 let found = item(found)?;
                 if expiry.is_none_or(|expiry| !expiry.has_expired(&found)) {
-                    look(&found)?;
+                    visit(&found)?;
                 }
             }
             start = page.next;
@@ -255,7 +256,7 @@ impl Remote {
     }
 }
 
-/// A key for people to read.
-fn shown(key: &Item) -> String {
+/// A readable form of a key.
+fn describe_key(key: &Item) -> String {
     serde_json::to_string(key).unwrap_or_default()
 }

@@ -1,4 +1,5 @@
-//! The contract of the seam, through the AWS SDK: on our own protocol, and on what others wrote.
+//! Runs the contract suite through the AWS SDK on our own protocol and on third-party
+//! implementations.
 
 mod deviations;
 
@@ -8,7 +9,7 @@ use homeport_store::contract::{Expectation, Fixture};
 use homeport_store::{Store, SystemClock};
 use homeport_test_backends::{Backend, Kind};
 
-/// A store of its own for every case, gone with it.
+/// A separate store for every case, deleted with it.
 struct Fresh {
     kind: Kind,
     backend: Backend,

@@ -1,4 +1,4 @@
-//! Items alone, in pages, in batches and in transactions.
+//! Single items, pages, batches and transactions.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use crate::sdk::{Sdk, definition, element, number, text};
 
 type Item = HashMap<String, AttributeValue>;
 
-/// Every type that there is.
+/// An item with every type.
 fn full(id: &str, at: &str) -> Item {
     let nested = Item::from([(
         "inner".to_owned(),
@@ -171,7 +171,7 @@ async fn check_pages(sdk: &Sdk) {
         counted += scanned.count;
     }
     assert_eq!(counted, 10);
-    // The SDK's own way of going through pages.
+    // The SDK's paginator.
     let pages = sdk.tables.scan().table_name("items").limit(3);
     let mut pages = pages.into_paginator().items().send();
     let mut all = 0;

@@ -1,5 +1,5 @@
-//! Every operation that our protocol answers, called with the typed interface of the AWS SDK for Rust, whose
-//! strict reading of answers is the point: an answer that it cannot read, or reads otherwise, is wrong.
+//! Calls every operation of our protocol through the typed AWS SDK for Rust. The SDK parses
+//! responses strictly, so a response that it cannot read or reads differently is wrong.
 
 mod items;
 mod past;
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use sdk::Sdk;
 
 #[tokio::test]
-async fn every_operation_answers_as_the_sdk_reads_it() {
+async fn sdk_reads_every_operation() {
     let sdk = Sdk::start().await;
     tables::check(&sdk).await;
     items::check(&sdk).await;

@@ -92,7 +92,7 @@ pub(crate) async fn check_recovery(sdk: &Sdk) {
     switch_recovery_on(sdk, "remembered").await;
     sdk.put("remembered", "a").await;
     let written = DateTime::from(std::time::SystemTime::now());
-    // Whole seconds can be restored, and the one of the write has to pass.
+    // Restores have a resolution of one second, so the second of the write must pass.
     let described = within(async || {
         let described = sdk.tables.describe_continuous_backups();
         let described = described.table_name("remembered").send().await;

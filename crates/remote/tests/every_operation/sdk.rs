@@ -1,4 +1,4 @@
-//! Our protocol over an engine, clients of it, and a list of what they have asked.
+//! A server of our protocol on an engine, its clients, and a list of the called operations.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -22,23 +22,23 @@ use tokio::net::TcpListener;
 
 /// The bucket for exports.
 pub(crate) const BUCKET: &str = "exports";
-/// How long something that goes on at the server may take.
+/// Timeout of background work on the server.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
 
 pub(crate) struct Sdk {
     pub(crate) tables: Client,
     pub(crate) streams: aws_sdk_dynamodbstreams::Client,
-    called: Called,
-    /// Until the server is gone.
+    called: CalledOperations,
+    /// Lives as long as the server.
     _directory: tempfile::TempDir,
 }
 
-/// The operations that requests were sent for.
+/// The operations that were called.
 #[derive(Debug, Clone, Default)]
-struct Called(Arc<Mutex<BTreeSet<String>>>);
+struct CalledOperations(Arc<Mutex<BTreeSet<String>>>);
 
-impl Intercept for Called {
+impl Intercept for CalledOperations {
     fn name(&self) -> &'static str {
         "called"
     }
@@ -74,7 +74,7 @@ impl Sdk {
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let service = homeport_wire::service(engine, config);
         tokio::spawn(service.serve(listener, std::future::pending()));
-        let called = Called::default();
+        let called = CalledOperations::default();
         let tls = Provider::Rustls(CryptoMode::Ring);
         let http = Builder::new().tls_provider(tls).build_https();
         let credentials = Credentials::new("AKIASDK", "secret", None, None, "test");
@@ -107,7 +107,7 @@ impl Sdk {
         self.called.0.lock().expect("names").clone()
     }
 
-    /// A table with a partition key `id`, and what it was answered with.
+    /// Creates a table with the partition key `id`; returns its description.
     pub(crate) async fn create(&self, table: &str) -> TableDescription {
         let created = self
             .tables
@@ -142,7 +142,7 @@ impl Sdk {
     }
 }
 
-/// What `look` finds, once it finds something.
+/// Polls `look` until it returns something.
 pub(crate) async fn within<T>(look: impl AsyncFn() -> Option<T>) -> T {
     let wait = async {
         loop {

@@ -1,4 +1,4 @@
-//! Streams, with the client that the SDK has for them.
+//! Streams, with the SDK's client for them.
 
 use aws_sdk_dynamodb::types::{StreamSpecification, StreamViewType};
 use aws_sdk_dynamodbstreams::operation::describe_stream::DescribeStreamError;

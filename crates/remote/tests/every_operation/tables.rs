@@ -1,4 +1,4 @@
-//! Tables, their time to live and tags, and what the service says of itself.
+//! Tables, time to live, tags, limits and endpoints.
 
 use aws_sdk_dynamodb::operation::create_table::CreateTableError;
 use aws_sdk_dynamodb::operation::delete_table::DeleteTableError;

@@ -1,4 +1,4 @@
-//! Two places, what is in them, and a move between them.
+//! Two endpoints with data, and a move between them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,16 +7,17 @@ use std::sync::{Arc, Mutex};
 use homeport_item::schema::{IndexProjection, IndexSchema, KeyAttribute, TableSchema};
 use homeport_item::{Item, KeyKind, Map, Number, Set, Value};
 use homeport_remote::{
-    Move, MoveError, MoveEvent, MoveOptions, MovePlace, MoveTables, Remote, TableOptions, Verified,
+    Move, MoveEndpoint, MoveError, MoveEvent, MoveOptions, MoveTables, Remote, TableComparison,
+    TableOptions,
 };
 use homeport_store::{Clock, Put, Scan, Store, SystemClock};
 use homeport_test_backends::{Backend, Endpoint, Kind};
 
-/// A source, a target, and where the move is noted.
+/// A source, a target, and the state file of the move.
 pub(crate) struct Places {
     pub(crate) source: Backend,
     pub(crate) target: Backend,
-    /// Where the target is reached, if not at its own address.
+    /// The URL of the target, if it is reached through a proxy.
     pub(crate) target_url: Option<String>,
     clock: Arc<dyn Clock>,
     directory: tempfile::TempDir,
@@ -39,16 +40,16 @@ impl Places {
         }
     }
 
-    async fn place(&self, endpoint: &Endpoint, name: &str) -> MovePlace {
+    async fn place(&self, endpoint: &Endpoint, name: &str) -> MoveEndpoint {
         let clock = Arc::clone(&self.clock);
         let remote = endpoint.connect(clock, TableOptions::default());
-        MovePlace {
+        MoveEndpoint {
             remote: Arc::new(remote.await),
             name: name.to_owned(),
         }
     }
 
-    /// The move as another process would open it.
+    /// Opens the move as another process would.
     pub(crate) async fn open(&self, replace: bool) -> Result<Move, MoveError> {
         let tables = MoveTables::All;
         self.open_with(MoveOptions { tables, replace }).await
@@ -72,16 +73,16 @@ impl Places {
         Path::new(self.directory.path()).join("move.json")
     }
 
-    pub(crate) async fn run(&self) -> Result<Vec<Verified>, MoveError> {
+    pub(crate) async fn run(&self) -> Result<Vec<TableComparison>, MoveError> {
         self.open(false).await?.run().await
     }
 
-    pub(crate) async fn finish(&self) -> Result<Vec<Verified>, MoveError> {
+    pub(crate) async fn finish(&self) -> Result<Vec<TableComparison>, MoveError> {
         self.open(false).await?.finish().await
     }
 
-    /// How often something like this was told.
-    pub(crate) fn told(&self, part: &str) -> usize {
+    /// How many reported events contain `part`.
+    pub(crate) fn events_with(&self, part: &str) -> usize {
         let events = self.events.lock().expect("events");
         events.iter().filter(|event| event.contains(part)).count()
     }
@@ -105,7 +106,7 @@ impl Places {
     }
 }
 
-/// Every item of a table by its text, which is one for equal items.
+/// Every item of a table by its text, which is the same for equal items.
 pub(crate) async fn all(store: &dyn Store, table: &str) -> BTreeMap<String, Item> {
     let mut items = BTreeMap::new();
     let mut start = None;
@@ -129,7 +130,7 @@ pub(crate) fn simple(table: &str) -> TableSchema {
     TableSchema::new(table, "pk", KeyKind::S)
 }
 
-/// A table with everything that a schema can have.
+/// A table with every feature of a schema.
 pub(crate) fn rich() -> TableSchema {
     let key = |name, kind| KeyAttribute::new(name, kind);
     let by_group = IndexSchema::global(
@@ -156,7 +157,7 @@ pub(crate) fn number(text: &str) -> Value {
     Value::N(text.parse::<Number>().expect("a number"))
 }
 
-/// Items with every type, and with what is at the edge of each.
+/// Items with every type and its edge cases.
 pub(crate) fn edges() -> Vec<Item> {
     let texts = ["", "a", "ünïcödé 🚐", "\u{0}\u{1f}\"\\", "null"];
     let numbers = [

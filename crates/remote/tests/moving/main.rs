@@ -1,5 +1,5 @@
-//! Moving all tables from one place to another: between our own protocol and what others wrote, in both
-//! directions, while something writes, cut off and started again.
+//! Moves all tables between endpoints: our own protocol and third-party services, in both
+//! directions, during writes, and interrupted and resumed.
 
 mod fixture;
 #[allow(dead_code)]
@@ -26,7 +26,7 @@ use homeport_remote::{MoveError, MoveOptions, MoveTables, TableOptions};
 use homeport_store::{Clock as _, Delete, ManualClock, Put, Store};
 use homeport_test_backends::Kind;
 
-async fn everything_arrives(source: Kind, target: Kind) {
+async fn moves_everything(source: Kind, target: Kind) {
     let places = Places::start(source, target).await;
     let store = places.source.store();
     let plain = simple("plain").with_stream(StreamView::KeysOnly);
@@ -39,7 +39,7 @@ async fn everything_arrives(source: Kind, target: Kind) {
     let compared = places.run().await.expect("a run");
     let names: Vec<_> = compared.iter().map(|table| table.table.as_str()).collect();
     assert_eq!(names, ["plain", "rich"]);
-    // Between two runs: a change, a removal, something new, and what nobody touches.
+    // Between two runs: a change, a delete, a new item, and unchanged items.
     put(store.as_ref(), "plain", 7, "second").await;
     put(store.as_ref(), "plain", 1000, "new").await;
     let key = Item::new().with("pk", "item-8");
@@ -74,28 +74,28 @@ async fn everything_arrives(source: Kind, target: Kind) {
 }
 
 #[tokio::test]
-async fn everything_arrives_from_ours_to_ours() {
-    everything_arrives(Kind::Wire, Kind::Wire).await;
+async fn moves_everything_from_ours_to_ours() {
+    moves_everything(Kind::Wire, Kind::Wire).await;
 }
 
 #[tokio::test]
-async fn everything_arrives_from_ours_at_dynoxide() {
-    everything_arrives(Kind::Wire, Kind::Dynoxide).await;
+async fn moves_everything_from_ours_to_dynoxide() {
+    moves_everything(Kind::Wire, Kind::Dynoxide).await;
 }
 
 #[tokio::test]
-async fn everything_arrives_from_ours_at_moto() {
-    everything_arrives(Kind::Wire, Kind::Moto).await;
+async fn moves_everything_from_ours_to_moto() {
+    moves_everything(Kind::Wire, Kind::Moto).await;
 }
 
 #[tokio::test]
-async fn everything_arrives_from_dynoxide_at_ours() {
-    everything_arrives(Kind::Dynoxide, Kind::Wire).await;
+async fn moves_everything_from_dynoxide_to_ours() {
+    moves_everything(Kind::Dynoxide, Kind::Wire).await;
 }
 
 #[tokio::test]
-async fn everything_arrives_from_moto_at_ours() {
-    everything_arrives(Kind::Moto, Kind::Wire).await;
+async fn moves_everything_from_moto_to_ours() {
+    moves_everything(Kind::Moto, Kind::Wire).await;
 }
 
 async fn what_a_table_has_beyond_its_schema_arrives(target: Kind) {
@@ -118,16 +118,16 @@ async fn what_a_table_has_beyond_its_schema_arrives(target: Kind) {
 }
 
 #[tokio::test]
-async fn tags_recovery_and_protection_arrive_at_ours() {
+async fn moves_tags_recovery_and_protection_to_ours() {
     what_a_table_has_beyond_its_schema_arrives(Kind::Wire).await;
 }
 
 #[tokio::test]
-async fn tags_recovery_and_protection_arrive_at_moto() {
+async fn moves_tags_recovery_and_protection_to_moto() {
     what_a_table_has_beyond_its_schema_arrives(Kind::Moto).await;
 }
 
-/// Writes to a table until told to stop: changes, removals and new items.
+/// Writes to a table until it is stopped: changes, deletes and new items.
 struct Writer {
     stop: Arc<AtomicBool>,
     written: Arc<AtomicU64>,
@@ -179,7 +179,7 @@ impl Writer {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_written_meanwhile_arrives() {
+async fn writes_during_the_move_arrive() {
     let places = Places::start(Kind::Wire, Kind::Dynoxide).await;
     let store = places.source.store();
     store.ensure_tables(&[simple("busy")]).await.expect("made");
@@ -201,7 +201,7 @@ async fn what_is_written_meanwhile_arrives() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_move_that_is_cut_off_again_and_again_arrives() {
+async fn repeatedly_interrupted_move_completes() {
     let places = Places::start(Kind::Wire, Kind::Wire).await;
     let store = places.source.store();
     let tables = ["one", "two", "three"].map(simple);
@@ -233,7 +233,7 @@ async fn a_move_that_is_cut_off_again_and_again_arrives() {
 }
 
 #[tokio::test]
-async fn items_that_are_not_from_the_move_are_refused_and_nothing_is_changed() {
+async fn foreign_items_stop_the_move_without_changes() {
     let places = Places::start(Kind::Wire, Kind::Dynoxide).await;
     let store = places.source.store();
     let tables = [simple("first"), simple("second")];
@@ -254,7 +254,7 @@ async fn items_that_are_not_from_the_move_are_refused_and_nothing_is_changed() {
     let first = source.describe("first").await.expect("an answer");
     assert_eq!(first.expect("the table").schema.stream, None);
     assert_eq!(all(target.as_ref(), "second").await.len(), 1);
-    // When told so, they are replaced.
+    // With `replace` they are replaced.
     let mut moving = places.open(true).await.expect("opened");
     moving.run().await.expect("a run");
     drop(moving);
@@ -263,14 +263,14 @@ async fn items_that_are_not_from_the_move_are_refused_and_nothing_is_changed() {
 }
 
 #[tokio::test]
-async fn an_empty_table_of_the_target_is_used_if_it_has_the_same_keys() {
+async fn empty_target_table_with_same_keys_is_used() {
     let places = Places::start(Kind::Wire, Kind::Dynoxide).await;
     let store = places.source.store();
     store.ensure_tables(&[rich()]).await.expect("made");
     for item in edges().into_iter().take(5) {
         store.put(Put::new("rich", item)).await.expect("a put");
     }
-    // Made by somebody else, and without the time to live.
+    // Created by someone else, without time to live.
     let mut bare = rich();
     bare.ttl_attribute = None;
     let target = places.target.store();
@@ -283,7 +283,7 @@ async fn an_empty_table_of_the_target_is_used_if_it_has_the_same_keys() {
 }
 
 #[tokio::test]
-async fn an_empty_table_of_the_target_with_other_keys_is_refused() {
+async fn empty_target_table_with_other_keys_is_rejected() {
     let places = Places::start(Kind::Wire, Kind::Wire).await;
     let store = places.source.store();
     store.ensure_tables(&[rich()]).await.expect("made");
@@ -294,11 +294,11 @@ async fn an_empty_table_of_the_target_with_other_keys_is_refused() {
     let MoveError::Store { error, .. } = &refused else {
         panic!("{refused:?}");
     };
-    assert!(error.to_string().contains("other keys"), "{error}");
+    assert!(error.to_string().contains("different keys"), "{error}");
 }
 
 #[tokio::test]
-async fn a_single_changed_attribute_is_noticed() {
+async fn single_changed_attribute_is_detected() {
     let places = Places::start(Kind::Wire, Kind::Dynoxide).await;
     let store = places.source.store();
     store
@@ -319,7 +319,7 @@ async fn a_single_changed_attribute_is_noticed() {
     );
     put(target.as_ref(), "things", 42, "first").await;
     places.run().await.expect("equal again");
-    // One too many and one too few.
+    // One extra item and one missing item.
     put(target.as_ref(), "things", 4711, "first").await;
     let key = Item::new().with("pk", "item-1");
     target
@@ -334,7 +334,7 @@ async fn a_single_changed_attribute_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_table_whose_changes_are_lost_is_copied_anew() {
+async fn table_with_lost_changes_is_copied_again() {
     let places = Places::start(Kind::Wire, Kind::Dynoxide).await;
     let store = places.source.store();
     store
@@ -343,8 +343,9 @@ async fn a_table_whose_changes_are_lost_is_copied_anew() {
         .expect("made");
     fill(store.as_ref(), "things", 30).await;
     places.run().await.expect("a run");
-    assert_eq!(places.told("CopyBeginsAnew"), 0);
-    // Giving up switches the stream off; the notes of before are put back as if it had been another hand.
+    assert_eq!(places.events_with("CopyRestarted"), 0);
+    // Abandoning disables the stream; restoring the state file simulates that someone else disabled
+    // it.
     let notes = std::fs::read(places.notes()).expect("notes");
     let mut moving = places.open(false).await.expect("opened");
     moving.abandon().await.expect("given up");
@@ -358,12 +359,12 @@ async fn a_table_whose_changes_are_lost_is_copied_anew() {
     put(store.as_ref(), "things", 4, "unseen").await;
     std::fs::write(places.notes(), notes).expect("notes");
     places.finish().await.expect("an end");
-    assert_eq!(places.told("CopyBeginsAnew"), 1);
+    assert_eq!(places.events_with("CopyRestarted"), 1);
     places.assert_equal("things").await;
 }
 
 #[tokio::test]
-async fn a_table_that_the_target_lost_is_copied_again() {
+async fn table_missing_at_target_is_copied_again() {
     let mut places = Places::start(Kind::Wire, Kind::Dynoxide).await;
     let store = places.source.store();
     store
@@ -379,7 +380,7 @@ async fn a_table_that_the_target_lost_is_copied_again() {
 }
 
 #[tokio::test]
-async fn what_has_expired_counts_for_neither() {
+async fn expired_items_are_not_compared() {
     let clock = Arc::new(ManualClock::at_ms(1_800_000_000_000));
     let places = Places::with_clock(Kind::Wire, Kind::Dynoxide, clock.clone()).await;
     let store = places.source.store();
@@ -400,7 +401,7 @@ async fn what_has_expired_counts_for_neither() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_slow_target_refuses_is_sent_again() {
+async fn throttled_writes_to_target_are_retried() {
     let mut places = Places::start(Kind::Wire, Kind::Wire).await;
     let store = places.source.store();
     store.ensure_tables(&[simple("busy")]).await.expect("made");
@@ -414,7 +415,7 @@ async fn what_a_slow_target_refuses_is_sent_again() {
 }
 
 #[tokio::test]
-async fn tables_that_are_not_asked_for_are_left_alone() {
+async fn unselected_tables_are_not_moved() {
     let places = Places::start(Kind::Dynoxide, Kind::Wire).await;
     let store = places.source.store();
     let tables = ["ours", "later", "theirs"].map(simple);
@@ -439,8 +440,8 @@ async fn tables_that_are_not_asked_for_are_left_alone() {
     let mut moving = places.open_with(options(known)).await.expect("opened");
     moving.run().await.expect("a run");
     drop(moving);
-    assert_eq!(places.told("moved: 1, others: 2"), 1);
-    // What was begun with goes on, whatever is asked for.
+    assert_eq!(places.events_with("moved: 1, others: 2"), 1);
+    // A table with which the move has started stays part of it, whatever is requested.
     let later = MoveTables::Named(names(&["later"]));
     let mut moving = places.open_with(options(later)).await.expect("opened");
     let finished = moving.finish().await.expect("an end");
@@ -454,10 +455,10 @@ async fn tables_that_are_not_asked_for_are_left_alone() {
         let found = source.describe(&table.name).await.expect("an answer");
         assert_eq!(found.expect("the table").schema.stream, None);
     }
-    assert_eq!(places.told("StreamOn { table: \"theirs\" }"), 0);
+    assert_eq!(places.events_with("StreamOn { table: \"theirs\" }"), 0);
 }
 
-/// A client as everyone has it, for what the seam does not say.
+/// A plain SDK client, for details outside of the `Store` trait.
 fn client(backend: &homeport_test_backends::Backend) -> Client {
     let endpoint = backend.endpoint();
     let config = aws_sdk_dynamodb::Config::builder()
@@ -526,11 +527,11 @@ async fn provisioned_throughput_arrives(target: Kind) {
 }
 
 #[tokio::test]
-async fn provisioned_throughput_arrives_at_ours() {
+async fn moves_provisioned_throughput_to_ours() {
     provisioned_throughput_arrives(Kind::Wire).await;
 }
 
 #[tokio::test]
-async fn provisioned_throughput_arrives_at_moto() {
+async fn moves_provisioned_throughput_to_moto() {
     provisioned_throughput_arrives(Kind::Moto).await;
 }

@@ -1,5 +1,4 @@
-//! A target that cannot keep up: it stands before a real one and refuses some requests for their rate, and
-//! some parts of batches.
+//! A slow target: a proxy that throttles some requests and leaves parts of batches unprocessed.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -13,14 +12,14 @@ use crate::script::{Answer, error, server, success};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What was refused.
+/// The rejected requests.
 #[derive(Debug, Default)]
 pub(crate) struct Refused {
     pub(crate) requests: AtomicUsize,
     pub(crate) parts: AtomicUsize,
 }
 
-/// Serves what is at `url`; the address, and what it has refused.
+/// Starts a proxy for `url`; returns its address and the rejected requests.
 pub(crate) async fn before(url: &str) -> (String, Arc<Refused>) {
     let address = url.trim_start_matches("http://").to_owned();
     let refused = Arc::new(Refused::default());
@@ -48,7 +47,7 @@ pub(crate) async fn before(url: &str) -> (String, Arc<Refused>) {
     (url, refused)
 }
 
-/// A batch with the first half of its writes, and the other half.
+/// Splits a batch in two halves.
 fn halves(body: &str) -> (String, Value) {
     let mut batch: Value = serde_json::from_str(body).expect("JSON");
     let mut left = batch["RequestItems"].clone();
@@ -68,7 +67,7 @@ fn halves(body: &str) -> (String, Value) {
     )
 }
 
-/// Asks the real one.
+/// Forwards a request to the real target.
 fn forward(address: &str, operation: &str, body: &str) -> Answer {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(TIMEOUT)).ok()?;

@@ -1,15 +1,15 @@
-//! A server that answers as it is told and remembers what it was asked: for what no implementation of
-//! DynamoDB does on demand, such as throttling.
+//! A server with scripted responses that records its requests, for behaviour that no implementation
+//! of DynamoDB produces on demand, such as throttling.
 
 pub(crate) mod server;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-/// An answer: status and body. No answer at all breaks the connection off.
+/// A response: status and body. `None` closes the connection.
 pub(crate) type Answer = Option<(u16, String)>;
 
-/// A served script. It stops with the runtime of the test.
+/// A running script, which stops with the test's runtime.
 pub(crate) struct Script {
     pub(crate) url: String,
     state: Arc<Mutex<State>>,
@@ -22,13 +22,13 @@ struct State {
 }
 
 impl Script {
-    /// Serves `answers` in order. Questions about tables are answered besides: each is there, with
-    /// the partition key `pk` and no time to live.
+    /// Serves `answers` in order. Requests for table descriptions are answered separately: every
+    /// table exists, with the partition key `pk` and no time to live.
     pub(crate) async fn start(answers: impl IntoIterator<Item = Answer>) -> Self {
         Self::serve(answers, false).await
     }
 
-    /// The same where each table has its time to live in `expires`.
+    /// Like `start`, with time to live in `expires` for every table.
     pub(crate) async fn start_expiring(answers: impl IntoIterator<Item = Answer>) -> Self {
         Self::serve(answers, true).await
     }
@@ -44,13 +44,13 @@ impl Script {
         Self { url, state }
     }
 
-    /// The operations that were asked for with their bodies, but for questions about tables.
+    /// The recorded operations and bodies, without requests for table descriptions.
     pub(crate) fn asked(&self) -> Vec<(String, String)> {
         self.state.lock().expect("no panic").asked.clone()
     }
 }
 
-/// An error as DynamoDB tells it.
+/// An error in DynamoDB's form.
 pub(crate) fn error(status: u16, code: &str) -> Answer {
     let body = format!(
         r#"{{"__type":"com.amazonaws.dynamodb.v20120810#{code}","message":"as the script says"}}"#

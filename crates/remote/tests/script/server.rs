@@ -1,4 +1,4 @@
-//! A server of DynamoDB's protocol whose answers are a function's.
+//! A server of DynamoDB's protocol with a function as its handler.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::Answer;
 
-/// Serves until the runtime of the test ends; the address.
+/// Serves until the test's runtime ends; returns the address.
 pub(crate) async fn serve<F>(answer: F) -> String
 where
     F: Fn(String, String) -> Answer + Send + Sync + 'static,
@@ -43,7 +43,7 @@ where
     }
 }
 
-/// The next request of a connection: its operation and its body.
+/// Reads the next request of a connection: operation and body.
 async fn request(stream: &mut TcpStream, read: &mut Vec<u8>) -> Option<(String, String)> {
     loop {
         let text = String::from_utf8_lossy(read).into_owned();

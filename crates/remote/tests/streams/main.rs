@@ -1,4 +1,4 @@
-//! Changes from a stream whose shards split, whose iterators expire and whose records are trimmed.
+//! Changes from a stream with shard splits, expiring iterators and trimmed records.
 
 mod model;
 #[path = "../script/mod.rs"]
@@ -15,7 +15,7 @@ use model::Model;
 
 const TABLE: &str = "things";
 
-/// A process without any memory of the stream.
+/// Connects without any cached stream state.
 async fn connect(model: &Model) -> Remote {
     let settings = Settings {
         endpoint_url: Some(model.serve().await),
@@ -37,7 +37,7 @@ fn text(change: &Change) -> String {
     )
 }
 
-/// Everything behind a position, in pages of `limit`, and the position behind it.
+/// All changes after a position, in pages of `limit`, and the position after them.
 async fn read_all(remote: &Remote, from: &Position, limit: usize) -> (Vec<String>, Position) {
     let mut from = from.clone();
     let mut seen = Vec::new();
@@ -55,7 +55,7 @@ async fn read_all(remote: &Remote, from: &Position, limit: usize) -> (Vec<String
 }
 
 #[tokio::test]
-async fn the_end_is_behind_everything_before_and_before_everything_after() {
+async fn end_separates_earlier_from_later_changes() {
     let model = Model::new();
     model.write("root", "a", "1");
     let remote = connect(&model).await;
@@ -65,32 +65,33 @@ async fn the_end_is_behind_everything_before_and_before_everything_after() {
     model.write("root", "a", "3");
     assert_eq!(read_all(&remote, &second, 10).await.0, ["a3"]);
     assert_eq!(read_all(&remote, &first, 10).await.0, ["a2", "a3"]);
-    // Read again, because what was done with the changes failed.
+    // Read again, as after a failure to process the changes.
     assert_eq!(read_all(&remote, &first, 10).await.0, ["a2", "a3"]);
 }
 
 #[tokio::test]
-async fn an_end_that_another_process_asked_for_may_bring_changes_again_but_loses_none() {
+async fn end_of_another_process_loses_no_changes() {
     let model = Model::new();
     model.write("root", "a", "1");
     let end = connect(&model).await.end(TABLE).await.expect("an end");
     model.write("root", "a", "2");
     let (seen, next) = read_all(&connect(&model).await, &end, 10).await;
     assert_eq!(seen, ["a1", "a2"]);
-    // From here on there is a number to go by.
+    // From here on there is a sequence number.
     model.write("root", "a", "3");
     assert_eq!(read_all(&connect(&model).await, &next, 10).await.0, ["a3"]);
 }
 
 #[tokio::test]
-async fn changes_of_an_item_keep_their_order_while_shards_split_and_processes_restart() {
+async fn item_order_survives_shard_splits_and_restarts() {
     let model = Model::new();
     let mut remote = connect(&model).await;
     let mut position = remote.end(TABLE).await.expect("an end");
-    // One change is seen before the first restart: see the test of an end without memory.
+    // One change is read before the first restart; see the test of an end without a cached
+    // iterator.
     model.write("root", "a", "000");
     let mut seen: BTreeMap<char, Vec<u32>> = BTreeMap::new();
-    // Where the changes of each item go.
+    // The shard of each item's changes.
     let mut shards = BTreeMap::from([('a', "root".to_owned()), ('b', "root".to_owned())]);
     let mut written = 1_u32;
     for generation in 0..6 {
@@ -144,7 +145,7 @@ async fn collect(
 }
 
 #[tokio::test]
-async fn an_iterator_that_expired_is_had_anew_from_the_number() {
+async fn expired_iterator_is_renewed_from_sequence_number() {
     let model = Model::new();
     let remote = connect(&model).await;
     let end = remote.end(TABLE).await.expect("an end");
@@ -156,7 +157,7 @@ async fn an_iterator_that_expired_is_had_anew_from_the_number() {
     assert_eq!(model.with(|state| state.iterators_expired), 1);
 }
 
-/// Reads once from a position that is no good any more.
+/// Reads once from an outdated position.
 async fn expect_gap(remote: &Remote, from: &Position, model: &Model, shard: &str) {
     let page = remote.changes(TABLE, from, 10, Duration::ZERO).await;
     let page = page.expect("a page");
@@ -166,7 +167,7 @@ async fn expect_gap(remote: &Remote, from: &Position, model: &Model, shard: &str
 }
 
 #[tokio::test]
-async fn what_is_gone_before_it_was_read_is_a_gap() {
+async fn records_lost_before_reading_are_a_gap() {
     let model = Model::new();
     let remote = connect(&model).await;
     let end = remote.end(TABLE).await.expect("an end");
@@ -176,14 +177,14 @@ async fn what_is_gone_before_it_was_read_is_a_gap() {
     model.trim("root");
     expect_gap(&remote, &next, &model, "root").await;
     expect_gap(&connect(&model).await, &next, &model, "root").await;
-    // The shard itself is gone.
+    // The shard itself no longer exists.
     model.split("root", &["child"]);
     model.with(|state| state.shards.retain(|shard| shard.id != "root"));
     expect_gap(&remote, &next, &model, "child").await;
 }
 
 #[tokio::test]
-async fn another_stream_of_the_table_is_a_gap() {
+async fn replaced_stream_is_a_gap() {
     let model = Model::new();
     let remote = connect(&model).await;
     let end = remote.end(TABLE).await.expect("an end");
@@ -192,7 +193,7 @@ async fn another_stream_of_the_table_is_a_gap() {
 }
 
 #[tokio::test]
-async fn waiting_ends_with_the_first_change() {
+async fn waiting_ends_at_the_first_change() {
     let model = Model::new();
     let remote = Arc::new(connect(&model).await);
     let end = remote.end(TABLE).await.expect("an end");
@@ -210,7 +211,7 @@ async fn waiting_ends_with_the_first_change() {
 }
 
 #[tokio::test]
-async fn what_has_no_stream_and_what_is_no_position_is_told() {
+async fn missing_stream_and_invalid_position_are_reported() {
     let model = Model::new();
     let remote = connect(&model).await;
     let wrong = Position::new("4711");
@@ -227,5 +228,5 @@ async fn what_has_no_stream_and_what_is_no_position_is_told() {
     );
     model.with(|state| state.label = "no table".to_owned());
     let refused = remote.end(TABLE).await;
-    assert_eq!(refused, Err(StoreError::TableMissing(TABLE.to_owned())));
+    assert_eq!(refused, Err(StoreError::TableNotFound(TABLE.to_owned())));
 }

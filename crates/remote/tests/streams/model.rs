@@ -1,5 +1,5 @@
-//! A stream of many shards, for what no implementation of DynamoDB does on demand: shards that
-//! split, iterators that expire, records that are trimmed.
+//! A simulated stream with events that no implementation of DynamoDB produces on demand: shard
+//! splits, expiring iterators, trimmed records.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -54,7 +54,7 @@ impl Model {
         });
     }
 
-    /// Closes a shard; its children go on.
+    /// Closes a shard, which its children continue.
     pub(crate) fn split(&self, id: &str, children: &[&str]) {
         self.with(|state| state.shard(id).is_closed = true);
         for child in children {
@@ -70,7 +70,7 @@ impl Model {
         });
     }
 
-    /// Forgets all records of a shard that are there now.
+    /// Deletes the current records of a shard.
     pub(crate) fn trim(&self, shard: &str) {
         self.with(|state| {
             let shard = state.shard(shard);
@@ -134,7 +134,7 @@ impl State {
         Ok(json!({ "Table": table }))
     }
 
-    /// Two shards a page, so that pages are followed.
+    /// Two shards per page, which forces paging.
     fn stream(&self, body: &Value) -> Result<Value, &'static str> {
         if body["StreamArn"] != json!(self.arn()) {
             return Err("ResourceNotFoundException");

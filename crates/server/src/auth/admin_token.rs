@@ -4,12 +4,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
+use homeport_listen::client_network;
 use homeport_store::Clock;
-use homeport_wire::listen::client_network;
 use metrics::counter;
 use subtle::ConstantTimeEq as _;
 
-use crate::limits::{RateLimit, RateLimiter};
+use super::rate_limit::{RateLimit, RateLimiter};
 use crate::problem::Problem;
 
 /// Wrong tokens from one address (IPv6: from one /64).

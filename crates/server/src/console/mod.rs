@@ -1,4 +1,4 @@
-//! What only the console needs: sessions of people, the page itself, and a look at the whole store.
+//! State of the console: sessions, the fleet, the tables, and the live feed.
 
 mod sessions;
 mod storage;
@@ -14,19 +14,19 @@ use tokio::sync::Semaphore;
 pub use sessions::{SESSION_SECS_DEFAULT, Sessions};
 pub use storage::{CommitTimes, Storage, StoredTable};
 
-/// Exports at one time: each reads the store as fast as its client takes it.
+/// Maximum number of concurrent exports. Each reads the store as fast as its client receives data.
 pub const EXPORTS_MAX: usize = 8;
 
-/// What the console's routes work with.
+/// What the routes of the console share.
 pub struct Console {
     pub sessions: Sessions,
     pub fleet: Fleet,
     pub tables: TableBrowser,
     pub live: Live,
     pub storage: Arc<dyn Storage>,
-    /// Room for [`EXPORTS_MAX`] exports.
+    /// Permits for [`EXPORTS_MAX`] concurrent exports.
     pub exports: Arc<Semaphore>,
-    /// When the server was started.
+    /// Start time of the server.
     pub started_at: EpochMillis,
 }
 

@@ -1,5 +1,5 @@
-//! Sessions of people at the console. They live in memory: a restart ends them all, and so does a
-//! change of the admin token, which takes one.
+//! Sessions of the console. They are kept in memory, so a restart ends them all. A change of the admin token
+//! needs a restart and therefore ends them too.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,26 +10,26 @@ use homeport_systems::time::EpochMillis;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 
-/// How long a session lasts unless set otherwise.
+/// Default lifetime of a session.
 pub const SESSION_SECS_DEFAULT: i64 = 12 * 60 * 60;
-/// Sessions at one time; when there are more, the one that would end first is ended.
+/// Maximum number of sessions. Beyond it, the session that expires first is ended.
 const SESSIONS_MAX: usize = 1000;
-/// How often an open stream looks whether its session has expired.
+/// Interval at which an open stream checks whether its session has expired.
 const EXPIRY_CHECK_MAX: Duration = Duration::from_secs(15);
 const TOKEN_BYTES: usize = 32;
 
-/// The sessions that are open. What a browser holds is not kept, only its digest.
+/// The open sessions, by the digests of their tokens.
 pub struct Sessions {
     clock: Arc<dyn Clock>,
     lifetime_secs: i64,
     open: Mutex<HashMap<[u8; 32], i64>>,
-    /// Notified when a session ends before its time.
+    /// Notified when a session ends before it expires.
     ended: watch::Sender<()>,
 }
 
-/// A session that has just begun.
+/// A new session.
 pub(crate) struct NewSession {
-    /// What the browser is to send.
+    /// The value of the cookie.
     pub(crate) token: String,
     pub(crate) lifetime_secs: i64,
 }
@@ -66,7 +66,7 @@ impl Sessions {
         }
     }
 
-    /// When a session ends, if it is open.
+    /// When an open session expires.
     pub(crate) fn expires_at(&self, token: &str) -> Option<EpochMillis> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let expires_at_ms = open.get(&digest(token)).copied()?;
@@ -79,7 +79,7 @@ impl Sessions {
         self.ended.send_replace(());
     }
 
-    /// Waits until a session is over: ended, or at its expiry. A change of the wall clock counts within
+    /// Waits until a session ends or expires. A change of the wall clock takes effect within
     /// [`EXPIRY_CHECK_MAX`].
     pub(crate) async fn until_over(&self, token: &str) {
         let mut ended = self.ended.subscribe();
@@ -100,7 +100,7 @@ impl Sessions {
     }
 }
 
-/// Looked up by its digest, so that the time it takes tells nothing about the tokens that are open.
+/// Sessions are looked up by digest, so that the time of a lookup reveals nothing about valid tokens.
 fn digest(token: &str) -> [u8; 32] {
     Sha256::digest(token).into()
 }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_lasts_as_long_as_it_should() {
+    fn session_expires_after_its_lifetime() {
         let (clock, sessions) = sessions();
         let token = sessions.begin().token;
         assert_eq!(sessions.expires_at(&token), Some(EpochMillis(60_000)));
@@ -131,11 +131,11 @@ mod tests {
         assert!(sessions.expires_at(&token).is_some());
         clock.advance_ms(1);
         assert_eq!(sessions.expires_at(&token), None);
-        assert_eq!(sessions.expires_at("made up"), None);
+        assert_eq!(sessions.expires_at("unknown"), None);
     }
 
     #[test]
-    fn an_ended_session_is_gone_and_others_stay() {
+    fn ending_a_session_keeps_others() {
         let (_, sessions) = sessions();
         let (one, other) = (sessions.begin().token, sessions.begin().token);
         assert_ne!(one, other);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_never_more_sessions_than_allowed() {
+    fn session_count_is_bounded() {
         let (clock, sessions) = sessions();
         let first = sessions.begin().token;
         clock.advance_ms(1);

@@ -1,23 +1,23 @@
-//! The store as a whole, which the seam does not show: each backend tells what it can.
+//! Sizes and states of the store that the store trait does not report. Each backend implements this.
 
 use async_trait::async_trait;
 use homeport_item::schema::TableSchema;
 use homeport_store::StoreError;
 
-/// A table as it is now.
+/// A table and its current state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredTable {
     pub schema: TableSchema,
-    /// As DynamoDB writes it: `ACTIVE`, `UPDATING` and so on.
+    /// As DynamoDB writes it, such as `ACTIVE` or `UPDATING`.
     pub status: &'static str,
     /// Indexes that are still being filled and cannot be read.
     pub indexes_filling: Vec<String>,
-    /// About as many, where counting would take long; absent where nobody knows.
+    /// An estimate where counting would take long; absent if unknown.
     pub items: Option<u64>,
     pub bytes: Option<u64>,
 }
 
-/// How long commits took since the start.
+/// Commit latencies since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct CommitTimes {
     pub count: u64,
@@ -26,24 +26,24 @@ pub struct CommitTimes {
     pub p99_ms: f64,
 }
 
-/// What a backend tells about itself.
+/// Describes the storage of a backend.
 #[async_trait]
 pub trait Storage: Send + Sync + 'static {
-    /// All tables that there are, or that Homeport uses where a backend has others too.
+    /// All tables. If the backend is shared with other programs, only those of Homeport.
     ///
     /// # Errors
-    /// When the store cannot answer.
+    /// If the store is unavailable.
     async fn tables(&self) -> Result<Vec<StoredTable>, StoreError>;
 
-    /// One table; `None` when there is none of this name.
+    /// One table, or `None` if it does not exist.
     ///
     /// # Errors
-    /// When the store cannot answer.
+    /// If the store is unavailable.
     async fn table(&self, name: &str) -> Result<Option<StoredTable>, StoreError>;
 
-    /// Bytes on disk, where that is known.
+    /// Bytes on disk, if known.
     fn disk_bytes(&self) -> Option<u64>;
 
-    /// Absent where commits are somebody else's.
+    /// `None` if another service commits, as with Amazon DynamoDB.
     fn commit_times(&self) -> Option<CommitTimes>;
 }

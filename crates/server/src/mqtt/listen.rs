@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use homeport_wire::listen::{Acceptor, ConnectionRefused, Connections, REFUSALS_MAX};
+use homeport_listen::{Acceptor, ConnectionRefused, Connections, REFUSALS_MAX};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};

@@ -38,13 +38,13 @@ struct Stored {
 /// How a message is answered, and what it counts for.
 #[derive(Clone, Copy)]
 struct Ticket {
-    /// None with QoS 0.
+    /// `None` with QoS 0.
     packet_id: Option<u16>,
     bytes: usize,
 }
 
 enum Fault {
-    /// The publisher is told, in its turn.
+    /// The publisher gets the error, in the order of its messages.
     Refused(Reason),
     Store(StoreError),
 }

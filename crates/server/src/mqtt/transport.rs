@@ -47,7 +47,7 @@ impl Transport {
         Poll::Ready(Ok(buffer.filled().len()))
     }
 
-    /// Lets go of the read buffer if it is empty.
+    /// Frees the read buffer if it is empty.
     pub(super) fn release_read(&mut self) {
         if self.read.is_empty() && self.read.capacity() > 0 {
             self.read = BytesMut::new();

@@ -9,7 +9,7 @@ use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use bytes::{Buf as _, Bytes};
 use futures_util::{Sink as _, Stream as _};
-use homeport_wire::listen::{Connection as HttpConnection, ConnectionRefused};
+use homeport_listen::{Connection as HttpConnection, ConnectionRefused};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::broker::Broker;

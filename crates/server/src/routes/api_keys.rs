@@ -1,4 +1,4 @@
-//! API keys: made, listed and revoked by operators.
+//! `/v1/api-keys`: operators create, list and revoke API keys.
 
 use std::collections::BTreeSet;
 
@@ -7,34 +7,33 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use homeport_systems::api_keys::{ApiKey, ApiKeyPage, KeyId, NewApiKey, PAGE_MAX, RawKey, Revoked};
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
-use crate::auth::Admin;
-use crate::body::JsonBody;
-use crate::forms::{self, KeyPath};
-use crate::problem::{Problem, ProblemBody};
+use crate::auth::{Authenticated, Operators};
+use crate::openapi::schemas::{self, KeyPath};
+use crate::problem::Problem;
+use crate::request::{JsonBody, PageQuery, PathPart};
 use crate::state::AppState;
-use crate::url::{self, PathPart, UrlQuery};
 
-/// What a new key is to be.
+/// An API key to create.
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateApiKey {
-    /// What it is for, in words
-    #[schema(schema_with = forms::key_description, required = false)]
+    /// Description
+    #[schema(schema_with = schemas::key_description, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The system whose devices use it; `sensors` unless said otherwise
-    #[schema(schema_with = forms::key_system, required = false)]
+    /// The system that the key is for; default `sensors`
+    #[schema(schema_with = schemas::key_system, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
-    /// What it may write for; any device of its system when empty
+    /// Devices, things, groups or users that the key may read and write; all of its system if empty
     #[serde(default)]
-    #[schema(schema_with = forms::key_scopes, required = false)]
+    #[schema(schema_with = schemas::key_scopes, required = false)]
     pub scopes: BTreeSet<String>,
 }
 
-/// A key, without its secret.
+/// An API key without its secret.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct ApiKeyBody {
     #[schema(format = Uuid)]
@@ -49,42 +48,34 @@ pub struct ApiKeyBody {
     pub scopes: BTreeSet<String>,
 }
 
-/// A key that was just made, with its secret.
+/// A new API key with its secret.
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct CreatedApiKey {
-    /// The secret; it is not shown again
+    /// The secret; it is shown only once
     pub api_key: String,
     #[serde(flatten)]
     pub key: ApiKeyBody,
 }
 
-/// A key that was just revoked.
+/// A revoked API key.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct RevokedApiKey {
-    /// Whether it was active until now
+    /// Whether the key was active before
     pub was_active: bool,
     #[serde(flatten)]
     pub key: ApiKeyBody,
 }
 
-/// A page of keys, the newest first.
+/// A page of API keys, the newest first.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct ApiKeyList {
     pub keys: Vec<ApiKeyBody>,
-    /// Absent on the last page
+    /// Cursor of the next page; absent on the last page
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(super) struct ListQuery {
-    /// Items of a page
-    #[param(minimum = 1, maximum = 1000, default = 100)]
-    limit: Option<usize>,
-    /// Where the page before ended
-    cursor: Option<String>,
-}
+type Page = PageQuery<PAGE_MAX>;
 
 impl std::fmt::Debug for CreatedApiKey {
     /// Leaves the secret out.
@@ -147,16 +138,13 @@ impl From<&ApiKey> for ApiKeyBody {
     }
 }
 
-/// Make an API key; its secret is shown this once
+/// Create an API key; its secret is shown only once
 #[utoipa::path(post, path = "/v1/api-keys", tag = "api keys", security(("admin_token" = [])),
     request_body = CreateApiKey, responses(
-    (status = 201, description = "The key", body = CreatedApiKey),
-    (status = 400, description = "It cannot be", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "No operator", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
+    (status = 201, description = "The key and its secret", body = CreatedApiKey),
 ))]
 pub(super) async fn create_api_key(
-    _: Admin,
+    _: Authenticated<Operators>,
     State(state): State<AppState>,
     JsonBody(body): JsonBody<CreateApiKey>,
 ) -> Result<(StatusCode, Json<CreatedApiKey>), Problem> {
@@ -166,34 +154,26 @@ pub(super) async fn create_api_key(
 
 /// List API keys, the newest first
 #[utoipa::path(get, path = "/v1/api-keys", tag = "api keys", security(("admin_token" = [])),
-    params(ListQuery), responses(
+    params(Page), responses(
     (status = 200, description = "A page of keys", body = ApiKeyList),
-    (status = 400, description = "The limit or the cursor is not right", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "No operator", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
 ))]
 pub(super) async fn list_api_keys(
-    _: Admin,
+    _: Authenticated<Operators>,
     State(state): State<AppState>,
-    UrlQuery(query): UrlQuery<ListQuery>,
+    page: Page,
 ) -> Result<Json<ApiKeyList>, Problem> {
-    let limit = url::limit(query.limit, PAGE_MAX)?;
-    let cursor = url::cursor(query.cursor.as_deref())?;
-    let page = state.api_keys.list(limit, cursor).await?;
+    let page = state.api_keys.list(page.limit, page.cursor).await?;
     Ok(Json(ApiKeyList::from(&page)))
 }
 
 /// Revoke an API key
 #[utoipa::path(delete, path = "/v1/api-keys/{key_id}", tag = "api keys", security(("admin_token" = [])),
     params(KeyPath), responses(
-    (status = 200, description = "The key, revoked", body = RevokedApiKey),
-    (status = 400, description = "The id is none", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "No operator", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 404, description = "There is no such key", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
+    (status = 200, description = "The revoked key", body = RevokedApiKey),
+    (status = 404, description = "API key not found"),
 ))]
 pub(super) async fn revoke_api_key(
-    _: Admin,
+    _: Authenticated<Operators>,
     State(state): State<AppState>,
     PathPart(key_id): PathPart<KeyId>,
 ) -> Result<Json<RevokedApiKey>, Problem> {

@@ -1,20 +1,20 @@
-//! Whether the server lives, whether it can work, and its metrics.
+//! Health checks and metrics.
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use crate::measure;
-use crate::problem::{Problem, ProblemBody};
+use crate::metrics;
+use crate::problem::Problem;
 use crate::state::AppState;
 
-/// Whether the process is alive
+/// Check whether the process is alive
 ///
-/// `ok`, or `degraded:` and the reason while some requests fail and a restart would not help. A second line holds a warning, if
-/// there is one.
-#[utoipa::path(get, path = "/healthz", tag = "operation", responses(
+/// Returns `ok`, or `degraded:` and the reason while some requests fail and a restart would not help. An optional
+/// second line holds a warning.
+#[utoipa::path(get, path = "/healthz", tag = "operation", security(()), responses(
     (status = 200, description = "Alive; `degraded: <reason>` if some requests fail; an optional second line holds a warning", body = String, content_type = "text/plain"),
-    (status = 503, description = "The process must be restarted", body = ProblemBody, content_type = "application/problem+json")
+    (status = 503, description = "The process must be restarted")
 ))]
 pub(super) async fn get_health(State(state): State<AppState>) -> Result<String, Problem> {
     if let Some(reason) = state.health.needs_restart() {
@@ -30,10 +30,10 @@ pub(super) async fn get_health(State(state): State<AppState>) -> Result<String, 
 }
 
 /// Appends the warning for operators, if there is one.
-fn with_warning(state: &AppState, answer: String) -> String {
+fn with_warning(state: &AppState, text: String) -> String {
     match state.health.warning() {
-        None => answer,
-        Some(warning) => format!("{answer}warning: {warning}\n"),
+        None => text,
+        Some(warning) => format!("{text}warning: {warning}\n"),
     }
 }
 
@@ -41,10 +41,10 @@ fn not_ready(reason: String) -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "NOT_READY", reason)
 }
 
-/// Whether all requests can be served
-#[utoipa::path(get, path = "/readyz", tag = "operation", responses(
-    (status = 200, description = "All requests can be served; an optional second line holds a warning", body = String, content_type = "text/plain"),
-    (status = 503, description = "Some or all requests fail", body = ProblemBody, content_type = "application/problem+json")
+/// Check whether all requests can succeed
+#[utoipa::path(get, path = "/readyz", tag = "operation", security(()), responses(
+    (status = 200, description = "Ready; an optional second line holds a warning", body = String, content_type = "text/plain"),
+    (status = 503, description = "Some or all requests fail")
 ))]
 pub(super) async fn get_readiness(State(state): State<AppState>) -> Result<String, Problem> {
     match state.health.problem() {
@@ -53,12 +53,12 @@ pub(super) async fn get_readiness(State(state): State<AppState>) -> Result<Strin
     }
 }
 
-/// Metrics in Prometheus' text form
-#[utoipa::path(get, path = "/metrics", tag = "operation", responses(
+/// Get metrics in the Prometheus text format
+#[utoipa::path(get, path = "/metrics", tag = "operation", security(()), responses(
     (status = 200, description = "The metrics", body = String, content_type = "text/plain")
 ))]
 pub(super) async fn get_metrics(State(state): State<AppState>) -> Response {
-    let text = measure::render(&state.metrics, &*state.gauges, state.api_keys.cached());
+    let text = metrics::render(&state.metrics, &*state.gauges, state.api_keys.cached());
     let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4")];
     (kind, text).into_response()
 }

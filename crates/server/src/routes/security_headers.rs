@@ -1,8 +1,8 @@
-//! The headers that every page and script of ours is sent with.
+//! Security headers of every page and script.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
-/// Nothing but our own files runs or is loaded, no page may frame us, and forms go nowhere else.
+/// Pages load only our own files, cannot be framed, and submit forms only to this server.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; script-src 'self'; style-src 'self'; \
     img-src 'self' data:; font-src 'self'; connect-src 'self'; object-src 'none'; base-uri 'none'; \
     form-action 'self'; frame-ancestors 'none'";

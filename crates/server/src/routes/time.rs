@@ -1,4 +1,4 @@
-//! The store's time: shown to operators, and confirmed by them after the clock was implausibly far ahead.
+//! `/v1/time`: shows the store's time. Operators confirm the clock after it was implausibly far ahead.
 
 use axum::Json;
 use axum::extract::State;
@@ -6,20 +6,20 @@ use homeport_systems::time::{EpochMillis, UtcMillis};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::auth::Admin;
-use crate::problem::{Problem, ProblemBody};
+use crate::auth::{Authenticated, Operators};
+use crate::problem::Problem;
 use crate::state::{AppState, ClockState};
 
-/// What the clocks say.
+/// The clocks of the server and the store.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct TimeBody {
-    /// What the server's clock says
+    /// Time of the server's clock
     #[schema(format = DateTime)]
     pub now: String,
-    /// The time of the store, which follows the clock but neither goes backwards nor follows an unconfirmed jump
+    /// Commit time of the store. It follows the clock, but never goes backwards and ignores unconfirmed jumps
     #[schema(format = DateTime)]
     pub commit_time: String,
-    /// False while the clock is implausibly far ahead of the last commit: expired items and old changes are then kept
+    /// False while the clock is implausibly far ahead of the last commit; expired items and old changes are kept then
     pub is_confirmed: bool,
 }
 
@@ -37,20 +37,20 @@ impl From<ClockState> for TimeBody {
 /// Show the store's time
 #[utoipa::path(get, path = "/v1/time", tag = "operation", security(("admin_token" = [])), responses(
     (status = 200, description = "The time", body = TimeBody),
-    (status = 401, description = "Missing or invalid admin token", body = ProblemBody, content_type = "application/problem+json")
 ))]
-pub(super) async fn get_time(_: Admin, State(state): State<AppState>) -> Json<TimeBody> {
+pub(super) async fn get_time(
+    _: Authenticated<Operators>,
+    State(state): State<AppState>,
+) -> Json<TimeBody> {
     Json(state.store_clock.state().into())
 }
 
-/// Confirm that the server's clock is right, so that expiry and trimming resume
+/// Confirm the server's clock, so that expiry and trimming resume
 #[utoipa::path(post, path = "/v1/time/confirm", tag = "operation", security(("admin_token" = [])), responses(
-    (status = 200, description = "The time, confirmed", body = TimeBody),
-    (status = 401, description = "Missing or invalid admin token", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot be written", body = ProblemBody, content_type = "application/problem+json")
+    (status = 200, description = "The confirmed time", body = TimeBody),
 ))]
 pub(super) async fn confirm_time(
-    _: Admin,
+    _: Authenticated<Operators>,
     State(state): State<AppState>,
 ) -> Result<Json<TimeBody>, Problem> {
     Ok(Json(state.store_clock.confirm().await?.into()))

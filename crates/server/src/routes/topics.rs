@@ -1,5 +1,6 @@
-//! `/v1/topics/{topic}`: publishing over HTTP; and `/mqtt`, where HTTP's port speaks MQTT over
-//! WebSockets.
+//! `/v1/topics/{topic}`: publishes messages. `/mqtt`: MQTT over WebSockets.
+
+use std::sync::Arc;
 
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
@@ -9,83 +10,83 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use homeport_listen::{Connection, Hosts};
 use homeport_systems::messages::{
     Delivery, Message, Properties, Publish as _, Publisher, check_topic,
 };
-use homeport_wire::listen::{Connection, Hosts};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::auth::{Reader, client, cookie};
-use crate::body::Body;
+use crate::auth::{
+    Action, ApiKeysOrOperators, Authenticated, Caller, Forbidden, Subject, client_address,
+    session_cookie,
+};
 use crate::mqtt::access::{Access, SYSTEM};
 use crate::mqtt::{NoUpgrade, upgrade};
-use crate::problem::{Problem, ProblemBody};
+use crate::problem::Problem;
+use crate::request::{Body, UrlQuery};
 use crate::state::AppState;
-use crate::url::UrlQuery;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct PublishQuery {
-    /// MQTT's QoS for subscribers: 0 or 1
+pub(crate) struct PublishQuery {
+    /// MQTT QoS: 0 or 1
     #[param(minimum = 0, maximum = 1, default = 0)]
     qos: Option<u8>,
-    /// Whether the message is kept for those who subscribe later
+    /// Whether the broker retains the message for later subscribers
     #[param(default = false)]
     retain: Option<bool>,
 }
 
-/// A message that was published.
+/// A published message.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Published {
+pub(crate) struct Published {
     /// Always `published`
     #[schema(example = "published")]
     status: &'static str,
     topic: String,
 }
 
-/// Routes with paths that the OpenAPI document cannot say.
+/// Routes whose paths OpenAPI cannot describe.
 pub(super) fn router() -> Router<AppState> {
     Router::new()
-        // A topic's slashes may stand in the address as they are.
+        // The slashes of a topic need no encoding.
         .route("/v1/topics/{*topic}", post(publish_message))
         .route("/mqtt", get(open_websocket))
 }
 
-/// Publishes a message: rules run on it, and subscribers get it
+/// Publish a message to rules and subscribers
 ///
-/// The body is the payload. The answer comes when everything that rules write is durable, and the
-/// message is queued for the sessions that must not lose it.
+/// The body is the payload. The response is sent when all writes of rules are durable and the message is queued
+/// for all durable sessions.
 #[utoipa::path(post, path = "/v1/topics/{topic}", tag = "telemetry",
     security(("admin_token" = []), ("device_key" = [])),
-    params(("topic" = String, Path, description = "The topic; its slashes may be written as they are or as %2F", min_length = 1, max_length = 1024), PublishQuery),
-    request_body(content = String, content_type = "application/octet-stream", description = "The payload"), responses(
-    (status = 200, description = "It is published", body = Published),
-    (status = 400, description = "The topic or the query is not right", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "Neither operator nor key", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 403, description = "The topic is not one of this key", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 413, description = "The payload is larger than a packet may be", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 429, description = "Too many requests with this key", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot answer, or there are too many retained messages", body = ProblemBody, content_type = "application/problem+json")
+    params(("topic" = String, Path, description = "Topic; slashes may be encoded as %2F", min_length = 1, max_length = 1024), PublishQuery),
+    request_body(content = String, content_type = "application/octet-stream", description = "Payload"), responses(
+    (status = 200, description = "The message is published", body = Published),
+    (status = 403, description = "The credentials do not permit this topic"),
+    (status = 413, description = "Payload too large for an MQTT packet"),
+    (status = 503, description = "Too many retained messages, or the store is unavailable; retry later")
 ))]
-pub(super) async fn publish_message(
-    reader: Reader,
+pub(crate) async fn publish_message(
+    caller: Authenticated<ApiKeysOrOperators>,
     State(state): State<AppState>,
     Path(topic): Path<String>,
     UrlQuery(query): UrlQuery<PublishQuery>,
     Body(payload): Body,
 ) -> Result<Json<Published>, Problem> {
-    reader.check_system(SYSTEM)?;
-    let access = match reader.0 {
-        Some(key) => Access::Key(key),
-        None => Access::Operator,
+    caller.check(Action::Write, SYSTEM, Subject::None)?;
+    let access = match &*caller {
+        Caller::ApiKey(key) => Access::Key(Arc::clone(key)),
+        Caller::Operator => Access::Operator,
+        Caller::User(_) => return Err(Forbidden::OperatorsOnly.into()),
     };
     check_topic(&topic).map_err(|error| Problem::invalid(error.to_string()))?;
     if !access.may_publish(&topic) {
         return Err(Problem::new(
             StatusCode::FORBIDDEN,
             "OUT_OF_SCOPE",
-            "this topic cannot be published on with these credentials",
+            "these credentials do not permit publishing on this topic",
         ));
     }
     let delivery = match query.qos.unwrap_or_default() {
@@ -102,7 +103,7 @@ pub(super) async fn publish_message(
         retain,
         publisher: Publisher {
             client_id: None,
-            principal: Some(access.principal()),
+            principal: Some(caller.principal()),
         },
         received_at: state.broker.now(),
         properties: Properties::default(),
@@ -119,18 +120,18 @@ pub(super) async fn publish_message(
 async fn open_websocket(
     State(state): State<AppState>,
     parts: Parts,
-    asked: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+    upgrade_request: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
-    let asked = asked.map_err(|_| {
+    let upgrade_request = upgrade_request.map_err(|_| {
         Problem::new(
             StatusCode::UPGRADE_REQUIRED,
             "WEBSOCKET_ONLY",
-            "MQTT is spoken here over WebSockets",
+            "this path serves MQTT over WebSockets only",
         )
     })?;
     let allowed = (state.allowed_origins).check(&parts.headers, &parts.uri, Hosts::Any);
     if let Err(reason) = allowed
-        && !cookie::is_ours(&parts.headers, &parts.uri)
+        && !session_cookie::is_from_our_page(&parts.headers, &parts.uri)
     {
         return Err(Problem::new(
             StatusCode::FORBIDDEN,
@@ -139,8 +140,8 @@ async fn open_websocket(
         ));
     }
     let connection = parts.extensions.get::<Connection>();
-    let client = client(&parts.extensions);
-    upgrade(asked, state.broker, connection, client).map_err(|refused| match refused {
+    let client = client_address(&parts.extensions);
+    upgrade(upgrade_request, state.broker, connection, client).map_err(|refused| match refused {
         NoUpgrade::OtherProtocol => Problem::invalid("the WebSocket's subprotocol must be mqtt"),
         NoUpgrade::Full(reason) => Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,

@@ -1,4 +1,4 @@
-//! Who gets in: keys, scopes, the admin token, rates; and `/v1/api-keys`.
+//! Authentication: API keys, scopes, the admin token, rate limits; and `/v1/api-keys`.
 
 use base64::Engine as _;
 
@@ -16,7 +16,7 @@ fn registration(hardware_id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn nobody_gets_in_without_proof() {
+async fn requests_without_valid_credentials_are_rejected() {
     let server = Server::start().await;
     let wrong_key = "0".repeat(64);
     for (headers, expected) in [
@@ -51,19 +51,18 @@ async fn nobody_gets_in_without_proof() {
 }
 
 #[tokio::test]
-async fn a_key_is_made_shown_once_listed_and_revoked() {
+async fn key_is_created_listed_and_revoked() {
     let server = Server::start().await;
     let body = json!({"description": "greenhouse", "scopes": ["AA:BB:CC:DD:EE:FF"]});
     let made = server.as_admin("POST", "/v1/api-keys", body).await;
     assert_eq!(made.status, 201, "{made:?}");
     let key = made.body["api_key"].as_str().expect("a key").to_owned();
-    assert_eq!(
-        server
-            .as_device(&key, "GET", DEVICES, Value::Null)
-            .await
-            .status,
-        200
-    );
+    // The scope covers this device, which is not registered, and not the list of all devices.
+    let device = format!("{DEVICES}/AA:BB:CC:DD:EE:FF");
+    let unregistered = server.as_device(&key, "GET", &device, Value::Null).await;
+    assert_eq!(unregistered.status, 404);
+    let all = server.as_device(&key, "GET", DEVICES, Value::Null).await;
+    assert_eq!(all.problem(), (403, "OUT_OF_SCOPE"));
     let list = server.as_admin("GET", "/v1/api-keys", Value::Null).await;
     assert_eq!(list.body["keys"][0]["description"], "greenhouse");
     assert!(!list.body.to_string().contains(&key));
@@ -83,7 +82,7 @@ async fn a_key_is_made_shown_once_listed_and_revoked() {
 }
 
 #[tokio::test]
-async fn keys_that_cannot_be_are_refused() {
+async fn invalid_keys_are_rejected() {
     let server = Server::start().await;
     for body in [
         json!({"description": ""}),
@@ -104,7 +103,7 @@ async fn keys_that_cannot_be_are_refused() {
 }
 
 #[tokio::test]
-async fn the_scheme_of_a_token_may_be_in_lower_case() {
+async fn bearer_scheme_is_case_insensitive() {
     let server = Server::start().await;
     for scheme in ["Bearer", "bearer", "BEARER"] {
         let sent = format!("{scheme} {ADMIN}");
@@ -116,7 +115,7 @@ async fn the_scheme_of_a_token_may_be_in_lower_case() {
 }
 
 #[tokio::test]
-async fn a_key_of_another_system_reads_nothing_of_sensors() {
+async fn key_of_another_system_cannot_read_sensors() {
     let server = Server::start().await;
     let own = server.key().await;
     let device = "AA:BB:CC:DD:EE:FF";
@@ -139,7 +138,7 @@ async fn a_key_of_another_system_reads_nothing_of_sensors() {
 }
 
 #[tokio::test]
-async fn a_failure_of_the_store_is_never_taken_for_a_wrong_key_or_a_missing_device() {
+async fn store_failures_are_503_and_not_401_or_404() {
     let server = Server::start().await;
     let verified = server.key().await;
     let device = format!("{DEVICES}/AA:BB:CC:DD:EE:FF");
@@ -161,14 +160,14 @@ async fn a_failure_of_the_store_is_never_taken_for_a_wrong_key_or_a_missing_devi
         .as_device(&verified, "POST", "/v1/sensors/data", reading)
         .await;
     assert_eq!(answer.problem(), (503, "STORE_UNAVAILABLE"));
-    // Now the key has to be verified again.
+    // The key is verified again.
     server.clock.advance_ms(60_000);
     let answer = server.as_device(&verified, "GET", "/v1/sensors/devices", Value::Null);
     assert_eq!(answer.await.problem(), (503, "STORE_UNAVAILABLE"));
 }
 
 #[tokio::test]
-async fn a_cursor_that_someone_made_up_is_refused() {
+async fn invalid_cursors_are_rejected() {
     let server = Server::start().await;
     let forged = |list: &str, start: Value| {
         let cursor = json!({"v": 1, "l": list, "s": start}).to_string();
@@ -193,7 +192,7 @@ async fn a_cursor_that_someone_made_up_is_refused() {
 }
 
 #[tokio::test]
-async fn a_key_writes_only_for_what_is_in_its_scope() {
+async fn key_scopes_restrict_reads_and_writes() {
     let server = Server::start().await;
     let key = server.key_for(["AA:BB:CC:DD:EE:FF"]).await;
     let path = "/v1/sensors/register";
@@ -217,10 +216,22 @@ async fn a_key_writes_only_for_what_is_in_its_scope() {
         "{answer:?}"
     );
     assert_eq!(answer.body["acknowledged_batch_ids"], json!([]));
+    for (path, status) in [
+        ("/AA:BB:CC:DD:EE:FF", 200),
+        ("/AA:BB:CC:DD:EE:FF/readings", 200),
+        ("/AA:BB:CC:DD:EE:00", 403),
+        ("/AA:BB:CC:DD:EE:00/latest", 403),
+        ("/AA:BB:CC:DD:EE:00/readings", 403),
+        ("", 403),
+    ] {
+        let path = format!("{DEVICES}{path}");
+        let answer = server.as_device(&key, "GET", &path, Value::Null).await;
+        assert_eq!(answer.status, status, "{path}: {answer:?}");
+    }
 }
 
 #[tokio::test]
-async fn a_key_that_asks_too_often_is_told_when_to_come_back() {
+async fn rate_limited_key_gets_retry_after() {
     let limit = RateLimit {
         per_second: 1.0,
         burst: 2.0,
@@ -258,7 +269,7 @@ async fn a_key_that_asks_too_often_is_told_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn a_requests_id_is_kept_when_it_can_be_logged() {
+async fn safe_request_ids_are_kept() {
     let server = Server::start().await;
     let kept = server
         .send("GET", "/healthz", &[("x-request-id", "abc-1.2")], None)
@@ -274,7 +285,7 @@ async fn a_requests_id_is_kept_when_it_can_be_logged() {
 }
 
 #[tokio::test]
-async fn an_array_is_not_taken_for_an_object() {
+async fn array_bodies_are_rejected() {
     let server = Server::start().await;
     let made = server
         .as_admin("POST", "/v1/api-keys", json!(["greenhouse", null, []]))
@@ -308,7 +319,7 @@ async fn an_array_is_not_taken_for_an_object() {
 }
 
 #[tokio::test]
-async fn a_method_that_will_not_do_is_answered_with_those_that_would() {
+async fn wrong_method_lists_allowed_methods() {
     let server = Server::start().await;
     let answer = server
         .send("PUT", "/v1/sensors/devices/AA:BB:CC:DD:EE:FF", &[], None)
@@ -324,7 +335,7 @@ async fn a_method_that_will_not_do_is_answered_with_those_that_would() {
 }
 
 #[tokio::test]
-async fn every_operation_documents_what_any_request_can_meet() {
+async fn every_operation_documents_common_errors() {
     let server = Server::start().await;
     let document = server.send("GET", "/openapi.json", &[], None).await;
     let paths = document.body["paths"].as_object().expect("paths");
@@ -343,7 +354,7 @@ async fn every_operation_documents_what_any_request_can_meet() {
 }
 
 #[tokio::test]
-async fn the_document_and_its_page_are_served() {
+async fn openapi_document_and_docs_page_are_served() {
     let server = Server::start().await;
     let document = server.send("GET", "/openapi.json", &[], None).await;
     assert_eq!(document.body["openapi"], "3.1.0");
@@ -361,7 +372,7 @@ async fn the_document_and_its_page_are_served() {
 }
 
 #[tokio::test]
-async fn docs_page_has_the_console_security_headers() {
+async fn docs_page_has_security_headers() {
     let server = Server::start().await;
     let console = server.send("GET", "/", &[], None).await;
     let docs = server.send("GET", "/docs", &[], None).await;
@@ -375,7 +386,7 @@ async fn docs_page_has_the_console_security_headers() {
         assert!(console.header(name).is_some(), "{name}");
         assert_eq!(docs.header(name), console.header(name), "{name}");
     }
-    // The policy runs and applies files of our own only.
+    // The policy allows scripts and styles from files only.
     let page = docs.body.as_str().expect("text");
     assert!(!page.contains("<style"), "{page}");
     assert!(!page.contains("<script>"), "{page}");
@@ -394,7 +405,7 @@ async fn docs_page_has_the_console_security_headers() {
 }
 
 #[tokio::test]
-async fn other_sites_read_the_api_and_nothing_else() {
+async fn cors_allows_only_the_api() {
     let server = Server::start().await;
     let origin = ("origin", "https://app.example");
     for (path, is_allowed) in [
@@ -419,7 +430,7 @@ async fn other_sites_read_the_api_and_nothing_else() {
     }
 }
 
-/// Sends a bearer token from an address.
+/// Sends a bearer token from a client address.
 async fn with_token(server: &Server, path: &str, token: &str, client: &str) -> Answer {
     let bearer = format!("Bearer {token}");
     let headers = [("authorization", &*bearer), ("x-forwarded-for", client)];
@@ -429,7 +440,7 @@ async fn with_token(server: &Server, path: &str, token: &str, client: &str) -> A
 #[tokio::test]
 async fn wrong_bearer_tokens_are_limited_on_every_route() {
     let server = Server::start().await;
-    // For operators, for operators and devices, for operators and users.
+    // Routes for operators, for API keys or operators, and for users or operators.
     let paths = [
         "/v1/api-keys",
         "/v1/sensors/devices",
@@ -443,7 +454,7 @@ async fn wrong_bearer_tokens_are_limited_on_every_route() {
         let answer = with_token(&server, path, "a guess", "192.0.2.1").await;
         assert_eq!(answer.problem(), (429, "RATE_LIMITED"), "{path}");
         assert_eq!(answer.header("retry-after"), Some("6"));
-        // Another client behind the same proxy is not held back, and nobody can lock operators out.
+        // Another client behind the same proxy is not limited, and the right token always passes.
         let answer = with_token(&server, path, ADMIN, "192.0.2.1").await;
         assert_eq!(answer.status, 200, "{path}");
     }
@@ -452,7 +463,7 @@ async fn wrong_bearer_tokens_are_limited_on_every_route() {
 }
 
 #[tokio::test]
-async fn refused_jwts_are_no_wrong_admin_tokens() {
+async fn rejected_jwts_are_not_wrong_admin_tokens() {
     let server = Server::start().await;
     // {"alg":"HS256"}.{}.x
     let token = "eyJhbGciOiJIUzI1NiJ9.e30.eA";

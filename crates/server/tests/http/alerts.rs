@@ -1,5 +1,4 @@
-//! `/v1/alerts` over HTTP: definitions that are managed live, alerts that are found, shown and
-//! acknowledged.
+//! `/v1/alerts` over HTTP: managing definitions; raising, listing and acknowledging alerts.
 
 use homeport_systems::alerts::SourceKind;
 use serde_json::{Value, json};
@@ -39,7 +38,7 @@ async fn send_reading(server: &Server, key: &str, number: i64, degrees: f64) {
 }
 
 #[tokio::test]
-async fn a_definition_is_made_read_replaced_and_deleted() {
+async fn definition_is_created_read_replaced_and_deleted() {
     let server = Server::start().await;
     let made = server.as_admin("POST", DEFINITIONS, cold()).await;
     assert_eq!(made.status, 201, "{made:?}");
@@ -56,7 +55,7 @@ async fn a_definition_is_made_read_replaced_and_deleted() {
             "for_secs": 0, "count": 1,
         }},
         "min_interval_secs": 0,
-        // The secret is not shown.
+        // Responses never contain the secret.
         "targets": [
             {"webhook": {"url": "https://example.com/hook"}},
             {"email": {"to": "anna@example.com"}},
@@ -100,7 +99,7 @@ async fn a_definition_is_made_read_replaced_and_deleted() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_definition_is_refused_with_a_reason() {
+async fn invalid_definitions_are_rejected_with_a_reason() {
     let server = Server::start().await;
     let with = |changes: Value| {
         let mut body = cold();
@@ -170,7 +169,7 @@ async fn what_cannot_be_a_definition_is_refused_with_a_reason() {
 }
 
 #[tokio::test]
-async fn a_reading_raises_an_alert_that_is_listed_acknowledged_and_cleared() {
+async fn reading_raises_alert_that_is_acknowledged_and_cleared() {
     let server = Server::start().await;
     let key = server.key().await;
     let made = server.as_admin("POST", DEFINITIONS, cold()).await;

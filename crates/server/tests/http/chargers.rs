@@ -39,7 +39,7 @@ async fn post(server: &Server, key: &str, body: Value) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn one_event_is_stored_and_answered_with_its_place() {
+async fn single_event_returns_its_timestamp() {
     let server = Server::start().await;
     let key = key(&server).await;
     let sent = with(event(0), "occurred_at", json!("2027-01-15T07:45:00Z"));
@@ -51,7 +51,7 @@ async fn one_event_is_stored_and_answered_with_its_place() {
             "timestamp_mt": "2027-01-15 00:45:00.000", "timestamp_utc_ms": NOW_MS - 900_000,
         })]
     );
-    // The same instant written another way is the same uplink.
+    // The same instant in another notation is the same uplink.
     let again = with(sent, "occurred_at", json!(NOW_MS - 900_000));
     let results = post(&server, &key, again).await;
     assert_eq!(
@@ -67,7 +67,7 @@ async fn one_event_is_stored_and_answered_with_its_place() {
 }
 
 #[tokio::test]
-async fn a_request_of_a_hundred_events_may_mix_everything() {
+async fn batch_may_mix_valid_and_invalid_events() {
     let server = Server::start().await;
     let key = key(&server).await;
     post(
@@ -111,7 +111,7 @@ async fn a_request_of_a_hundred_events_may_mix_everything() {
 }
 
 #[tokio::test]
-async fn a_request_that_cannot_be_read_is_refused_as_a_whole() {
+async fn invalid_requests_are_rejected_entirely() {
     let server = Server::start().await;
     let key = key(&server).await;
     let many: Vec<Value> = (0..101).map(event).collect();
@@ -132,7 +132,7 @@ async fn a_request_that_cannot_be_read_is_refused_as_a_whole() {
 }
 
 #[tokio::test]
-async fn callers_are_devices_of_this_system_or_operators() {
+async fn callers_are_charger_keys_or_operators() {
     let server = Server::start().await;
     let key = key(&server).await;
     post(&server, &key, event(1)).await;
@@ -193,7 +193,7 @@ async fn callers_are_devices_of_this_system_or_operators() {
 }
 
 #[tokio::test]
-async fn a_key_with_a_scope_writes_for_its_device_only() {
+async fn scoped_key_accesses_only_its_charger() {
     let server = Server::start().await;
     for scope in [UUID, SC_ID] {
         let key = server.key_of("chargers", [scope]).await;
@@ -202,13 +202,25 @@ async fn a_key_with_a_scope_writes_for_its_device_only() {
         let results = post(&server, &key, json!({"events": [event(1), foreign, named]})).await;
         assert_eq!(results[1]["code"], "OUT_OF_SCOPE");
         assert_ne!(results[0]["status"], "rejected");
-        // Its first event is in the same request, so that it is not known yet the first time.
+        // In the first request the device is not registered yet.
         assert_ne!(results[2]["code"], "OUT_OF_SCOPE");
+        for (path, status) in [
+            (format!("/{SC_ID}"), 200),
+            (format!("/{UUID}/events"), 200),
+            (format!("/{OTHER}/state"), 403),
+            (format!("/{OTHER}/daily"), 403),
+            ("/events?event_type=telemetry".to_owned(), 403),
+            (String::new(), 403),
+        ] {
+            let path = format!("/v1/chargers{path}");
+            let answer = server.as_device(&key, "GET", &path, Value::Null).await;
+            assert_eq!(answer.status, status, "{path}: {answer:?}");
+        }
     }
 }
 
 #[tokio::test]
-async fn a_timeline_is_read_page_by_page_under_either_id() {
+async fn timeline_is_paged_under_either_id() {
     let server = Server::start().await;
     let key = key(&server).await;
     let events: Vec<Value> = (0..30)
@@ -272,7 +284,7 @@ async fn a_timeline_is_read_page_by_page_under_either_id() {
 }
 
 #[tokio::test]
-async fn the_fleet_and_one_charger_show_registration_and_state() {
+async fn fleet_and_charger_show_registration_and_state() {
     let server = Server::start().await;
     let key = key(&server).await;
     post(
@@ -311,7 +323,7 @@ async fn the_fleet_and_one_charger_show_registration_and_state() {
 }
 
 #[tokio::test]
-async fn operators_set_and_remove_state_and_uplinks_keep_it() {
+async fn uplinks_keep_state_set_by_operators() {
     let server = Server::start().await;
     let key = key(&server).await;
     let path = format!("/v1/chargers/{SC_ID}/state");

@@ -1,4 +1,4 @@
-//! The port itself: how many connections it serves, how long it waits for them, and how it stops.
+//! Connection limits, timeouts and shutdown of the HTTP port.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinHandle;
 
-/// Nothing here takes so long unless it is broken.
+/// Timeout of every wait in these tests.
 const PATIENCE: Duration = Duration::from_secs(30);
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
 
-/// A port whose only route answers when it is let.
+/// A port with one route, which responds when the test releases it.
 struct Port {
     address: SocketAddr,
     served: JoinHandle<()>,
     stop: oneshot::Sender<()>,
     gate: Arc<Semaphore>,
-    /// Requests that came in so far, and how many at most were open together.
+    /// Requests so far, and the highest number of concurrent ones.
     entered: watch::Receiver<usize>,
     open_max: Arc<AtomicUsize>,
 }
@@ -38,7 +38,7 @@ async fn open(connections_max: usize, header_timeout: Duration) -> Port {
     open_with(limits).await
 }
 
-/// Limits on connections that allow one, in total or of one address.
+/// Limits of one connection, in total or per address.
 fn one_connection(limits: ConnectionLimits) -> Limits {
     Limits {
         connections_max: 16,
@@ -89,7 +89,7 @@ impl Port {
         stream
     }
 
-    /// Waits until so many requests have come in.
+    /// Waits until that many requests have arrived.
     async fn entered(&self, count: usize) {
         let mut entered = self.entered.clone();
         let come_in = entered.wait_for(|entered| *entered >= count);
@@ -98,11 +98,11 @@ impl Port {
     }
 }
 
-/// All that a connection still brings until the server closes it.
+/// Reads until the server closes the connection.
 async fn rest(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let reading = stream.read_to_end(&mut bytes);
-    // A reset is an end as well.
+    // A reset counts as an end.
     let _ = tokio::time::timeout(PATIENCE, reading)
         .await
         .expect("closed in time");
@@ -110,11 +110,11 @@ async fn rest(stream: &mut TcpStream) -> String {
 }
 
 #[tokio::test]
-async fn a_connection_that_does_not_finish_its_headers_is_cut_off() {
+async fn unfinished_headers_close_the_connection() {
     let port = open(16, Duration::from_millis(200)).await;
     for begun in [
         "",
-        // As the preface of HTTP/2 begins, and as POST does.
+        // The beginnings of the HTTP/2 preface and of a POST.
         "P",
         "PRI * HTTP/2.0\r\n",
         "GET / HT",
@@ -128,7 +128,7 @@ async fn a_connection_that_does_not_finish_its_headers_is_cut_off() {
 }
 
 #[tokio::test]
-async fn an_answer_may_take_longer_than_a_client_may_be_silent() {
+async fn slow_response_outlives_the_idle_timeout() {
     let limits = Limits {
         connections_max: 16,
         connections: Connections::default(),
@@ -186,7 +186,7 @@ async fn connections_beyond_any_limit_get_503() {
         assert!(refused.contains("TOO_MANY_CONNECTIONS"), "{refused}");
         port.gate.add_permits(2);
         assert!(rest(&mut first).await.ends_with("done"));
-        // The end of a connection makes room, perhaps a moment after its client saw it.
+        // The server may release a closed connection a moment later.
         let served =
             async { while !rest(&mut port.send(REQUEST).await).await.ends_with("done") {} };
         let served = tokio::time::timeout(PATIENCE, served).await;
@@ -209,13 +209,13 @@ async fn exempt_addresses_are_not_limited() {
 }
 
 #[tokio::test]
-async fn stopping_finishes_what_was_accepted_and_accepts_no_more() {
+async fn stop_finishes_accepted_requests() {
     let port = open(16, PATIENCE).await;
     let mut under_way = port.send(REQUEST).await;
     let mut idle = port.send(b"").await;
     port.entered(1).await;
     port.stop.send(()).expect("a server");
-    // The idle connection is closed once the server has begun to stop.
+    // The server closes idle connections when it stops.
     assert_eq!(rest(&mut idle).await, "");
     assert!(TcpStream::connect(port.address).await.is_err());
     port.gate.add_permits(1);

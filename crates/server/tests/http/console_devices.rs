@@ -1,4 +1,4 @@
-//! `/v1/devices` and `/v1/overview` over HTTP: devices of all systems as one.
+//! `/v1/devices` and `/v1/overview` over HTTP.
 
 use homeport_systems::alerts::SourceKind;
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ async fn charger_event(server: &Server, event_type: &str, minutes_ago: i64, data
     assert_eq!(answer.status, 200, "{answer:?}");
 }
 
-/// One device of each system, each heard from just now; the ids of the record store's and push's.
+/// Creates one device of each system, all just seen. Returns the ids of those in the record store and push.
 async fn one_of_each(server: &Server) -> String {
     readings(server, SENSOR, &[(NOW_MS, 22.5)]).await;
     charger_event(server, "telemetry", 0, json!({"current_ma": 16000})).await;
@@ -85,7 +85,7 @@ async fn one_of_each(server: &Server) -> String {
 }
 
 #[tokio::test]
-async fn devices_of_all_systems_are_one_list() {
+async fn device_list_spans_all_systems() {
     let server = Server::start().await;
     let empty = get(&server, "/v1/devices").await;
     assert_eq!(
@@ -114,7 +114,7 @@ async fn devices_of_all_systems_are_one_list() {
 }
 
 #[tokio::test]
-async fn health_follows_the_clock_and_counts_follow_health() {
+async fn health_and_counts_follow_the_clock() {
     let server = Server::start().await;
     one_of_each(&server).await;
     // Sensors are expected every ten minutes, chargers every 15, things every 5, records every hour.
@@ -142,7 +142,7 @@ async fn health_follows_the_clock_and_counts_follow_health() {
 }
 
 #[tokio::test]
-async fn pages_of_the_list_have_every_device_once() {
+async fn pages_list_every_device_once() {
     let server = Server::start().await;
     for number in 0..25 {
         readings(
@@ -187,7 +187,7 @@ async fn pages_of_the_list_have_every_device_once() {
 }
 
 #[tokio::test]
-async fn a_device_of_each_system_has_a_page() {
+async fn every_system_has_a_device_view() {
     let server = Server::start().await;
     let recorder = one_of_each(&server).await.replace('/', "%2F");
     let device = get(&server, &format!("/v1/devices/sensors/{SENSOR}")).await;
@@ -233,7 +233,7 @@ async fn a_device_of_each_system_has_a_page() {
 }
 
 #[tokio::test]
-async fn a_chart_keeps_the_spikes_of_all_that_it_stands_for() {
+async fn downsampled_chart_keeps_spikes() {
     let server = Server::start().await;
     // A reading every five minutes for two days and a half, with one spike.
     let start = NOW_MS - 720 * 300_000;
@@ -268,7 +268,7 @@ async fn a_chart_keeps_the_spikes_of_all_that_it_stands_for() {
 }
 
 #[tokio::test]
-async fn things_chargers_and_records_have_charts_too() {
+async fn every_system_with_history_has_charts() {
     let server = Server::start().await;
     let recorder = one_of_each(&server).await.replace('/', "%2F");
     let to = NOW_MS + 1;
@@ -286,7 +286,7 @@ async fn things_chargers_and_records_have_charts_too() {
 }
 
 #[tokio::test]
-async fn readings_and_alerts_are_in_one_order_whatever_the_pages() {
+async fn timeline_order_is_independent_of_page_size() {
     let server = Server::start().await;
     let definition = json!({
         "name": "Cold", "source": "sensors",
@@ -370,7 +370,7 @@ async fn readings_and_alerts_are_in_one_order_whatever_the_pages() {
 }
 
 #[tokio::test]
-async fn a_chargers_events_are_told_apart_by_type() {
+async fn charger_events_have_entry_types() {
     let server = Server::start().await;
     for (minutes_ago, event_type) in ["telemetry", "ota_progress", "scheduler_window", "time_sync"]
         .into_iter()
@@ -390,7 +390,7 @@ async fn a_chargers_events_are_told_apart_by_type() {
 }
 
 #[tokio::test]
-async fn the_overview_counts_what_came_in() {
+async fn overview_counts_ingested_data() {
     let server = Server::start().await;
     let before = get(&server, "/v1/overview").await;
     assert_eq!(before["startedAt"], "2027-01-15T08:00:00.000Z");

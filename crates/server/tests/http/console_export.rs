@@ -1,4 +1,4 @@
-//! `/v1/export` over HTTP: files of what devices stored, and of tables.
+//! `/v1/export` over HTTP.
 
 use std::io::Read as _;
 
@@ -43,7 +43,7 @@ async fn server_with_readings() -> Server {
 }
 
 #[tokio::test]
-async fn readings_are_a_line_for_each_value() {
+async fn csv_has_a_line_per_value() {
     let server = server_with_readings().await;
     let answer = get(&server, "/v1/export/sensors").await;
     assert_eq!(
@@ -68,7 +68,7 @@ async fn readings_are_a_line_for_each_value() {
 }
 
 #[tokio::test]
-async fn a_device_and_a_range_can_be_chosen() {
+async fn export_filters_device_and_range() {
     let server = server_with_readings().await;
     let from = NOW_MS + 60_000;
     let path = format!("/v1/export/sensors?device={SENSOR}&from={from}&to={from}&format=ndjson");
@@ -77,7 +77,7 @@ async fn a_device_and_a_range_can_be_chosen() {
         answer.header("content-disposition"),
         Some("attachment; filename=\"sensors-AA-BB-CC-DD-EE-FF.ndjson\"")
     );
-    // One line is one JSON value, which is how the answer is shown.
+    // A single line parses as one JSON value.
     assert_eq!(answer.body["device"], SENSOR);
     assert_eq!(answer.body["at"], "2027-01-15T08:01:00.000Z");
     assert_eq!(answer.body["item"]["sensors"]["pressure_hpa"], 1001);
@@ -86,7 +86,7 @@ async fn a_device_and_a_range_can_be_chosen() {
 }
 
 #[tokio::test]
-async fn more_than_a_page_comes_whole() {
+async fn export_spans_several_pages() {
     let server = Server::start().await;
     let filler = "x".repeat(3000);
     for at in 0..1500 {
@@ -111,7 +111,7 @@ async fn more_than_a_page_comes_whole() {
 }
 
 #[tokio::test]
-async fn a_file_can_come_compressed() {
+async fn export_can_be_compressed() {
     let server = server_with_readings().await;
     let plain = get(&server, "/v1/export/sensors").await;
     let url = format!("http://{}/v1/export/sensors", server.host());
@@ -130,7 +130,7 @@ async fn a_file_can_come_compressed() {
 }
 
 #[tokio::test]
-async fn events_and_records_are_exported_too() {
+async fn events_and_records_are_exported() {
     let server = Server::start().await;
     let event = json!({
         "wireless_device_id": "b319d001-6b08-4d88-b4ca-4d2d98a6d43c", "event_type": "telemetry",
@@ -151,7 +151,7 @@ async fn events_and_records_are_exported_too() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_exported_is_refused() {
+async fn invalid_exports_are_rejected() {
     let server = Server::start().await;
     for (path, status) in [
         ("/v1/export/push", 400),
@@ -174,7 +174,7 @@ async fn what_cannot_be_exported_is_refused() {
 }
 
 #[tokio::test]
-async fn a_query_of_a_table_is_a_file() {
+async fn table_query_is_exported() {
     let server = Server::start().await;
     for at in 0..3 {
         let mut item = Item::new()

@@ -1,4 +1,4 @@
-//! `/v1/live` over HTTP: what happens, as it happens.
+//! `/v1/live` over HTTP.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::support::{ADMIN, NOW_MS, Server};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A client that listens.
+/// A client of the stream.
 struct Listener(BufReader<TcpStream>);
 
-/// What it hears.
+/// A received event.
 #[derive(Debug, Default)]
 struct Heard {
     id: Option<String>,
@@ -38,13 +38,13 @@ impl Listener {
         );
         stream.write_all(request.as_bytes()).await.expect("sent");
         let mut listener = Self(BufReader::new(stream));
-        // It is at its place once the first lines have come.
+        // The stream has a position once the first lines have arrived.
         let hello = listener.next().await;
         assert!(hello.id.is_some(), "{hello:?}");
         listener
     }
 
-    /// Reads until the stream ends; the text that came before the end.
+    /// Reads until the stream ends and returns the text.
     async fn read_to_end(mut self) -> String {
         let mut text = String::new();
         let reading = self.0.read_to_string(&mut text);
@@ -53,7 +53,7 @@ impl Listener {
         text
     }
 
-    /// The next event. Lines of the transfer coding lie between those of the stream.
+    /// The next event. Skips the lines of the chunked encoding.
     async fn next(&mut self) -> Heard {
         let mut heard = Heard::default();
         let reading = async {
@@ -64,7 +64,7 @@ impl Listener {
                 let line = line.trim_end();
                 if let Some(id) = line.strip_prefix("id: ") {
                     heard.id = Some(id.to_owned());
-                    // The first lines have no data.
+                    // The first lines carry no data.
                     if heard.event.is_empty() && self.0.buffer().starts_with(b"\n") {
                         return;
                     }
@@ -99,7 +99,7 @@ fn number(heard: &Heard) -> i64 {
 }
 
 #[tokio::test]
-async fn what_happens_is_told_as_an_entry_of_the_timeline() {
+async fn live_change_equals_the_timeline_entry() {
     let server = Server::start().await;
     let mut listener = Listener::open(&server, "", None).await;
     publish(&server, "van-1", 7).await;
@@ -129,7 +129,7 @@ async fn what_happens_is_told_as_an_entry_of_the_timeline() {
 }
 
 #[tokio::test]
-async fn a_reader_that_comes_back_misses_nothing() {
+async fn reconnected_reader_misses_nothing() {
     let server = Server::start().await;
     let mut listener = Listener::open(&server, "?system=telemetry", None).await;
     publish(&server, "van-1", 1).await;
@@ -146,7 +146,7 @@ async fn a_reader_that_comes_back_misses_nothing() {
 }
 
 #[tokio::test]
-async fn only_what_was_asked_for_is_told() {
+async fn live_filters_select_changes() {
     let server = Server::start().await;
     let mut one = Listener::open(&server, "?device=van-2", None).await;
     let mut kind = Listener::open(&server, "?types=state,alert", None).await;
@@ -165,7 +165,7 @@ async fn only_what_was_asked_for_is_told() {
 }
 
 #[tokio::test]
-async fn a_state_that_an_operator_changes_is_told_and_an_uplinks_is_not() {
+async fn live_reports_operator_state_changes_only() {
     let server = Server::start().await;
     let event = json!({
         "wireless_device_id": "b319d001-6b08-4d88-b4ca-4d2d98a6d43c", "event_type": "telemetry",
@@ -188,13 +188,13 @@ async fn a_state_that_an_operator_changes_is_told_and_an_uplinks_is_not() {
 }
 
 #[tokio::test]
-async fn a_reader_that_is_too_far_behind_is_told_of_a_gap_and_goes_on_now() {
+async fn slow_reader_gets_a_gap() {
     let server = Server::start().await;
     let mut listener = Listener::open(&server, "?system=telemetry", None).await;
     publish(&server, "van-1", 1).await;
     let last = listener.next().await.id;
     drop(listener);
-    // More than is read at one time, and longer ago than who watches cares about.
+    // More changes than one read returns, and older than the reader's window.
     for at in 0..250 {
         publish(&server, &format!("van-{at}"), at).await;
     }
@@ -207,7 +207,7 @@ async fn a_reader_that_is_too_far_behind_is_told_of_a_gap_and_goes_on_now() {
 }
 
 #[tokio::test]
-async fn places_that_are_none_are_refused_and_readers_are_counted() {
+async fn invalid_positions_and_excess_readers_are_rejected() {
     let server = Server::start().await;
     let token = format!("Bearer {ADMIN}");
     let headers = [

@@ -1,4 +1,4 @@
-//! Signing in at the console, and what a session may do from where.
+//! Console sessions: sign-in, expiry, cross-site protection.
 
 use crate::support::{ADMIN, Answer, Server};
 
@@ -12,14 +12,14 @@ pub(crate) async fn sign_in(server: &Server, token: &str) -> Answer {
         .await
 }
 
-/// What a browser would send back.
+/// The cookie that a browser would send.
 pub(crate) fn cookie(answer: &Answer) -> String {
     let set = answer.header("set-cookie").expect("a cookie");
     set.split(';').next().expect("a pair").to_owned()
 }
 
 #[tokio::test]
-async fn signing_in_sets_a_cookie_that_no_script_and_no_other_site_can_use() {
+async fn sign_in_sets_a_strict_cookie() {
     let server = Server::start().await;
     let answer = sign_in(&server, ADMIN).await;
     assert_eq!(answer.status, 204);
@@ -39,13 +39,13 @@ async fn signing_in_sets_a_cookie_that_no_script_and_no_other_site_can_use() {
 }
 
 #[tokio::test]
-async fn a_session_is_as_good_as_the_token_until_it_ends() {
+async fn session_replaces_the_token_until_sign_out() {
     let server = Server::start().await;
     let session = cookie(&sign_in(&server, ADMIN).await);
     let with_cookie = [("cookie", session.as_str())];
     let ask = async |path: &str| server.send("GET", path, &with_cookie, None).await;
     assert_eq!(ask("/v1/session").await.status, 200);
-    // Routes for operators, for operators and devices, and for operators and users.
+    // Routes for operators, for API keys or operators, and for users or operators.
     for path in [
         "/v1/api-keys",
         "/v1/sensors/devices",
@@ -67,7 +67,7 @@ async fn a_session_is_as_good_as_the_token_until_it_ends() {
 }
 
 #[tokio::test]
-async fn a_session_ends_with_its_time() {
+async fn session_expires() {
     let server = Server::start().await;
     let session = cookie(&sign_in(&server, ADMIN).await);
     let with_cookie = [("cookie", session.as_str())];
@@ -79,7 +79,7 @@ async fn a_session_ends_with_its_time() {
 }
 
 #[tokio::test]
-async fn another_site_cannot_change_anything_through_a_session() {
+async fn cross_site_requests_cannot_change_anything() {
     let server = Server::start().await;
     let session = cookie(&sign_in(&server, ADMIN).await);
     let cookie = ("cookie", session.as_str());
@@ -100,13 +100,13 @@ async fn another_site_cannot_change_anything_through_a_session() {
         assert_eq!(answer.body["code"], "CROSS_SITE");
     }
     assert_eq!(create(&[cookie, CONSOLE, SAME_ORIGIN]).await.status, 201);
-    // The token itself is sent by no browser on its own.
+    // Browsers never send the token by themselves.
     let bearer = format!("Bearer {ADMIN}");
     assert_eq!(create(&[("authorization", &bearer)]).await.status, 201);
 }
 
 #[tokio::test]
-async fn people_sign_in_on_our_own_page_only() {
+async fn sign_in_is_same_origin_only() {
     let server = Server::start().await;
     let body = serde_json::json!({ "token": ADMIN }).to_string();
     for header in [
@@ -118,7 +118,7 @@ async fn people_sign_in_on_our_own_page_only() {
             .await;
         assert_eq!(answer.status, 403, "{header:?}");
     }
-    // A program is no page.
+    // Programs other than browsers send no `Origin`.
     let answer = server.send("POST", "/v1/session", &[], Some(body)).await;
     assert_eq!(answer.status, 204);
 }
@@ -134,12 +134,12 @@ async fn wrong_tokens_at_sign_in_are_limited() {
     let answer = sign_in(&server, "a guess").await;
     assert_eq!(answer.status, 429);
     assert_eq!(answer.header("retry-after"), Some("6"));
-    // Nobody can lock operators out.
+    // The right token always passes.
     assert_eq!(sign_in(&server, ADMIN).await.status, 204);
 }
 
 #[tokio::test]
-async fn a_made_up_session_is_nobody() {
+async fn unknown_session_is_unauthorized() {
     let server = Server::start().await;
     for cookie in ["homeport_session=", "homeport_session=00", "other=1"] {
         let headers = [("cookie", cookie)];

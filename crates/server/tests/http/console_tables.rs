@@ -1,4 +1,4 @@
-//! `/v1/tables` over HTTP: looking into tables and changing items.
+//! `/v1/tables` over HTTP.
 
 use homeport_item::Item;
 use homeport_store::{Put, Store};
@@ -8,7 +8,7 @@ use crate::support::Server;
 
 const TELEMETRY: &str = "/v1/tables/van-telemetry";
 
-/// Messages of two things, at the times 0 to 9.
+/// A server with messages of two things at the times 0 to 9.
 async fn server_with_messages() -> Server {
     let server = Server::start().await;
     for thing in ["van-1", "van-2"] {
@@ -42,7 +42,7 @@ fn times(page: &Value) -> Vec<i64> {
 }
 
 #[tokio::test]
-async fn tables_are_shown_with_keys_indexes_and_counts() {
+async fn tables_list_keys_indexes_and_counts() {
     let server = server_with_messages().await;
     let table = server.as_admin("GET", TELEMETRY, Value::Null).await.body;
     assert_eq!(
@@ -73,7 +73,7 @@ async fn tables_are_shown_with_keys_indexes_and_counts() {
 }
 
 #[tokio::test]
-async fn a_query_takes_keys_filter_order_and_pages() {
+async fn query_supports_keys_filter_order_and_pages() {
     let server = server_with_messages().await;
     let query = format!("{TELEMETRY}/query");
     let of = |more: Value| {
@@ -121,7 +121,7 @@ async fn a_query_takes_keys_filter_order_and_pages() {
     }
     let index = json!({"index": "MessageTypeIndex", "partition": {"S": "status"}});
     assert_eq!(times(&ask(&server, &query, index).await).len(), 10);
-    // Pages of a filtered query have every item once, and tell what was looked at.
+    // Pages of a filtered query have every item once, and count the scanned ones.
     let filter = json!({"expression": "message_type = :t", "values": {":t": {"S": "status"}}});
     let mut seen = Vec::new();
     let mut cursor = Value::Null;
@@ -143,7 +143,7 @@ async fn a_query_takes_keys_filter_order_and_pages() {
 }
 
 #[tokio::test]
-async fn begins_with_finds_texts() {
+async fn begins_with_matches_prefixes() {
     let server = Server::start().await;
     for sort in ["Device#1#", "Device#10#", "Group#1#"] {
         let item = Item::new().with("PK", "1").with("SK", sort);
@@ -164,7 +164,7 @@ async fn begins_with_finds_texts() {
 }
 
 #[tokio::test]
-async fn queries_that_cannot_be_are_refused() {
+async fn invalid_queries_are_rejected() {
     let server = server_with_messages().await;
     let partition = json!({"S": "van-1"});
     for body in [
@@ -196,7 +196,7 @@ async fn queries_that_cannot_be_are_refused() {
 }
 
 #[tokio::test]
-async fn a_scan_goes_through_everything_once() {
+async fn scan_returns_every_item_once() {
     let server = server_with_messages().await;
     let mut seen = Vec::new();
     let mut cursor = Value::Null;
@@ -218,7 +218,7 @@ async fn a_scan_goes_through_everything_once() {
 }
 
 #[tokio::test]
-async fn an_edit_never_overwrites_what_someone_else_has_changed() {
+async fn stale_edit_is_rejected() {
     let server = Server::start().await;
     let items = format!("{TELEMETRY}/items");
     let put = async |body: Value| server.as_admin("PUT", &items, body).await;
@@ -239,7 +239,7 @@ async fn an_edit_never_overwrites_what_someone_else_has_changed() {
     );
     let answer = put(json!({"item": item(3), "ifUnchanged": item(1)})).await;
     assert_eq!(answer.problem(), (409, "ITEM_CHANGED"));
-    // An attribute that someone added counts as a change too.
+    // An added attribute is a change too.
     let mut more = item(2);
     more["note"] = json!({"S": "new"});
     assert_eq!(put(json!({"item": more})).await.status, 204);
@@ -261,7 +261,7 @@ async fn an_edit_never_overwrites_what_someone_else_has_changed() {
 }
 
 #[tokio::test]
-async fn items_that_the_table_cannot_have_are_refused() {
+async fn invalid_items_are_rejected() {
     let server = Server::start().await;
     let items = format!("{TELEMETRY}/items");
     for body in [

@@ -1,4 +1,4 @@
-//! Webhooks and e-mail against stand-ins on this machine, which refuse what a strict receiver does.
+//! Webhooks and e-mail against strict receivers on this machine.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,7 +12,8 @@ use axum::routing::post;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use homeport_server::{Delivery, SmtpRelay, SmtpTls};
-use homeport_systems::alerts::{Deliver as _, DeliveryError, Email, WebhookCall};
+use homeport_systems::alerts::{Deliver as _, Email, WebhookCall};
+use homeport_systems::outbox::SendError;
 use homeport_systems::time::EpochSeconds;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -27,7 +28,7 @@ struct Receiver {
 
 type Shared = Arc<Mutex<Receiver>>;
 
-/// HMAC by its definition, from the hash alone.
+/// HMAC by its definition, computed from the hash function.
 fn hmac_sha256(key: &[u8], message: &[u8]) -> Vec<u8> {
     use sha2::{Digest as _, Sha256};
     assert!(key.len() <= 64, "longer keys are hashed first");
@@ -42,7 +43,7 @@ fn hmac_sha256(key: &[u8], message: &[u8]) -> Vec<u8> {
     outer.finalize().to_vec()
 }
 
-/// Takes what is signed as the specification asks, and nothing else.
+/// Accepts only requests whose signature follows the specification.
 async fn hook(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let (Some(id), Some(at), Some(signature)) = (
@@ -91,7 +92,7 @@ fn call(url: &str, secret: [u8; 32]) -> WebhookCall {
 }
 
 #[tokio::test]
-async fn a_webhook_is_signed_so_that_a_strict_receiver_takes_it() {
+async fn webhook_signature_verifies() {
     let (url, shared) = receiver().await;
     let delivery = Delivery::new(true, None);
     assert_eq!(delivery.webhook(&call(&url, SECRET)).await, Ok(()));
@@ -100,11 +101,11 @@ async fn a_webhook_is_signed_so_that_a_strict_receiver_takes_it() {
         [r#"{"type":"alert.raised"}"#]
     );
     let other = delivery.webhook(&call(&url, [7; 32])).await;
-    assert!(matches!(other, Err(DeliveryError::Busy { reason, .. }) if reason == "401"));
+    assert!(matches!(other, Err(SendError::Busy { reason, .. }) if reason == "status 401"));
 }
 
 #[tokio::test]
-async fn private_addresses_are_refused_unless_they_are_allowed() {
+async fn private_addresses_need_permission() {
     let (url, shared) = receiver().await;
     let delivery = Delivery::new(false, None);
     let named = url.replace("127.0.0.1", "localhost");
@@ -115,7 +116,7 @@ async fn private_addresses_are_refused_unless_they_are_allowed() {
         "http://2130706433/",
     ] {
         let refused = delivery.webhook(&call(url, SECRET)).await;
-        let Err(DeliveryError::Refused(reason)) = refused else {
+        let Err(SendError::Refused(reason)) = refused else {
             panic!("{url}: {refused:?}");
         };
         assert!(reason.contains("not a public address"), "{url}: {reason}");
@@ -124,26 +125,29 @@ async fn private_addresses_are_refused_unless_they_are_allowed() {
 }
 
 #[tokio::test]
-async fn what_a_receiver_answers_decides_whether_it_is_tried_again() {
+async fn webhook_status_decides_about_retries() {
     let (url, shared) = receiver().await;
     let delivery = Delivery::new(true, None);
-    let busy = |reason: &str, retry_after| DeliveryError::Busy {
+    let busy = |reason: &str, retry_after| SendError::Busy {
         retry_after,
         reason: reason.to_owned(),
     };
-    let refused = |reason: &str| DeliveryError::Refused(reason.to_owned());
+    let refused = |reason: &str| SendError::Refused(reason.to_owned());
     for (answer, expected) in [
-        ((StatusCode::SERVICE_UNAVAILABLE, None), busy("503", None)),
+        (
+            (StatusCode::SERVICE_UNAVAILABLE, None),
+            busy("status 503", None),
+        ),
         (
             (StatusCode::TOO_MANY_REQUESTS, Some(("retry-after", "7"))),
-            busy("429", Some(Duration::from_secs(7))),
+            busy("status 429", Some(Duration::from_secs(7))),
         ),
-        ((StatusCode::NOT_FOUND, None), busy("404", None)),
-        ((StatusCode::GONE, None), refused("410")),
-        // Where it leads is not looked at.
+        ((StatusCode::NOT_FOUND, None), busy("status 404", None)),
+        ((StatusCode::GONE, None), refused("status 410")),
+        // Redirects are not followed.
         (
             (StatusCode::FOUND, Some(("location", "/hook"))),
-            refused("302: redirects are not followed"),
+            refused("status 302: redirects are not followed"),
         ),
     ] {
         shared.lock().expect("no panic").answer = Some(answer);
@@ -151,18 +155,18 @@ async fn what_a_receiver_answers_decides_whether_it_is_tried_again() {
         assert_eq!(answered, Err(expected));
     }
     assert_eq!(shared.lock().expect("no panic").bodies.len(), 5);
-    // Nobody listens there: the port was free a moment ago.
+    // No server listens on this port.
     let free = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let nobody = format!("http://{}/", free.local_addr().expect("an address"));
     drop(free);
     let answered = delivery.webhook(&call(&nobody, SECRET)).await;
     assert!(
-        matches!(answered, Err(DeliveryError::Busy { .. })),
+        matches!(answered, Err(SendError::Busy { .. })),
         "{answered:?}"
     );
 }
 
-/// One conversation of a relay that knows one user and takes mail for one domain.
+/// One SMTP conversation of a relay with one user and one domain.
 async fn converse(stream: TcpStream, mails: Arc<Mutex<Vec<String>>>) -> Option<()> {
     let mut stream = BufReader::new(stream);
     let say = async |stream: &mut BufReader<TcpStream>, text: &str| {
@@ -250,7 +254,7 @@ fn email(to: &str) -> Email {
 }
 
 #[tokio::test]
-async fn e_mail_goes_through_a_relay_that_asks_who_we_are() {
+async fn email_authenticates_to_the_relay() {
     let (delivery, mails) = relay("hush").await;
     assert_eq!(delivery.email(&email("anna@example.com")).await, Ok(()));
     let mail = mails.lock().expect("no panic")[0].clone();
@@ -262,10 +266,10 @@ async fn e_mail_goes_through_a_relay_that_asks_who_we_are() {
     ] {
         assert!(head.lines().any(|line| line == header), "{header}\n{head}");
     }
-    // Not plain ASCII, so it is encoded.
+    // A subject with other characters than ASCII is encoded.
     assert!(head.contains("Subject: Alert: =?utf-8?b?"), "{head}");
     assert!(head.contains("Date: "), "{head}");
-    // A line of a dot alone does not end the text.
+    // A line with only a dot does not end the text.
     assert_eq!(
         body.trim_end(),
         "volts is 11.5, below 12\r\n.\r\nDevice: van-1"
@@ -273,31 +277,25 @@ async fn e_mail_goes_through_a_relay_that_asks_who_we_are() {
 }
 
 #[tokio::test]
-async fn what_a_relay_answers_decides_whether_it_is_tried_again() {
+async fn relay_response_decides_about_retries() {
     let (delivery, mails) = relay("hush").await;
     let refused = delivery.email(&email("nobody@example.com")).await;
-    assert!(
-        matches!(refused, Err(DeliveryError::Refused(_))),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(SendError::Refused(_))), "{refused:?}");
     let busy = delivery.email(&email("busy@example.com")).await;
-    assert!(matches!(busy, Err(DeliveryError::Busy { .. })), "{busy:?}");
+    assert!(matches!(busy, Err(SendError::Busy { .. })), "{busy:?}");
     let (delivery, others) = relay("wrong").await;
     let unknown = delivery.email(&email("anna@example.com")).await;
-    assert!(
-        matches!(unknown, Err(DeliveryError::Refused(_))),
-        "{unknown:?}"
-    );
+    assert!(matches!(unknown, Err(SendError::Refused(_))), "{unknown:?}");
     assert!(mails.lock().expect("no panic").is_empty());
     assert!(others.lock().expect("no panic").is_empty());
     let none = Delivery::new(false, None)
         .email(&email("anna@example.com"))
         .await;
-    assert!(matches!(none, Err(DeliveryError::Refused(_))), "{none:?}");
+    assert!(matches!(none, Err(SendError::Refused(_))), "{none:?}");
 }
 
 #[tokio::test]
-async fn a_relay_without_encryption_gets_nothing_where_encryption_is_asked_for() {
+async fn missing_starttls_prevents_sending() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
     let mails = Arc::<Mutex<Vec<String>>>::default();

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use homeport_server::Expo;
-use homeport_server::expo_stand_in::{ExpoStandIn, Fault, Outcome, Then};
+use homeport_simulate::expo_stand_in::{ExpoStandIn, Fault, FaultKind, Outcome};
 use homeport_store::ManualClock;
-use homeport_systems::push::{
-    Envelope, Message, NewMessage, PushService as _, Receipt, ServiceError, Ticket,
-};
+use homeport_systems::outbox::SendError;
+use homeport_systems::push::{Envelope, Message, NewMessage, PushService as _, Receipt, Ticket};
 use serde_json::{Map, Value, json};
 
 use crate::support::{NOW_MS, serve_stand_in};
@@ -47,21 +46,21 @@ fn envelopes(count: usize) -> Vec<Envelope> {
 
 /// The only ticket of what was taken for a token.
 fn ticket_of(stand_in: &ExpoStandIn, name: &str) -> String {
-    let taken = stand_in.taken_for(&token(name));
+    let taken = stand_in.accepted_for(&token(name));
     assert_eq!(taken.len(), 1, "{taken:?}");
     taken[0].ticket_id.clone()
 }
 
 #[track_caller]
-fn refused_with(answer: Result<Vec<Ticket>, ServiceError>, code: &str) {
+fn refused_with(answer: Result<Vec<Ticket>, SendError>, code: &str) {
     assert!(
-        matches!(&answer, Err(ServiceError::Refused(reason)) if reason.contains(code)),
+        matches!(&answer, Err(SendError::Refused(reason)) if reason.contains(code)),
         "{answer:?}"
     );
 }
 
 #[tokio::test]
-async fn messages_go_out_as_expo_wants_them_and_tickets_come_back_in_order() {
+async fn messages_get_tickets_in_order() {
     let (expo, stand_in, _) = start().await;
     let gone = Outcome::TicketError("DeviceNotRegistered".to_owned());
     stand_in.set_outcome(&token("gone"), gone);
@@ -77,12 +76,12 @@ async fn messages_go_out_as_expo_wants_them_and_tickets_come_back_in_order() {
     );
     let said = json!({"title": "Done", "body": "Ready"});
     let said: Map<String, Value> = said.as_object().expect("an object").clone();
-    assert_eq!(stand_in.taken_for(&token("a"))[0].message, said);
-    assert!(stand_in.taken_for(&token("gone")).is_empty());
+    assert_eq!(stand_in.accepted_for(&token("a"))[0].message, said);
+    assert!(stand_in.accepted_for(&token("gone")).is_empty());
 }
 
 #[tokio::test]
-async fn receipts_come_back_by_their_tickets() {
+async fn receipts_are_found_by_ticket() {
     let (expo, stand_in, _) = start().await;
     let too_big = Outcome::ReceiptError("MessageTooBig".to_owned());
     stand_in.set_outcome(&token("bad"), too_big);
@@ -106,48 +105,48 @@ async fn receipts_come_back_by_their_tickets() {
 }
 
 #[tokio::test]
-async fn each_failure_says_whether_it_can_be_tried_again() {
+async fn each_failure_has_a_retry_class() {
     let (expo, stand_in, _) = start().await;
-    let busy = |secs: Option<u64>, status: u16| ServiceError::Busy {
+    let busy = |secs: Option<u64>, status: u16| SendError::Busy {
         retry_after: secs.map(Duration::from_secs),
-        reason: format!("{status} INJECTED: as the stand-in was told"),
+        reason: format!("{status} INJECTED: injected fault"),
     };
-    let unanswered = |reason: &str| ServiceError::Unanswered(reason.to_owned());
+    let unanswered = |reason: &str| SendError::Unanswered(reason.to_owned());
     for (then, expected) in [
-        (Then::Status(429, Some(7)), busy(Some(7), 429)),
-        (Then::Status(500, None), busy(None, 500)),
-        (Then::Status(401, None), busy(None, 401)),
+        (FaultKind::Status(429, Some(7)), busy(Some(7), 429)),
+        (FaultKind::Status(500, None), busy(None, 500)),
+        (FaultKind::Status(401, None), busy(None, 401)),
         (
-            Then::Status(504, None),
-            unanswered("504 INJECTED: as the stand-in was told"),
+            FaultKind::Status(504, None),
+            unanswered("504 INJECTED: injected fault"),
         ),
         (
-            Then::Status(400, None),
-            ServiceError::Refused("400 INJECTED: as the stand-in was told".to_owned()),
+            FaultKind::Status(400, None),
+            SendError::Refused("400 INJECTED: injected fault".to_owned()),
         ),
-        (
-            Then::Nonsense,
-            unanswered("the answer cannot be understood"),
-        ),
-        (Then::Silence, unanswered("no answer within 1s")),
+        (FaultKind::InvalidBody, unanswered("invalid response")),
+        (FaultKind::NoResponse, unanswered("no response within 1s")),
     ] {
-        stand_in.fail_next(Fault { takes: false, then });
+        stand_in.fail_next(Fault {
+            accepts: false,
+            kind: then,
+        });
         assert_eq!(expo.send(&[envelope("a")]).await, Err(expected));
     }
     stand_in.fail_next(Fault {
-        takes: true,
-        then: Then::BreakOff,
+        accepts: true,
+        kind: FaultKind::Disconnect,
     });
     let broken = expo.send(&[envelope("a")]).await;
     assert!(
-        matches!(broken, Err(ServiceError::Unanswered(_))),
+        matches!(broken, Err(SendError::Unanswered(_))),
         "{broken:?}"
     );
-    assert_eq!(stand_in.taken_count(), 1, "taken, and nobody was told");
+    assert_eq!(stand_in.accepted_count(), 1, "taken, and nobody was told");
 }
 
 #[tokio::test]
-async fn the_stand_in_refuses_what_expo_refuses() {
+async fn stand_in_rejects_what_expo_rejects() {
     let (expo, stand_in, clock) = start().await;
     refused_with(
         expo.send(&envelopes(101)).await,
@@ -163,7 +162,7 @@ async fn the_stand_in_refuses_what_expo_refuses() {
         "PUSH_TOO_MANY_EXPERIENCE_IDS",
     );
     assert!(expo.send(&envelopes(2)[1..]).await.is_ok(), "alone it goes");
-    assert_eq!(stand_in.taken_count(), 1);
+    assert_eq!(stand_in.accepted_count(), 1);
     clock.advance_ms(1000);
     for _ in 0..6 {
         let hundred: Vec<_> = (0..100).map(|_| envelope("a")).collect();
@@ -172,7 +171,7 @@ async fn the_stand_in_refuses_what_expo_refuses() {
     clock.advance_ms(999);
     let fast = expo.send(&[envelope("a")]).await;
     assert!(
-        matches!(&fast, Err(ServiceError::Busy { reason, .. }) if reason.contains("TOO_MANY")),
+        matches!(&fast, Err(SendError::Busy { reason, .. }) if reason.contains("TOO_MANY")),
         "{fast:?}"
     );
     clock.advance_ms(1);
@@ -180,13 +179,13 @@ async fn the_stand_in_refuses_what_expo_refuses() {
 }
 
 #[tokio::test]
-async fn the_stand_in_reads_only_what_is_packed_within_limits_and_allowed() {
+async fn stand_in_enforces_limits_and_token() {
     let (_, stand_in, _) = start().await;
     let url = serve_stand_in(&stand_in).await;
     let stranger = Expo::new(url.clone(), Some("another".to_owned()));
     let strange = stranger.send(&[envelope("a")]).await;
     assert!(
-        matches!(&strange, Err(ServiceError::Busy { reason, .. }) if reason.contains("401")),
+        matches!(&strange, Err(SendError::Busy { reason, .. }) if reason.contains("401")),
         "{strange:?}"
     );
     let message = |token: &str, body: &str| json!([{"to": token, "body": body}]).to_string();
@@ -216,7 +215,7 @@ async fn the_stand_in_reads_only_what_is_packed_within_limits_and_allowed() {
         assert_eq!(status, expected.0, "{what}: {said}");
         assert!(said.contains(expected.1), "{what}: {said}");
     }
-    assert_eq!(stand_in.taken_count(), 1);
+    assert_eq!(stand_in.accepted_count(), 1);
 }
 
 /// Sends a body without Expo's client, which would send nothing of the kind.
@@ -247,14 +246,11 @@ async fn post_raw(url: &str, body: &str, is_packed: bool) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn a_service_that_is_not_there_took_nothing() {
+async fn unreachable_service_accepted_nothing() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     drop(listener);
     let expo = Expo::new(format!("http://{address}"), None);
     let failed = expo.send(&[envelope("a")]).await;
-    assert!(
-        matches!(failed, Err(ServiceError::Busy { .. })),
-        "{failed:?}"
-    );
+    assert!(matches!(failed, Err(SendError::Busy { .. })), "{failed:?}");
 }

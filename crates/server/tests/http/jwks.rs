@@ -1,4 +1,4 @@
-//! Users' tokens checked with a JWKS that a server publishes, and that changes.
+//! User tokens verified with a JWKS from a URL, which changes.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use crate::support::{NOW_MS, Server};
 
 const NOW: i64 = NOW_MS / 1000;
 
-/// Keys on the curve P-256, made for these tests: the private key as PKCS #8, x and y in Base64.
+/// Test keys on the curve P-256: the private key as PKCS #8, x and y in Base64.
 pub(crate) struct Pair {
     kid: &'static str,
     private: &'static str,
@@ -50,7 +50,7 @@ impl Pair {
     }
 }
 
-/// What is published, and how often it was asked for.
+/// The published keys, and how often they were fetched.
 #[derive(Default)]
 pub(crate) struct Published {
     pub(crate) keys: Vec<Value>,
@@ -105,7 +105,7 @@ pub(crate) async fn status(server: &Server, token: &str) -> (u16, Option<String>
     )
 }
 
-/// What a token gets that proves nothing.
+/// The response to an invalid token.
 pub(crate) fn refused() -> (u16, Option<String>) {
     (401, Some("TOKEN_INVALID".to_owned()))
 }
@@ -115,7 +115,7 @@ pub(crate) fn asked(shared: &Shared) -> usize {
 }
 
 #[tokio::test]
-async fn a_key_that_comes_later_is_fetched_but_not_for_every_made_up_name() {
+async fn unknown_key_ids_refetch_at_a_limited_rate() {
     let shared = Shared::default();
     let rsa = json!({"kty": "RSA", "kid": "rsa", "n": "AQAB", "e": "AQAB"});
     let unknown = json!({"kty": "of tomorrow", "kid": "x"});
@@ -147,7 +147,7 @@ async fn a_key_that_comes_later_is_fetched_but_not_for_every_made_up_name() {
 }
 
 #[tokio::test]
-async fn keys_that_cannot_be_had_are_503_and_known_ones_go_on() {
+async fn unavailable_keys_are_503_cached_keys_work() {
     let shared = Shared::default();
     shared.lock().expect("no panic").keys = vec![FIRST.public()];
     shared.lock().expect("no panic").is_down = true;
@@ -171,7 +171,7 @@ async fn keys_that_cannot_be_had_are_503_and_known_ones_go_on() {
 }
 
 #[tokio::test]
-async fn another_issuer_audience_or_algorithm_is_refused() {
+async fn wrong_issuer_audience_or_algorithm_is_rejected() {
     let shared = Shared::default();
     shared.lock().expect("no panic").keys = vec![FIRST.public()];
     let server = start(&shared).await;
@@ -186,7 +186,7 @@ async fn another_issuer_audience_or_algorithm_is_refused() {
         let token = FIRST.token("first", &wrong);
         assert_eq!(status(&server, &token).await, refused(), "{wrong}");
     }
-    // The public key as the secret of HS256: what a checker falls for that believes the header.
+    // The public key as an HS256 secret: accepted by a verifier that trusts the header.
     let mut header = Header::new(Algorithm::HS256);
     header.kid = Some("first".to_owned());
     let key = EncodingKey::from_secret(FIRST.x.as_bytes());

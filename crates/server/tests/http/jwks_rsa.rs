@@ -1,4 +1,4 @@
-//! Users' tokens signed with RS256, checked with a JWKS from an address or a file, and its rotation.
+//! RS256 user tokens verified with a JWKS from a URL or a file, and key rotation.
 
 use homeport_server::{RateLimit, UserAlgorithm, UserKeys, UserTokenSettings};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::jwks::{FIRST as ELLIPTIC, Shared, asked, claims, publish, refused, status};
 use crate::support::Server;
 
-/// A pair of RSA keys of 2048 bits, made for these tests: the private key as PKCS #1, and its modulus.
+/// A 2048-bit RSA test key: the private key as PKCS #1, and its modulus.
 struct Pair {
     kid: &'static str,
     private: &'static str,
@@ -31,7 +31,7 @@ impl Pair {
                "e": "AQAB"})
     }
 
-    /// The public key with one thing about it changed, or left out when that is null.
+    /// The public key with one member changed, or removed if the value is null.
     fn public_with(&self, name: &str, value: Value) -> Value {
         let mut key = self.public();
         if value.is_null() {
@@ -70,21 +70,21 @@ async fn start(shared: &Shared) -> Server {
 }
 
 #[tokio::test]
-async fn keys_rotate_while_old_tokens_are_still_about() {
+async fn keys_rotate_while_old_tokens_are_in_use() {
     let shared = Shared::default();
     set(&shared, vec![FIRST.public()]);
     let server = start(&shared).await;
     let (first, second) = (FIRST.token(), SECOND.token());
     assert_eq!(status(&server, &first).await, (200, None));
     assert_eq!(status(&server, &second).await, refused());
-    // The new key is published beside the old one before it signs.
+    // The new key is published before it signs.
     set(&shared, vec![FIRST.public(), SECOND.public()]);
     server.clock.advance_ms(30_000);
     for token in [&second, &first] {
         assert_eq!(status(&server, token).await, (200, None));
     }
     assert_eq!(asked(&shared), 2);
-    // The old one is withdrawn: it counts for as long as keys are kept, and no longer.
+    // The old key is withdrawn: it is accepted until the cache expires.
     set(&shared, vec![SECOND.public()]);
     server.clock.advance_ms(59 * 60 * 1000);
     assert_eq!(status(&server, &first).await, (200, None));
@@ -95,7 +95,7 @@ async fn keys_rotate_while_old_tokens_are_still_about() {
 }
 
 #[tokio::test]
-async fn only_the_key_that_a_token_names_opens_with_rs256_alone() {
+async fn token_needs_its_named_key_and_rs256() {
     let shared = Shared::default();
     set(&shared, vec![FIRST.public(), SECOND.public()]);
     let server = start(&shared).await;
@@ -122,7 +122,7 @@ async fn only_the_key_that_a_token_names_opens_with_rs256_alone() {
 }
 
 #[tokio::test]
-async fn keys_that_are_for_something_else_are_not_used() {
+async fn keys_for_other_purposes_are_ignored() {
     let cut = &FIRST.modulus[..FIRST.modulus.len() / 8];
     let shared = Shared::default();
     let server = start(&shared).await;
@@ -147,7 +147,7 @@ async fn keys_that_are_for_something_else_are_not_used() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_alone_needs_neither_name_nor_use() {
+async fn single_key_needs_no_id_or_use() {
     let shared = Shared::default();
     let mut key = FIRST.public_with("use", Value::Null);
     for name in ["kid", "alg"] {
@@ -162,7 +162,7 @@ async fn a_key_that_is_alone_needs_neither_name_nor_use() {
 }
 
 #[tokio::test]
-async fn keys_in_a_file_are_read_again_when_it_changes() {
+async fn changed_key_file_is_read_again() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("jwks.json");
     let write = |keys: Value| {
@@ -175,7 +175,7 @@ async fn keys_in_a_file_are_read_again_when_it_changes() {
     server.clock.advance_ms(30_000);
     assert_eq!(status(&server, &SECOND.token()).await, (200, None));
     assert_eq!(status(&server, &FIRST.token()).await, refused());
-    // What cannot be read does not lock out whoever was known.
+    // An unreadable file does not reject tokens with cached keys.
     std::fs::write(&file, "half a file").expect("written");
     server.clock.advance_ms(2 * 60 * 60 * 1000);
     assert_eq!(status(&server, &SECOND.token()).await, (200, None));

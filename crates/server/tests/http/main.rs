@@ -1,4 +1,4 @@
-//! The HTTP interface, talked to over a socket.
+//! Tests of the HTTP interface over real sockets.
 
 mod access;
 mod alerts;

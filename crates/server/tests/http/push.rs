@@ -1,4 +1,4 @@
-//! `/v1/push` over HTTP, with users' tokens.
+//! `/v1/push` over HTTP, with user tokens.
 
 use crate::support::{ADMIN, Answer, NOW_MS, Server, USER_SECRET};
 use base64::Engine as _;
@@ -31,7 +31,7 @@ fn registration() -> Value {
 }
 
 #[tokio::test]
-async fn a_user_registers_reads_deactivates_and_deletes_a_device() {
+async fn user_manages_own_devices() {
     let server = Server::start().await;
     let token = token_of("user-1");
     let ask =
@@ -65,7 +65,7 @@ async fn a_user_registers_reads_deactivates_and_deletes_a_device() {
 }
 
 #[tokio::test]
-async fn what_is_no_registration_is_refused() {
+async fn invalid_registrations_are_rejected() {
     let server = Server::start().await;
     let token = token_of("user-1");
     for wrong in [
@@ -80,7 +80,7 @@ async fn what_is_no_registration_is_refused() {
 }
 
 #[tokio::test]
-async fn tokens_that_prove_nothing_are_refused() {
+async fn invalid_user_tokens_are_rejected() {
     let server = Server::start().await;
     let claims = |extra: Value| {
         let mut claims = json!({"sub": "user-1", "exp": NOW + 600});
@@ -150,7 +150,7 @@ async fn tokens_that_prove_nothing_are_refused() {
 }
 
 #[tokio::test]
-async fn a_user_sees_only_their_own_and_an_operator_everyone() {
+async fn users_see_own_devices_operators_see_all() {
     let server = Server::start().await;
     let one = token_of("user-1");
     as_bearer(&server, &one, "PUT", DEVICE, registration()).await;
@@ -174,7 +174,7 @@ async fn a_user_sees_only_their_own_and_an_operator_everyone() {
 }
 
 #[tokio::test]
-async fn operators_and_keys_send_and_users_read_their_own() {
+async fn operators_and_keys_send_users_read() {
     let server = Server::start().await;
     let one = token_of("user-1");
     as_bearer(&server, &one, "PUT", DEVICE, registration()).await;
@@ -228,7 +228,7 @@ async fn operators_and_keys_send_and_users_read_their_own() {
 }
 
 #[tokio::test]
-async fn the_clean_up_and_the_check_are_for_operators() {
+async fn maintenance_is_for_operators() {
     let server = Server::start().await;
     let token = token_of("user-1");
     as_bearer(&server, &token, "PUT", DEVICE, registration()).await;

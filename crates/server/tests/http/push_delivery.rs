@@ -8,12 +8,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use homeport_engine::{Engine, Options};
 use homeport_server::Expo;
-use homeport_server::expo_stand_in::{ExpoStandIn, Fault, Outcome, Then};
+use homeport_simulate::expo_stand_in::{ExpoStandIn, Fault, FaultKind, Outcome};
 use homeport_store::{Clock, ManualClock, Store, SystemClock};
+use homeport_systems::outbox::{DeliveryState, SendError};
 use homeport_systems::push::{
-    Accepted, DeviceFate, DeviceState, Envelope, IdempotencyKey, Message, NewDevice, NewMessage,
-    Notification, Platform, Push, PushService, Receipt, ServiceError, Settings, Ticket, Turn,
-    UserId, Worker, schema,
+    Accepted, DeviceDelivery, Envelope, IdempotencyKey, Message, NewDevice, NewMessage,
+    Notification, Platform, Push, PushService, Receipt, Settings, Ticket, Turn, UserId, Worker,
+    schema,
 };
 use serde_json::{Map, json};
 use tokio::sync::Notify;
@@ -63,17 +64,14 @@ impl Gate {
 
 #[async_trait]
 impl PushService for Gate {
-    async fn send(&self, messages: &[Envelope]) -> Result<Vec<Ticket>, ServiceError> {
+    async fn send(&self, messages: &[Envelope]) -> Result<Vec<Ticket>, SendError> {
         self.pass(Cut::BeforeSend).await;
         let tickets = self.expo.send(messages).await;
         self.pass(Cut::AfterSend).await;
         tickets
     }
 
-    async fn receipts(
-        &self,
-        tickets: &[String],
-    ) -> Result<BTreeMap<String, Receipt>, ServiceError> {
+    async fn receipts(&self, tickets: &[String]) -> Result<BTreeMap<String, Receipt>, SendError> {
         self.pass(Cut::BeforeReceipts).await;
         let receipts = self.expo.receipts(tickets).await;
         self.pass(Cut::AfterReceipts).await;
@@ -133,12 +131,19 @@ async fn register(push: &Push, number: usize, device: &str) {
     push.register(new).await.expect("registered");
 }
 
-fn steps(fate: &DeviceFate) -> Vec<&str> {
-    fate.steps.iter().map(|step| step.what.as_str()).collect()
+fn steps(fate: &DeviceDelivery) -> Vec<&str> {
+    fate.delivery
+        .steps
+        .iter()
+        .map(|step| step.what.as_str())
+        .collect()
 }
 
-fn says(fate: &DeviceFate, text: &str) -> bool {
-    fate.steps.iter().any(|step| step.what.contains(text))
+fn says(fate: &DeviceDelivery, text: &str) -> bool {
+    fate.delivery
+        .steps
+        .iter()
+        .any(|step| step.what.contains(text))
 }
 
 impl World {
@@ -231,7 +236,7 @@ impl World {
         }
     }
 
-    async fn fate(&self, notification: &Notification) -> DeviceFate {
+    async fn fate(&self, notification: &Notification) -> DeviceDelivery {
         let read = self
             .push()
             .notification(&notification.user_id, &notification.id);
@@ -242,7 +247,7 @@ impl World {
 
     /// How often a user's phone was told.
     fn arrived(&self, number: usize) -> usize {
-        self.stand_in.taken_for(&token(number, "phone")).len()
+        self.stand_in.accepted_for(&token(number, "phone")).len()
     }
 
     async fn open_count(&self) -> i64 {
@@ -261,7 +266,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn what_was_accepted_before_a_restart_is_sent_after_it_once() {
+async fn accepted_message_is_sent_once_after_restart() {
     let mut world = World::new().await;
     let key: IdempotencyKey = "job-7".parse().expect("a key");
     register(world.push(), 1, "phone").await;
@@ -280,12 +285,12 @@ async fn what_was_accepted_before_a_restart_is_sent_after_it_once() {
     world.finish().await;
     assert_eq!(world.arrived(1), 1);
     let fate = world.fate(&notification).await;
-    assert_eq!(fate.state, DeviceState::Delivered);
+    assert_eq!(fate.delivery.state, DeliveryState::Delivered);
     assert_eq!(world.open_count().await, 0);
 }
 
 #[tokio::test]
-async fn a_process_that_ends_between_claim_and_request_tells_nobody_and_loses_nothing() {
+async fn crash_before_request_loses_and_sends_nothing() {
     let mut world = World::new().await;
     let notification = world.notify(1).await;
     world.end_at(Cut::BeforeSend).await;
@@ -296,14 +301,18 @@ async fn a_process_that_ends_between_claim_and_request_tells_nobody_and_loses_no
     assert_eq!(world.arrived(1), 1);
     let fate = world.fate(&notification).await;
     assert_eq!(
-        (fate.state, fate.attempts, fate.unanswered),
-        (DeviceState::Delivered, 2, 1)
+        (
+            fate.delivery.state,
+            fate.delivery.attempts,
+            fate.delivery.unanswered
+        ),
+        (DeliveryState::Delivered, 2, 1)
     );
     assert!(says(&fate, "it may have arrived"), "{:?}", steps(&fate));
 }
 
 #[tokio::test]
-async fn a_process_that_ends_between_answer_and_record_tells_again_and_says_so() {
+async fn crash_before_recording_resends_with_trace() {
     let mut world = World::new().await;
     let notification = world.notify(1).await;
     world.end_at(Cut::AfterSend).await;
@@ -314,10 +323,14 @@ async fn a_process_that_ends_between_answer_and_record_tells_again_and_says_so()
     assert_eq!(world.arrived(1), 2);
     let fate = world.fate(&notification).await;
     assert_eq!(
-        (fate.state, fate.attempts, fate.unanswered),
-        (DeviceState::Delivered, 2, 1)
+        (
+            fate.delivery.state,
+            fate.delivery.attempts,
+            fate.delivery.unanswered
+        ),
+        (DeliveryState::Delivered, 2, 1)
     );
-    let tickets = world.stand_in.taken_for(&token(1, "phone"));
+    let tickets = world.stand_in.accepted_for(&token(1, "phone"));
     assert_eq!(
         fate.ticket_id.as_deref(),
         Some(tickets[1].ticket_id.as_str())
@@ -325,28 +338,38 @@ async fn a_process_that_ends_between_answer_and_record_tells_again_and_says_so()
 }
 
 #[tokio::test]
-async fn a_restart_between_ticket_and_receipt_asks_for_the_receipt_and_sends_nothing() {
+async fn restart_between_ticket_and_receipt_resends_nothing() {
     let mut world = World::new().await;
     let notification = world.notify(1).await;
     assert_eq!(world.turn().await.expect("a turn").messages, 1);
     world.restart().await;
-    assert_eq!(world.fate(&notification).await.state, DeviceState::Sent);
+    assert_eq!(
+        world.fate(&notification).await.delivery.state,
+        DeliveryState::Sent
+    );
     for cut in [Cut::BeforeReceipts, Cut::AfterReceipts] {
         world.clock.advance_ms(RECEIPT_DELAY_MS);
         world.end_at(cut).await;
-        assert_eq!(world.fate(&notification).await.state, DeviceState::Sent);
+        assert_eq!(
+            world.fate(&notification).await.delivery.state,
+            DeliveryState::Sent
+        );
     }
     world.finish().await;
     let fate = world.fate(&notification).await;
     assert_eq!(
-        (fate.state, fate.attempts, fate.unanswered),
-        (DeviceState::Delivered, 1, 0)
+        (
+            fate.delivery.state,
+            fate.delivery.attempts,
+            fate.delivery.unanswered
+        ),
+        (DeliveryState::Delivered, 1, 0)
     );
     assert_eq!(world.arrived(1), 1);
 }
 
 #[tokio::test]
-async fn a_token_that_a_receipt_calls_unknown_is_deactivated_also_after_a_restart() {
+async fn unregistered_token_is_deactivated_after_restart() {
     let mut world = World::new().await;
     let gone = Outcome::ReceiptError("DeviceNotRegistered".to_owned());
     world.stand_in.set_outcome(&token(1, "phone"), gone);
@@ -359,7 +382,7 @@ async fn a_token_that_a_receipt_calls_unknown_is_deactivated_also_after_a_restar
     assert_eq!(world.turn().await.expect("a turn").deactivated, 1);
     assert!(!world.is_active(1).await);
     let fate = world.fate(&notification).await;
-    assert_eq!(fate.state, DeviceState::Failed);
+    assert_eq!(fate.delivery.state, DeliveryState::Failed);
     assert!(
         says(&fate, "the token was deactivated"),
         "{:?}",
@@ -369,17 +392,20 @@ async fn a_token_that_a_receipt_calls_unknown_is_deactivated_also_after_a_restar
 }
 
 #[tokio::test]
-async fn what_expo_did_not_take_is_sent_again_until_it_arrives_once() {
+async fn rejected_messages_are_retried_until_delivered() {
     let mut world = World::new().await;
     let notification = world.notify(1).await;
     let faults = [
-        Then::Status(429, Some(7)),
-        Then::Status(500, None),
-        Then::Status(503, Some(1)),
-        Then::Status(401, None),
+        FaultKind::Status(429, Some(7)),
+        FaultKind::Status(500, None),
+        FaultKind::Status(503, Some(1)),
+        FaultKind::Status(401, None),
     ];
     for then in faults {
-        world.stand_in.fail_next(Fault { takes: false, then });
+        world.stand_in.fail_next(Fault {
+            accepts: false,
+            kind: then,
+        });
     }
     let begun_ms = world.clock.now_ms();
     let turn = world.turn().await.expect("a turn");
@@ -388,8 +414,12 @@ async fn what_expo_did_not_take_is_sent_again_until_it_arrives_once() {
     world.finish().await;
     let fate = world.fate(&notification).await;
     assert_eq!(
-        (fate.state, fate.attempts, fate.unanswered),
-        (DeviceState::Delivered, 5, 0)
+        (
+            fate.delivery.state,
+            fate.delivery.attempts,
+            fate.delivery.unanswered
+        ),
+        (DeliveryState::Delivered, 5, 0)
     );
     assert_eq!(world.arrived(1), 1);
     for status in ["429", "500", "503", "401"] {
@@ -398,39 +428,45 @@ async fn what_expo_did_not_take_is_sent_again_until_it_arrives_once() {
 }
 
 #[tokio::test]
-async fn silence_and_broken_answers_may_tell_twice_and_are_given_up_after_three() {
+async fn unanswered_messages_fail_after_three_attempts() {
     let mut world = World::new().await;
     let silences = [
-        (true, Then::Silence),
-        (false, Then::BreakOff),
-        (true, Then::Nonsense),
-        (false, Then::Status(504, None)),
+        (true, FaultKind::NoResponse),
+        (false, FaultKind::Disconnect),
+        (true, FaultKind::InvalidBody),
+        (false, FaultKind::Status(504, None)),
     ];
     // Two of them are survived, the third is the end.
     let survived = world.notify(1).await;
-    for (takes, then) in &silences[..2] {
-        let (takes, then) = (*takes, *then);
-        world.stand_in.fail_next(Fault { takes, then });
+    for (accepts, kind) in &silences[..2] {
+        let (accepts, kind) = (*accepts, *kind);
+        world.stand_in.fail_next(Fault { accepts, kind });
     }
     world.finish().await;
     let fate = world.fate(&survived).await;
-    assert_eq!((fate.state, fate.unanswered), (DeviceState::Delivered, 2));
+    assert_eq!(
+        (fate.delivery.state, fate.delivery.unanswered),
+        (DeliveryState::Delivered, 2)
+    );
     assert_eq!(world.arrived(1), 2);
     let given_up = world.notify(2).await;
-    for (takes, then) in &silences[1..] {
-        let (takes, then) = (*takes, *then);
-        world.stand_in.fail_next(Fault { takes, then });
+    for (accepts, kind) in &silences[1..] {
+        let (accepts, kind) = (*accepts, *kind);
+        world.stand_in.fail_next(Fault { accepts, kind });
     }
     world.finish().await;
     let fate = world.fate(&given_up).await;
-    assert_eq!((fate.state, fate.unanswered), (DeviceState::Failed, 3));
+    assert_eq!(
+        (fate.delivery.state, fate.delivery.unanswered),
+        (DeliveryState::Failed, 3)
+    );
     assert_eq!(world.arrived(2), 1);
-    let reason = fate.reason.unwrap_or_default();
+    let reason = fate.delivery.reason.unwrap_or_default();
     assert!(reason.contains("it may have arrived"), "{reason}");
 }
 
 #[tokio::test]
-async fn errors_of_single_tickets_concern_their_devices_alone() {
+async fn ticket_error_affects_only_its_device() {
     let mut world = World::new().await;
     for device in ["fine", "gone", "unlucky", "big"] {
         register(world.push(), 1, device).await;
@@ -454,16 +490,21 @@ async fn errors_of_single_tickets_concern_their_devices_alone() {
     let one = user(1);
     let read = world.push().notification(&one, &notification.id).await;
     let read = read.expect("a notification");
-    let states: BTreeMap<&str, (DeviceState, u32)> = read
+    let states: BTreeMap<&str, (DeliveryState, u32)> = read
         .devices
         .iter()
-        .map(|fate| (fate.device_id.as_str(), (fate.state, fate.attempts)))
+        .map(|fate| {
+            (
+                fate.device_id.as_str(),
+                (fate.delivery.state, fate.delivery.attempts),
+            )
+        })
         .collect();
     let expected = [
-        ("big", (DeviceState::Failed, 1)),
-        ("fine", (DeviceState::Delivered, 1)),
-        ("gone", (DeviceState::Failed, 1)),
-        ("unlucky", (DeviceState::Delivered, 2)),
+        ("big", (DeliveryState::Failed, 1)),
+        ("fine", (DeliveryState::Delivered, 1)),
+        ("gone", (DeliveryState::Failed, 1)),
+        ("unlucky", (DeliveryState::Delivered, 2)),
     ];
     assert_eq!(states, BTreeMap::from(expected));
     let active = world.push().active_devices(&user(1), 10, None).await;
@@ -473,33 +514,39 @@ async fn errors_of_single_tickets_concern_their_devices_alone() {
 }
 
 #[tokio::test]
-async fn receipts_that_cannot_be_had_are_asked_for_again() {
+async fn missing_receipts_are_requested_again() {
     let mut world = World::new().await;
     let notification = world.notify(1).await;
     let unlucky = world.notify(2).await;
     let wrong = Outcome::ReceiptError("MismatchSenderId".to_owned());
     world.stand_in.set_outcome(&token(2, "phone"), wrong);
     for then in [
-        Then::Status(429, None),
-        Then::Status(500, None),
-        Then::BreakOff,
-        Then::Silence,
+        FaultKind::Status(429, None),
+        FaultKind::Status(500, None),
+        FaultKind::Disconnect,
+        FaultKind::NoResponse,
     ] {
-        let takes = false;
-        world.stand_in.fail_next_receipts(Fault { takes, then });
+        let accepts = false;
+        world.stand_in.fail_next_receipts(Fault {
+            accepts,
+            kind: then,
+        });
     }
     world.finish().await;
     let fate = world.fate(&notification).await;
-    assert_eq!((fate.state, fate.attempts), (DeviceState::Delivered, 1));
+    assert_eq!(
+        (fate.delivery.state, fate.delivery.attempts),
+        (DeliveryState::Delivered, 1)
+    );
     let fate = world.fate(&unlucky).await;
-    assert_eq!(fate.state, DeviceState::Failed);
-    let reason = fate.reason.unwrap_or_default();
+    assert_eq!(fate.delivery.state, DeliveryState::Failed);
+    let reason = fate.delivery.reason.unwrap_or_default();
     assert!(reason.starts_with("MismatchSenderId"), "{reason}");
     assert!(world.is_active(2).await, "the token is not at fault");
 }
 
 #[tokio::test]
-async fn phones_of_two_projects_are_told_one_by_one() {
+async fn mixed_projects_are_sent_one_by_one() {
     let mut world = World::new().await;
     for number in 0..6 {
         world.notify(number).await;
@@ -515,7 +562,7 @@ async fn phones_of_two_projects_are_told_one_by_one() {
 }
 
 #[tokio::test]
-async fn a_crowd_is_told_at_a_pace_that_expo_takes() {
+async fn large_audience_is_paced() {
     let mut world = World::new().await;
     for device in 0..100 {
         register(world.push(), 1, &device.to_string()).await;
@@ -526,18 +573,18 @@ async fn a_crowd_is_told_at_a_pace_that_expo_takes() {
     }
     for _ in 0..TURNS_MAX {
         world.turn().await.expect("a turn");
-        if world.stand_in.taken_count() == 1300 {
+        if world.stand_in.accepted_count() == 1300 {
             break;
         }
         world.clock.advance_ms(20);
     }
-    assert_eq!(world.stand_in.taken_count(), 1300);
+    assert_eq!(world.stand_in.accepted_count(), 1300);
     let one = user(1);
     for notification in notifications {
         let read = world.push().notification(&one, &notification.id).await;
         let devices = read.expect("a notification").devices;
         // More would mean that the stand-in has refused a request.
-        assert!(devices.iter().all(|fate| fate.attempts == 1));
+        assert!(devices.iter().all(|fate| fate.delivery.attempts == 1));
     }
 }
 
@@ -553,7 +600,7 @@ impl Dice {
 }
 
 #[tokio::test]
-async fn through_failures_and_restarts_nothing_is_lost_and_twice_is_always_told() {
+async fn failures_and_restarts_lose_nothing() {
     const NOTIFICATIONS: usize = 60;
     for seed in 1..=3 {
         let mut dice = Dice(seed);
@@ -562,22 +609,29 @@ async fn through_failures_and_restarts_nothing_is_lost_and_twice_is_always_told(
         for round in 0..NOTIFICATIONS {
             notifications.push(world.notify(round).await);
             let thens = [
-                Then::Status(429, Some(2)),
-                Then::Status(502, None),
-                Then::Status(503, None),
-                Then::BreakOff,
-                Then::Nonsense,
+                FaultKind::Status(429, Some(2)),
+                FaultKind::Status(502, None),
+                FaultKind::Status(503, None),
+                FaultKind::Disconnect,
+                FaultKind::InvalidBody,
             ];
             let then = thens[usize::try_from(dice.below(5)).expect("small")];
             match dice.below(8) {
-                0 => world.stand_in.fail_next(Fault { takes: false, then }),
+                0 => world.stand_in.fail_next(Fault {
+                    accepts: false,
+                    kind: then,
+                }),
                 // What Expo says that it did not take, it did not take.
-                1 if !matches!(then, Then::Status(429 | 503, _)) => {
-                    world.stand_in.fail_next(Fault { takes: true, then });
+                1 if !matches!(then, FaultKind::Status(429 | 503, _)) => {
+                    world.stand_in.fail_next(Fault {
+                        accepts: true,
+                        kind: then,
+                    });
                 }
-                2 => world
-                    .stand_in
-                    .fail_next_receipts(Fault { takes: false, then }),
+                2 => world.stand_in.fail_next_receipts(Fault {
+                    accepts: false,
+                    kind: then,
+                }),
                 _ => {}
             }
             let cuts = [
@@ -603,13 +657,13 @@ async fn through_failures_and_restarts_nothing_is_lost_and_twice_is_always_told(
         for (number, notification) in notifications.iter().enumerate() {
             let fate = world.fate(notification).await;
             let arrived = world.arrived(number);
-            let most = usize::try_from(fate.unanswered).expect("small") + 1;
+            let most = usize::try_from(fate.delivery.unanswered).expect("small") + 1;
             let context = || format!("seed {seed}, {number}, {arrived}: {:?}", steps(&fate));
-            match fate.state {
-                DeviceState::Delivered => assert!((1..=most).contains(&arrived), "{}", context()),
+            match fate.delivery.state {
+                DeliveryState::Delivered => assert!((1..=most).contains(&arrived), "{}", context()),
                 // Given up, and it is said that it may have arrived.
-                DeviceState::Failed => {
-                    assert_eq!(fate.unanswered, 3, "{}", context());
+                DeliveryState::Failed => {
+                    assert_eq!(fate.delivery.unanswered, 3, "{}", context());
                     assert!(arrived < most, "{}", context());
                 }
                 _ => panic!("it is not finished: {}", context()),
@@ -621,7 +675,7 @@ async fn through_failures_and_restarts_nothing_is_lost_and_twice_is_always_told(
 }
 
 #[tokio::test]
-async fn the_worker_runs_by_itself_and_stops_in_order() {
+async fn worker_runs_and_stops() {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let stand_in = ExpoStandIn::new(Arc::clone(&clock), None);
     let url = serve_stand_in(&stand_in).await;
@@ -640,7 +694,7 @@ async fn the_worker_runs_by_itself_and_stops_in_order() {
     let accepted = push.notify(&user(1), message(1), None).await;
     assert!(matches!(accepted, Ok(Accepted::New(_))), "{accepted:?}");
     let arrived = async {
-        while stand_in.taken_for(&token(1, "phone")).is_empty() {
+        while stand_in.accepted_for(&token(1, "phone")).is_empty() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
@@ -651,6 +705,9 @@ async fn the_worker_runs_by_itself_and_stops_in_order() {
     let ended = tokio::time::timeout(WITHIN, working).await;
     ended.expect("it stops").expect("no panic");
     let page = push.notifications(&user(1), 1, None).await.expect("a page");
-    assert_eq!(page.notifications[0].devices[0].state, DeviceState::Sent);
-    assert_eq!(stand_in.taken_count(), 1);
+    assert_eq!(
+        page.notifications[0].devices[0].delivery.state,
+        DeliveryState::Sent
+    );
+    assert_eq!(stand_in.accepted_count(), 1);
 }

@@ -5,7 +5,7 @@ use homeport_item::Item;
 use homeport_store::{Get, Scan, Store};
 use serde_json::{Value, json};
 
-/// A group with a device that has a journal, by their addresses.
+/// Creates a group with a device and a journal, and returns their paths.
 struct Places {
     gid: String,
     group: String,
@@ -38,7 +38,7 @@ async fn places(server: &Server) -> Places {
     }
 }
 
-/// What is in an envelope of success, which must look like one.
+/// The content of a success envelope.
 fn response(answer: &Answer) -> &Value {
     assert_eq!(answer.header("content-type"), Some("application/json"));
     assert_eq!(answer.body["status"], "OK", "{answer:?}");
@@ -46,7 +46,7 @@ fn response(answer: &Answer) -> &Value {
     &answer.body["response"]
 }
 
-/// Status and code of an error's envelope, which must look like one.
+/// Status and code of an error envelope.
 fn failure(answer: &Answer) -> (u16, &str) {
     assert_eq!(answer.header("content-type"), Some("application/json"));
     assert!(answer.header("x-request-id").is_some());
@@ -70,7 +70,7 @@ fn values(answer: &Answer) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn the_dispenser_answers_as_documented() {
+async fn id_dispenser_follows_its_document() {
     let server = Server::start().await;
     let post = async |path: &str, body| server.as_admin("POST", path, body).await;
     let config = json!({"salt": "sdfjkl34j234j", "min_length": 8});
@@ -107,7 +107,7 @@ async fn the_dispenser_answers_as_documented() {
 }
 
 #[tokio::test]
-async fn groups_are_added_listed_altered_and_removed() {
+async fn groups_are_created_listed_changed_and_deleted() {
     let server = Server::start().await;
     let empty = server.as_admin("GET", "/v1/groups", Value::Null).await;
     assert_eq!(response(&empty), &json!({"groups": []}));
@@ -138,7 +138,7 @@ async fn groups_are_added_listed_altered_and_removed() {
 }
 
 #[tokio::test]
-async fn a_policy_is_kept_with_every_digit() {
+async fn policy_numbers_keep_every_digit() {
     let server = Server::start().await;
     let places = places(&server).await;
     let policy =
@@ -163,7 +163,7 @@ async fn a_policy_is_kept_with_every_digit() {
 }
 
 #[tokio::test]
-async fn devices_and_journals_are_added_listed_altered_and_removed() {
+async fn devices_and_journals_are_managed() {
     let server = Server::start().await;
     let places = places(&server).await;
     let get = async |path: &str| server.as_admin("GET", path, Value::Null).await;
@@ -204,13 +204,13 @@ async fn devices_and_journals_are_added_listed_altered_and_removed() {
 }
 
 #[tokio::test]
-async fn records_are_added_by_devices_and_read_as_latest_and_in_ranges() {
+async fn records_are_added_and_listed() {
     let server = Server::start().await;
     let places = places(&server).await;
     let key = server.key_of("records", [&*places.gid]).await;
     let path = format!("{}/records", places.journal);
     let add = async |body| server.as_device(&key, "POST", &path, body).await;
-    // Every digit, and every kind of value.
+    // Every digit and every type of value.
     let raw = r#"{"value": 20.123456789012345678901234567890, "unit": "C", "type": "t", "timestamp": 200}"#;
     let headers = [("x-api-key", &*key)];
     let exact = server
@@ -253,7 +253,7 @@ async fn records_are_added_by_devices_and_read_as_latest_and_in_ranges() {
 }
 
 #[tokio::test]
-async fn a_record_without_a_time_gets_the_servers() {
+async fn record_without_time_gets_server_time() {
     let server = Server::start().await;
     let places = places(&server).await;
     let path = format!("{}/records", places.journal);
@@ -263,7 +263,7 @@ async fn a_record_without_a_time_gets_the_servers() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_refused_in_the_envelope() {
+async fn invalid_requests_get_an_envelope() {
     let server = Server::start().await;
     let places = places(&server).await;
     let records = format!("{}/records", places.journal);
@@ -331,7 +331,7 @@ async fn what_cannot_be_is_refused_in_the_envelope() {
 }
 
 #[tokio::test]
-async fn a_key_opens_its_own_system_and_groups_and_never_the_management() {
+async fn keys_access_their_groups_but_manage_nothing() {
     let server = Server::start().await;
     let (own, other) = (places(&server).await, places(&server).await);
     let any = server.key_of("records", []).await;
@@ -400,7 +400,7 @@ async fn a_key_opens_its_own_system_and_groups_and_never_the_management() {
 }
 
 #[tokio::test]
-async fn every_route_of_the_record_store_is_in_the_openapi_document() {
+async fn openapi_document_has_all_record_routes() {
     let document = serde_json::to_value(homeport_server::openapi()).expect("JSON");
     let paths = document["paths"].as_object().expect("paths");
     let device = "/v1/groups/{gid}/devices/{did}";
@@ -436,7 +436,7 @@ async fn every_route_of_the_record_store_is_in_the_openapi_document() {
             );
         }
     }
-    // Two systems have devices: neither's schema hides the other's.
+    // Two systems have devices, with separate schemas.
     let schemas = &document["components"]["schemas"];
     assert!(schemas["Device"]["properties"]["hardware_id"].is_object());
     assert!(schemas["GroupDevice"]["properties"]["did"].is_object());

@@ -20,7 +20,7 @@ async fn with_version(server: &Server, method: &str, version: &str, body: Value)
 }
 
 #[tokio::test]
-async fn a_rule_is_made_shown_changed_and_deleted() {
+async fn rule_is_created_read_changed_and_deleted() {
     let server = Server::start().await;
     let new = json!({"ruleName": "mine", "topicRulePayload": rule()});
     let made = server.as_admin("POST", "/v1/rules", new.clone()).await;
@@ -64,7 +64,7 @@ async fn a_rule_is_made_shown_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_rule_is_switched_off_and_on() {
+async fn rule_is_disabled_and_enabled() {
     let server = Server::start().await;
     for (word, disabled, stored) in [("disable", true, 0), ("enable", false, 1)] {
         let path = format!("/v1/rules/telemetry/{word}");
@@ -81,7 +81,7 @@ async fn a_rule_is_switched_off_and_on() {
 }
 
 #[tokio::test]
-async fn versions_and_errors_can_be_read() {
+async fn rule_versions_and_errors_are_listed() {
     let server = Server::start().await;
     let disable = "/v1/rules/telemetry/disable";
     server.as_admin("POST", disable, Value::Null).await;
@@ -114,7 +114,7 @@ async fn versions_and_errors_can_be_read() {
 }
 
 #[tokio::test]
-async fn mistakes_are_told_with_their_place() {
+async fn rule_errors_name_their_position() {
     let server = Server::start().await;
     let put = |body: String| {
         let server = &server;
@@ -147,7 +147,7 @@ async fn mistakes_are_told_with_their_place() {
 }
 
 #[tokio::test]
-async fn a_statement_is_tried_with_reasons_and_every_digit() {
+async fn statement_test_reports_result_and_reasons() {
     let server = Server::start().await;
     let token = format!("Bearer {ADMIN}");
     let body = r#"{"sql": "SELECT n, missing, timestamp() AS at FROM 'x/+' WHERE n > 0", "topic": "x/a",
@@ -210,7 +210,7 @@ async fn rules_are_for_operators() {
 }
 
 #[tokio::test]
-async fn a_replay_shows_page_by_page_what_a_rule_would_have_written() {
+async fn replay_pages_show_would_be_writes() {
     let server = Server::start().await;
     for volts in ["12.50", "11.5", "9"] {
         let payload = format!(r#"{{"volts": {volts}}}"#);
@@ -253,13 +253,13 @@ async fn a_replay_shows_page_by_page_what_a_rule_would_have_written() {
     let messages = new.body["messages"].as_array().expect("messages");
     assert_eq!(messages.len(), 1, "{new:?}");
     assert_eq!(messages[0]["effects"], json!(["republish on low/a"]));
-    // It was all looked at only.
+    // Nothing was written.
     let stored = server.as_admin("GET", "/v1/telemetry/a", Value::Null).await;
     assert!(!stored.body.to_string().contains("is_low"), "{stored:?}");
 }
 
 #[tokio::test]
-async fn a_replay_that_cannot_be_is_refused() {
+async fn invalid_replays_are_rejected() {
     let server = Server::start().await;
     let ask = async |path: &str, body: Value| {
         let answer = server.as_admin("POST", path, body).await;

@@ -30,7 +30,7 @@ fn with(mut value: Value, name: &str, changed: Value) -> Value {
 }
 
 #[tokio::test]
-async fn registering_answers_as_documented_and_again_the_same() {
+async fn registration_is_repeatable() {
     let server = Server::start().await;
     let key = server.key().await;
     let first = server
@@ -48,7 +48,7 @@ async fn registering_answers_as_documented_and_again_the_same() {
 }
 
 #[tokio::test]
-async fn registrations_that_cannot_be_are_refused() {
+async fn invalid_registrations_are_rejected() {
     let server = Server::start().await;
     let key = server.key().await;
     for (name, value) in [
@@ -70,7 +70,7 @@ async fn registrations_that_cannot_be_are_refused() {
 }
 
 #[tokio::test]
-async fn a_request_of_a_hundred_readings_may_mix_everything() {
+async fn batch_may_mix_valid_and_invalid_readings() {
     let server = Server::start().await;
     let key = server.key().await;
     let path = "/v1/sensors/data";
@@ -138,10 +138,10 @@ async fn a_request_of_a_hundred_readings_may_mix_everything() {
 }
 
 #[tokio::test]
-async fn readings_that_the_table_does_not_take_are_not_rejected() {
+async fn store_errors_are_not_rejections() {
     let server = Server::start().await;
     let key = server.key().await;
-    // Of another kind than what readings have there.
+    // The attribute has another type in readings.
     let by_time = KeyAttribute::new("timestamp_ms", KeyKind::S);
     let index = IndexSchema::global("by-time", by_time, None);
     let added = server.engine.add_index("device_readings", index).await;
@@ -155,7 +155,7 @@ async fn readings_that_the_table_does_not_take_are_not_rejected() {
 }
 
 #[tokio::test]
-async fn a_request_that_cannot_be_read_is_refused_whole() {
+async fn invalid_requests_are_rejected_entirely() {
     let server = Server::start().await;
     let key = server.key().await;
     let too_many: Vec<_> = (0..101).map(|n| reading(&n.to_string(), 0)).collect();
@@ -176,7 +176,7 @@ async fn a_request_that_cannot_be_read_is_refused_whole() {
         .send("POST", "/v1/sensors/data", &headers, Some("{".into()))
         .await;
     assert_eq!(broken.problem(), (400, "INVALID_REQUEST"));
-    // One byte too many: the server has read everything before it refuses, and cuts nobody off who still writes.
+    // One byte too many: the server reads the whole body first, so that the client can finish sending.
     let large = Some("x".repeat(1024 * 1024 + 1));
     let large = server
         .send("POST", "/v1/sensors/data", &headers, large)
@@ -185,7 +185,7 @@ async fn a_request_that_cannot_be_read_is_refused_whole() {
 }
 
 #[tokio::test]
-async fn a_reading_is_in_the_table_exactly_as_it_was_sent() {
+async fn stored_reading_equals_the_sent_one() {
     let server = Server::start().await;
     let key = server.key().await;
     let exact = r#"{"bme280_temp_c": 22.50, "pressure_hpa": 1013.2500000000000000000000001}"#;
@@ -220,7 +220,7 @@ async fn a_reading_is_in_the_table_exactly_as_it_was_sent() {
 }
 
 #[tokio::test]
-async fn devices_and_readings_are_read_back_page_by_page() {
+async fn devices_and_readings_are_paged() {
     let server = Server::start().await;
     let key = server.key().await;
     server
@@ -270,7 +270,7 @@ async fn devices_and_readings_are_read_back_page_by_page() {
 }
 
 #[tokio::test]
-async fn a_device_is_renamed_by_operators_only() {
+async fn only_operators_rename_devices() {
     let server = Server::start().await;
     let key = server.key().await;
     server
@@ -297,7 +297,7 @@ async fn a_device_is_renamed_by_operators_only() {
 }
 
 #[tokio::test]
-async fn bad_addresses_say_what_is_wrong() {
+async fn invalid_ids_are_explained() {
     let server = Server::start().await;
     let base = format!("/v1/sensors/devices/{DEVICE}");
     for (path, expected) in [

@@ -1,4 +1,4 @@
-//! A real server with a real engine on a port of its own, and a client that shows what it gets.
+//! A real server with a real engine on its own port, and a client for it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use homeport_engine::{Engine, Options};
-use homeport_server::expo_stand_in::ExpoStandIn;
 use homeport_server::{
     AdminToken, AppState, Broker, BrokerParts, ClockState, CommitTimes, ConnectionLimits,
     Connections, Console, EXPORTS_MAX, ForwardedHeader, Gauges, Health, Limits, MqttSettings,
     RateLimit, RateLimiter, SESSION_SECS_DEFAULT, Sessions, Storage, StoreClock, StoredTable,
     TrustedProxies, UserAlgorithm, UserKeys, UserTokenSettings, UserTokens,
 };
+use homeport_simulate::expo_stand_in::ExpoStandIn;
 use homeport_store::{Clock, ManualClock, Store, StoreError};
 use homeport_systems::alerts::{self, Alerts};
 use homeport_systems::api_keys::{ApiKeys, NewApiKey, Pepper};
@@ -23,7 +23,7 @@ use homeport_systems::live::Live;
 use homeport_systems::messages::{Intake as _, Message, Publish, PublishSlot};
 use homeport_systems::push::{self, Push};
 use homeport_systems::records::{self, Records};
-use homeport_systems::rules::{RuleEngine, Surroundings};
+use homeport_systems::rules::{RuleEngine, RuleEngineDeps};
 use homeport_systems::schema::TableNames;
 use homeport_systems::sensors::{Sensors, Settings};
 use homeport_systems::telemetry::{self, Telemetry};
@@ -33,7 +33,7 @@ use serde_json::Value;
 pub(crate) const ADMIN: &str = "admin-token-of-the-tests";
 /// A page of this origin may use MQTT over WebSockets.
 pub(crate) const ALLOWED_ORIGIN: &str = "https://app.example.com";
-/// What users' tokens are signed with.
+/// The secret of user tokens.
 pub(crate) const USER_SECRET: &str = "a secret of users that only the tests know";
 /// 2027-01-15T08:00:00Z
 pub(crate) const NOW_MS: i64 = 1_800_000_000_000;
@@ -48,7 +48,7 @@ pub(crate) struct Server {
     _directory: tempfile::TempDir,
 }
 
-/// Serves a stand-in of Expo's service for as long as the test runs; its address.
+/// Serves an Expo stand-in until the test ends; returns its URL.
 pub(crate) async fn serve_stand_in(stand_in: &ExpoStandIn) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
         .await
@@ -58,7 +58,7 @@ pub(crate) async fn serve_stand_in(stand_in: &ExpoStandIn) -> String {
     format!("http://{address}")
 }
 
-/// The tests' client counts as a reverse proxy, so that requests can come from many addresses.
+/// The client counts as a reverse proxy, so that requests can come from many addresses.
 fn proxies() -> TrustedProxies {
     TrustedProxies {
         addresses: "127.0.0.1".parse().expect("an address"),
@@ -66,7 +66,7 @@ fn proxies() -> TrustedProxies {
     }
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -82,7 +82,7 @@ impl Health for Quiet {
     }
 }
 
-/// The engine's tables, counted anew whenever someone asks.
+/// The engine's tables, counted on every call.
 struct Tables(Engine);
 
 #[async_trait]
@@ -99,7 +99,7 @@ impl Storage for Tables {
         let Ok(described) = self.0.describe_table(name) else {
             return Ok(None);
         };
-        let extent = self.0.table_extent(name).await?.table;
+        let extent = self.0.table_size(name).await?.table;
         Ok(Some(StoredTable {
             schema: described.schema,
             status: "ACTIVE",
@@ -184,7 +184,7 @@ impl Server {
             push::Settings::default(),
         );
         let slot = PublishSlot::new();
-        let surroundings = Surroundings {
+        let deps = RuleEngineDeps {
             store: Arc::clone(&store),
             clock: Arc::clone(&time),
             publish: Arc::new(slot.clone()),
@@ -193,7 +193,7 @@ impl Server {
             telemetry_table: TableNames::default().telemetry,
             sns_topics: std::collections::HashMap::new(),
         };
-        let rules = RuleEngine::new(surroundings, Vec::new()).expect("an engine");
+        let rules = RuleEngine::new(deps, Vec::new()).expect("an engine");
         rules.load().await.expect("rules");
         let rate_limiter = Arc::new(RateLimiter::new(limit, Arc::clone(&time)));
         let admin_token = AdminToken::new(ADMIN, Arc::clone(&time));
@@ -301,17 +301,17 @@ impl Server {
         }
     }
 
-    /// What its clock shows.
+    /// The time of its clock.
     pub(crate) fn now_ms(&self) -> i64 {
         self.clock.now_ms()
     }
 
-    /// Where it listens.
+    /// Host and port.
     pub(crate) fn host(&self) -> &str {
         self.address.trim_start_matches("http://")
     }
 
-    /// Takes a message in, as the broker does.
+    /// Passes a message to the rules, as the broker does.
     pub(crate) async fn take(&self, topic: &str, payload: &str) {
         let message = Message {
             topic: topic.to_owned(),
@@ -334,7 +334,7 @@ impl Server {
         self.key_of("sensors", scopes).await
     }
 
-    /// A key of a system with scopes.
+    /// Creates an API key with scopes.
     pub(crate) async fn key_of<const N: usize>(&self, system: &str, scopes: [&str; N]) -> String {
         let new = NewApiKey {
             system: Some(system.to_owned()),
@@ -348,7 +348,7 @@ impl Server {
         raw.reveal().to_owned()
     }
 
-    /// Sends a request with headers and, perhaps, a body.
+    /// Sends a request.
     pub(crate) async fn send(
         &self,
         method: &str,
@@ -412,7 +412,7 @@ impl Answer {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The status and the code of a problem, which must look like one.
+    /// The status and code of a problem; asserts that the body is one.
     pub(crate) fn problem(&self) -> (u16, &str) {
         assert_eq!(
             self.header("content-type"),

@@ -23,7 +23,7 @@ fn times(body: &Value) -> Vec<i64> {
 }
 
 #[tokio::test]
-async fn messages_of_a_thing_are_listed_in_ranges_and_pages() {
+async fn messages_are_listed_by_range_and_page() {
     let server = with_messages().await;
     let list = |query: &str| {
         let path = format!("/v1/telemetry/a{query}");
@@ -54,7 +54,7 @@ async fn messages_of_a_thing_are_listed_in_ranges_and_pages() {
 }
 
 #[tokio::test]
-async fn the_latest_is_the_newest_that_matches() {
+async fn latest_is_the_newest_match() {
     let server = with_messages().await;
     let latest = server
         .as_admin("GET", "/v1/telemetry/a/latest", Value::Null)
@@ -71,7 +71,7 @@ async fn the_latest_is_the_newest_that_matches() {
 }
 
 #[tokio::test]
-async fn one_type_is_listed_across_things() {
+async fn messages_of_one_type_span_things() {
     let server = with_messages().await;
     let path = format!("/v1/telemetry?message_type=alert&from={NOW_MS}");
     let alerts = server.as_admin("GET", &path, Value::Null).await;
@@ -81,7 +81,7 @@ async fn one_type_is_listed_across_things() {
 }
 
 #[tokio::test]
-async fn a_key_sees_its_own_things_only() {
+async fn scoped_key_sees_only_its_things() {
     let server = with_messages().await;
     let own = server.key_of("telemetry", ["a"]).await;
     let any = server.key_of("telemetry", []).await;
@@ -113,7 +113,7 @@ async fn a_key_sees_its_own_things_only() {
 }
 
 #[tokio::test]
-async fn a_command_is_published_and_rules_see_it() {
+async fn published_command_triggers_rules() {
     let server = Server::start().await;
     let rule = json!({
         "sql": "SELECT topic(2) AS thing_name, timestamp() AS timestamp, topic(3) AS message_type, * FROM 'van/+/commands'",

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use crate::support::{ALLOWED_ORIGIN, Server};
 
 #[tokio::test]
-async fn a_topic_may_be_written_with_or_without_escapes() {
+async fn topic_slashes_may_be_encoded() {
     let server = Server::start().await;
     for path in [
         "/v1/topics/van/v1/commands",
@@ -22,7 +22,7 @@ async fn a_topic_may_be_written_with_or_without_escapes() {
 }
 
 #[tokio::test]
-async fn a_retained_message_is_in_the_store_when_it_is_answered() {
+async fn retained_message_is_stored_before_the_response() {
     let server = Server::start().await;
     let path = "/v1/topics/van/v1/status?retain=true&qos=1";
     let answer = server.as_admin("POST", path, Value::from("on")).await;
@@ -34,7 +34,7 @@ async fn a_retained_message_is_in_the_store_when_it_is_answered() {
 }
 
 #[tokio::test]
-async fn keys_publish_below_their_things_only() {
+async fn keys_publish_only_for_their_things() {
     let server = Server::start().await;
     let key = server.key_of("telemetry", ["v1"]).await;
     let other = server.key_of("sensors", []).await;
@@ -57,7 +57,7 @@ async fn keys_publish_below_their_things_only() {
 }
 
 #[tokio::test]
-async fn a_payload_larger_than_a_packet_is_refused() {
+async fn oversized_payload_is_rejected() {
     let server = Server::start().await;
     let body = Value::from("x".repeat(300_000));
     let answer = server.as_admin("POST", "/v1/topics/van/v1/x", body).await;
@@ -65,14 +65,14 @@ async fn a_payload_larger_than_a_packet_is_refused() {
 }
 
 #[tokio::test]
-async fn the_websocket_address_is_for_websockets() {
+async fn mqtt_path_requires_a_websocket() {
     let server = Server::start().await;
     let answer = server.send("GET", "/mqtt", &[], None).await;
     assert_eq!(answer.problem(), (426, "WEBSOCKET_ONLY"));
 }
 
 #[tokio::test]
-async fn web_pages_of_other_sites_open_no_websocket() {
+async fn cross_site_websockets_are_rejected() {
     let server = Server::start().await;
     let own_page = format!("http://{}", server.host());
     for (origin, expected) in [

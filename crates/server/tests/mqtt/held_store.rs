@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use homeport_item::Item;
 use homeport_item::schema::TableSchema;
 use homeport_store::{
-    BatchGet, BatchGetAnswer, BatchWrite, BatchWriteAnswer, Delete, Get, Page, Put, Query, Scan,
+    BatchGet, BatchGetOutput, BatchWrite, BatchWriteOutput, Delete, Get, Page, Put, Query, Scan,
     Store, StoreError, TransactError, Transaction, Update, WriteError,
 };
 use tokio::sync::watch;
@@ -72,7 +72,7 @@ impl Store for HeldStore {
         self.store.scan(request).await
     }
 
-    async fn batch_get(&self, request: BatchGet) -> Result<BatchGetAnswer, StoreError> {
+    async fn batch_get(&self, request: BatchGet) -> Result<BatchGetOutput, StoreError> {
         if !*self.is_open.borrow() {
             self.held.send_modify(|held| *held += 1);
             let mut is_open = self.is_open.subscribe();
@@ -81,7 +81,7 @@ impl Store for HeldStore {
         self.store.batch_get(request).await
     }
 
-    async fn batch_write(&self, request: BatchWrite) -> Result<BatchWriteAnswer, StoreError> {
+    async fn batch_write(&self, request: BatchWrite) -> Result<BatchWriteOutput, StoreError> {
         self.store.batch_write(request).await
     }
 

@@ -163,7 +163,7 @@ async fn what_is_no_connect_gets_no_answer() {
         client.send_bytes(bytes).await;
         client.expect_end().await;
     }
-    // Another version is told that it is another version.
+    // An unsupported protocol version gets its own error.
     let mut old = TcpStream::connect(world.address).await.expect("connected");
     let hello = [
         0x10, 0x0e, 0, 6, b'M', b'Q', b'I', b's', b'd', b'p', 3, 2, 0, 0, 0, 0,

@@ -229,7 +229,7 @@ async fn a_full_queue_keeps_what_it_has() {
             .await;
     }
     drop(publisher);
-    // The length is counted anew after a restart.
+    // The length is counted again after a restart.
     let world = world.restart().await;
     let mut publisher = Client::<V5>::connect(&world, "p", &key).await;
     for number in 2..6 {

@@ -1,4 +1,4 @@
-//! Batches: many reads or writes at once, each for itself.
+//! Batches of independent reads or writes.
 
 use homeport_item::expression::Projection;
 use homeport_item::{Item, KeyKind};
@@ -7,7 +7,7 @@ use super::case::{Case, in_order, item, sorted_item};
 use super::outcome::Outcome;
 use crate::{BATCH_GET_MAX, BATCH_WRITE_MAX, BatchGet, BatchWrite, TableKeys, WriteRequest};
 
-pub async fn batch_get_reads_from_several_tables(case: &Case) {
+pub async fn batch_get_reads_several_tables(case: &Case) {
     let (first, second) = (case.keyed().await, case.sorted(KeyKind::N).await);
     let ours: Vec<_> = ["a", "b"].map(|pk| item(pk).with("n", 1)).into();
     let theirs: Vec<_> = (0..3).map(|n| sorted_item("p", n).with("n", n)).collect();
@@ -27,7 +27,7 @@ pub async fn batch_get_reads_from_several_tables(case: &Case) {
     assert_eq!(found.len(), 5);
 }
 
-pub async fn batch_get_projects_each_table_its_own_way(case: &Case) {
+pub async fn batch_get_applies_projection_per_table(case: &Case) {
     let (first, second) = (case.keyed().await, case.sorted(KeyKind::N).await);
     case.put(&first, item("a").with("n", 1).with("m", 2)).await;
     case.put(&second, sorted_item("p", 1).with("n", 3)).await;
@@ -39,7 +39,7 @@ pub async fn batch_get_projects_each_table_its_own_way(case: &Case) {
     assert_eq!(found, in_order(expected));
 }
 
-pub async fn batch_get_of_many_large_items_gets_them_all(case: &Case) {
+pub async fn batch_get_returns_many_large_items(case: &Case) {
     let table = case.sorted(KeyKind::N).await;
     let text = "x".repeat(200 * 1024);
     let all: Vec<_> = (0..12)
@@ -54,11 +54,11 @@ pub async fn batch_get_of_many_large_items_gets_them_all(case: &Case) {
     assert_eq!(found, in_order(all));
 }
 
-pub async fn batch_get_has_one_to_a_hundred_keys(case: &Case) {
+pub async fn batch_get_accepts_1_to_100_keys(case: &Case) {
     let table = case.keyed().await;
     for (count, outcome) in [
         (0, Outcome::Invalid),
-        (BATCH_GET_MAX, Outcome::Done),
+        (BATCH_GET_MAX, Outcome::Success),
         (BATCH_GET_MAX + 1, Outcome::Invalid),
     ] {
         let keys = (0..count).map(|n| item(&format!("item-{n}")));
@@ -70,7 +70,7 @@ pub async fn batch_get_has_one_to_a_hundred_keys(case: &Case) {
     assert_eq!(Outcome::of(nothing), Outcome::Invalid);
 }
 
-pub async fn batch_get_of_one_key_twice_is_refused(case: &Case) {
+pub async fn batch_get_rejects_duplicate_keys(case: &Case) {
     let table = case.keyed().await;
     let tables = vec![asked(&table, ["a", "b", "a"].map(item))];
     let result = case.store.batch_get(BatchGet { tables }).await;
@@ -100,7 +100,7 @@ pub async fn batch_write_puts_and_deletes(case: &Case) {
     assert_eq!(there, Some(sorted_item("a", 1)));
 }
 
-pub async fn batch_write_has_one_to_twenty_five_writes(case: &Case) {
+pub async fn batch_write_accepts_1_to_25_writes(case: &Case) {
     let table = case.keyed().await;
     let puts = |count: usize| -> Vec<_> {
         (0..count)
@@ -118,7 +118,7 @@ pub async fn batch_write_has_one_to_twenty_five_writes(case: &Case) {
     assert_eq!(case.get(&table, last.clone()).await, Some(last));
 }
 
-pub async fn batch_write_of_one_key_twice_is_refused(case: &Case) {
+pub async fn batch_write_rejects_duplicate_keys(case: &Case) {
     let table = case.keyed().await;
     let a = || item("a");
     for pair in [
@@ -133,7 +133,7 @@ pub async fn batch_write_of_one_key_twice_is_refused(case: &Case) {
     assert_eq!(case.get(&table, item("b")).await, None);
 }
 
-pub async fn batch_write_with_one_invalid_write_writes_nothing(case: &Case) {
+pub async fn invalid_write_fails_the_whole_batch(case: &Case) {
     let table = case.keyed().await;
     for invalid in [
         put(&table, Item::new().with("n", 1)),
@@ -148,7 +148,7 @@ pub async fn batch_write_with_one_invalid_write_writes_nothing(case: &Case) {
     }
 }
 
-/// Reads a batch, asking again for what was not processed.
+/// Reads a batch and repeats the request for unprocessed keys.
 async fn read_all(case: &Case, mut tables: Vec<TableKeys>) -> Vec<(String, Item)> {
     let mut found = Vec::new();
     while !tables.is_empty() {

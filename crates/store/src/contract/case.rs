@@ -1,4 +1,4 @@
-//! What a case works with: a store, tables of its own, and the few steps that all cases share.
+//! The environment of a case: a store, its own tables, and steps that many cases share.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use homeport_item::{Item, KeyKind, Value};
 
 use crate::{BatchWrite, Get, Page, Put, Query, Scan, Store, WriteRequest};
 
-/// How long an index may lag behind its table. That it can be asked at all is what `ensure_tables`
-/// waits for.
+/// How long an index may lag behind its table. `ensure_tables` already waits until the index can be
+/// queried.
 const LAG_MAX: Duration = Duration::from_secs(10);
-/// How long to wait before looking again.
+/// The pause between two polls.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// Pages that a case follows before it calls them endless.
+/// The number of pages after which a case fails as endless.
 const PAGES_MAX: usize = 1000;
-/// How often a batch is resubmitted.
+/// Maximum number of attempts for a batch.
 const RESUBMITS_MAX: usize = 100;
 
-/// A store, and names that no other case uses, so that cases can share one server.
+/// A store and names that are unique to this case, so that cases can share one server.
 pub struct Case {
     pub store: Arc<dyn Store>,
     run: String,
@@ -49,19 +49,19 @@ impl Case {
         }
     }
 
-    /// A table name of this case alone.
+    /// A table name that is unique to this case.
     #[must_use]
     pub fn name(&self, name: &str) -> String {
         format!("contract-{}-{name}", self.run)
     }
 
-    /// A transaction token of this case alone; DynamoDB allows 36 characters.
+    /// A transaction token that is unique to this case. DynamoDB allows 36 characters.
     #[must_use]
     pub fn token(&self, name: &str) -> String {
         format!("{}-{name}", self.run)
     }
 
-    /// Creates the table; answers with its name.
+    /// Creates the table and returns its name.
     pub(super) async fn ensure(&self, schema: TableSchema) -> String {
         let name = schema.name.clone();
         self.store
@@ -105,7 +105,7 @@ impl Case {
         }
     }
 
-    /// Writes a batch, resubmitting what was not processed.
+    /// Writes a batch and resubmits unprocessed writes.
     pub(super) async fn write_all(&self, mut writes: Vec<WriteRequest>) {
         for _ in 0..RESUBMITS_MAX {
             let answer = self
@@ -129,7 +129,7 @@ impl Case {
             .expect("the get succeeds")
     }
 
-    /// Every page of a query, from `query.start` on.
+    /// All pages of a query, starting after `query.start`.
     pub(super) async fn query_pages(&self, mut query: Query) -> Vec<Page> {
         let mut pages = Vec::new();
         while pages.len() < PAGES_MAX {
@@ -144,13 +144,13 @@ impl Case {
         panic!("the query has no end");
     }
 
-    /// Every item of a query on a table.
+    /// All items of a query on a table.
     pub(super) async fn query(&self, mut query: Query) -> Vec<Item> {
         query.consistent = true;
         items(self.query_pages(query).await)
     }
 
-    /// Every page of a scan, from `scan.start` on.
+    /// All pages of a scan, starting after `scan.start`.
     pub(super) async fn scan_pages(&self, mut scan: Scan) -> Vec<Page> {
         let mut pages = Vec::new();
         while pages.len() < PAGES_MAX {
@@ -165,13 +165,13 @@ impl Case {
         panic!("the scan has no end");
     }
 
-    /// Every item of a scan of a table.
+    /// All items of a scan of a table.
     pub(super) async fn scan(&self, mut scan: Scan) -> Vec<Item> {
         scan.consistent = true;
         items(self.scan_pages(scan).await)
     }
 
-    /// Waits until all pages of a query on an index give `expected`, in this order.
+    /// Waits until a query on an index returns `expected`, in this order.
     pub(super) async fn index_gives(&self, query: Query, expected: &[Item]) {
         let mut found = Vec::new();
         self.until(async || {
@@ -182,7 +182,7 @@ impl Case {
         assert_eq!(found, expected);
     }
 
-    /// Waits until all pages of a scan of an index give `expected`, in any order.
+    /// Waits until a scan of an index returns `expected`, in any order.
     pub(super) async fn index_scan_gives(&self, scan: Scan, expected: &[Item]) {
         let mut found = Vec::new();
         self.until(async || {
@@ -193,7 +193,7 @@ impl Case {
         assert_eq!(found, in_order(expected.to_vec()));
     }
 
-    /// Looks until `holds`, or for as long as an index may lag.
+    /// Polls until `holds` returns true, at most for as long as an index may lag.
     async fn until(&self, mut holds: impl AsyncFnMut() -> bool) {
         let deadline = tokio::time::Instant::now() + LAG_MAX;
         while !holds().await && tokio::time::Instant::now() < deadline {
@@ -212,12 +212,12 @@ pub(super) fn sorted_item(pk: &str, sk: impl Into<Value>) -> Item {
     item(pk).with("sk", sk)
 }
 
-/// The key condition for all of a partition.
+/// A key condition for a whole partition.
 pub(super) fn partition(pk: &str) -> KeyCondition {
     partition_of("pk", pk)
 }
 
-/// The key condition for all of a partition of an index.
+/// A key condition for a whole partition of an index.
 pub(super) fn partition_of(name: &str, value: impl Into<Value>) -> KeyCondition {
     KeyCondition::new(name, value)
 }
@@ -235,18 +235,18 @@ pub(super) fn values(items: &[Item], name: &str) -> Vec<Value> {
         .collect()
 }
 
-/// The items in an order that does not depend on the store.
+/// The items in an order that is independent of the store.
 pub(super) fn in_order(mut items: Vec<Item>) -> Vec<Item> {
     items.sort_by_cached_key(|item| format!("{item:?}"));
     items
 }
 
-/// The number that `text` spells.
+/// Parses a number.
 pub(super) fn number(text: &str) -> Value {
     Value::N(text.parse().expect("a number"))
 }
 
-/// The time now, in seconds, as a store's clock should show it.
+/// The current time in seconds, which the store's clock should agree with.
 pub(super) fn now_secs() -> i64 {
     i64::try_from(since_epoch().as_secs()).expect("the clock is not that far off")
 }

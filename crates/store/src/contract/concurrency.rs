@@ -1,4 +1,5 @@
-//! Callers at the same time: nothing is lost, and of those who claim one item at most one wins.
+//! Concurrent callers: no write is lost, and at most one of several callers that claim an item
+//! succeeds.
 
 use std::sync::Arc;
 
@@ -10,9 +11,9 @@ use super::case::{Case, item};
 use super::outcome::Outcome;
 use crate::{CancelReason, Get, Put, TransactError, Transaction, Update};
 
-/// Callers at the same time in each case.
+/// The number of concurrent callers in each case.
 const CALLERS: usize = 16;
-/// How often a transaction is repeated that others got in the way of.
+/// Maximum number of attempts for a transaction that conflicts with others.
 const ATTEMPTS_MAX: usize = 200;
 
 pub async fn concurrent_increments_all_count(case: &Case) {
@@ -33,7 +34,7 @@ pub async fn concurrent_increments_all_count(case: &Case) {
     );
 }
 
-pub async fn of_concurrent_conditional_puts_one_wins(case: &Case) {
+pub async fn one_concurrent_conditional_put_wins(case: &Case) {
     let table = case.keyed().await;
     let mut callers = JoinSet::new();
     for n in 0..CALLERS {
@@ -46,7 +47,7 @@ pub async fn of_concurrent_conditional_puts_one_wins(case: &Case) {
         .join_all()
         .await
         .into_iter()
-        .partition(|(_, outcome)| *outcome == Outcome::Done);
+        .partition(|(_, outcome)| *outcome == Outcome::Success);
     let [(winner, _)] = winners[..] else {
         panic!("{} puts won", winners.len());
     };
@@ -57,34 +58,36 @@ pub async fn of_concurrent_conditional_puts_one_wins(case: &Case) {
     assert_eq!(found, Some(item("a").with("by", winner.to_string())));
 }
 
-pub async fn of_transactions_handed_over_together_one_at_most_gets_the_item(case: &Case) {
+pub async fn conflicting_submitted_transactions_have_at_most_one_winner(case: &Case) {
     let table = case.keyed().await;
     let claim = |n: usize| {
         let put =
             Put::new(&table, item("a").with("by", n.to_string())).when(Condition::not_exists("pk"));
-        let beside = Put::new(&table, item(&format!("beside-{n}")));
-        Transaction::new(vec![put.into(), beside.into()])
+        let other_item = Put::new(&table, item(&format!("other-{n}")));
+        Transaction::new(vec![put.into(), other_item.into()])
     };
     let outcomes = case
         .store
         .transact_each((0..CALLERS).map(claim).collect())
         .await;
     let outcomes: Vec<_> = outcomes.into_iter().map(Outcome::of).collect();
-    let winners = outcomes.iter().filter(|outcome| **outcome == Outcome::Done);
+    let winners = outcomes
+        .iter()
+        .filter(|outcome| **outcome == Outcome::Success);
     assert!(winners.count() <= 1, "{outcomes:?}");
     let owner = case.get(&table, item("a")).await;
     for (n, outcome) in outcomes.iter().enumerate() {
-        let won = *outcome == Outcome::Done;
+        let won = *outcome == Outcome::Success;
         assert!(won || *outcome == Outcome::Cancelled, "{outcome:?}");
-        let beside = case.get(&table, item(&format!("beside-{n}"))).await;
-        assert_eq!(beside.is_some(), won, "transaction {n}");
+        let other_item = case.get(&table, item(&format!("other-{n}"))).await;
+        assert_eq!(other_item.is_some(), won, "transaction {n}");
         if won {
             assert_eq!(owner, Some(item("a").with("by", n.to_string())));
         }
     }
 }
 
-pub async fn transact_get_never_sees_half_a_transaction(case: &Case) {
+pub async fn transact_get_never_sees_partial_transactions(case: &Case) {
     let table = case.keyed().await;
     let store = Arc::clone(&case.store);
     let both = Transaction::new(vec![
@@ -93,7 +96,7 @@ pub async fn transact_get_never_sees_half_a_transaction(case: &Case) {
     ]);
     let writer = tokio::spawn(async move {
         for _ in 0..CALLERS {
-            write_despite_others(store.as_ref(), &both).await;
+            write_with_retries(store.as_ref(), &both).await;
             tokio::task::yield_now().await;
         }
     });
@@ -102,7 +105,7 @@ pub async fn transact_get_never_sees_half_a_transaction(case: &Case) {
         match case.store.transact_get(gets.to_vec()).await {
             Ok(found) => {
                 let [a, b] = &found[..] else {
-                    panic!("two items were asked for: {found:?}");
+                    panic!("the request was for two items: {found:?}");
                 };
                 let n = |item: &Option<homeport_item::Item>| -> Option<Value> {
                     item.as_ref()?.get("n").cloned()
@@ -116,14 +119,14 @@ pub async fn transact_get_never_sees_half_a_transaction(case: &Case) {
     writer.await.expect("the writer ends well");
 }
 
-async fn write_despite_others(store: &dyn crate::Store, transaction: &Transaction) {
+async fn write_with_retries(store: &dyn crate::Store, transaction: &Transaction) {
     for _ in 0..ATTEMPTS_MAX {
         match store.transact(transaction.clone()).await {
             Ok(()) => return,
             Err(error) => assert!(is_conflict(&error), "{error:?}"),
         }
     }
-    panic!("others were always in the way");
+    panic!("every attempt conflicted");
 }
 
 fn is_conflict(error: &TransactError) -> bool {

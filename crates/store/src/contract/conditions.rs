@@ -1,13 +1,13 @@
-//! Conditions: what they hold for, and that a write whose condition fails leaves no trace.
+//! Conditions: when they are true, and that a write whose condition fails has no effect.
 
 use homeport_item::expression::{Condition, Path, Update as Changes};
 use homeport_item::{Item, Value, ValueKind};
 
 use super::case::{Case, item, number};
 use super::outcome::Outcome;
-use crate::{Check, Delete, Put, Scan, Transaction, Update};
+use crate::{ConditionCheck, Delete, Put, Scan, Transaction, Update};
 
-pub async fn conditional_put_of_a_new_item_writes(case: &Case) {
+pub async fn conditional_put_creates_a_new_item(case: &Case) {
     let table = case.keyed().await;
     let put = Put::new(&table, item("a").with("n", 1)).when(Condition::not_exists("pk"));
     assert_eq!(case.store.put(put).await, Ok(None));
@@ -41,7 +41,7 @@ pub async fn put_replaces_the_whole_item(case: &Case) {
     );
 }
 
-pub async fn update_whose_condition_fails_changes_nothing(case: &Case) {
+pub async fn failed_conditional_update_changes_nothing(case: &Case) {
     let table = case.keyed().await;
     case.put(&table, item("a").with("n", 1)).await;
     let add = |condition| {
@@ -62,7 +62,7 @@ pub async fn update_whose_condition_fails_changes_nothing(case: &Case) {
     );
 }
 
-pub async fn update_whose_condition_fails_creates_nothing(case: &Case) {
+pub async fn failed_conditional_update_creates_nothing(case: &Case) {
     let table = case.keyed().await;
     let update = Update::new(&table, item("a"), Changes::default()).when(Condition::exists("pk"));
     assert_eq!(
@@ -72,7 +72,7 @@ pub async fn update_whose_condition_fails_creates_nothing(case: &Case) {
     assert_eq!(case.get(&table, item("a")).await, None);
 }
 
-pub async fn delete_whose_condition_fails_keeps_the_item(case: &Case) {
+pub async fn failed_conditional_delete_keeps_the_item(case: &Case) {
     let table = case.keyed().await;
     case.put(&table, item("a").with("n", 1)).await;
     let delete = |n: i32| Delete::new(&table, item("a")).when(at("n").equals(n));
@@ -88,7 +88,7 @@ pub async fn delete_whose_condition_fails_keeps_the_item(case: &Case) {
     assert_eq!(case.get(&table, item("a")).await, None);
 }
 
-pub async fn delete_of_an_absent_item_succeeds_unless_a_condition_wants_it(case: &Case) {
+pub async fn deleting_missing_item_succeeds_without_condition(case: &Case) {
     let table = case.keyed().await;
     assert_eq!(
         case.store.delete(Delete::new(&table, item("a"))).await,
@@ -101,7 +101,7 @@ pub async fn delete_of_an_absent_item_succeeds_unless_a_condition_wants_it(case:
     );
 }
 
-pub async fn an_absent_item_has_no_attributes(case: &Case) {
+pub async fn missing_item_has_no_attributes(case: &Case) {
     let table = case.keyed().await;
     for (condition, expected) in [
         (Condition::not_exists("pk"), true),
@@ -119,7 +119,7 @@ pub async fn an_absent_item_has_no_attributes(case: &Case) {
     }
 }
 
-pub async fn comparisons_go_by_type_and_value(case: &Case) {
+pub async fn comparisons_depend_on_type_and_value(case: &Case) {
     decide(
         case,
         vec![
@@ -134,7 +134,7 @@ pub async fn comparisons_go_by_type_and_value(case: &Case) {
             (at("n").at_least(6), false),
             (at("n").less_than("9"), false),
             (at("n").at_least("1"), false),
-            // By bytes, not by case or language: "hello" stands behind "Z".
+            // By bytes, not by case or language: "hello" is greater than "Z".
             (at("s").greater_than("Z"), true),
             (at("s").less_than("hello!"), true),
             (at("b").greater_than(Value::B(vec![0])), true),
@@ -155,7 +155,7 @@ pub async fn comparisons_go_by_type_and_value(case: &Case) {
     .await;
 }
 
-pub async fn documents_and_sets_are_equal_by_content(case: &Case) {
+pub async fn documents_and_sets_compare_by_content(case: &Case) {
     let set = |members: [&str; 2]| Value::string_set(members).expect("a set");
     let list = |members: &[i32]| Value::L(members.iter().map(|n| Value::from(*n)).collect());
     decide(
@@ -174,7 +174,7 @@ pub async fn documents_and_sets_are_equal_by_content(case: &Case) {
     .await;
 }
 
-pub async fn functions_look_at_types_sizes_and_contents(case: &Case) {
+pub async fn functions_test_types_sizes_and_contents(case: &Case) {
     let size = |name: &str, value: i32| at(name).size().equals(value);
     decide(
         case,
@@ -208,7 +208,7 @@ pub async fn functions_look_at_types_sizes_and_contents(case: &Case) {
     .await;
 }
 
-pub async fn paths_reach_into_documents(case: &Case) {
+pub async fn paths_select_nested_values(case: &Case) {
     let list = || at("list");
     decide(
         case,
@@ -248,8 +248,8 @@ pub async fn and_or_not_combine(case: &Case) {
     .await;
 }
 
-/// Checks each condition on an item with an attribute of most types, once as the condition of a
-/// transaction and once as the filter of a scan.
+/// Checks each condition on an item with attributes of most types, once as a condition check in a
+/// transaction and once as a scan filter.
 async fn decide(case: &Case, conditions: Vec<(Condition, bool)>) {
     let table = case.keyed().await;
     case.put(&table, subject()).await;
@@ -278,19 +278,19 @@ fn subject() -> Item {
 }
 
 async fn holds(case: &Case, table: &str, condition: &Condition) -> bool {
-    let check = Check::new(table, item("a"), condition.clone());
+    let check = ConditionCheck::new(table, item("a"), condition.clone());
     let outcome = case
         .store
         .transact(Transaction::new(vec![check.into()]))
         .await;
     match Outcome::of(outcome) {
-        Outcome::Done => true,
+        Outcome::Success => true,
         Outcome::Cancelled => false,
         other => panic!("{condition:?} ended as {other:?}"),
     }
 }
 
-/// What is at a top-level attribute.
+/// The path of a top-level attribute.
 fn at(name: &str) -> Path {
     Path::new(name)
 }

@@ -1,4 +1,4 @@
-//! Requests that can never succeed, and limits: each operation refuses them the same way.
+//! Invalid requests and limits, which every operation rejects in the same way.
 
 use homeport_item::expression::{Condition, Update as Changes};
 use homeport_item::item::ITEM_SIZE_MAX_BYTES;
@@ -9,41 +9,41 @@ use homeport_item::{Item, KeyKind, Value};
 use super::case::{Case, item, partition, sorted_item};
 use super::outcome::Outcome;
 use crate::{
-    Action, BatchGet, BatchWrite, Check, Delete, Get, Put, Query, Scan, TableKeys, Transaction,
-    Update, WriteRequest,
+    Action, BatchGet, BatchWrite, ConditionCheck, Delete, Get, Put, Query, Scan, TableKeys,
+    Transaction, Update, WriteRequest,
 };
 
-pub async fn a_table_that_does_not_exist_is_missing(case: &Case) {
+pub async fn missing_table_is_an_error(case: &Case) {
     let table = case.name("absent");
     for (operation, outcome) in with_key(case, &table, &item("a")).await {
-        assert_eq!(outcome, Outcome::TableMissing, "{operation}");
+        assert_eq!(outcome, Outcome::TableNotFound, "{operation}");
     }
     let query = Query::new(&table, partition("a"));
     assert_eq!(
         Outcome::of(case.store.query(query).await),
-        Outcome::TableMissing
+        Outcome::TableNotFound
     );
     assert_eq!(
         Outcome::of(case.store.scan(Scan::new(&table)).await),
-        Outcome::TableMissing
+        Outcome::TableNotFound
     );
 }
 
-pub async fn an_index_that_does_not_exist_is_missing(case: &Case) {
+pub async fn missing_index_is_an_error(case: &Case) {
     let table = case.keyed().await;
     let query = Query::new(&table, partition("a")).on_index("absent");
     assert_eq!(
         Outcome::of(case.store.query(query).await),
-        Outcome::IndexMissing
+        Outcome::IndexNotFound
     );
     let scan = Scan::new(&table).on_index("absent");
     assert_eq!(
         Outcome::of(case.store.scan(scan).await),
-        Outcome::IndexMissing
+        Outcome::IndexNotFound
     );
 }
 
-pub async fn a_transaction_with_one_missing_table_writes_nothing(case: &Case) {
+pub async fn transaction_with_missing_table_writes_nothing(case: &Case) {
     let table = case.keyed().await;
     let transaction = Transaction::new(vec![
         Put::new(&table, item("a")).into(),
@@ -51,12 +51,12 @@ pub async fn a_transaction_with_one_missing_table_writes_nothing(case: &Case) {
     ]);
     assert_eq!(
         Outcome::of(case.store.transact(transaction).await),
-        Outcome::TableMissing
+        Outcome::TableNotFound
     );
     assert_eq!(case.get(&table, item("a")).await, None);
 }
 
-pub async fn keys_that_do_not_fit_the_table_are_refused(case: &Case) {
+pub async fn mismatched_keys_are_rejected(case: &Case) {
     let table = case.sorted(KeyKind::N).await;
     for key in [
         Item::new(),
@@ -73,14 +73,14 @@ pub async fn keys_that_do_not_fit_the_table_are_refused(case: &Case) {
     }
 }
 
-pub async fn keys_with_more_than_the_key_are_refused(case: &Case) {
+pub async fn keys_with_extra_attributes_are_rejected(case: &Case) {
     let table = case.keyed().await;
     let key = item("a").with("n", 1);
     let operations = with_key(case, &table, &key).await;
     for (operation, outcome) in operations {
-        // To a put it is a whole item.
+        // For a put, this is a whole item.
         let expected = if operation.contains("put") {
-            Outcome::Done
+            Outcome::Success
         } else {
             Outcome::Invalid
         };
@@ -88,7 +88,7 @@ pub async fn keys_with_more_than_the_key_are_refused(case: &Case) {
     }
 }
 
-pub async fn empty_keys_are_refused(case: &Case) {
+pub async fn empty_keys_are_rejected(case: &Case) {
     let strings = case.sorted(KeyKind::S).await;
     let schema = homeport_item::schema::TableSchema::new(case.name("bytes"), "pk", KeyKind::B);
     let binaries = case.ensure(schema).await;
@@ -103,7 +103,7 @@ pub async fn empty_keys_are_refused(case: &Case) {
     }
 }
 
-pub async fn keys_have_a_length_limit(case: &Case) {
+pub async fn key_length_is_limited(case: &Case) {
     let table = case.sorted(KeyKind::S).await;
     let key = |pk_len: usize, sk_len: usize| sorted_item(&"x".repeat(pk_len), "y".repeat(sk_len));
     let (pk_max, sk_max) = (PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES);
@@ -117,7 +117,7 @@ pub async fn keys_have_a_length_limit(case: &Case) {
     }
 }
 
-pub async fn an_item_has_a_size_limit(case: &Case) {
+pub async fn item_size_is_limited(case: &Case) {
     let table = case.keyed().await;
     // The key counts for "pk" and "a", the rest for "text" and its value.
     let text_max = ITEM_SIZE_MAX_BYTES - "pka".len() - "text".len();
@@ -141,7 +141,7 @@ pub async fn an_item_has_a_size_limit(case: &Case) {
     assert_eq!(case.get(&table, item("b")).await, None);
 }
 
-pub async fn documents_have_a_depth_limit(case: &Case) {
+pub async fn document_depth_is_limited(case: &Case) {
     let table = case.keyed().await;
     let nested = |levels: usize| (0..levels).fold(Value::Null, |inner, _| Value::L(vec![inner]));
     let deepest = item("a").with("list", nested(DEPTH_MAX));
@@ -160,7 +160,7 @@ pub async fn documents_have_a_depth_limit(case: &Case) {
     assert_eq!(case.get(&table, item("b")).await, None);
 }
 
-pub async fn every_type_of_value_is_kept_as_it_is(case: &Case) {
+pub async fn every_value_type_round_trips(case: &Case) {
     let table = case.keyed().await;
     let numbers = [
         "-1E125",
@@ -193,14 +193,14 @@ pub async fn every_type_of_value_is_kept_as_it_is(case: &Case) {
     assert_eq!(case.get(&table, item("a")).await, Some(whole));
 }
 
-/// Runs every operation that takes a key with this one.
+/// Runs every operation that takes a key with `key`.
 async fn with_key(case: &Case, table: &str, key: &Item) -> Vec<(&'static str, Outcome)> {
     let store = &case.store;
     let put = || Put::new(table, key.clone());
     let update = || Update::new(table, key.clone(), set("x", 1));
     let delete = || Delete::new(table, key.clone());
     let get = || Get::new(table, key.clone());
-    let check = Check::new(table, key.clone(), Condition::not_exists("absent"));
+    let check = ConditionCheck::new(table, key.clone(), Condition::not_exists("absent"));
     let mut outcomes = vec![
         ("get", Outcome::of(store.get(get()).await)),
         ("put", Outcome::of(store.put(put()).await)),

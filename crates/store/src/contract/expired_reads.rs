@@ -1,4 +1,4 @@
-//! Time to live, as reads see it: an item whose time has passed is not there, swept or not.
+//! Time to live in reads: an expired item is invisible, deleted or not.
 
 use homeport_item::expression::Projection;
 use homeport_item::schema::{IndexSchema, KeyAttribute, TableSchema};
@@ -29,7 +29,7 @@ pub async fn query_does_not_see_expired_items(case: &Case) {
     }
 }
 
-pub async fn counts_leave_expired_items_out(case: &Case) {
+pub async fn counts_exclude_expired_items(case: &Case) {
     let (table, _, visible) = filled(case).await;
     let mut query = Query::new(&table, partition("p"));
     query.consistent = true;
@@ -47,7 +47,7 @@ pub async fn scan_does_not_see_expired_items(case: &Case) {
     assert_eq!(in_order(paged), in_order(visible));
 }
 
-pub async fn an_index_does_not_show_expired_items(case: &Case) {
+pub async fn index_does_not_show_expired_items(case: &Case) {
     let (table, _, visible) = filled(case).await;
     let query = Query::new(&table, partition_of("g", "g")).on_index("by-group");
     case.index_gives(query, &visible).await;
@@ -87,7 +87,7 @@ pub async fn transact_get_does_not_see_expired_items(case: &Case) {
     assert_eq!(found, visible);
 }
 
-pub async fn a_projection_without_the_attribute_does_not_bring_an_item_back(case: &Case) {
+pub async fn projection_without_ttl_attribute_hides_expired_items(case: &Case) {
     let (table, _, visible) = filled(case).await;
     let mut query = Query::new(&table, partition("p"));
     query.projection = Some(Projection::new(["sk"]));
@@ -98,8 +98,8 @@ pub async fn a_projection_without_the_attribute_does_not_bring_an_item_back(case
     assert_eq!(case.query(query).await, keys);
 }
 
-/// As in DynamoDB, so that a value in the wrong unit or a zero does not take items away.
-pub async fn expiry_more_than_five_years_ago_is_no_expiry(case: &Case) {
+/// As in DynamoDB, so a value in the wrong unit or a zero does not delete items.
+pub async fn expiry_over_five_years_old_is_ignored(case: &Case) {
     let table = case.ensure(expiring(case)).await;
     let now = now_secs();
     let items: Vec<_> = [0, 1, -1, now - TTL_AGE_MAX_SECS - HOUR_SECS]
@@ -115,7 +115,7 @@ pub async fn expiry_more_than_five_years_ago_is_no_expiry(case: &Case) {
     assert_eq!(case.query(Query::new(&table, partition("p"))).await, items);
 }
 
-/// Writes items of all sorts; answers with all their keys and with those items that are visible.
+/// Writes items of all kinds; returns all keys, and the items that are visible.
 async fn filled(case: &Case) -> (String, Vec<Item>, Vec<Item>) {
     let table = case.ensure(expiring(case)).await;
     let now = now_secs();

@@ -1,4 +1,4 @@
-//! Secondary indexes: what they carry, that they follow their table, and what they refuse.
+//! Secondary indexes: their projections, that they follow their table, and what they reject.
 
 use homeport_item::expression::{Path, Projection, SortCondition, Update as Changes};
 use homeport_item::schema::{IndexProjection, IndexSchema, KeyAttribute, TableSchema};
@@ -8,21 +8,21 @@ use super::case::{Case, in_order, item, items, partition, partition_of, sorted_i
 use super::outcome::Outcome;
 use crate::{Action, Delete, Put, Query, Scan, Transaction, Update};
 
-pub async fn an_index_of_all_attributes_carries_whole_items(case: &Case) {
+pub async fn index_with_all_projection_returns_whole_items(case: &Case) {
     let table = grouped(case, IndexProjection::All).await;
     let whole = member("a", "g", 1).with("x", 1).with("y", 2);
     case.put(&table, whole.clone()).await;
     case.index_gives(group(&table, "g"), &[whole]).await;
 }
 
-pub async fn an_index_of_keys_carries_both_keys_only(case: &Case) {
+pub async fn keys_only_index_returns_both_keys(case: &Case) {
     let table = grouped(case, IndexProjection::KeysOnly).await;
     case.put(&table, member("a", "g", 1).with("x", 1)).await;
     case.index_gives(group(&table, "g"), &[member("a", "g", 1)])
         .await;
 }
 
-pub async fn an_index_that_includes_attributes_carries_these_too(case: &Case) {
+pub async fn include_index_returns_included_attributes(case: &Case) {
     let table = grouped(case, IndexProjection::Include(vec!["x".into()])).await;
     case.put(&table, member("a", "g", 1).with("x", 1).with("y", 2))
         .await;
@@ -31,7 +31,7 @@ pub async fn an_index_that_includes_attributes_carries_these_too(case: &Case) {
     case.index_gives(group(&table, "g"), &expected).await;
 }
 
-pub async fn an_index_sorts_by_its_own_key(case: &Case) {
+pub async fn index_sorts_by_its_own_key(case: &Case) {
     let table = grouped(case, IndexProjection::All).await;
     let all = [("c", -5), ("a", 0), ("d", 9), ("b", 10)].map(|(pk, at)| member(pk, "g", at));
     case.put_all(&table, all.clone()).await;
@@ -47,7 +47,7 @@ pub async fn an_index_sorts_by_its_own_key(case: &Case) {
     case.index_gives(query.limit(1), &all[1..]).await;
 }
 
-pub async fn items_without_the_index_key_are_not_in_it(case: &Case) {
+pub async fn items_without_index_key_are_not_indexed(case: &Case) {
     let table = grouped(case, IndexProjection::All).await;
     let whole = member("a", "g", 1);
     case.put_all(
@@ -66,7 +66,7 @@ pub async fn items_without_the_index_key_are_not_in_it(case: &Case) {
         .await;
 }
 
-pub async fn items_with_equal_index_keys_all_appear_on_pages_of_any_size(case: &Case) {
+pub async fn paging_returns_all_equal_index_keys(case: &Case) {
     let table = grouped(case, IndexProjection::KeysOnly).await;
     let pks = ["a", "a\0", "aa", "b", "c", "d", "e"];
     case.put_all(&table, pks.map(|pk| member(pk, "g", 1))).await;
@@ -79,7 +79,7 @@ pub async fn items_with_equal_index_keys_all_appear_on_pages_of_any_size(case: &
         .collect();
     case.index_scan_gives(Scan::new(&table).on_index("by-group"), &all)
         .await;
-    // Which of two equals comes first is the store's choice, the same for every page size.
+    // The order of equal keys is up to the store, but must not depend on the page size.
     let once = case.query_pages(group(&table, "g")).await;
     let order = items(once);
     assert_eq!(in_order(order.clone()), in_order(all));
@@ -95,7 +95,7 @@ pub async fn items_with_equal_index_keys_all_appear_on_pages_of_any_size(case: &
     }
 }
 
-pub async fn an_item_that_moves_in_an_index_leaves_nothing_behind(case: &Case) {
+pub async fn changed_index_key_moves_the_entry(case: &Case) {
     let table = grouped(case, IndexProjection::All).await;
     case.put(&table, member("a", "g", 1)).await;
     case.index_gives(group(&table, "g"), &[member("a", "g", 1)])
@@ -121,7 +121,7 @@ pub async fn an_item_that_moves_in_an_index_leaves_nothing_behind(case: &Case) {
     .await;
 }
 
-pub async fn an_item_that_loses_its_index_key_leaves_the_index(case: &Case) {
+pub async fn removed_index_key_deletes_the_entry(case: &Case) {
     let table = grouped(case, IndexProjection::All).await;
     let remove = Changes::new().remove("at");
     let leave: [Action; 3] = [
@@ -142,7 +142,7 @@ pub async fn an_item_that_loses_its_index_key_leaves_the_index(case: &Case) {
     }
 }
 
-pub async fn an_index_follows_attributes_that_are_not_its_keys(case: &Case) {
+pub async fn index_follows_non_key_attributes(case: &Case) {
     let table = grouped(case, IndexProjection::All).await;
     case.put(&table, member("a", "g", 1).with("x", 1)).await;
     let add = Changes::new().add("x", 1);
@@ -152,7 +152,7 @@ pub async fn an_index_follows_attributes_that_are_not_its_keys(case: &Case) {
         .await;
 }
 
-pub async fn a_local_index_sorts_a_partition_another_way(case: &Case) {
+pub async fn local_index_sorts_by_its_own_key(case: &Case) {
     let table = local(case).await;
     let all = [(3, "a"), (1, "b"), (2, "c")]
         .map(|(sk, name)| sorted_item("p", sk).with("name", name).with("x", 1));
@@ -171,7 +171,7 @@ pub async fn a_local_index_sorts_a_partition_another_way(case: &Case) {
     assert_eq!(found, [all[2].clone(), all[1].clone(), all[0].clone()]);
 }
 
-pub async fn an_index_can_be_scanned_and_filtered(case: &Case) {
+pub async fn indexes_support_scans_and_filters(case: &Case) {
     let table = grouped(case, IndexProjection::KeysOnly).await;
     let all: Vec<_> = (0..7).map(|n| member(&format!("p{n}"), "g", n)).collect();
     case.put_all(&table, all.iter().map(|item| item.clone().with("x", 1)))
@@ -182,7 +182,7 @@ pub async fn an_index_can_be_scanned_and_filtered(case: &Case) {
     case.index_scan_gives(scan.filter(late), &all[5..]).await;
 }
 
-pub async fn values_that_cannot_be_index_keys_are_refused(case: &Case) {
+pub async fn invalid_index_key_values_are_rejected(case: &Case) {
     let table = grouped(case, IndexProjection::All).await;
     case.put(&table, member("a", "g", 1)).await;
     for (name, value) in [
@@ -210,7 +210,7 @@ pub async fn values_that_cannot_be_index_keys_are_refused(case: &Case) {
     assert_eq!(case.get(&table, item("a")).await, Some(member("a", "g", 1)));
 }
 
-pub async fn a_consistent_read_of_a_global_index_is_refused(case: &Case) {
+pub async fn consistent_read_of_global_index_is_rejected(case: &Case) {
     let table = grouped(case, IndexProjection::All).await;
     let mut query = group(&table, "g");
     query.consistent = true;
@@ -220,11 +220,11 @@ pub async fn a_consistent_read_of_a_global_index_is_refused(case: &Case) {
     assert_eq!(Outcome::of(case.store.scan(scan).await), Outcome::Invalid);
 }
 
-pub async fn a_projection_past_what_a_global_index_carries_is_refused(case: &Case) {
+pub async fn projection_beyond_global_index_is_rejected(case: &Case) {
     let table = grouped(case, IndexProjection::Include(vec!["x".into()])).await;
     for (name, outcome) in [
-        ("x", Outcome::Done),
-        ("pk", Outcome::Done),
+        ("x", Outcome::Success),
+        ("pk", Outcome::Success),
         ("y", Outcome::Invalid),
     ] {
         let mut query = group(&table, "g");
@@ -234,10 +234,10 @@ pub async fn a_projection_past_what_a_global_index_carries_is_refused(case: &Cas
     }
 }
 
-pub async fn an_index_page_starts_after_both_keys_only(case: &Case) {
+pub async fn index_start_key_contains_both_keys_only(case: &Case) {
     let table = grouped(case, IndexProjection::All).await;
     for (start, outcome) in [
-        (member("a", "g", 1), Outcome::Done),
+        (member("a", "g", 1), Outcome::Success),
         (item("a"), Outcome::Invalid),
         (Item::new().with("g", "g").with("at", 1), Outcome::Invalid),
         (member("a", "h", 1), Outcome::Invalid),
@@ -273,7 +273,7 @@ async fn local(case: &Case) -> String {
     case.ensure(schema.with_index(index)).await
 }
 
-/// All of a group.
+/// A query for a whole group.
 fn group(table: &str, group: &str) -> Query {
     Query::new(table, partition_of("g", group)).on_index("by-group")
 }

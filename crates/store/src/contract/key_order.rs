@@ -1,4 +1,4 @@
-//! The order of sort keys, and what each key condition picks from it.
+//! The order of sort keys, and the keys that each key condition selects.
 
 use homeport_item::expression::SortCondition;
 use homeport_item::{KeyKind, Value};
@@ -8,7 +8,7 @@ use crate::Query;
 
 use SortCondition::{BeginsWith, Between, Equal, Greater, GreaterOrEqual, Less, LessOrEqual};
 
-/// Strings in the order of their UTF-8 bytes, which is not that of UTF-16 or of any language.
+/// Strings in the order of their UTF-8 bytes, which differs from UTF-16 and language order.
 const STRINGS: [&str; 12] = [
     "\0",
     "\0\0",
@@ -23,7 +23,7 @@ const STRINGS: [&str; 12] = [
     "\u{ffff}",
     "\u{10ffff}",
 ];
-/// Numbers in order, with neighbours that only exact arithmetic can tell apart.
+/// Numbers in order, with neighbours that only exact arithmetic can distinguish.
 const NUMBERS: [&str; 17] = [
     "-9.9999999999999999999999999999999999999E125",
     "-1E125",
@@ -70,19 +70,19 @@ pub async fn binary_sort_keys_come_in_unsigned_byte_order(case: &Case) {
     comes_in_order(case, KeyKind::B, binaries()).await;
 }
 
-pub async fn comparators_pick_from_strings(case: &Case) {
-    comparators_pick(case, KeyKind::S, strings()).await;
+pub async fn comparators_select_strings(case: &Case) {
+    comparators_select(case, KeyKind::S, strings()).await;
 }
 
-pub async fn comparators_pick_from_numbers(case: &Case) {
-    comparators_pick(case, KeyKind::N, numbers()).await;
+pub async fn comparators_select_numbers(case: &Case) {
+    comparators_select(case, KeyKind::N, numbers()).await;
 }
 
-pub async fn comparators_pick_from_binaries(case: &Case) {
-    comparators_pick(case, KeyKind::B, binaries()).await;
+pub async fn comparators_select_binaries(case: &Case) {
+    comparators_select(case, KeyKind::B, binaries()).await;
 }
 
-pub async fn bounds_need_not_be_keys_of_items(case: &Case) {
+pub async fn bounds_need_not_be_existing_keys(case: &Case) {
     let table = filled(case, KeyKind::N, &numbers()).await;
     for (condition, expected) in [
         (Equal(number("1")), &NUMBERS[0..0]),
@@ -92,11 +92,11 @@ pub async fn bounds_need_not_be_keys_of_items(case: &Case) {
         (Greater(number("2E125")), &NUMBERS[0..0]),
     ] {
         let expected: Vec<_> = expected.iter().map(|text| number(text)).collect();
-        picks(case, &table, condition, &expected).await;
+        selects(case, &table, condition, &expected).await;
     }
 }
 
-pub async fn begins_with_picks_strings_by_their_bytes(case: &Case) {
+pub async fn begins_with_matches_strings_by_bytes(case: &Case) {
     let table = filled(case, KeyKind::S, &strings()).await;
     for (prefix, expected) in [
         ("\0", vec!["\0", "\0\0"]),
@@ -107,11 +107,11 @@ pub async fn begins_with_picks_strings_by_their_bytes(case: &Case) {
         ("\u{10ffff}", vec!["\u{10ffff}"]),
     ] {
         let expected: Vec<Value> = expected.into_iter().map(Value::from).collect();
-        picks(case, &table, BeginsWith(prefix.into()), &expected).await;
+        selects(case, &table, BeginsWith(prefix.into()), &expected).await;
     }
 }
 
-pub async fn begins_with_picks_binaries_with_lowest_and_highest_bytes(case: &Case) {
+pub async fn begins_with_matches_lowest_and_highest_bytes(case: &Case) {
     let table = filled(case, KeyKind::B, &binaries()).await;
     for (prefix, expected) in [
         (vec![0], &BINARIES[0..4]),
@@ -123,7 +123,7 @@ pub async fn begins_with_picks_binaries_with_lowest_and_highest_bytes(case: &Cas
         (vec![255, 255, 255], &BINARIES[0..0]),
     ] {
         let expected: Vec<_> = expected.iter().map(|bytes| binary(bytes)).collect();
-        picks(case, &table, BeginsWith(Value::B(prefix)), &expected).await;
+        selects(case, &table, BeginsWith(Value::B(prefix)), &expected).await;
     }
 }
 
@@ -143,7 +143,7 @@ fn binary(bytes: &[u8]) -> Value {
     Value::B(bytes.to_vec())
 }
 
-/// Makes a table with the sort keys, written out of order, between those of other partitions.
+/// Creates a table with the sort keys, written out of order, between those of other partitions.
 async fn filled(case: &Case, kind: KeyKind, keys: &[Value]) -> String {
     let table = case.sorted(kind).await;
     let (even, odd): (Vec<_>, Vec<_>) = keys.iter().enumerate().partition(|(at, _)| at % 2 == 0);
@@ -166,8 +166,8 @@ async fn comes_in_order(case: &Case, kind: KeyKind, keys: Vec<Value>) {
     assert_eq!(values(&descending, "sk"), backwards);
 }
 
-/// Checks each comparator with each key as the bound.
-async fn comparators_pick(case: &Case, kind: KeyKind, keys: Vec<Value>) {
+/// Checks each comparator with each key as its operand.
+async fn comparators_select(case: &Case, kind: KeyKind, keys: Vec<Value>) {
     let table = filled(case, kind, &keys).await;
     for (at, bound) in keys.iter().enumerate() {
         let upper = (at + 3).min(keys.len() - 1);
@@ -182,13 +182,13 @@ async fn comparators_pick(case: &Case, kind: KeyKind, keys: Vec<Value>) {
                 &keys[at..=upper],
             ),
         ] {
-            picks(case, &table, condition, expected).await;
+            selects(case, &table, condition, expected).await;
         }
     }
 }
 
-/// Checks what a condition picks, in both directions.
-async fn picks(case: &Case, table: &str, condition: SortCondition, expected: &[Value]) {
+/// Checks which keys a condition selects, in both directions.
+async fn selects(case: &Case, table: &str, condition: SortCondition, expected: &[Value]) {
     let query = Query::new(table, partition("p").with_sort("sk", condition.clone()));
     let ascending = values(&case.query(query.clone()).await, "sk");
     assert_eq!(ascending, expected, "{condition:?}");

@@ -1,15 +1,15 @@
-//! The list of all cases, as the macro that makes tests of them.
+//! The list of all cases, in the macro that turns them into tests.
 
-/// Makes one test of each case of the contract.
+/// Creates one test for each case of the contract.
 ///
 /// `make` is the path of an async function without arguments that returns a
-/// [`Fixture`](crate::contract::Fixture). Groups can be named one by one where a backend cannot run
-/// them all: `contract_tests!(make_store: conditions, updates)`.
+/// [`Fixture`](crate::contract::Fixture). A backend that does not support all groups lists the ones
+/// it supports: `contract_tests!(make_store: conditions, updates)`.
 #[macro_export]
 macro_rules! contract_tests {
     ($make:path) => {
         $crate::contract_tests!(
-            $make: batches, concurrency, conditions, errors, expired_reads, expired_strictly,
+            $make: batches, concurrency, conditions, errors, expired_reads, expired_writes,
             indexes, key_order, paging, queries, returning, scans, tables, tokens, transactions,
             updates
         );
@@ -25,97 +25,97 @@ macro_rules! contract_tests {
 macro_rules! contract_group {
     (batches, $make:path) => {
         $crate::contract_group!(batches, $make, [
-            batch_get_reads_from_several_tables,
-            batch_get_projects_each_table_its_own_way,
-            batch_get_of_many_large_items_gets_them_all,
-            batch_get_has_one_to_a_hundred_keys,
-            batch_get_of_one_key_twice_is_refused,
+            batch_get_reads_several_tables,
+            batch_get_applies_projection_per_table,
+            batch_get_returns_many_large_items,
+            batch_get_accepts_1_to_100_keys,
+            batch_get_rejects_duplicate_keys,
             batch_write_puts_and_deletes,
-            batch_write_has_one_to_twenty_five_writes,
-            batch_write_of_one_key_twice_is_refused,
-            batch_write_with_one_invalid_write_writes_nothing,
+            batch_write_accepts_1_to_25_writes,
+            batch_write_rejects_duplicate_keys,
+            invalid_write_fails_the_whole_batch,
         ]);
     };
     (concurrency, $make:path) => {
         $crate::contract_group!(concurrency, $make, [
             concurrent_increments_all_count,
-            of_concurrent_conditional_puts_one_wins,
-            of_transactions_handed_over_together_one_at_most_gets_the_item,
-            transact_get_never_sees_half_a_transaction,
+            one_concurrent_conditional_put_wins,
+            conflicting_submitted_transactions_have_at_most_one_winner,
+            transact_get_never_sees_partial_transactions,
         ]);
     };
     (conditions, $make:path) => {
         $crate::contract_group!(conditions, $make, [
-            conditional_put_of_a_new_item_writes,
+            conditional_put_creates_a_new_item,
             duplicate_conditional_put_writes_nothing,
             put_replaces_the_whole_item,
-            update_whose_condition_fails_changes_nothing,
-            update_whose_condition_fails_creates_nothing,
-            delete_whose_condition_fails_keeps_the_item,
-            delete_of_an_absent_item_succeeds_unless_a_condition_wants_it,
-            an_absent_item_has_no_attributes,
-            comparisons_go_by_type_and_value,
-            documents_and_sets_are_equal_by_content,
-            functions_look_at_types_sizes_and_contents,
-            paths_reach_into_documents,
+            failed_conditional_update_changes_nothing,
+            failed_conditional_update_creates_nothing,
+            failed_conditional_delete_keeps_the_item,
+            deleting_missing_item_succeeds_without_condition,
+            missing_item_has_no_attributes,
+            comparisons_depend_on_type_and_value,
+            documents_and_sets_compare_by_content,
+            functions_test_types_sizes_and_contents,
+            paths_select_nested_values,
             and_or_not_combine,
         ]);
     };
     (errors, $make:path) => {
         $crate::contract_group!(errors, $make, [
-            a_table_that_does_not_exist_is_missing,
-            an_index_that_does_not_exist_is_missing,
-            a_transaction_with_one_missing_table_writes_nothing,
-            keys_that_do_not_fit_the_table_are_refused,
-            keys_with_more_than_the_key_are_refused,
-            empty_keys_are_refused,
-            keys_have_a_length_limit,
-            an_item_has_a_size_limit,
-            documents_have_a_depth_limit,
-            every_type_of_value_is_kept_as_it_is,
+            missing_table_is_an_error,
+            missing_index_is_an_error,
+            transaction_with_missing_table_writes_nothing,
+            mismatched_keys_are_rejected,
+            keys_with_extra_attributes_are_rejected,
+            empty_keys_are_rejected,
+            key_length_is_limited,
+            item_size_is_limited,
+            document_depth_is_limited,
+            every_value_type_round_trips,
         ]);
     };
     (expired_reads, $make:path) => {
         $crate::contract_group!(expired_reads, $make, [
             get_does_not_see_expired_items,
             query_does_not_see_expired_items,
-            counts_leave_expired_items_out,
+            counts_exclude_expired_items,
             scan_does_not_see_expired_items,
-            an_index_does_not_show_expired_items,
+            index_does_not_show_expired_items,
             batch_get_does_not_see_expired_items,
             transact_get_does_not_see_expired_items,
-            a_projection_without_the_attribute_does_not_bring_an_item_back,
-            expiry_more_than_five_years_ago_is_no_expiry,
+            projection_without_ttl_attribute_hides_expired_items,
+            expiry_over_five_years_old_is_ignored,
         ]);
     };
-    (expired_strictly, $make:path) => {
-        $crate::contract_group!(expired_strictly, $make, [
-            a_put_that_wants_no_item_replaces_an_expired_one,
-            a_condition_that_wants_the_item_fails_on_an_expired_one,
-            checks_of_transactions_do_not_see_expired_items,
-            an_update_of_an_expired_item_starts_anew,
-            removing_update_leaves_an_expired_item_absent,
-            writes_do_not_answer_with_expired_items,
-            an_index_without_the_attribute_does_not_show_expired_items,
+    (expired_writes, $make:path) => {
+        $crate::contract_group!(expired_writes, $make, [
+            put_if_absent_replaces_expired_item,
+            existence_condition_fails_on_expired_item,
+            condition_checks_do_not_see_expired_items,
+            update_of_expired_item_creates_new_item,
+            remove_only_update_keeps_expired_item_absent,
+            writes_do_not_return_expired_items,
+            index_without_ttl_attribute_hides_expired_items,
         ]);
     };
     (indexes, $make:path) => {
         $crate::contract_group!(indexes, $make, [
-            an_index_of_all_attributes_carries_whole_items,
-            an_index_of_keys_carries_both_keys_only,
-            an_index_that_includes_attributes_carries_these_too,
-            an_index_sorts_by_its_own_key,
-            items_without_the_index_key_are_not_in_it,
-            items_with_equal_index_keys_all_appear_on_pages_of_any_size,
-            an_item_that_moves_in_an_index_leaves_nothing_behind,
-            an_item_that_loses_its_index_key_leaves_the_index,
-            an_index_follows_attributes_that_are_not_its_keys,
-            a_local_index_sorts_a_partition_another_way,
-            an_index_can_be_scanned_and_filtered,
-            values_that_cannot_be_index_keys_are_refused,
-            a_consistent_read_of_a_global_index_is_refused,
-            a_projection_past_what_a_global_index_carries_is_refused,
-            an_index_page_starts_after_both_keys_only,
+            index_with_all_projection_returns_whole_items,
+            keys_only_index_returns_both_keys,
+            include_index_returns_included_attributes,
+            index_sorts_by_its_own_key,
+            items_without_index_key_are_not_indexed,
+            paging_returns_all_equal_index_keys,
+            changed_index_key_moves_the_entry,
+            removed_index_key_deletes_the_entry,
+            index_follows_non_key_attributes,
+            local_index_sorts_by_its_own_key,
+            indexes_support_scans_and_filters,
+            invalid_index_key_values_are_rejected,
+            consistent_read_of_global_index_is_rejected,
+            projection_beyond_global_index_is_rejected,
+            index_start_key_contains_both_keys_only,
         ]);
     };
     (key_order, $make:path) => {
@@ -123,113 +123,113 @@ macro_rules! contract_group {
             string_sort_keys_come_in_byte_order,
             number_sort_keys_come_in_numeric_order,
             binary_sort_keys_come_in_unsigned_byte_order,
-            comparators_pick_from_strings,
-            comparators_pick_from_numbers,
-            comparators_pick_from_binaries,
-            bounds_need_not_be_keys_of_items,
-            begins_with_picks_strings_by_their_bytes,
-            begins_with_picks_binaries_with_lowest_and_highest_bytes,
+            comparators_select_strings,
+            comparators_select_numbers,
+            comparators_select_binaries,
+            bounds_need_not_be_existing_keys,
+            begins_with_matches_strings_by_bytes,
+            begins_with_matches_lowest_and_highest_bytes,
         ]);
     };
     (paging, $make:path) => {
         $crate::contract_group!(paging, $make, [
-            pages_of_every_size_give_each_item_once,
+            pages_return_each_item_once,
             pages_stay_within_the_key_condition,
-            paging_goes_on_where_an_item_was_deleted,
-            any_key_of_the_partition_is_a_place_to_start,
-            a_page_ends_at_a_megabyte,
-            keys_that_cannot_be_a_place_to_start_are_refused,
-            a_limit_of_nothing_is_refused,
+            paging_continues_after_a_deleted_item,
+            any_key_of_the_partition_can_start_a_page,
+            page_ends_at_1_mib,
+            invalid_start_keys_are_rejected,
+            zero_limit_is_rejected,
         ]);
     };
     (queries, $make:path) => {
         $crate::contract_group!(queries, $make, [
             partitions_do_not_mix,
             partition_keys_may_be_numbers_and_binaries,
-            a_table_without_sort_key_has_one_item_a_partition,
-            a_filter_decides_what_is_returned_not_what_is_scanned,
-            a_limit_counts_items_before_the_filter,
-            a_count_returns_no_items,
-            a_projection_returns_only_what_it_names,
-            a_filter_sees_what_the_projection_drops,
-            key_conditions_that_do_not_fit_the_keys_are_refused,
-            filters_on_the_keys_of_a_query_are_refused,
+            table_without_sort_key_has_one_item_per_partition,
+            filter_limits_returned_not_scanned_items,
+            limit_counts_items_before_the_filter,
+            count_returns_no_items,
+            projection_returns_only_selected_attributes,
+            filter_sees_attributes_outside_the_projection,
+            mismatched_key_conditions_are_rejected,
+            query_filters_on_keys_are_rejected,
         ]);
     };
     (returning, $make:path) => {
         $crate::contract_group!(returning, $make, [
-            put_answers_with_the_item_it_replaced,
-            delete_answers_with_the_item_it_removed,
-            update_answers_with_what_was_asked_for,
-            update_answers_with_nothing_where_there_is_nothing,
-            update_answers_with_the_nested_part_it_touched,
-            put_and_delete_cannot_answer_with_new_attributes,
-            a_failed_condition_answers_with_the_item_where_asked,
+            put_returns_the_replaced_item,
+            delete_returns_the_deleted_item,
+            update_returns_the_requested_values,
+            update_returns_nothing_if_nothing_exists,
+            update_returns_the_updated_nested_part,
+            put_and_delete_reject_new_return_values,
+            failed_condition_returns_item_on_request,
         ]);
     };
     (scans, $make:path) => {
         $crate::contract_group!(scans, $make, [
-            a_scan_gives_each_item_once,
-            pages_of_a_scan_give_each_item_once,
-            an_empty_table_scans_to_nothing,
-            segments_part_the_table,
-            segments_that_cannot_be_are_refused,
-            a_filter_of_a_scan_counts_what_it_looked_at,
-            a_scan_may_filter_on_keys_and_project,
+            scan_returns_each_item_once,
+            scan_pages_return_each_item_once,
+            scan_of_empty_table_returns_nothing,
+            segments_partition_the_table,
+            invalid_segments_are_rejected,
+            filtered_scan_counts_scanned_items,
+            scan_can_filter_on_keys_and_project,
         ]);
     };
     (tables, $make:path) => {
         $crate::contract_group!(tables, $make, [
-            ensuring_a_table_again_keeps_its_items,
-            several_tables_are_created_at_once,
-            an_index_added_later_has_the_items_from_before,
-            an_index_that_is_not_asked_for_stays,
+            ensuring_existing_table_keeps_its_items,
+            several_tables_are_created_together,
+            added_index_contains_existing_items,
+            unlisted_index_is_kept,
             time_to_live_can_be_added_later,
-            other_keys_than_those_of_the_table_are_refused,
-            other_keys_than_those_of_the_index_are_refused,
-            schemas_that_cannot_be_are_refused,
+            changed_table_keys_are_rejected,
+            changed_index_keys_are_rejected,
+            invalid_schemas_are_rejected,
         ]);
     };
     (tokens, $make:path) => {
         $crate::contract_group!(tokens, $make, [
-            a_repeat_with_the_same_token_does_nothing,
-            a_repeat_does_not_look_at_its_conditions_again,
-            a_token_stands_for_one_transaction,
-            a_token_counts_among_transactions_handed_over_together,
+            repeated_token_does_nothing,
+            repeated_token_skips_conditions,
+            token_identifies_one_transaction,
+            token_applies_among_submitted_transactions,
         ]);
     };
     (transactions, $make:path) => {
         $crate::contract_group!(transactions, $make, [
-            every_kind_of_action_happens,
+            transaction_runs_every_kind_of_action,
             one_failed_condition_writes_nothing,
-            each_action_has_its_reason_in_order,
-            an_action_that_does_not_fit_its_item_cancels_the_rest,
-            a_condition_sees_what_the_transaction_before_wrote,
-            two_actions_on_one_item_are_refused,
-            a_transaction_has_one_to_a_hundred_actions,
-            a_transaction_past_four_megabytes_is_refused,
-            transactions_handed_over_together_have_outcomes_of_their_own,
-            many_transactions_can_be_handed_over_together,
-            transact_get_answers_in_the_order_asked,
-            transact_get_asks_for_one_to_a_hundred_items,
+            cancel_reasons_follow_action_order,
+            failing_action_cancels_the_transaction,
+            condition_sees_previous_transaction,
+            two_actions_on_one_item_are_rejected,
+            transaction_accepts_1_to_100_actions,
+            transaction_over_4_mib_is_rejected,
+            transactions_submitted_together_have_separate_outcomes,
+            many_transactions_can_be_submitted_together,
+            transact_get_keeps_the_request_order,
+            transact_get_accepts_1_to_100_items,
         ]);
     };
     (updates, $make:path) => {
         $crate::contract_group!(updates, $make, [
-            an_update_creates_a_missing_item,
-            an_update_that_only_removes_creates_no_item,
+            update_creates_a_missing_item,
+            remove_only_update_creates_no_item,
             set_writes_attributes_and_keeps_the_others,
-            set_reaches_into_documents,
-            set_computes_from_the_item_as_it_was,
-            if_not_exists_gives_a_first_value,
-            list_append_puts_lists_together,
-            remove_takes_attributes_members_and_elements_away,
-            add_counts_exactly,
-            add_and_delete_change_the_members_of_a_set,
-            all_kinds_of_action_work_together,
-            changes_that_do_not_fit_the_item_are_refused,
-            updates_of_key_attributes_are_refused,
-            paths_that_overlap_are_refused,
+            set_writes_nested_values,
+            set_reads_the_original_item,
+            if_not_exists_provides_initial_value,
+            list_append_concatenates_lists,
+            remove_deletes_attributes_members_and_elements,
+            add_is_exact,
+            add_and_delete_change_set_members,
+            all_update_actions_work_together,
+            updates_that_do_not_fit_are_rejected,
+            updates_of_key_attributes_are_rejected,
+            overlapping_paths_are_rejected,
         ]);
     };
     ($group:ident, $make:path, [$($case:ident),+ $(,)?]) => {

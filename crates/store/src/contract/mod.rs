@@ -1,14 +1,14 @@
-//! What every backend must do, as cases to run against one: the embedded engine, Amazon DynamoDB,
-//! the model in memory. A case states one claim, which is its name, and panics when it does not
-//! hold. Nothing here knows a backend.
+//! The contract that every backend must fulfil, as test cases for the embedded engine, Amazon
+//! DynamoDB and the in-memory model. Each case checks the claim in its name and panics if it is
+//! false. No case depends on a backend.
 //!
 //! ```ignore
 //! async fn make_store() -> Arc<dyn Store> { /* … */ }
 //! homeport_store::contract_tests!(make_store);
 //! ```
 //!
-//! What DynamoDB leaves open, the cases leave open too: they read their own writes with consistent
-//! reads, wait for indexes, follow every page to its end and resubmit what was not processed.
+//! The cases allow everything that DynamoDB allows: they use consistent reads for their own writes,
+//! wait for indexes, follow all pages and resubmit unprocessed requests.
 
 mod case;
 mod list;
@@ -19,7 +19,7 @@ pub mod concurrency;
 pub mod conditions;
 pub mod errors;
 pub mod expired_reads;
-pub mod expired_strictly;
+pub mod expired_writes;
 pub mod indexes;
 pub mod key_order;
 pub mod paging;
@@ -39,25 +39,25 @@ pub use case::Case;
 
 use crate::Store;
 
-/// No case takes longer than this on a healthy backend.
+/// Timeout of a case; no case takes as long on a healthy backend.
 const CASE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A store together with what must live as long as it does, such as its directory.
+/// A store together with the resources that must outlive it, such as its directory.
 pub trait Fixture {
     fn store(&self) -> Arc<dyn Store>;
 
-    /// What is known of a case, by the name `group::case`. Only for stores that others wrote: of our
-    /// own, every case holds.
+    /// The expected result of the case `group::case`. Override it only for third-party stores: ours
+    /// pass every case.
     fn expectation(&self, _case: &str) -> Expectation {
-        Expectation::Holds
+        Expectation::Passes
     }
 }
 
-/// What is known of a case on a store.
+/// The expected result of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expectation {
-    Holds,
-    /// The store is known to be wrong here. That is a claim too: the test fails when the case holds.
+    Passes,
+    /// The store is known to fail this case. The test fails as soon as the case passes.
     Fails,
 }
 
@@ -67,11 +67,10 @@ impl Fixture for Arc<dyn Store> {
     }
 }
 
-/// Makes a store and runs one case against it.
+/// Creates a store and runs one case against it.
 ///
 /// # Panics
-/// When the case's claim does not hold, or it takes too long. When the case is expected to fail and
-/// does not.
+/// When the case fails or times out, or passes although it is expected to fail.
 pub fn run<F: Fixture>(name: &str, make: impl Future<Output = F>, case: impl AsyncFnOnce(&Case)) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -81,17 +80,17 @@ pub fn run<F: Fixture>(name: &str, make: impl Future<Output = F>, case: impl Asy
     let expectation = fixture.expectation(name);
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         runtime.block_on(async {
-            let ground = Case::new(fixture.store());
-            tokio::time::timeout(CASE_TIMEOUT, case(&ground))
+            let case_store = Case::new(fixture.store());
+            tokio::time::timeout(CASE_TIMEOUT, case(&case_store))
                 .await
                 .expect("the case ends in time");
         });
     }));
     match (expectation, outcome) {
         (Expectation::Fails, Ok(())) => {
-            panic!("{name} holds here now: take it off the list of what this store does wrong")
+            panic!("{name} passes now: remove it from the known deviations of this store")
         }
-        (Expectation::Holds, Err(panic)) => resume_unwind(panic),
-        (Expectation::Fails, Err(_)) | (Expectation::Holds, Ok(())) => {}
+        (Expectation::Passes, Err(panic)) => resume_unwind(panic),
+        (Expectation::Fails, Err(_)) | (Expectation::Passes, Ok(())) => {}
     }
 }

@@ -1,24 +1,24 @@
-//! How an operation ended, without the texts, so that operations of every kind can be compared.
+//! The outcome of an operation without its texts, so that operations of every kind can be compared.
 
 use crate::{CancelReason, StoreError, TransactError, WriteError};
 
-/// How an operation ended.
+/// The outcome of an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Outcome {
-    Done,
+    Success,
     Invalid,
-    TableMissing,
-    IndexMissing,
+    TableNotFound,
+    IndexNotFound,
     ConditionFailed,
     Cancelled,
     TokenMismatch,
-    /// Throttled or unavailable, which no case expects.
+    /// Throttled or unavailable; no case expects this.
     Transient(String),
 }
 
 impl Outcome {
     pub(super) fn of<T, E: Into<Self>>(result: Result<T, E>) -> Self {
-        result.map_or_else(Into::into, |_| Self::Done)
+        result.map_or_else(Into::into, |_| Self::Success)
     }
 }
 
@@ -26,8 +26,8 @@ impl From<StoreError> for Outcome {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Invalid(_) => Self::Invalid,
-            StoreError::TableMissing(_) => Self::TableMissing,
-            StoreError::IndexMissing { .. } => Self::IndexMissing,
+            StoreError::TableNotFound(_) => Self::TableNotFound,
+            StoreError::IndexNotFound { .. } => Self::IndexNotFound,
             error @ (StoreError::Throttled | StoreError::Unavailable(_)) => {
                 Self::Transient(error.to_string())
             }
@@ -45,9 +45,8 @@ impl From<WriteError> for Outcome {
 }
 
 impl From<TransactError> for Outcome {
-    /// A transaction with an action that can never succeed is invalid, whether the store finds
-    /// that out before it looks at any item or while it works on them: DynamoDB does either,
-    /// depending on the mistake.
+    /// A transaction with an invalid action counts as invalid, whether the store rejects it before
+    /// or after reading the items. DynamoDB does either, depending on the mistake.
     fn from(error: TransactError) -> Self {
         match error {
             TransactError::Cancelled(reasons)

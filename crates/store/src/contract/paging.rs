@@ -1,4 +1,4 @@
-//! Pages: whatever their size and direction, following them gives each item exactly once.
+//! Paging returns each item exactly once, for every page size and direction.
 
 use homeport_item::expression::SortCondition;
 use homeport_item::{Item, KeyKind, Value};
@@ -9,7 +9,7 @@ use crate::{Delete, PAGE_SIZE_MAX_BYTES, Query, Scan};
 
 const COUNT: i32 = 23;
 
-pub async fn pages_of_every_size_give_each_item_once(case: &Case) {
+pub async fn pages_return_each_item_once(case: &Case) {
     let table = filled(case).await;
     let all: Vec<_> = (0..COUNT).map(|n| sorted_item("p", n)).collect();
     let backwards: Vec<_> = all.iter().rev().cloned().collect();
@@ -39,7 +39,7 @@ pub async fn pages_stay_within_the_key_condition(case: &Case) {
     assert_eq!(case.query(query.descending()).await, expected);
 }
 
-pub async fn paging_goes_on_where_an_item_was_deleted(case: &Case) {
+pub async fn paging_continues_after_a_deleted_item(case: &Case) {
     let table = filled(case).await;
     let query = consistent(Query::new(&table, partition("p")).limit(5));
     let first = case.store.query(query.clone()).await.expect("a page");
@@ -51,7 +51,7 @@ pub async fn paging_goes_on_where_an_item_was_deleted(case: &Case) {
     assert_eq!(rest, expected);
 }
 
-pub async fn any_key_of_the_partition_is_a_place_to_start(case: &Case) {
+pub async fn any_key_of_the_partition_can_start_a_page(case: &Case) {
     let table = filled(case).await;
     let half = super::case::number("6.5");
     let start = Some(sorted_item("p", half));
@@ -62,13 +62,13 @@ pub async fn any_key_of_the_partition_is_a_place_to_start(case: &Case) {
     assert_eq!(case.query(query.descending()).await, earlier);
 }
 
-pub async fn a_page_ends_at_a_megabyte(case: &Case) {
+pub async fn page_ends_at_1_mib(case: &Case) {
     let table = case.sorted(KeyKind::N).await;
     let text = "x".repeat(100 * 1024);
     let all: Vec<_> = (0..25)
         .map(|n| sorted_item("p", n).with("text", text.as_str()))
         .collect();
-    // One by one: a batch of all of them might be refused for its size.
+    // One by one, because a batch of all of them might be too large.
     for item in &all {
         case.put(&table, item.clone()).await;
     }
@@ -81,7 +81,7 @@ pub async fn a_page_ends_at_a_megabyte(case: &Case) {
     let scanned = case.scan_pages(scan).await;
     for page in pages.iter().chain(&scanned) {
         let size: usize = page.items.iter().map(Item::size).sum();
-        // The item that crosses the line may still be in the page.
+        // The page may include the item that crosses the limit.
         assert!(size <= PAGE_SIZE_MAX_BYTES + 110 * 1024, "{size} bytes");
     }
     assert!(pages.len() > 1 && scanned.len() > 1);
@@ -89,7 +89,7 @@ pub async fn a_page_ends_at_a_megabyte(case: &Case) {
     assert_eq!(in_order(items(scanned)), in_order(all));
 }
 
-pub async fn keys_that_cannot_be_a_place_to_start_are_refused(case: &Case) {
+pub async fn invalid_start_keys_are_rejected(case: &Case) {
     let table = filled(case).await;
     for start in [
         Item::new(),
@@ -110,7 +110,7 @@ pub async fn keys_that_cannot_be_a_place_to_start_are_refused(case: &Case) {
     }
 }
 
-pub async fn a_limit_of_nothing_is_refused(case: &Case) {
+pub async fn zero_limit_is_rejected(case: &Case) {
     let table = case.sorted(KeyKind::N).await;
     let query = Query::new(&table, partition("p")).limit(0);
     assert_eq!(Outcome::of(case.store.query(query).await), Outcome::Invalid);
@@ -118,7 +118,7 @@ pub async fn a_limit_of_nothing_is_refused(case: &Case) {
     assert_eq!(Outcome::of(case.store.scan(scan).await), Outcome::Invalid);
 }
 
-/// A table whose partition `p`, between others, has the sort keys 0 to `COUNT` - 1.
+/// A table whose partition `p`, between other partitions, has the sort keys 0 to `COUNT` - 1.
 async fn filled(case: &Case) -> String {
     let table = case.sorted(KeyKind::N).await;
     for pk in ["o", "p", "q"] {

@@ -1,4 +1,4 @@
-//! Queries: partitions, filters, counts, projections, and key conditions that cannot be.
+//! Queries: partitions, filters, counts, projections, and invalid key conditions.
 
 use homeport_item::expression::{Condition, Path, Projection, SortCondition};
 use homeport_item::schema::TableSchema;
@@ -10,7 +10,7 @@ use crate::{Get, Query};
 
 pub async fn partitions_do_not_mix(case: &Case) {
     let table = case.sorted(KeyKind::S).await;
-    // Keys that are prefixes of each other, and pairs that only differ in where they are cut.
+    // Keys that are prefixes of each other, and pairs that differ only in where they are split.
     let keys = ["a", "a\0", "a\u{1}", "aa", "ab", "b", "a\u{10ffff}"];
     let sorts = ["a", "aa", "b", "\0"];
     for pk in keys {
@@ -47,14 +47,14 @@ pub async fn partition_keys_may_be_numbers_and_binaries(case: &Case) {
     }
 }
 
-pub async fn a_table_without_sort_key_has_one_item_a_partition(case: &Case) {
+pub async fn table_without_sort_key_has_one_item_per_partition(case: &Case) {
     let table = case.keyed().await;
     case.put_all(&table, ["a", "b"].map(item)).await;
     let found = case.query(Query::new(&table, partition("a"))).await;
     assert_eq!(found, [item("a")]);
 }
 
-pub async fn a_filter_decides_what_is_returned_not_what_is_scanned(case: &Case) {
+pub async fn filter_limits_returned_not_scanned_items(case: &Case) {
     let table = numbered(case).await;
     let query = Query::new(&table, partition("p")).filter(at_least(7));
     let pages = case.query_pages(consistent(query)).await;
@@ -65,7 +65,7 @@ pub async fn a_filter_decides_what_is_returned_not_what_is_scanned(case: &Case) 
     assert_eq!(values(&found, "n"), [7, 8, 9].map(Value::from));
 }
 
-pub async fn a_limit_counts_items_before_the_filter(case: &Case) {
+pub async fn limit_counts_items_before_the_filter(case: &Case) {
     let table = numbered(case).await;
     let query = Query::new(&table, partition("p"))
         .filter(at_least(7))
@@ -82,7 +82,7 @@ pub async fn a_limit_counts_items_before_the_filter(case: &Case) {
     assert_eq!(values(&found, "n"), [7, 8, 9].map(Value::from));
 }
 
-pub async fn a_count_returns_no_items(case: &Case) {
+pub async fn count_returns_no_items(case: &Case) {
     let table = numbered(case).await;
     let mut query = consistent(Query::new(&table, partition("p")).filter(at_least(7)));
     query.count_only = true;
@@ -92,7 +92,7 @@ pub async fn a_count_returns_no_items(case: &Case) {
     assert!(pages.iter().all(|page| page.items.is_empty()));
 }
 
-pub async fn a_projection_returns_only_what_it_names(case: &Case) {
+pub async fn projection_returns_only_selected_attributes(case: &Case) {
     let table = case.sorted(KeyKind::N).await;
     let map = Value::M([("x".to_owned(), 1.into()), ("y".to_owned(), 2.into())].into());
     let list = Value::L(vec![10.into(), 20.into(), 30.into()]);
@@ -130,14 +130,14 @@ pub async fn a_projection_returns_only_what_it_names(case: &Case) {
     }
 }
 
-pub async fn a_filter_sees_what_the_projection_drops(case: &Case) {
+pub async fn filter_sees_attributes_outside_the_projection(case: &Case) {
     let table = numbered(case).await;
     let mut query = Query::new(&table, partition("p")).filter(at_least(9));
     query.projection = Some(Projection::new(["sk"]));
     assert_eq!(case.query(query).await, [Item::new().with("sk", 9)]);
 }
 
-pub async fn key_conditions_that_do_not_fit_the_keys_are_refused(case: &Case) {
+pub async fn mismatched_key_conditions_are_rejected(case: &Case) {
     let strings = case.sorted(KeyKind::S).await;
     let numbers = TableSchema::new(case.name("numbers"), "pk", KeyKind::S);
     let numbers = case.ensure(numbers.with_sort("sk", KeyKind::N)).await;
@@ -165,7 +165,7 @@ pub async fn key_conditions_that_do_not_fit_the_keys_are_refused(case: &Case) {
     }
 }
 
-pub async fn filters_on_the_keys_of_a_query_are_refused(case: &Case) {
+pub async fn query_filters_on_keys_are_rejected(case: &Case) {
     let table = case.sorted(KeyKind::N).await;
     for name in ["pk", "sk"] {
         let filter = at_least(1).and(Condition::exists(name));

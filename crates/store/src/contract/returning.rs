@@ -1,4 +1,4 @@
-//! What writes answer with, when they succeed and when their condition fails.
+//! The return values of writes, both on success and if the condition fails.
 
 use homeport_item::Item;
 use homeport_item::expression::{Condition, Path, Update as Changes};
@@ -6,20 +6,20 @@ use homeport_item::{Map, Value};
 
 use super::case::{Case, item};
 use super::outcome::Outcome;
-use crate::{Delete, Put, Returning, Update, WriteError};
+use crate::{Delete, Put, ReturnValues, Update, WriteError};
 
-use Returning::{AllNew, AllOld, Nothing, UpdatedNew, UpdatedOld};
+use ReturnValues::{AllNew, AllOld, None as NoValues, UpdatedNew, UpdatedOld};
 
-pub async fn put_answers_with_the_item_it_replaced(case: &Case) {
+pub async fn put_returns_the_replaced_item(case: &Case) {
     let table = case.keyed().await;
     let put = |n: i32, returning| Put::new(&table, item("a").with("n", n)).returning(returning);
     assert_eq!(case.store.put(put(1, AllOld)).await, Ok(None));
     let old = case.store.put(put(2, AllOld)).await;
     assert_eq!(old, Ok(Some(item("a").with("n", 1))));
-    assert_eq!(case.store.put(put(3, Nothing)).await, Ok(None));
+    assert_eq!(case.store.put(put(3, NoValues)).await, Ok(None));
 }
 
-pub async fn delete_answers_with_the_item_it_removed(case: &Case) {
+pub async fn delete_returns_the_deleted_item(case: &Case) {
     let table = case.keyed().await;
     case.put(&table, item("a").with("n", 1)).await;
     let delete = || Delete::new(&table, item("a")).returning(AllOld);
@@ -28,14 +28,14 @@ pub async fn delete_answers_with_the_item_it_removed(case: &Case) {
     assert_eq!(case.store.delete(delete()).await, Ok(None));
 }
 
-pub async fn update_answers_with_what_was_asked_for(case: &Case) {
+pub async fn update_returns_the_requested_values(case: &Case) {
     let before = || item("a").with("n", 1).with("s", "x");
     let after = || item("a").with("n", 2).with("s", "x").with("m", 5);
     let changes = || Changes::new().set("m", 5).add("n", 1);
-    answers(
+    check_return_values(
         case,
         vec![
-            (Some(before()), changes(), Nothing, None),
+            (Some(before()), changes(), NoValues, None),
             (Some(before()), changes(), AllOld, Some(before())),
             (Some(before()), changes(), AllNew, Some(after())),
             (
@@ -55,11 +55,11 @@ pub async fn update_answers_with_what_was_asked_for(case: &Case) {
     .await;
 }
 
-pub async fn update_answers_with_nothing_where_there_is_nothing(case: &Case) {
+pub async fn update_returns_nothing_if_nothing_exists(case: &Case) {
     let add = || Changes::new().add("n", 1);
     let remove = || Changes::new().remove("n");
     let before = || item("a").with("n", 1);
-    answers(
+    check_return_values(
         case,
         vec![
             (None, add(), AllOld, None),
@@ -79,7 +79,7 @@ pub async fn update_answers_with_nothing_where_there_is_nothing(case: &Case) {
     .await;
 }
 
-pub async fn update_answers_with_the_nested_part_it_touched(case: &Case) {
+pub async fn update_returns_the_updated_nested_part(case: &Case) {
     let map = |members: &[(&str, i32)]| {
         let members = members
             .iter()
@@ -88,7 +88,7 @@ pub async fn update_answers_with_the_nested_part_it_touched(case: &Case) {
     };
     let before = || item("a").with("map", map(&[("x", 1), ("y", 2)]));
     let changes = || Changes::new().set(Path::new("map").member("x"), 5);
-    answers(
+    check_return_values(
         case,
         vec![
             (
@@ -108,7 +108,7 @@ pub async fn update_answers_with_the_nested_part_it_touched(case: &Case) {
     .await;
 }
 
-pub async fn put_and_delete_cannot_answer_with_new_attributes(case: &Case) {
+pub async fn put_and_delete_reject_new_return_values(case: &Case) {
     let table = case.keyed().await;
     for returning in [AllNew, UpdatedOld, UpdatedNew] {
         let put = Put::new(&table, item("a")).returning(returning);
@@ -121,7 +121,7 @@ pub async fn put_and_delete_cannot_answer_with_new_attributes(case: &Case) {
     assert_eq!(case.get(&table, item("a")).await, None);
 }
 
-pub async fn a_failed_condition_answers_with_the_item_where_asked(case: &Case) {
+pub async fn failed_condition_returns_item_on_request(case: &Case) {
     let table = case.keyed().await;
     let there = item("a").with("n", 1);
     case.put(&table, there.clone()).await;
@@ -154,8 +154,11 @@ pub async fn a_failed_condition_answers_with_the_item_where_asked(case: &Case) {
     }
 }
 
-/// Applies each change to the item before, or to none, and compares what the update answers.
-async fn answers(case: &Case, updates: Vec<(Option<Item>, Changes, Returning, Option<Item>)>) {
+/// Applies each change to the given item, or to none, and compares the returned values.
+async fn check_return_values(
+    case: &Case,
+    updates: Vec<(Option<Item>, Changes, ReturnValues, Option<Item>)>,
+) {
     let table = case.keyed().await;
     for (before, changes, returning, expected) in updates {
         case.put(&table, before.clone().unwrap_or(item("a"))).await;

@@ -1,4 +1,4 @@
-//! Scans: every item once, in one go, in pages and in segments.
+//! Scans return every item once: as a whole, in pages and in segments.
 
 use homeport_item::expression::{Condition, Path, Projection};
 use homeport_item::{Item, KeyKind};
@@ -7,12 +7,12 @@ use super::case::{Case, in_order, item, sorted_item};
 use super::outcome::Outcome;
 use crate::Scan;
 
-pub async fn a_scan_gives_each_item_once(case: &Case) {
+pub async fn scan_returns_each_item_once(case: &Case) {
     let (table, all) = filled(case).await;
     assert_eq!(in_order(case.scan(Scan::new(&table)).await), all);
 }
 
-pub async fn pages_of_a_scan_give_each_item_once(case: &Case) {
+pub async fn scan_pages_return_each_item_once(case: &Case) {
     let (table, all) = filled(case).await;
     for limit in [1, 7, 1000] {
         let found = case.scan(Scan::new(&table).limit(limit)).await;
@@ -20,12 +20,12 @@ pub async fn pages_of_a_scan_give_each_item_once(case: &Case) {
     }
 }
 
-pub async fn an_empty_table_scans_to_nothing(case: &Case) {
+pub async fn scan_of_empty_table_returns_nothing(case: &Case) {
     let table = case.keyed().await;
     assert_eq!(case.scan(Scan::new(&table)).await, []);
 }
 
-pub async fn segments_part_the_table(case: &Case) {
+pub async fn segments_partition_the_table(case: &Case) {
     let (table, all) = filled(case).await;
     for total in [1, 2, 3, 16] {
         let mut found = Vec::new();
@@ -40,7 +40,7 @@ pub async fn segments_part_the_table(case: &Case) {
     }
 }
 
-pub async fn segments_that_cannot_be_are_refused(case: &Case) {
+pub async fn invalid_segments_are_rejected(case: &Case) {
     let table = case.keyed().await;
     for (segment, total) in [(0, 0), (1, 1), (5, 4)] {
         let scan = Scan::new(&table).segment(segment, total);
@@ -49,7 +49,7 @@ pub async fn segments_that_cannot_be_are_refused(case: &Case) {
     }
 }
 
-pub async fn a_filter_of_a_scan_counts_what_it_looked_at(case: &Case) {
+pub async fn filtered_scan_counts_scanned_items(case: &Case) {
     let (table, all) = filled(case).await;
     let scan = Scan {
         consistent: true,
@@ -70,7 +70,7 @@ pub async fn a_filter_of_a_scan_counts_what_it_looked_at(case: &Case) {
     assert!(pages.iter().all(|page| page.items.is_empty()));
 }
 
-pub async fn a_scan_may_filter_on_keys_and_project(case: &Case) {
+pub async fn scan_can_filter_on_keys_and_project(case: &Case) {
     let table = case.keyed().await;
     case.put_all(&table, ["a", "b"].map(|pk| item(pk).with("n", 1)))
         .await;
@@ -79,7 +79,7 @@ pub async fn a_scan_may_filter_on_keys_and_project(case: &Case) {
     assert_eq!(case.scan(scan).await, [Item::new().with("n", 1)]);
 }
 
-/// A table with 8 partitions of 6 items, and these.
+/// A table with 8 partitions of 6 items, and its items.
 async fn filled(case: &Case) -> (String, Vec<Item>) {
     let table = case.sorted(KeyKind::N).await;
     let all: Vec<_> = (0..8)

@@ -1,4 +1,4 @@
-//! Making sure of tables: as often as one likes, and never to the harm of what is there.
+//! `ensure_tables` is idempotent and never damages existing data.
 
 use homeport_item::schema::{IndexSchema, KeyAttribute, StreamView, TableSchema};
 use homeport_item::{KeyKind, Value};
@@ -7,7 +7,7 @@ use super::case::{Case, item, now_secs, partition_of};
 use super::outcome::Outcome;
 use crate::{Put, Query, Scan};
 
-pub async fn ensuring_a_table_again_keeps_its_items(case: &Case) {
+pub async fn ensuring_existing_table_keeps_its_items(case: &Case) {
     let schema = TableSchema::new(case.name("kept"), "pk", KeyKind::S)
         .with_index(by_group())
         .with_ttl("expires")
@@ -22,7 +22,7 @@ pub async fn ensuring_a_table_again_keeps_its_items(case: &Case) {
     case.index_gives(group(&table), &[there]).await;
 }
 
-pub async fn several_tables_are_created_at_once(case: &Case) {
+pub async fn several_tables_are_created_together(case: &Case) {
     let schemas =
         ["one", "two", "three"].map(|name| TableSchema::new(case.name(name), "pk", KeyKind::S));
     assert_eq!(case.store.ensure_tables(&schemas).await, Ok(()));
@@ -36,14 +36,14 @@ pub async fn several_tables_are_created_at_once(case: &Case) {
     assert_eq!(case.store.ensure_tables(&[]).await, Ok(()));
 }
 
-pub async fn an_index_added_later_has_the_items_from_before(case: &Case) {
+pub async fn added_index_contains_existing_items(case: &Case) {
     let schema = TableSchema::new(case.name("grown"), "pk", KeyKind::S);
     let table = case.ensure(schema.clone()).await;
     let members: Vec<_> = (0..40)
         .map(|n| item(&format!("p{n:02}")).with("g", "g").with("n", n))
         .collect();
     case.put_all(&table, members.clone()).await;
-    // Not fit for the index, which the table did not know when it took them.
+    // These values do not fit the index, which is added later.
     case.put_all(
         &table,
         [
@@ -65,7 +65,7 @@ pub async fn an_index_added_later_has_the_items_from_before(case: &Case) {
     assert_eq!(Outcome::of(case.store.put(refused).await), Outcome::Invalid);
 }
 
-pub async fn an_index_that_is_not_asked_for_stays(case: &Case) {
+pub async fn unlisted_index_is_kept(case: &Case) {
     let schema = TableSchema::new(case.name("stays"), "pk", KeyKind::S);
     let table = case.ensure(schema.clone().with_index(by_group())).await;
     case.ensure(schema).await;
@@ -84,7 +84,7 @@ pub async fn time_to_live_can_be_added_later(case: &Case) {
     assert_eq!(case.get(&table, item("a")).await, None);
 }
 
-pub async fn other_keys_than_those_of_the_table_are_refused(case: &Case) {
+pub async fn changed_table_keys_are_rejected(case: &Case) {
     let name = case.name("fixed");
     let schema = TableSchema::new(&name, "pk", KeyKind::S).with_sort("sk", KeyKind::N);
     case.ensure(schema).await;
@@ -100,7 +100,7 @@ pub async fn other_keys_than_those_of_the_table_are_refused(case: &Case) {
     }
 }
 
-pub async fn other_keys_than_those_of_the_index_are_refused(case: &Case) {
+pub async fn changed_index_keys_are_rejected(case: &Case) {
     let schema = TableSchema::new(case.name("fixed"), "pk", KeyKind::S);
     case.ensure(schema.clone().with_index(by_group())).await;
     let other = IndexSchema::global("by-group", KeyAttribute::new("h", KeyKind::S), None);
@@ -108,7 +108,7 @@ pub async fn other_keys_than_those_of_the_index_are_refused(case: &Case) {
     assert_eq!(Outcome::of(result), Outcome::Invalid);
 }
 
-pub async fn schemas_that_cannot_be_are_refused(case: &Case) {
+pub async fn invalid_schemas_are_rejected(case: &Case) {
     let name = case.name("impossible");
     for schema in [
         TableSchema::new("x", "pk", KeyKind::S),
@@ -124,7 +124,7 @@ pub async fn schemas_that_cannot_be_are_refused(case: &Case) {
         assert_eq!(Outcome::of(result), Outcome::Invalid, "{schema:?}");
     }
     let scan = case.store.scan(Scan::new(&name)).await;
-    assert_eq!(Outcome::of(scan), Outcome::TableMissing);
+    assert_eq!(Outcome::of(scan), Outcome::TableNotFound);
 }
 
 /// A global index on `g`.

@@ -1,11 +1,12 @@
-//! Tokens of transactions: a repeat does no harm, and a token is never taken for another.
+//! Transaction tokens: a repeated transaction has no effect, and a token is valid for one
+//! transaction only.
 
 use homeport_item::expression::{Condition, Update as Changes};
 
 use super::case::{Case, item};
 use crate::{Delete, Put, TransactError, Transaction, Update};
 
-pub async fn a_repeat_with_the_same_token_does_nothing(case: &Case) {
+pub async fn repeated_token_does_nothing(case: &Case) {
     let table = case.keyed().await;
     let token = case.token("t");
     let count = || {
@@ -25,7 +26,7 @@ pub async fn a_repeat_with_the_same_token_does_nothing(case: &Case) {
     assert_eq!(case.get(&table, item("a")).await, None);
 }
 
-pub async fn a_repeat_does_not_look_at_its_conditions_again(case: &Case) {
+pub async fn repeated_token_skips_conditions(case: &Case) {
     let table = case.keyed().await;
     let put = Put::new(&table, item("a")).when(Condition::not_exists("pk"));
     let once = Transaction::new(vec![put.into()]).with_token(case.token("t"));
@@ -33,7 +34,7 @@ pub async fn a_repeat_does_not_look_at_its_conditions_again(case: &Case) {
     assert_eq!(case.store.transact(once).await, Ok(()));
 }
 
-pub async fn a_token_stands_for_one_transaction(case: &Case) {
+pub async fn token_identifies_one_transaction(case: &Case) {
     let table = case.keyed().await;
     let put = |n: i32| {
         let put = Put::new(&table, item("a").with("n", n));
@@ -48,7 +49,7 @@ pub async fn a_token_stands_for_one_transaction(case: &Case) {
     );
 }
 
-pub async fn a_token_counts_among_transactions_handed_over_together(case: &Case) {
+pub async fn token_applies_among_submitted_transactions(case: &Case) {
     let table = case.keyed().await;
     let count = |pk: &str, token: &str| {
         let update = Update::new(&table, item(pk), add_one());

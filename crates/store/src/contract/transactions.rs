@@ -6,11 +6,11 @@ use homeport_item::{Item, KeyKind};
 use super::case::{Case, item, partition};
 use super::outcome::Outcome;
 use crate::{
-    Action, CancelReason, Check, Delete, Get, Put, Query, TRANSACTION_ACTIONS_MAX, TransactError,
-    Transaction, Update,
+    Action, CancelReason, ConditionCheck, Delete, Get, Put, Query, TRANSACTION_ACTIONS_MAX,
+    TransactError, Transaction, Update,
 };
 
-pub async fn every_kind_of_action_happens(case: &Case) {
+pub async fn transaction_runs_every_kind_of_action(case: &Case) {
     let table = case.keyed().await;
     let other = case.sorted(KeyKind::N).await;
     case.put_all(&table, ["deleted", "updated", "checked"].map(item))
@@ -22,7 +22,7 @@ pub async fn every_kind_of_action_happens(case: &Case) {
             Put::new(&table, item("put")).into(),
             Update::new(&table, item("updated"), add_one()).into(),
             Delete::new(&table, item("deleted")).into(),
-            Check::new(&table, item("checked"), exists()).into(),
+            ConditionCheck::new(&table, item("checked"), exists()).into(),
             Put::new(&other, sorted.clone()).into(),
         ],
     )
@@ -46,7 +46,7 @@ pub async fn one_failed_condition_writes_nothing(case: &Case) {
             .when(exists())
             .into(),
         Delete::new(&table, item("absent")).when(exists()).into(),
-        Check::new(&table, item("absent"), exists()).into(),
+        ConditionCheck::new(&table, item("absent"), exists()).into(),
     ];
     for failing in failing {
         let actions = vec![
@@ -68,21 +68,21 @@ pub async fn one_failed_condition_writes_nothing(case: &Case) {
     }
 }
 
-pub async fn each_action_has_its_reason_in_order(case: &Case) {
+pub async fn cancel_reasons_follow_action_order(case: &Case) {
     let table = case.keyed().await;
     let there = item("there").with("n", 1);
     case.put(&table, there.clone()).await;
     let mut asking = Put::new(&table, item("there")).when(not_exists());
     asking.old_on_failure = true;
-    let mut asking_in_vain = Check::new(&table, item("absent"), exists());
-    asking_in_vain.old_on_failure = true;
+    let mut absent_check = ConditionCheck::new(&table, item("absent"), exists());
+    absent_check.old_on_failure = true;
     let outcome = transact(
         case,
         vec![
             Put::new(&table, item("new")).when(not_exists()).into(),
             asking.into(),
             Delete::new(&table, item("other")).when(exists()).into(),
-            asking_in_vain.into(),
+            absent_check.into(),
             Put::new(&table, item("last")).into(),
         ],
     )
@@ -100,7 +100,7 @@ pub async fn each_action_has_its_reason_in_order(case: &Case) {
     assert_eq!(outcome, Err(TransactError::Cancelled(reasons)));
 }
 
-pub async fn an_action_that_does_not_fit_its_item_cancels_the_rest(case: &Case) {
+pub async fn failing_action_cancels_the_transaction(case: &Case) {
     let table = case.keyed().await;
     case.put(&table, item("text").with("n", "x")).await;
     let outcome = transact(
@@ -112,7 +112,7 @@ pub async fn an_action_that_does_not_fit_its_item_cancels_the_rest(case: &Case) 
     )
     .await;
     let Err(TransactError::Cancelled(reasons)) = outcome else {
-        panic!("ended as {outcome:?}");
+        panic!("unexpected outcome {outcome:?}");
     };
     assert!(
         matches!(reasons[..], [CancelReason::None, CancelReason::Invalid(_)]),
@@ -121,7 +121,7 @@ pub async fn an_action_that_does_not_fit_its_item_cancels_the_rest(case: &Case) 
     assert_eq!(case.get(&table, item("put")).await, None);
 }
 
-pub async fn a_condition_sees_what_the_transaction_before_wrote(case: &Case) {
+pub async fn condition_sees_previous_transaction(case: &Case) {
     let table = case.keyed().await;
     case.put(&table, item("a").with("n", 0)).await;
     let is_zero = Path::new("n").equals(0);
@@ -136,13 +136,13 @@ pub async fn a_condition_sees_what_the_transaction_before_wrote(case: &Case) {
     );
 }
 
-pub async fn two_actions_on_one_item_are_refused(case: &Case) {
+pub async fn two_actions_on_one_item_are_rejected(case: &Case) {
     let table = case.keyed().await;
     let actions: [Action; 4] = [
         Put::new(&table, item("a")).into(),
         Update::new(&table, item("a"), add_one()).into(),
         Delete::new(&table, item("a")).into(),
-        Check::new(&table, item("a"), not_exists()).into(),
+        ConditionCheck::new(&table, item("a"), not_exists()).into(),
     ];
     for first in &actions {
         for second in &actions {
@@ -154,7 +154,7 @@ pub async fn two_actions_on_one_item_are_refused(case: &Case) {
     assert_eq!(case.get(&table, item("a")).await, None);
 }
 
-pub async fn a_transaction_has_one_to_a_hundred_actions(case: &Case) {
+pub async fn transaction_accepts_1_to_100_actions(case: &Case) {
     let table = case.keyed().await;
     let puts = |count: usize| -> Vec<Action> {
         (0..count)
@@ -172,7 +172,7 @@ pub async fn a_transaction_has_one_to_a_hundred_actions(case: &Case) {
     assert_eq!(case.get(&table, last.clone()).await, Some(last));
 }
 
-pub async fn a_transaction_past_four_megabytes_is_refused(case: &Case) {
+pub async fn transaction_over_4_mib_is_rejected(case: &Case) {
     let table = case.keyed().await;
     let puts = (0..11)
         .map(|n| {
@@ -185,13 +185,13 @@ pub async fn a_transaction_past_four_megabytes_is_refused(case: &Case) {
     assert_eq!(case.get(&table, item("item-0")).await, None);
 }
 
-pub async fn transactions_handed_over_together_have_outcomes_of_their_own(case: &Case) {
+pub async fn transactions_submitted_together_have_separate_outcomes(case: &Case) {
     let table = case.keyed().await;
     case.put(&table, item("1")).await;
     let claim = |n: usize| {
         let put = Put::new(&table, item(&n.to_string())).when(not_exists());
-        let beside = Put::new(&table, item(&format!("beside-{n}")));
-        Transaction::new(vec![put.into(), beside.into()])
+        let other_item = Put::new(&table, item(&format!("other-{n}")));
+        Transaction::new(vec![put.into(), other_item.into()])
     };
     let mut transactions: Vec<_> = (0..4).map(claim).collect();
     transactions[2].actions.clear();
@@ -200,20 +200,20 @@ pub async fn transactions_handed_over_together_have_outcomes_of_their_own(case: 
     assert_eq!(
         outcomes,
         [
-            Outcome::Done,
+            Outcome::Success,
             Outcome::Cancelled,
             Outcome::Invalid,
-            Outcome::Done
+            Outcome::Success
         ]
     );
     for (n, written) in [(0, true), (1, false), (2, false), (3, true)] {
-        let beside = case.get(&table, item(&format!("beside-{n}"))).await;
-        assert_eq!(beside.is_some(), written, "transaction {n}");
+        let other_item = case.get(&table, item(&format!("other-{n}"))).await;
+        assert_eq!(other_item.is_some(), written, "transaction {n}");
     }
     assert_eq!(case.store.transact_each(vec![]).await, []);
 }
 
-pub async fn many_transactions_can_be_handed_over_together(case: &Case) {
+pub async fn many_transactions_can_be_submitted_together(case: &Case) {
     let table = case.sorted(KeyKind::N).await;
     let each: Vec<_> = (0..150)
         .map(|n| {
@@ -233,7 +233,7 @@ pub async fn many_transactions_can_be_handed_over_together(case: &Case) {
     }
 }
 
-pub async fn transact_get_answers_in_the_order_asked(case: &Case) {
+pub async fn transact_get_keeps_the_request_order(case: &Case) {
     let table = case.keyed().await;
     let other = case.sorted(KeyKind::N).await;
     let sorted = item("a").with("sk", 1);
@@ -255,11 +255,11 @@ pub async fn transact_get_answers_in_the_order_asked(case: &Case) {
     );
 }
 
-pub async fn transact_get_asks_for_one_to_a_hundred_items(case: &Case) {
+pub async fn transact_get_accepts_1_to_100_items(case: &Case) {
     let table = case.keyed().await;
     for (count, outcome) in [
         (0, Outcome::Invalid),
-        (TRANSACTION_ACTIONS_MAX, Outcome::Done),
+        (TRANSACTION_ACTIONS_MAX, Outcome::Success),
         (TRANSACTION_ACTIONS_MAX + 1, Outcome::Invalid),
     ] {
         let gets = (0..count)

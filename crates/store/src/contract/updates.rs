@@ -1,14 +1,14 @@
-//! Updates: every action, what it makes of an item, and what it refuses.
+//! Updates: the effect of every action, and what is rejected.
 
 use homeport_item::expression::{Condition, Path, Update as Changes, UpdateOperand};
 use homeport_item::{Item, Value};
 
 use super::case::{Case, item, number};
 use super::outcome::Outcome;
-use crate::{Put, Returning, Transaction, Update};
+use crate::{Put, ReturnValues, Transaction, Update};
 
-pub async fn an_update_creates_a_missing_item(case: &Case) {
-    becomes(
+pub async fn update_creates_a_missing_item(case: &Case) {
+    check_results(
         case,
         vec![
             (None, Changes::default(), item("a")),
@@ -25,7 +25,7 @@ pub async fn an_update_creates_a_missing_item(case: &Case) {
     .await;
 }
 
-pub async fn an_update_that_only_removes_creates_no_item(case: &Case) {
+pub async fn remove_only_update_creates_no_item(case: &Case) {
     let table = case.keyed().await;
     for changes in [
         remove("n"),
@@ -35,11 +35,11 @@ pub async fn an_update_that_only_removes_creates_no_item(case: &Case) {
         remove("n").delete("tags", tags(&["x"])),
     ] {
         for returning in [
-            Returning::Nothing,
-            Returning::AllOld,
-            Returning::AllNew,
-            Returning::UpdatedOld,
-            Returning::UpdatedNew,
+            ReturnValues::None,
+            ReturnValues::AllOld,
+            ReturnValues::AllNew,
+            ReturnValues::UpdatedOld,
+            ReturnValues::UpdatedNew,
         ] {
             let update = Update::new(&table, item("a"), changes.clone()).returning(returning);
             assert_eq!(case.store.update(update).await, Ok(None), "{changes:?}");
@@ -59,7 +59,7 @@ pub async fn an_update_that_only_removes_creates_no_item(case: &Case) {
 
 pub async fn set_writes_attributes_and_keeps_the_others(case: &Case) {
     let before = || item("a").with("n", 1).with("s", "x");
-    becomes(
+    check_results(
         case,
         vec![
             (Some(before()), set("n", 2), before().with("n", 2)),
@@ -71,10 +71,10 @@ pub async fn set_writes_attributes_and_keeps_the_others(case: &Case) {
     .await;
 }
 
-pub async fn set_reaches_into_documents(case: &Case) {
+pub async fn set_writes_nested_values(case: &Case) {
     let before = || document(&[1, 2], &[("x", 1)]);
     let list = || Path::new("list");
-    becomes(
+    check_results(
         case,
         vec![
             (
@@ -92,7 +92,7 @@ pub async fn set_reaches_into_documents(case: &Case) {
                 set(list().element(0), 5),
                 document(&[5, 2], &[("x", 1)]),
             ),
-            // Past its end a list grows by one, however far past.
+            // A write past the end of a list appends one element, at whatever index.
             (
                 Some(before()),
                 set(list().element(9), 5),
@@ -103,10 +103,10 @@ pub async fn set_reaches_into_documents(case: &Case) {
     .await;
 }
 
-pub async fn set_computes_from_the_item_as_it_was(case: &Case) {
+pub async fn set_reads_the_original_item(case: &Case) {
     let before = || item("a").with("n", 10).with("m", 3);
     let swap = Changes::new().set("n", at("m")).set("m", at("n"));
-    becomes(
+    check_results(
         case,
         vec![
             (Some(before()), swap, item("a").with("n", 3).with("m", 10)),
@@ -130,10 +130,10 @@ pub async fn set_computes_from_the_item_as_it_was(case: &Case) {
     .await;
 }
 
-pub async fn if_not_exists_gives_a_first_value(case: &Case) {
+pub async fn if_not_exists_provides_initial_value(case: &Case) {
     let first = |name: &str| UpdateOperand::if_not_exists(name, 0);
     let count = first("n").plus(1);
-    becomes(
+    check_results(
         case,
         vec![
             (None, set("n", count.clone()), item("a").with("n", 1)),
@@ -152,11 +152,11 @@ pub async fn if_not_exists_gives_a_first_value(case: &Case) {
     .await;
 }
 
-pub async fn list_append_puts_lists_together(case: &Case) {
+pub async fn list_append_concatenates_lists(case: &Case) {
     let more = || UpdateOperand::from(list(&[3]));
     let fresh = UpdateOperand::if_not_exists("list", list(&[]));
     let before = || item("a").with("list", list(&[1, 2]));
-    becomes(
+    check_results(
         case,
         vec![
             (
@@ -179,10 +179,10 @@ pub async fn list_append_puts_lists_together(case: &Case) {
     .await;
 }
 
-pub async fn remove_takes_attributes_members_and_elements_away(case: &Case) {
+pub async fn remove_deletes_attributes_members_and_elements(case: &Case) {
     let before = || document(&[1, 2, 3], &[("x", 1), ("y", 2)]);
     let two_elements = remove(Path::new("list").element(0)).remove(Path::new("list").element(1));
-    becomes(
+    check_results(
         case,
         vec![
             (
@@ -200,7 +200,7 @@ pub async fn remove_takes_attributes_members_and_elements_away(case: &Case) {
                 remove(Path::new("list").element(1)),
                 document(&[1, 3], &[("x", 1), ("y", 2)]),
             ),
-            // The positions are those of the list as it was.
+            // The indexes refer to the original list.
             (
                 Some(before()),
                 two_elements,
@@ -217,9 +217,9 @@ pub async fn remove_takes_attributes_members_and_elements_away(case: &Case) {
     .await;
 }
 
-pub async fn add_counts_exactly(case: &Case) {
+pub async fn add_is_exact(case: &Case) {
     let with = |n: &str| item("a").with("n", number(n));
-    becomes(
+    check_results(
         case,
         vec![
             (Some(with("1")), add("n", -5), with("-4")),
@@ -239,9 +239,9 @@ pub async fn add_counts_exactly(case: &Case) {
     .await;
 }
 
-pub async fn add_and_delete_change_the_members_of_a_set(case: &Case) {
+pub async fn add_and_delete_change_set_members(case: &Case) {
     let with = |members: &[&str]| item("a").with("tags", tags(members));
-    becomes(
+    check_results(
         case,
         vec![
             (
@@ -254,14 +254,14 @@ pub async fn add_and_delete_change_the_members_of_a_set(case: &Case) {
                 delete("tags", tags(&["y", "z"])),
                 with(&["x"]),
             ),
-            // A set is never empty: with its last member the attribute goes.
+            // A set is never empty: removing its last member removes the attribute.
             (Some(with(&["x"])), delete("tags", tags(&["x"])), item("a")),
         ],
     )
     .await;
 }
 
-pub async fn all_kinds_of_action_work_together(case: &Case) {
+pub async fn all_update_actions_work_together(case: &Case) {
     let before = item("a")
         .with("n", 1)
         .with("old", "x")
@@ -275,11 +275,11 @@ pub async fn all_kinds_of_action_work_together(case: &Case) {
         .with("n", 2)
         .with("new", "x")
         .with("tags", tags(&["y"]));
-    becomes(case, vec![(Some(before), changes, after)]).await;
+    check_results(case, vec![(Some(before), changes, after)]).await;
 }
 
-pub async fn changes_that_do_not_fit_the_item_are_refused(case: &Case) {
-    refuses(
+pub async fn updates_that_do_not_fit_are_rejected(case: &Case) {
+    check_rejected(
         case,
         vec![
             add("s", 1),
@@ -299,8 +299,8 @@ pub async fn changes_that_do_not_fit_the_item_are_refused(case: &Case) {
     .await;
 }
 
-pub async fn updates_of_key_attributes_are_refused(case: &Case) {
-    refuses(
+pub async fn updates_of_key_attributes_are_rejected(case: &Case) {
+    check_rejected(
         case,
         vec![
             set("pk", "b"),
@@ -313,9 +313,9 @@ pub async fn updates_of_key_attributes_are_refused(case: &Case) {
     .await;
 }
 
-pub async fn paths_that_overlap_are_refused(case: &Case) {
+pub async fn overlapping_paths_are_rejected(case: &Case) {
     let both = |first: Path, second: Path| set(first, 1).remove(second);
-    refuses(
+    check_rejected(
         case,
         vec![
             both("n".into(), "n".into()),
@@ -326,8 +326,8 @@ pub async fn paths_that_overlap_are_refused(case: &Case) {
     .await;
 }
 
-/// Applies each change to the item before, or to none, and compares with the item after.
-async fn becomes(case: &Case, changes: Vec<(Option<Item>, Changes, Item)>) {
+/// Applies each change to the given item, or to none, and compares the result.
+async fn check_results(case: &Case, changes: Vec<(Option<Item>, Changes, Item)>) {
     let table = case.keyed().await;
     for (before, changes, after) in changes {
         match before {
@@ -344,8 +344,8 @@ async fn becomes(case: &Case, changes: Vec<(Option<Item>, Changes, Item)>) {
     }
 }
 
-/// Tries each change on one item, which must stay as it is.
-async fn refuses(case: &Case, changes: Vec<Changes>) {
+/// Tries each change on one item, which must stay unchanged.
+async fn check_rejected(case: &Case, changes: Vec<Changes>) {
     let table = case.keyed().await;
     let before = document(&[1], &[("x", 1)])
         .with("n", 1)
@@ -378,7 +378,7 @@ fn delete(path: impl Into<Path>, members: impl Into<Value>) -> Changes {
     Changes::new().delete(path, members)
 }
 
-/// What is at a top-level attribute.
+/// The value of a top-level attribute.
 fn at(name: &str) -> UpdateOperand {
     Path::new(name).into()
 }

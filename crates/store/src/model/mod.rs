@@ -1,6 +1,6 @@
-//! A store in memory that is as plain as can be: one lock, whole scans, no index that is kept. It
-//! shares no technique with a real backend, so that one can be checked against it, and it is what
-//! the contract itself is checked with. Not for use where data or speed matter.
+//! The reference model: an in-memory store, as simple as possible, with one lock, full scans and no
+//! stored indexes. It shares no technique with a real backend, so backends can be checked against
+//! it, and it checks the contract suite itself. Not for production use.
 
 mod read;
 mod table;
@@ -9,36 +9,32 @@ mod write;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use homeport_item::Item;
 use homeport_item::schema::TableSchema;
 
 use crate::{
-    Action, BatchGet, BatchGetAnswer, BatchWrite, BatchWriteAnswer, Delete, Get, Page, Put, Query,
-    Scan, Store, StoreError, TRANSACTION_ACTIONS_MAX, TransactError, Transaction, Update,
-    WriteError,
+    Action, BatchGet, BatchGetOutput, BatchWrite, BatchWriteOutput, Clock, Delete, Get, Page, Put,
+    Query, Scan, Store, StoreError, SystemClock, TRANSACTION_ACTIONS_MAX, TransactError,
+    Transaction, Update, WriteError,
 };
 use table::Table;
 
-/// Says what time it is, in epoch seconds.
-pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
-
-/// The plain store in memory.
+/// The reference store in memory.
 pub struct MemoryStore {
-    clock: Clock,
+    clock: Arc<dyn Clock>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
     tables: Tables,
-    tokens: BTreeMap<String, Done>,
+    tokens: BTreeMap<String, TokenRecord>,
 }
 
-/// A transaction that a token stands for.
-struct Done {
+/// The transaction behind a token.
+struct TokenRecord {
     actions: Vec<Action>,
     at_secs: i64,
 }
@@ -47,29 +43,25 @@ type Tables = BTreeMap<String, Table>;
 
 impl MemoryStore {
     #[must_use]
-    pub fn new(clock: Clock) -> Self {
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
             state: Mutex::default(),
         }
     }
 
-    /// A store that goes by the machine's clock.
+    /// A store that uses the system clock.
     #[must_use]
     pub fn with_system_clock() -> Self {
-        Self::new(Arc::new(|| {
-            let since = SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .unwrap_or_default();
-            i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
-        }))
+        Self::new(Arc::new(SystemClock))
     }
 
-    /// Does something with all of the state, at one moment.
-    fn with<T>(&self, work: impl FnOnce(&mut State, i64) -> T) -> T {
-        // Nothing here leaves the state half changed, so that of a panicking caller is as good.
+    /// Runs `work` on the locked state with the current time in seconds.
+    fn with_state<T>(&self, work: impl FnOnce(&mut State, i64) -> T) -> T {
+        // No operation leaves the state partially changed, so a lock poisoned by a panic is safe to
+        // use.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        work(&mut state, (self.clock)())
+        work(&mut state, self.clock.now_secs())
     }
 }
 
@@ -84,7 +76,7 @@ impl fmt::Debug for MemoryStore {
 #[async_trait]
 impl Store for MemoryStore {
     async fn ensure_tables(&self, tables: &[TableSchema]) -> Result<(), StoreError> {
-        self.with(|state, _| {
+        self.with_state(|state, _| {
             let mut ensured = state.tables.clone();
             for schema in tables {
                 schema.check().map_err(invalid)?;
@@ -101,12 +93,12 @@ impl Store for MemoryStore {
     }
 
     async fn get(&self, request: Get) -> Result<Option<Item>, StoreError> {
-        self.with(|state, now| read::get(&state.tables, &request, now))
+        self.with_state(|state, now| read::get(&state.tables, &request, now))
     }
 
     async fn put(&self, request: Put) -> Result<Option<Item>, WriteError> {
         let returning = request.returning;
-        self.with(|state, now| {
+        self.with_state(|state, now| {
             let change = write::one(&mut state.tables, &request.into(), now)?;
             Ok(change.answer(returning))
         })
@@ -114,7 +106,7 @@ impl Store for MemoryStore {
 
     async fn update(&self, request: Update) -> Result<Option<Item>, WriteError> {
         let returning = request.returning;
-        self.with(|state, now| {
+        self.with_state(|state, now| {
             let change = write::one(&mut state.tables, &request.into(), now)?;
             Ok(change.answer(returning))
         })
@@ -122,33 +114,33 @@ impl Store for MemoryStore {
 
     async fn delete(&self, request: Delete) -> Result<Option<Item>, WriteError> {
         let returning = request.returning;
-        self.with(|state, now| {
+        self.with_state(|state, now| {
             let change = write::one(&mut state.tables, &request.into(), now)?;
             Ok(change.answer(returning))
         })
     }
 
     async fn query(&self, request: Query) -> Result<Page, StoreError> {
-        self.with(|state, now| read::query(&state.tables, &request, now))
+        self.with_state(|state, now| read::query(&state.tables, &request, now))
     }
 
     async fn scan(&self, request: Scan) -> Result<Page, StoreError> {
-        self.with(|state, now| read::scan(&state.tables, &request, now))
+        self.with_state(|state, now| read::scan(&state.tables, &request, now))
     }
 
-    async fn batch_get(&self, request: BatchGet) -> Result<BatchGetAnswer, StoreError> {
-        self.with(|state, now| read::batch(&state.tables, request, now))
+    async fn batch_get(&self, request: BatchGet) -> Result<BatchGetOutput, StoreError> {
+        self.with_state(|state, now| read::batch(&state.tables, request, now))
     }
 
-    async fn batch_write(&self, request: BatchWrite) -> Result<BatchWriteAnswer, StoreError> {
-        self.with(|state, now| write::batch(&mut state.tables, request, now))
+    async fn batch_write(&self, request: BatchWrite) -> Result<BatchWriteOutput, StoreError> {
+        self.with_state(|state, now| write::batch(&mut state.tables, request, now))
     }
 
     async fn transact_get(&self, requests: Vec<Get>) -> Result<Vec<Option<Item>>, TransactError> {
         if requests.is_empty() || requests.len() > TRANSACTION_ACTIONS_MAX {
-            return Err(invalid("a transaction reads 1 to 100 items").into());
+            return Err(invalid("a transaction must read 1 to 100 items").into());
         }
-        self.with(|state, now| {
+        self.with_state(|state, now| {
             let items = requests
                 .iter()
                 .map(|request| read::get(&state.tables, request, now));
@@ -157,14 +149,14 @@ impl Store for MemoryStore {
     }
 
     async fn transact(&self, transaction: Transaction) -> Result<(), TransactError> {
-        self.with(|state, now| write::transact(state, transaction, now))
+        self.with_state(|state, now| write::transact(state, transaction, now))
     }
 
     async fn transact_each(
         &self,
         transactions: Vec<Transaction>,
     ) -> Vec<Result<(), TransactError>> {
-        self.with(|state, now| {
+        self.with_state(|state, now| {
             transactions
                 .into_iter()
                 .map(|transaction| write::transact(state, transaction, now))
@@ -176,7 +168,7 @@ impl Store for MemoryStore {
 fn table<'a>(tables: &'a Tables, name: &str) -> Result<&'a Table, StoreError> {
     tables
         .get(name)
-        .ok_or_else(|| StoreError::TableMissing(name.to_owned()))
+        .ok_or_else(|| StoreError::TableNotFound(name.to_owned()))
 }
 
 fn invalid(reason: impl fmt::Display) -> StoreError {

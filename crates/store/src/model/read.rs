@@ -1,4 +1,4 @@
-//! Reads: one item, a batch, and pages of whole sorted tables.
+//! Reads: one item, a batch, and pages of sorted tables.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,10 +7,10 @@ use homeport_item::Item;
 use homeport_item::expression::{Condition, Projection};
 use homeport_item::schema::IndexSchema;
 
-use super::table::{Place, Table, exact_key, key_value};
+use super::table::{RowPosition, Table, exact_key, key_value};
 use super::{Tables, invalid, table};
 use crate::{
-    BATCH_GET_MAX, BatchGet, BatchGetAnswer, Get, PAGE_SIZE_MAX_BYTES, Page, Query, Scan,
+    BATCH_GET_MAX, BatchGet, BatchGetOutput, Get, PAGE_SIZE_MAX_BYTES, Page, Query, Scan,
     StoreError, TableKeys,
 };
 
@@ -26,28 +26,32 @@ pub(super) fn batch(
     tables: &Tables,
     batch: BatchGet,
     now_secs: i64,
-) -> Result<BatchGetAnswer, StoreError> {
-    let count: usize = batch.tables.iter().map(|asked| asked.keys.len()).sum();
+) -> Result<BatchGetOutput, StoreError> {
+    let count: usize = batch
+        .tables
+        .iter()
+        .map(|table_keys| table_keys.keys.len())
+        .sum();
     if count == 0 || count > BATCH_GET_MAX {
-        return Err(invalid("a batch reads 1 to 100 items"));
+        return Err(invalid("a batch must read 1 to 100 items"));
     }
     let mut seen = BTreeSet::new();
-    for asked in &batch.tables {
-        let table = table(tables, &asked.table)?;
-        check_projection(asked.projection.as_ref())?;
-        for key in &asked.keys {
+    for table_keys in &batch.tables {
+        let table = table(tables, &table_keys.table)?;
+        check_projection(table_keys.projection.as_ref())?;
+        for key in &table_keys.keys {
             let key = exact_key(&table.schema.key, key)?;
-            if !seen.insert((asked.table.clone(), key)) {
-                return Err(invalid("a key stands twice in the batch"));
+            if !seen.insert((table_keys.table.clone(), key)) {
+                return Err(invalid("the batch contains a key twice"));
             }
         }
     }
-    let mut answer = BatchGetAnswer::default();
+    let mut answer = BatchGetOutput::default();
     let mut bytes = 0;
-    for asked in batch.tables {
-        let table = table(tables, &asked.table)?;
+    for table_keys in batch.tables {
+        let table = table(tables, &table_keys.table)?;
         let mut rest = Vec::new();
-        for key in asked.keys {
+        for key in table_keys.keys {
             if bytes >= PAGE_SIZE_MAX_BYTES {
                 rest.push(key);
                 continue;
@@ -55,14 +59,14 @@ pub(super) fn batch(
             let values = exact_key(&table.schema.key, &key)?;
             if let Some(item) = table.get(&values, now_secs) {
                 bytes += item.size();
-                let item = project(asked.projection.as_ref(), item);
-                answer.items.push((asked.table.clone(), item));
+                let item = project(table_keys.projection.as_ref(), item);
+                answer.items.push((table_keys.table.clone(), item));
             }
         }
         if !rest.is_empty() {
             answer.unprocessed.push(TableKeys {
                 keys: rest,
-                ..asked
+                ..table_keys
             });
         }
     }
@@ -77,9 +81,9 @@ pub(super) fn query(tables: &Tables, query: &Query, now_secs: i64) -> Result<Pag
     if let Some(filter) = &query.filter
         && filter.paths().iter().any(|path| schema.has(path.name()))
     {
-        return Err(invalid("a filter cannot be on the keys"));
+        return Err(invalid("a filter must not contain key attributes"));
     }
-    let reading = Reading {
+    let reading = PageRead {
         table,
         index,
         filter: query.filter.as_ref(),
@@ -92,21 +96,21 @@ pub(super) fn query(tables: &Tables, query: &Query, now_secs: i64) -> Result<Pag
     if let Some((outer, _)) = &start
         && outer.first() != partition.as_ref()
     {
-        return Err(invalid("the start is not in the partition"));
+        return Err(invalid("the start key is not in the partition"));
     }
     let mut rows = Vec::new();
-    for (place, item) in table.rows(index, now_secs) {
+    for (position, item) in table.rows(index, now_secs) {
         if query.key_condition.matches(item).map_err(invalid)? {
-            rows.push((place, item));
+            rows.push((position, item));
         }
     }
     if query.descending {
         rows.reverse();
     }
     if let Some(start) = start {
-        rows.retain(|(place, _)| match query.descending {
-            false => *place > start,
-            true => *place < start,
+        rows.retain(|(position, _)| match query.descending {
+            false => *position > start,
+            true => *position < start,
         });
     }
     reading.page(&rows)
@@ -118,9 +122,9 @@ pub(super) fn scan(tables: &Tables, scan: &Scan, now_secs: i64) -> Result<Page, 
     if let Some(segment) = scan.segment
         && segment.index >= segment.total
     {
-        return Err(invalid("there is no such segment"));
+        return Err(invalid("the segment does not exist"));
     }
-    let reading = Reading {
+    let reading = PageRead {
         table,
         index,
         filter: scan.filter.as_ref(),
@@ -130,8 +134,8 @@ pub(super) fn scan(tables: &Tables, scan: &Scan, now_secs: i64) -> Result<Page, 
     };
     let start = reading.check_start(scan.start.as_ref())?;
     let mut rows = table.rows(index, now_secs);
-    rows.retain(|(place, item)| {
-        let after_start = start.as_ref().is_none_or(|start| place > start);
+    rows.retain(|(position, item)| {
+        let after_start = start.as_ref().is_none_or(|start| position > start);
         let in_segment = scan.segment.is_none_or(|segment| {
             let mut hasher = DefaultHasher::new();
             item.get(&table.schema.key.partition.name).hash(&mut hasher);
@@ -150,14 +154,14 @@ fn index_of<'a>(
     let index = name.map(|name| table.index(name)).transpose()?;
     match index {
         Some(index) if consistent && !index.local => {
-            Err(invalid("a global index has no consistent reads"))
+            Err(invalid("a global index does not support consistent reads"))
         }
         index => Ok(index),
     }
 }
 
-/// What queries and scans have in common.
-struct Reading<'a> {
+/// The shared part of queries and scans.
+struct PageRead<'a> {
     table: &'a Table,
     index: Option<&'a IndexSchema>,
     filter: Option<&'a Condition>,
@@ -166,26 +170,28 @@ struct Reading<'a> {
     count_only: bool,
 }
 
-impl Reading<'_> {
-    /// The place to start after, which must have the keys of the table and the index, no more.
-    fn check_start(&self, start: Option<&Item>) -> Result<Option<Place>, StoreError> {
+impl PageRead<'_> {
+    /// Validates the start key, which must have exactly the keys of the table and the index.
+    fn check_start(&self, start: Option<&Item>) -> Result<Option<RowPosition>, StoreError> {
         let Some(start) = start else {
             return Ok(None);
         };
-        let place = self.table.place(self.index, start);
+        let position = self.table.position(self.index, start);
         if start.iter().any(|(name, _)| !self.is_key(name)) {
-            return Err(invalid("the start has more than the keys"));
+            return Err(invalid(
+                "the start key contains other attributes than the keys",
+            ));
         }
-        place
+        position
             .map(Some)
-            .ok_or_else(|| invalid("the start lacks a key"))
+            .ok_or_else(|| invalid("the start key is incomplete"))
     }
 
     fn is_key(&self, name: &str) -> bool {
         self.table.schema.key.has(name) || self.index.is_some_and(|index| index.key.has(name))
     }
 
-    fn page(&self, rows: &[(Place, &Item)]) -> Result<Page, StoreError> {
+    fn page(&self, rows: &[(RowPosition, &Item)]) -> Result<Page, StoreError> {
         self.check()?;
         let mut page = Page::default();
         for (at, (_, item)) in rows.iter().enumerate() {
@@ -214,7 +220,7 @@ impl Reading<'_> {
 
     fn check(&self) -> Result<(), StoreError> {
         if self.limit == Some(0) {
-            return Err(invalid("a limit is 1 or more"));
+            return Err(invalid("a limit must be at least 1"));
         }
         check_projection(self.projection)?;
         if let (Some(index), Some(projection)) = (self.index, self.projection)
@@ -222,19 +228,19 @@ impl Reading<'_> {
             && projection
                 .paths
                 .iter()
-                .any(|path| !index.carries(&self.table.schema.key, path.name()))
+                .any(|path| !index.projects(&self.table.schema.key, path.name()))
         {
-            return Err(invalid("the index does not carry the attribute"));
+            return Err(invalid("the index does not project the attribute"));
         }
         Ok(())
     }
 
-    /// What the table or index has of an item. A local index fetches from its table what a
-    /// projection asks for beyond that.
+    /// The attributes of an item that the table or index can return. A local index fetches further
+    /// attributes of a projection from its table.
     fn entry(&self, item: &Item) -> Item {
         match self.index {
             Some(index) if !(index.local && self.projection.is_some()) => {
-                keep(item, |name| index.carries(&self.table.schema.key, name))
+                keep(item, |name| index.projects(&self.table.schema.key, name))
             }
             _ => item.clone(),
         }

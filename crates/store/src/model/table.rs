@@ -1,4 +1,4 @@
-//! A table: its schema and its items by key. Expiry and indexes are worked out when asked.
+//! A table: its schema and its items by key. Expiry and indexes are computed on every read.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,8 @@ pub(super) enum KeyValue {
     B(Vec<u8>),
 }
 
-/// Where an item stands in a table or index: by that one's key, then by the table's.
-pub(super) type Place = (Key, Key);
+/// An item's position in a table or index: the index key, then the table key.
+pub(super) type RowPosition = (Key, Key);
 
 impl Table {
     pub(super) fn new(schema: TableSchema) -> Self {
@@ -35,16 +35,16 @@ impl Table {
         }
     }
 
-    /// Adds what `schema` has and the table has not.
+    /// Adds the parts of `schema` that the table lacks.
     pub(super) fn extend(&mut self, schema: &TableSchema) -> Result<(), StoreError> {
         if self.schema.key != schema.key {
-            return Err(invalid("the table exists with other keys"));
+            return Err(invalid("the table exists with different keys"));
         }
         for index in &schema.indexes {
             match self.schema.index(&index.name) {
                 None => self.schema.indexes.push(index.clone()),
                 Some(existing) if existing == index => {}
-                Some(_) => return Err(invalid("the index exists with another schema")),
+                Some(_) => return Err(invalid("the index exists with a different schema")),
             }
         }
         self.schema.check().map_err(invalid)?;
@@ -60,7 +60,7 @@ impl Table {
     pub(super) fn index(&self, name: &str) -> Result<&IndexSchema, StoreError> {
         self.schema
             .index(name)
-            .ok_or_else(|| StoreError::IndexMissing {
+            .ok_or_else(|| StoreError::IndexNotFound {
                 table: self.schema.name.clone(),
                 index: name.to_owned(),
             })
@@ -72,7 +72,7 @@ impl Table {
         (!self.has_expired(item, now_secs)).then_some(item)
     }
 
-    /// Replaces or, with `None`, removes an item.
+    /// Replaces an item, or deletes it with `None`.
     pub(super) fn set(&mut self, key: Key, item: Option<Item>) {
         match item {
             Some(item) => self.items.insert(key, item),
@@ -81,19 +81,23 @@ impl Table {
     }
 
     /// The items of the table or of one of its indexes, in order.
-    pub(super) fn rows(&self, index: Option<&IndexSchema>, now_secs: i64) -> Vec<(Place, &Item)> {
+    pub(super) fn rows(
+        &self,
+        index: Option<&IndexSchema>,
+        now_secs: i64,
+    ) -> Vec<(RowPosition, &Item)> {
         let mut rows: Vec<_> = self
             .items
             .values()
             .filter(|item| !self.has_expired(item, now_secs))
-            .filter_map(|item| Some((self.place(index, item)?, item)))
+            .filter_map(|item| Some((self.position(index, item)?, item)))
             .collect();
         rows.sort_by(|one, two| one.0.cmp(&two.0));
         rows
     }
 
-    /// Where the item stands, if it has the keys for it.
-    pub(super) fn place(&self, index: Option<&IndexSchema>, item: &Item) -> Option<Place> {
+    /// The item's position, if it has the keys of the index.
+    pub(super) fn position(&self, index: Option<&IndexSchema>, item: &Item) -> Option<RowPosition> {
         let own = key_in(&self.schema.key, item)?;
         let outer = match index {
             Some(index) => key_in(&index.key, item)?,
@@ -114,19 +118,19 @@ impl Table {
     }
 }
 
-/// The values of a key that must have exactly the key's attributes.
+/// The values of a key that may contain nothing but the key attributes.
 pub(super) fn exact_key(schema: &KeySchema, key: &Item) -> Result<Key, StoreError> {
     schema.exact_values(key).map_err(invalid)?;
     key_in(schema, key).ok_or_else(|| invalid("a key is missing"))
 }
 
-/// The values of the key that an item has among its attributes.
+/// The key values of an item.
 pub(super) fn item_key(schema: &KeySchema, item: &Item) -> Result<Key, StoreError> {
     schema.values(item).map_err(invalid)?;
     key_in(schema, item).ok_or_else(|| invalid("a key is missing"))
 }
 
-/// The same for an item that may lack it, or have something that can be no key in its place.
+/// The key values of an item; `None` if one is missing or cannot be a key.
 fn key_in(schema: &KeySchema, item: &Item) -> Option<Key> {
     let values = schema.all_values(item).ok()?;
     values.into_iter().map(key_value).collect()

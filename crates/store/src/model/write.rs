@@ -1,4 +1,4 @@
-//! Writes: every one is an action, alone or in a transaction on a copy of all tables.
+//! Writes: each is an action, alone or in a transaction on a copy of all tables.
 
 use std::collections::BTreeSet;
 
@@ -6,38 +6,38 @@ use homeport_item::Item;
 use homeport_item::expression::{Condition, Path, Projection};
 
 use super::table::{Key, Table, exact_key, item_key};
-use super::{Done, State, Tables, invalid, table};
+use super::{State, Tables, TokenRecord, invalid, table};
 use crate::{
-    Action, BATCH_WRITE_MAX, BatchWrite, BatchWriteAnswer, CancelReason, Delete, Put, Returning,
+    Action, BATCH_WRITE_MAX, BatchWrite, BatchWriteOutput, CancelReason, Delete, Put, ReturnValues,
     StoreError, TOKEN_LIFETIME_SECS, TRANSACTION_ACTIONS_MAX, TRANSACTION_SIZE_MAX_BYTES,
     TransactError, Transaction, WriteError, WriteRequest,
 };
 
-/// What an action made of an item.
+/// The effect of an action on an item.
 pub(super) struct Change {
     old: Option<Item>,
     new: Option<Item>,
-    touched: Projection,
+    updated: Projection,
 }
 
-/// Why an action cannot be carried out on an item as it is.
-enum Refusal {
+/// Why an action failed on the current item.
+enum ActionFailure {
     Condition { old: Option<Box<Item>> },
     Invalid(String),
 }
 
 impl Change {
-    pub(super) fn answer(self, returning: Returning) -> Option<Item> {
-        let touched = |item: Option<Item>| {
-            let part = self.touched.apply(&item?);
+    pub(super) fn answer(self, returning: ReturnValues) -> Option<Item> {
+        let updated = |item: Option<Item>| {
+            let part = self.updated.apply(&item?);
             (!part.is_empty()).then_some(part)
         };
         match returning {
-            Returning::Nothing => None,
-            Returning::AllOld => self.old,
-            Returning::AllNew => self.new,
-            Returning::UpdatedOld => touched(self.old),
-            Returning::UpdatedNew => touched(self.new),
+            ReturnValues::None => None,
+            ReturnValues::AllOld => self.old,
+            ReturnValues::AllNew => self.new,
+            ReturnValues::UpdatedOld => updated(self.old),
+            ReturnValues::UpdatedNew => updated(self.new),
         }
     }
 }
@@ -48,9 +48,9 @@ pub(super) fn one(
     now_secs: i64,
 ) -> Result<Change, WriteError> {
     check(tables, action)?;
-    apply(tables, action, now_secs).map_err(|refusal| match refusal {
-        Refusal::Condition { old } => WriteError::ConditionFailed { old },
-        Refusal::Invalid(reason) => WriteError::Store(StoreError::Invalid(reason)),
+    apply(tables, action, now_secs).map_err(|failure| match failure {
+        ActionFailure::Condition { old } => WriteError::ConditionFailed { old },
+        ActionFailure::Invalid(reason) => WriteError::Store(StoreError::Invalid(reason)),
     })
 }
 
@@ -58,9 +58,9 @@ pub(super) fn batch(
     tables: &mut Tables,
     batch: BatchWrite,
     now_secs: i64,
-) -> Result<BatchWriteAnswer, StoreError> {
+) -> Result<BatchWriteOutput, StoreError> {
     if batch.writes.is_empty() || batch.writes.len() > BATCH_WRITE_MAX {
-        return Err(invalid("a batch has 1 to 25 writes"));
+        return Err(invalid("a batch must have 1 to 25 writes"));
     }
     let actions: Vec<Action> = batch
         .writes
@@ -72,10 +72,10 @@ pub(super) fn batch(
         .collect();
     check_all(tables, &actions)?;
     for action in &actions {
-        // Without a condition or an update there is nothing left to refuse.
+        // Without a condition or an update nothing can fail here.
         let _ = apply(tables, action, now_secs);
     }
-    Ok(BatchWriteAnswer::default())
+    Ok(BatchWriteOutput::default())
 }
 
 pub(super) fn transact(
@@ -85,14 +85,14 @@ pub(super) fn transact(
 ) -> Result<(), TransactError> {
     let Transaction { actions, token } = transaction;
     if actions.is_empty() || actions.len() > TRANSACTION_ACTIONS_MAX {
-        return Err(invalid("a transaction has 1 to 100 actions").into());
+        return Err(invalid("a transaction must have 1 to 100 actions").into());
     }
     check_all(&state.tables, &actions)?;
     state
         .tokens
-        .retain(|_, done| done.at_secs + TOKEN_LIFETIME_SECS > now_secs);
-    if let Some(done) = token.as_ref().and_then(|token| state.tokens.get(token)) {
-        return if done.actions == actions {
+        .retain(|_, record| record.at_secs + TOKEN_LIFETIME_SECS > now_secs);
+    if let Some(record) = token.as_ref().and_then(|token| state.tokens.get(token)) {
+        return if record.actions == actions {
             Ok(())
         } else {
             Err(TransactError::TokenMismatch)
@@ -107,37 +107,37 @@ pub(super) fn transact(
                 bytes += change.new.or(change.old).map_or(0, |item| item.size());
                 CancelReason::None
             }
-            Err(Refusal::Condition { old }) => CancelReason::ConditionFailed { old },
-            Err(Refusal::Invalid(reason)) => CancelReason::Invalid(reason),
+            Err(ActionFailure::Condition { old }) => CancelReason::ConditionFailed { old },
+            Err(ActionFailure::Invalid(reason)) => CancelReason::Invalid(reason),
         });
     }
     if reasons.iter().any(|reason| *reason != CancelReason::None) {
         return Err(TransactError::Cancelled(reasons));
     }
     if bytes > TRANSACTION_SIZE_MAX_BYTES {
-        return Err(invalid("the items of the transaction are too large together").into());
+        return Err(invalid("the items of the transaction exceed 4 MiB in total").into());
     }
     state.tables = tables;
     if let Some(token) = token {
         let at_secs = now_secs;
-        state.tokens.insert(token, Done { actions, at_secs });
+        state.tokens.insert(token, TokenRecord { actions, at_secs });
     }
     Ok(())
 }
 
-/// Checks actions that must each be on another item.
+/// Validates actions, which must all be on different items.
 fn check_all(tables: &Tables, actions: &[Action]) -> Result<(), StoreError> {
     let mut seen = BTreeSet::new();
     for action in actions {
         let key = check(tables, action)?;
         if !seen.insert((action.table(), key)) {
-            return Err(invalid("two actions are on one item"));
+            return Err(invalid("two actions use the same item"));
         }
     }
     Ok(())
 }
 
-/// Checks what can be checked without looking at the item; answers with its key.
+/// Validates everything that does not depend on the current item. Returns the key.
 fn check(tables: &Tables, action: &Action) -> Result<Key, StoreError> {
     let table = table(tables, action.table())?;
     match action {
@@ -158,10 +158,10 @@ fn check(tables: &Tables, action: &Action) -> Result<Key, StoreError> {
     key_of(table, action)
 }
 
-fn check_returning(returning: Returning) -> Result<(), StoreError> {
+fn check_returning(returning: ReturnValues) -> Result<(), StoreError> {
     match returning {
-        Returning::Nothing | Returning::AllOld => Ok(()),
-        _ => Err(invalid("only updates answer with this")),
+        ReturnValues::None | ReturnValues::AllOld => Ok(()),
+        _ => Err(invalid("only updates support these return values")),
     }
 }
 
@@ -175,38 +175,38 @@ fn key_of(table: &Table, action: &Action) -> Result<Key, StoreError> {
     }
 }
 
-/// Carries out an action that has passed `check`.
-fn apply(tables: &mut Tables, action: &Action, now_secs: i64) -> Result<Change, Refusal> {
+/// Applies an action that has passed `check`.
+fn apply(tables: &mut Tables, action: &Action, now_secs: i64) -> Result<Change, ActionFailure> {
     let table = tables
         .get_mut(action.table())
-        .ok_or_else(|| Refusal::Invalid("the table is missing".to_owned()))?;
-    let key = key_of(table, action).map_err(|error| Refusal::Invalid(error.to_string()))?;
+        .ok_or_else(|| ActionFailure::Invalid("the table is missing".to_owned()))?;
+    let key = key_of(table, action).map_err(|error| ActionFailure::Invalid(error.to_string()))?;
     let old = table.get(&key, now_secs).cloned();
     check_condition(action, old.as_ref())?;
-    let mut touched = Projection::default();
+    let mut updated = Projection::default();
     let new = match action {
         Action::Put(put) => Some(put.item.clone()),
         Action::Delete(_) => None,
         Action::Check(_) => old.clone(),
         Action::Update(update) if old.is_none() && !update.update.creates_item() => None,
         Action::Update(update) => {
-            touched.paths = update.update.paths().cloned().collect();
+            updated.paths = update.update.paths().cloned().collect();
             let mut item = old.clone().unwrap_or_else(|| update.key.clone());
             update
                 .update
                 .apply(&mut item)
-                .map_err(|error| Refusal::Invalid(error.to_string()))?;
-            check_item(table, &item).map_err(Refusal::Invalid)?;
+                .map_err(|error| ActionFailure::Invalid(error.to_string()))?;
+            check_item(table, &item).map_err(ActionFailure::Invalid)?;
             Some(item)
         }
     };
     if !matches!(action, Action::Check(_)) {
         table.set(key, new.clone());
     }
-    Ok(Change { old, new, touched })
+    Ok(Change { old, new, updated })
 }
 
-fn check_condition(action: &Action, old: Option<&Item>) -> Result<(), Refusal> {
+fn check_condition(action: &Action, old: Option<&Item>) -> Result<(), ActionFailure> {
     let (condition, old_on_failure): (Option<&Condition>, bool) = match action {
         Action::Put(put) => (put.condition.as_ref(), put.old_on_failure),
         Action::Update(update) => (update.condition.as_ref(), update.old_on_failure),
@@ -219,14 +219,14 @@ fn check_condition(action: &Action, old: Option<&Item>) -> Result<(), Refusal> {
     let absent = Item::new();
     match condition.matches(old.unwrap_or(&absent)) {
         Ok(true) => Ok(()),
-        Ok(false) => Err(Refusal::Condition {
+        Ok(false) => Err(ActionFailure::Condition {
             old: old.filter(|_| old_on_failure).cloned().map(Box::new),
         }),
-        Err(error) => Err(Refusal::Invalid(error.to_string())),
+        Err(error) => Err(ActionFailure::Invalid(error.to_string())),
     }
 }
 
-/// Checks an item's limits, and what it has for the keys of indexes.
+/// Validates an item's limits and its index keys.
 fn check_item(table: &Table, item: &Item) -> Result<(), String> {
     item.check().map_err(|error| error.to_string())?;
     for index in &table.schema.indexes {

@@ -1,8 +1,8 @@
-//! An alert: raised once, cleared once, acknowledged by a person; and how it is stored and listed.
+//! An alert: raised once, cleared once, acknowledged by a person; and its stored form and lists.
 
 use homeport_item::expression::{Condition as Expression, KeyCondition, Path, Update};
 use homeport_item::{Item, Number, Value};
-use homeport_store::{Get, Query, Returning, Update as UpdateRequest, WriteError};
+use homeport_store::{Get, Query, ReturnValues, Update as UpdateRequest, WriteError};
 
 use super::definition::SourceKind;
 use super::notification::Notification;
@@ -12,7 +12,7 @@ use crate::cursor::Cursor;
 use crate::pages;
 use crate::time::EpochMillis;
 
-/// Why and when an alert was cleared.
+/// When and why an alert was cleared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cleared {
     pub at: EpochMillis,
@@ -20,7 +20,6 @@ pub struct Cleared {
     pub value: Option<Number>,
 }
 
-/// Who has seen an alert.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acknowledgement {
     pub at: EpochMillis,
@@ -32,7 +31,7 @@ pub struct Acknowledgement {
 pub struct Alert {
     pub id: AlertId,
     pub definition_id: DefinitionId,
-    /// What the definition was called when the alert was raised.
+    /// The name of the definition when the alert was raised.
     pub definition_name: DefinitionName,
     pub source: SourceKind,
     pub device: DeviceName,
@@ -45,7 +44,7 @@ pub struct Alert {
     pub acknowledged: Option<Acknowledgement>,
 }
 
-/// Which alerts a list has.
+/// The filter of a list of alerts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AlertFilter {
     pub state: StateFilter,
@@ -74,7 +73,7 @@ impl Alert {
         self.cleared.is_none()
     }
 
-    /// A new alert as an item: open, and not to be forgotten.
+    /// A new alert as an item: open and without expiry.
     pub(super) fn to_item(&self) -> Item {
         let mut item = schema::alert_key(&self.id)
             .with(schema::ALL, schema::ALERTS_SHELF)
@@ -94,7 +93,7 @@ impl Alert {
 
     pub(super) fn from_item(item: &Item) -> Result<Self, AlertsError> {
         Self::parse(item)
-            .ok_or_else(|| AlertsError::Malformed("an alert is not as it was written".to_owned()))
+            .ok_or_else(|| AlertsError::Malformed("an alert has an unknown form".to_owned()))
     }
 
     fn parse(item: &Item) -> Option<Self> {
@@ -136,7 +135,7 @@ impl Alert {
     }
 }
 
-/// What clears an alert that is open, and has it forgotten in due time.
+/// The write that clears an open alert and sets its expiry.
 pub(super) fn clearing(
     id: &AlertId,
     cleared: &Cleared,
@@ -158,17 +157,17 @@ pub(super) fn clearing(
 }
 
 impl Alerts {
-    /// One alert.
+    /// Reads an alert.
     ///
     /// # Errors
-    /// When there is none, or the store fails.
+    /// When the alert does not exist, or the store fails.
     pub async fn alert(&self, id: &AlertId) -> Result<Alert, AlertsError> {
         let get = Get::new(schema::ALERTS, schema::alert_key(id));
         let item = self.0.store.get(get).await?;
         Alert::from_item(&item.ok_or(AlertsError::AlertMissing)?)
     }
 
-    /// What was sent about an alert, or is to be, with what became of it.
+    /// The notifications of an alert with the state of their deliveries.
     ///
     /// # Errors
     /// When the store fails.
@@ -181,7 +180,7 @@ impl Alerts {
         page.items.iter().map(Notification::from_item).collect()
     }
 
-    /// Alerts, the newest first.
+    /// Lists alerts, newest first.
     ///
     /// # Errors
     /// When the cursor is of another list, or the store fails.
@@ -229,11 +228,11 @@ impl Alerts {
         })
     }
 
-    /// Notes that a person has seen an alert, open or cleared. The first one counts; the same again
-    /// changes nothing.
+    /// Acknowledges an alert, open or cleared. The first acknowledgement counts; repeating it changes
+    /// nothing.
     ///
     /// # Errors
-    /// When there is no such alert, someone else has acknowledged it, or the store fails.
+    /// When the alert does not exist, someone else has acknowledged it, or the store fails.
     pub async fn acknowledge(
         &self,
         id: &AlertId,
@@ -250,7 +249,7 @@ impl Alerts {
             Expression::exists(schema::ALL).and(Expression::not_exists(schema::ACKNOWLEDGED_AT));
         let request = UpdateRequest::new(schema::ALERTS, schema::alert_key(id), update)
             .when(is_first)
-            .returning(Returning::AllNew);
+            .returning(ReturnValues::AllNew);
         match self.0.store.update(request).await {
             Ok(Some(item)) => Alert::from_item(&item),
             Ok(None) => self.alert(id).await,
@@ -268,7 +267,7 @@ impl Alerts {
         }
     }
 
-    /// How many alerts are open, counted up to a bound.
+    /// Counts the open alerts up to a bound.
     pub(super) async fn open_alerts(&self) -> Result<usize, AlertsError> {
         let mut query = Query {
             count_only: true,

@@ -1,4 +1,4 @@
-//! What is said about an alert, to programs and to people.
+//! The text of a notification, for programs and for people.
 
 use serde_json::{Value as Json, json};
 
@@ -8,15 +8,14 @@ use crate::time::{EpochMillis, UtcMillis};
 
 /// Characters of a title.
 const TITLE_CHARS_MAX: usize = 150;
-/// Characters of a text: push takes 4096 bytes of everything.
+/// Characters of a text: a push message has at most 4096 bytes.
 const TEXT_CHARS_MAX: usize = 500;
 
-/// What is said.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Announcement {
     pub(super) title: String,
     pub(super) text: String,
-    /// For programs: a body as the Standard Webhooks specification advises.
+    /// For programs: a body as the Standard Webhooks specification recommends.
     pub(super) body: Json,
 }
 
@@ -54,7 +53,7 @@ fn data(alert: &Alert) -> Json {
         "observed_at": shown(alert.observed_at),
         "raised_at": shown(alert.raised_at),
     });
-    // Numbers as texts: 38 digits are more than a double has.
+    // A text, because a JSON number would lose digits: values have up to 38.
     if let Some(value) = &alert.value {
         data["value"] = json!(value.to_string());
     }

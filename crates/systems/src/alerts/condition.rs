@@ -1,4 +1,4 @@
-//! What a definition watches for: a threshold, a silence, or how fast a value changes.
+//! The condition of a definition: a threshold, a silence, or a rate of change.
 
 use homeport_item::Number;
 use serde::{Deserialize, Serialize};
@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::types::AttributePath;
 use crate::sensors::InvalidField;
 
-/// The longest time that a condition may look at: 31 days.
+/// The longest time span of a condition: 31 days.
 pub const SECS_MAX: u32 = 31 * 24 * 60 * 60;
-/// Values in a row that a threshold may ask for.
+/// Consecutive values that a threshold may require.
 pub const COUNT_MAX: u32 = 10_000;
 /// The shortest silence, and the shortest window of a rate.
 pub const SILENCE_SECS_MIN: u32 = 5;
@@ -22,7 +22,7 @@ pub enum Condition {
     Rate(Rate),
 }
 
-/// Which side of a threshold is wrong.
+/// The side of a threshold on which values are wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
@@ -30,22 +30,22 @@ pub enum Side {
     Above,
 }
 
-/// A value beyond a limit, which is over only when it has come back to another one.
+/// A value beyond a limit. The alert is cleared at another limit, so that it does not flap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Threshold {
     pub attribute: AttributePath,
     pub side: Side,
-    /// Beyond this, not at it, a value is wrong.
+    /// A value beyond this limit, not at it, is wrong.
     pub raise: Number,
-    /// At this or better the alert is over; never beyond `raise`.
+    /// The alert is cleared at this value or a better one; never beyond `raise`.
     pub clear: Number,
-    /// How long values must have been wrong, by their own times.
+    /// How long values must be wrong, by their own times.
     pub min_secs: u32,
-    /// How many values in a row must be wrong.
+    /// How many consecutive values must be wrong.
     pub min_count: u32,
 }
 
-/// Nothing of a device for some time.
+/// No data from a device for some time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Absence {
     pub after_secs: u32,
@@ -64,21 +64,21 @@ pub enum Direction {
 pub struct Rate {
     pub attribute: AttributePath,
     pub direction: Direction,
-    /// Faster than this a minute is wrong.
+    /// A faster change per minute is wrong.
     pub per_minute: Number,
-    /// At this or slower the alert is over.
+    /// The alert is cleared at this speed or a slower one.
     pub clear_per_minute: Number,
-    /// How far back a value is compared with.
+    /// How far back values are compared.
     pub window_secs: u32,
 }
 
 impl Condition {
-    /// Checks what no single field can tell.
+    /// Checks the limits of all fields, and fields against each other.
     ///
     /// # Errors
-    /// What is not as it should be.
+    /// When a field is invalid.
     pub fn check(self) -> Result<Self, InvalidField> {
-        let wrong = |field, expected| Err(InvalidField { field, expected });
+        let invalid = |field, expected| Err(InvalidField { field, expected });
         match &self {
             Self::Threshold(threshold) => {
                 let is_reachable = match threshold.side {
@@ -86,30 +86,30 @@ impl Condition {
                     Side::Above => threshold.clear <= threshold.raise,
                 };
                 if !is_reachable {
-                    return wrong("clear", "on the good side of the value that raises");
+                    return invalid("clear", "at the raise value or on its good side");
                 }
                 if threshold.min_secs > SECS_MAX {
-                    return wrong("for_secs", "at most 2678400");
+                    return invalid("for_secs", "at most 2678400");
                 }
                 if !(1..=COUNT_MAX).contains(&threshold.min_count) {
-                    return wrong("count", "1 to 10000");
+                    return invalid("count", "1 to 10000");
                 }
             }
             Self::Absence(absence) => {
                 if !(SILENCE_SECS_MIN..=SECS_MAX).contains(&absence.after_secs) {
-                    return wrong("after_secs", "5 to 2678400");
+                    return invalid("after_secs", "5 to 2678400");
                 }
             }
             Self::Rate(rate) => {
                 let zero = Number::from(0);
                 if rate.per_minute <= zero {
-                    return wrong("per_minute", "more than 0");
+                    return invalid("per_minute", "more than 0");
                 }
                 if rate.clear_per_minute < zero || rate.clear_per_minute > rate.per_minute {
-                    return wrong("clear_per_minute", "from 0 to per_minute");
+                    return invalid("clear_per_minute", "from 0 to per_minute");
                 }
                 if !(WINDOW_SECS_MIN..=SECS_MAX).contains(&rate.window_secs) {
-                    return wrong("window_secs", "2 to 2678400");
+                    return invalid("window_secs", "2 to 2678400");
                 }
             }
         }
@@ -125,7 +125,7 @@ impl Threshold {
         }
     }
 
-    pub(super) fn is_over(&self, value: &Number) -> bool {
+    pub(super) fn is_back(&self, value: &Number) -> bool {
         match self.side {
             Side::Below => *value >= self.clear,
             Side::Above => *value <= self.clear,
@@ -148,13 +148,13 @@ impl Absence {
         i64::from(self.after_secs) * 1000
     }
 
-    /// A sign of life that is not this much newer than the last one is not written down. It makes
-    /// an alert late by as much, and never early.
+    /// A sign of life is stored only if it is this much newer than the last one. An alert is late by
+    /// that much at most, and never early.
     pub(super) fn step_ms(&self) -> i64 {
         (self.after_ms() / 20).min(10_000)
     }
 
-    /// How long after a stored sign of life a silence is one.
+    /// How long after a stored sign of life a silence is raised.
     pub(super) fn deadline_ms(&self) -> i64 {
         self.after_ms() + self.step_ms()
     }

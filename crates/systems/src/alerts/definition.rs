@@ -1,4 +1,4 @@
-//! A definition: what is watched, on which devices, and who is told; and how it is stored.
+//! A definition: the watched data, the devices, the condition and the targets; and its stored form.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ pub const TARGETS_MAX: usize = 10;
 /// The longest pause between two notifications: 31 days.
 pub const INTERVAL_SECS_MAX: u32 = 31 * 24 * 60 * 60;
 
-/// Where what is watched is stored.
+/// The system whose data is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceKind {
@@ -32,7 +32,7 @@ pub enum SourceKind {
     Records,
 }
 
-/// Which devices of the source are watched.
+/// The watched devices of the source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Devices {
@@ -41,14 +41,14 @@ pub enum Devices {
     Prefix(DeviceName),
 }
 
-/// What a text of an item must be, such as its message type.
+/// An attribute with a text that items must have, such as the message type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filter {
     pub attribute: AttributePath,
     pub equals: WantedText,
 }
 
-/// Who is told.
+/// A receiver of notifications.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
@@ -56,13 +56,13 @@ pub enum Target {
     Push {
         user_id: String,
     },
-    /// An address that gets a signed request.
+    /// A URL that gets a signed request.
     Webhook {
         url: WebhookUrl,
-        /// The server's unless given.
+        /// The server's secret unless given.
         secret: Option<WebhookSecret>,
     },
-    /// A topic.
+    /// An MQTT topic.
     Mqtt {
         topic: Option<TopicTemplate>,
     },
@@ -71,18 +71,18 @@ pub enum Target {
     },
 }
 
-/// What an operator says about a definition.
+/// The terms of a definition, which operators set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DefinitionTerms {
     pub name: DefinitionName,
     pub is_enabled: bool,
     pub source: SourceKind,
-    /// Items that do not fit are not looked at.
+    /// Other items are ignored.
     pub filter: Option<Filter>,
     pub devices: Devices,
     pub condition: Condition,
     pub quiet: Option<Quiet>,
-    /// How long after one notification that a device's alert was raised the next may follow.
+    /// The shortest time between two notifications that an alert of one device was raised.
     pub min_interval_secs: u32,
     pub targets: Vec<Target>,
 }
@@ -95,11 +95,11 @@ pub struct Definition {
     pub updated_at: EpochMillis,
     /// Grows with every change.
     pub revision: i64,
-    /// Grows with every change of what is watched: what was found out before counts no more.
+    /// Grows when the watched data changes, which invalidates all earlier watches.
     pub(super) epoch: i64,
-    /// When the epoch began; older changes are none of its business.
+    /// When the epoch began; earlier changes are ignored.
     pub(super) since: EpochMillis,
-    /// The epoch whose watches are as they should be.
+    /// The last epoch whose watches are all up to date.
     pub(super) settled_epoch: i64,
     pub(super) is_deleted: bool,
 }
@@ -142,7 +142,7 @@ impl Target {
         }
     }
 
-    /// Who it is, for the trace; never the secret.
+    /// A description for the trace, without the secret.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Push { user_id } => format!("push to user {user_id}"),
@@ -155,22 +155,22 @@ impl Target {
 }
 
 impl DefinitionTerms {
-    /// Checks what no single field can tell.
+    /// Checks the limits of all fields.
     ///
     /// # Errors
-    /// What is not as it should be.
+    /// When a field is invalid.
     pub fn check(self) -> Result<Self, InvalidField> {
-        let wrong = |field, expected| Err(InvalidField { field, expected });
+        let invalid = |field, expected| Err(InvalidField { field, expected });
         if let Devices::Listed(devices) = &self.devices
             && !(1..=DEVICES_LISTED_MAX).contains(&devices.len())
         {
-            return wrong("devices", "a list of 1 to 200 devices");
+            return invalid("devices", "a list of 1 to 200 devices");
         }
         if self.targets.len() > TARGETS_MAX {
-            return wrong("targets", "at most 10");
+            return invalid("targets", "at most 10");
         }
         if self.min_interval_secs > INTERVAL_SECS_MAX {
-            return wrong("min_interval_secs", "at most 2678400");
+            return invalid("min_interval_secs", "at most 2678400");
         }
         for target in &self.targets {
             if let Target::Push { user_id } = target {
@@ -186,7 +186,7 @@ impl DefinitionTerms {
         })
     }
 
-    /// Whether the same is watched in the same way: if so, what was found out still counts.
+    /// Whether both watch the same data in the same way, so that watches stay valid.
     pub(super) fn watches_like(&self, other: &Self) -> bool {
         self.is_enabled == other.is_enabled
             && self.source == other.source
@@ -205,12 +205,13 @@ impl Definition {
         self.settled_epoch == self.epoch && !self.is_deleted
     }
 
-    /// When a notification may be sent at the earliest, if it comes up now and the last one about
-    /// the same device was meant for `last`.
+    /// The earliest time for a notification that is created now, if the last one about the same
+    /// device was planned for `last`.
     pub(super) fn notify_at(&self, now: EpochMillis, last: Option<EpochMillis>) -> EpochMillis {
         let interval_ms = i64::from(self.terms.min_interval_secs) * 1000;
         let after_last = match last {
-            // That one is still held back: by then one of the two is over, and the other is sent.
+            // The last one is still held back. At its time one of the two alerts is cleared, and the
+            // other one is sent.
             Some(last) if last > now => last,
             Some(last) => now.max(EpochMillis(last.0.saturating_add(interval_ms))),
             None => now,

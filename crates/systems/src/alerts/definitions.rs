@@ -1,4 +1,4 @@
-//! Definitions as operators manage them: made, read, replaced and deleted while everything runs.
+//! Creating, reading, replacing and deleting definitions at runtime.
 
 use homeport_item::expression::{Condition as Expression, KeyCondition, Path};
 use homeport_store::{Get, Put, Query, StoreError, WriteError};
@@ -9,9 +9,9 @@ use super::{Alerts, AlertsError, DEFINITIONS_MAX, PAGE_MAX, schema};
 use crate::cursor::Cursor;
 use crate::pages;
 
-/// Pages of watches that are settled before a change is answered; the worker does the rest.
+/// Pages of watches that are settled before a request is answered; the worker settles the rest.
 const PAGES_AT_ONCE: usize = 10;
-/// How often a change is tried while other processes change the same definition.
+/// Attempts at a change while other processes change the same definition.
 const TRIES_MAX: u32 = 5;
 const LIST: &str = "alert definitions";
 
@@ -23,10 +23,10 @@ pub struct DefinitionPage {
 }
 
 impl Alerts {
-    /// Makes a definition. What is stored from now on is judged by it, if it is enabled.
+    /// Creates a definition. If it is enabled, all data that is stored after the answer is judged.
     ///
     /// # Errors
-    /// When it cannot be as asked for, there are too many, or the store fails.
+    /// When the terms are invalid, there are too many definitions, or the store fails.
     pub async fn create(&self, terms: DefinitionTerms) -> Result<Definition, AlertsError> {
         let terms = self.checked(terms, None)?;
         let _changing = self.0.changing.lock().await;
@@ -59,10 +59,10 @@ impl Alerts {
         Ok(definition)
     }
 
-    /// One definition.
+    /// Reads a definition.
     ///
     /// # Errors
-    /// When there is none, or the store fails.
+    /// When the definition does not exist, or the store fails.
     pub async fn definition(&self, id: &DefinitionId) -> Result<Definition, AlertsError> {
         let get = Get::new(schema::DEFINITIONS, schema::definition_key(id));
         let item = self.0.store.get(get).await?;
@@ -72,7 +72,7 @@ impl Alerts {
             .ok_or(AlertsError::DefinitionMissing)
     }
 
-    /// Definitions, the oldest first.
+    /// Lists definitions, oldest first.
     ///
     /// # Errors
     /// When the cursor is of another list, or the store fails.
@@ -99,12 +99,12 @@ impl Alerts {
         })
     }
 
-    /// Replaces what a definition says. Where the same is watched in the same way, alerts stay; else
-    /// they are cleared, and what comes is judged anew. A webhook without a secret keeps the one
-    /// that its address had.
+    /// Replaces the terms of a definition. If it still watches the same data in the same way, its
+    /// alerts stay; otherwise they are cleared, and judging starts over. A webhook without a secret
+    /// keeps the stored secret of its URL.
     ///
     /// # Errors
-    /// When there is none, it cannot be as asked for, or the store fails.
+    /// When the definition does not exist, the terms are invalid, or the store fails.
     pub async fn replace(
         &self,
         id: &DefinitionId,
@@ -135,7 +135,7 @@ impl Alerts {
     /// Deletes a definition and clears its alerts.
     ///
     /// # Errors
-    /// When there is none, or the store fails.
+    /// When the definition does not exist, or the store fails.
     pub async fn delete(&self, id: &DefinitionId) -> Result<(), AlertsError> {
         let _changing = self.0.changing.lock().await;
         for _ in 0..TRIES_MAX {
@@ -167,21 +167,23 @@ impl Alerts {
         }
     }
 
-    /// Lets everyone know of a change that is stored. What cannot be done now is left to the worker:
-    /// the change itself is durable.
+    /// Applies a stored change. The worker retries later what fails here: the change itself is
+    /// durable.
     async fn changed(&self, definition: &Definition) {
         if let Err(error) = self.refresh().await {
-            tracing::warn!(%error, "a changed definition will be taken up later");
+            tracing::warn!(%error, "loading a changed definition failed; it will be retried");
         }
         if !definition.is_settled() {
             match self.settle(definition, PAGES_AT_ONCE).await {
                 Ok(true) => {
                     if let Err(error) = self.refresh().await {
-                        tracing::warn!(%error, "a settled definition will be taken up later");
+                        tracing::warn!(%error, "loading a settled definition failed; it will be retried");
                     }
                 }
                 Ok(false) => {}
-                Err(error) => tracing::warn!(%error, "a definition will be settled later"),
+                Err(error) => {
+                    tracing::warn!(%error, "settling a definition failed; it will be retried")
+                }
             }
         }
         self.0.work.notify_one();
@@ -195,21 +197,21 @@ impl Alerts {
         let mut terms = terms.check()?;
         if self.0.reactions.is_none() && terms.is_enabled {
             return Err(AlertsError::Unavailable(
-                "this store has no changes that could be followed",
+                "this store has no change log that alerts could follow",
             ));
         }
         for target in &mut terms.targets {
             match target {
                 Target::Email { .. } if !self.0.settings.has_email => {
                     return Err(AlertsError::Unavailable(
-                        "this server has no e-mail: set alerts.smtp_host and alerts.smtp_from",
+                        "e-mail is not configured: set alerts.smtp_host and alerts.smtp_from",
                     ));
                 }
                 Target::Webhook { url, secret } if secret.is_none() => {
                     *secret = before.and_then(|before| before.secret_of(url.as_str()));
                     if secret.is_none() && self.0.settings.webhook_secret.is_none() {
                         return Err(AlertsError::Unavailable(
-                            "a webhook needs a secret: give one, or set alerts.webhook_secret",
+                            "a webhook needs a secret: send one, or set alerts.webhook_secret",
                         ));
                     }
                 }
@@ -219,7 +221,7 @@ impl Alerts {
         Ok(terms)
     }
 
-    /// Makes sure that what is stored from now on will be seen.
+    /// Follows a source from now on, so that data stored after the answer is judged.
     async fn follow_from_now(&self, kind: SourceKind) -> Result<(), AlertsError> {
         let Some(reactions) = &self.0.reactions else {
             return Ok(());
@@ -235,7 +237,7 @@ impl Alerts {
 }
 
 impl Definition {
-    /// The secret that the webhook at an address has of its own.
+    /// The secret of the webhook with this URL, if it has its own.
     pub(super) fn secret_of(&self, wanted: &str) -> Option<WebhookSecret> {
         self.terms.targets.iter().find_map(|target| match target {
             Target::Webhook { url, secret } if url.as_str() == wanted => secret.clone(),

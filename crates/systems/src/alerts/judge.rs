@@ -1,8 +1,7 @@
-//! Judging a value: a pure function of a condition, what is known, and what was observed.
+//! Judging a value: a pure function of a condition, a watch and an observation.
 //!
-//! Values of one device are judged in the order of their own times, each once: what is not newer
-//! than the newest that was judged changes nothing. So it does not matter how often a change is
-//! seen, or in which order changes arrive.
+//! Values of one device are judged in the order of their own times, each once. A value that is not
+//! newer than the last judged one changes nothing, so repeated and late changes are harmless.
 
 use homeport_item::{Item, Number};
 
@@ -10,32 +9,32 @@ use super::condition::{Condition, Direction, Rate, Threshold};
 use super::watch::{Mark, Sample, Streak, Watch};
 use crate::time::EpochMillis;
 
-/// Samples of a window that are kept, about: of values that come faster, some are left out.
+/// Roughly how many samples of a window are kept; of faster values, some are skipped.
 const SAMPLES_PER_WINDOW: i64 = 60;
-/// A rate is judged over this part of its window at least: two values a moment apart tell nothing.
+/// A rate is judged over at least half of its window: two values a moment apart mean nothing.
 const WINDOW_PARTS: i64 = 2;
 
-/// An item of a source, as it is judged.
+/// An item of a source with its times.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Observation<'a> {
     pub(super) mark: &'a Mark,
-    /// When the store took it in.
+    /// When the item was stored.
     pub(super) stored_at: EpochMillis,
     pub(super) item: &'a Item,
 }
 
-/// What an observation means.
+/// The result of judging an observation.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Verdict {
-    /// Nothing that has to be remembered.
+    /// The watch is unchanged.
     Nothing,
-    /// Something to remember.
+    /// The watch has changed and must be stored.
     Noted,
     Raise(Finding),
     Clear(Finding),
 }
 
-/// Why an alert is raised or cleared.
+/// The reason for raising or clearing an alert.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Finding {
     pub(super) reason: String,
@@ -43,7 +42,7 @@ pub(super) struct Finding {
     pub(super) observed_at: EpochMillis,
 }
 
-/// Judges one observation, and has the watch remember it.
+/// Judges one observation and updates the watch.
 pub(super) fn judge(
     condition: &Condition,
     watch: &mut Watch,
@@ -67,7 +66,7 @@ pub(super) fn judge(
         }
         Condition::Absence(absence) => {
             let seen_at = observation.stored_at;
-            // What is not written down must not end an alert later, when it is seen once more.
+            // A sign of life that was not stored must not clear an alert when it is seen again.
             let step_ms = absence.step_ms().max(1);
             let is_newer = |last: EpochMillis| seen_at.0 >= last.0.saturating_add(step_ms);
             if watch.seen_at.is_some_and(|last| !is_newer(last)) {
@@ -78,7 +77,7 @@ pub(super) fn judge(
                 return Verdict::Noted;
             }
             Verdict::Clear(Finding {
-                reason: "something of the device has come again".to_owned(),
+                reason: "the device sent data again".to_owned(),
                 value: None,
                 observed_at: seen_at,
             })
@@ -86,7 +85,7 @@ pub(super) fn judge(
     }
 }
 
-/// The value to judge, if it has one and is newer than all before.
+/// The value of an observation that is newer than all before.
 fn newer_value(
     watch: &mut Watch,
     observation: Observation<'_>,
@@ -112,7 +111,7 @@ fn judge_threshold(
 ) -> Verdict {
     let path = &threshold.attribute;
     if watch.open.is_some() {
-        if !threshold.is_over(&value) {
+        if !threshold.is_back(&value) {
             return Verdict::Noted;
         }
         watch.streak = None;
@@ -219,8 +218,8 @@ mod tests {
         }
     }
 
-    /// Judges values at seconds and says what came of each; a raised alert stays open until it is
-    /// cleared, as the caller of `judge` sees to.
+    /// Judges values at seconds and returns the verdicts. A raised alert stays open until it is
+    /// cleared.
     fn run(condition: &Condition, values: &[(i64, &str)]) -> Vec<&'static str> {
         let mut watch = watch();
         let each = values.iter().map(|(secs, value)| {
@@ -274,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_is_raised_once_and_over_only_at_its_other_value() {
+    fn threshold_raises_once_and_clears_at_its_clear_value() {
         let low = threshold(Side::Below, "12.0", "12.4", 0, 1);
         let values = [
             (1, "12.0"),
@@ -299,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_values_must_last_and_be_enough_where_that_is_asked() {
+    fn threshold_waits_for_duration_and_count() {
         let lasting = threshold(Side::Above, "10", "10", 60, 1);
         assert_eq!(
             run(&lasting, &[(0, "11"), (59, "11"), (60, "11")]),
@@ -327,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_newer_changes_nothing() {
+    fn values_that_are_not_newer_are_ignored() {
         let low = threshold(Side::Below, "12", "12.4", 0, 1);
         assert_eq!(
             run(
@@ -346,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_changes_too_fast_is_told_from_one_that_does_not() {
+    fn rate_raises_on_fast_change_and_clears_on_slow() {
         let rise = rate(Direction::Rise, 5, 2, 60);
         assert_eq!(
             run(
@@ -360,7 +359,7 @@ mod tests {
                     (120, "25")
                 ]
             ),
-            // Ten seconds are too short to tell; 6 a minute, then 6, then 2, then -1 over the window.
+            // Ten seconds are too short; the rates over the window are 6 a minute, 6, 2 and -1.
             ["noted", "noted", "raise", "noted", "clear", "noted"]
         );
         let fall = rate(Direction::Fall, 5, 5, 60);
@@ -371,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_holds_few_samples_however_many_values_come() {
+    fn rate_window_keeps_few_samples_of_many_values() {
         let condition = rate(Direction::Rise, 5, 5, 60);
         let mut watch = watch();
         for tenth in 0..5000 {
@@ -391,9 +390,9 @@ mod tests {
     }
 
     #[test]
-    fn a_sign_of_life_is_written_down_when_it_matters() {
+    fn sign_of_life_is_stored_only_after_a_step() {
         let silent = Condition::Absence(Absence { after_secs: 100 });
-        // A twentieth of the time is not worth a write.
+        // Less than a twentieth of the time is not stored.
         assert_eq!(
             run(&silent, &[(0, "1"), (4, "1"), (5, "1"), (5, "1"), (3, "1")]),
             ["noted", "nothing", "noted", "nothing", "nothing"]

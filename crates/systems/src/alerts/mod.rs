@@ -1,19 +1,19 @@
-//! Alerts: operators say what to watch for in telemetry, readings and records; what is found is
-//! raised once and cleared once for each device, and people and programs are told.
+//! Alerts: operators define conditions on telemetry, readings and records. For each device an alert is
+//! raised once and cleared once, and people and programs are notified.
 //!
-//! Values are judged as the change log brings them, silences by the times in the store. What is
-//! found is written together with what is sent about it; the worker sends from there, may be dropped
-//! at any moment, and goes on at the next start.
+//! Values are judged from the change log, silences by deadlines in the store. An alert is stored in one
+//! transaction with its notifications. The worker sends them. It may be dropped at any moment and
+//! continues at the next start.
 
 mod alert;
 mod announcement;
-mod background;
 mod condition;
 mod definition;
 mod definitions;
-mod deliver;
+mod followers;
 mod judge;
 mod notification;
+mod outbox;
 mod quiet;
 mod reaction;
 mod registry;
@@ -34,6 +34,7 @@ use tokio::sync::{Mutex, Notify};
 
 use crate::cursor::CursorError;
 use crate::messages::Publish;
+use crate::outbox::Queue;
 use crate::push::Push;
 use crate::reactions::Reactions;
 use crate::records::Records;
@@ -51,10 +52,10 @@ pub use definition::{
     SourceKind, TARGETS_MAX, Target,
 };
 pub use definitions::DefinitionPage;
-pub use notification::{Event, Notification, NotificationState, Step};
+pub use notification::{Event, Notification};
 pub use quiet::{MinuteOfDay, Quiet, Zone};
 pub use reaction::AlertReaction;
-pub use service::{Deliver, DeliveryError, Email, WebhookCall};
+pub use service::{Deliver, Email, WebhookCall};
 pub use types::{
     ATTRIBUTE_CHARS_MAX, AlertId, AttributePath, DEVICE_CHARS_MAX, DefinitionId, DefinitionName,
     DeviceName, EMAIL_LEN_MAX, EmailAddress, NAME_CHARS_MAX, NOTE_CHARS_MAX, Note, PersonName,
@@ -66,36 +67,36 @@ use reaction::WatchCache;
 use registry::{Registry, Snapshot};
 use source::Source;
 
-/// Items that one page may have.
+/// Items in a page.
 pub const PAGE_MAX: usize = 100;
-/// Definitions that there may be; all are kept in memory.
+/// Definitions; all are kept in memory.
 pub const DEFINITIONS_MAX: usize = 500;
 
-/// What can be set about the system.
+/// The settings of alerts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The table of telemetry.
     pub telemetry_table: String,
     /// The table of records.
     pub records_table: String,
-    /// Notifications that may be unfinished at one time.
+    /// Open notifications; more are stored as failed.
     pub outbox_max: usize,
-    /// How long cleared alerts are kept; for ever unless given.
+    /// How long cleared alerts are kept; forever unless given.
     pub retention_secs: Option<i64>,
-    /// How long after a start no silence becomes an alert.
+    /// How long after a start silences are not judged.
     pub silence_grace_secs: i64,
-    /// What signs webhooks without a secret of their own.
+    /// Signs webhooks that have no secret of their own.
     pub webhook_secret: Option<WebhookSecret>,
-    /// Whether e-mail can be sent.
+    /// Whether e-mail is configured.
     pub has_email: bool,
 }
 
-/// What the system works with.
+/// What alerts depend on.
 #[derive(Clone)]
 pub struct Parts {
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
-    /// What happened to the store's items, where that can be followed.
+    /// The change log, if the store has one.
     pub feed: Option<Arc<dyn ChangeFeed>>,
     pub push: Push,
     pub records: Records,
@@ -119,28 +120,28 @@ struct Inner {
     cache: WatchCache,
     /// Held while a definition is changed.
     changing: Mutex<()>,
-    /// Tells the worker that there is something to do.
-    work: Notify,
+    outbox: Queue,
+    /// Signals new work to the worker.
+    work: Arc<Notify>,
 }
 
-/// Why something could not be done.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum AlertsError {
     #[error(transparent)]
     Invalid(#[from] InvalidField),
     #[error("{0}")]
     Unavailable(&'static str),
-    #[error("there are {DEFINITIONS_MAX} definitions already")]
+    #[error("there are {DEFINITIONS_MAX} definitions already, which is the limit")]
     TooManyDefinitions,
-    #[error("there is no such definition")]
+    #[error("the definition does not exist")]
     DefinitionMissing,
-    #[error("there is no such alert")]
+    #[error("the alert does not exist")]
     AlertMissing,
     #[error("someone else has acknowledged the alert")]
     AlreadyAcknowledged,
     #[error(transparent)]
     Cursor(#[from] CursorError),
-    /// An item that something else wrote cannot be understood.
+    /// A stored item has an unknown form: another program wrote it.
     #[error("a stored item of alerts is malformed: {0}")]
     Malformed(String),
     #[error(transparent)]
@@ -175,6 +176,11 @@ impl Alerts {
             };
             Source::new(kind, schema)
         });
+        let outbox = Queue {
+            store: Arc::clone(&parts.store),
+            table: schema::OUTBOX,
+            counter: Some(schema::open_counter()),
+        };
         Self(Arc::new(Inner {
             store: parts.store,
             clock: parts.clock,
@@ -187,17 +193,18 @@ impl Alerts {
             registry: Registry::new(),
             cache: WatchCache::default(),
             changing: Mutex::default(),
-            work: Notify::new(),
+            outbox,
+            work: Arc::default(),
         }))
     }
 
-    /// What follows a source's changes.
+    /// The reaction that follows a source.
     #[must_use]
     pub fn reaction(&self, kind: SourceKind) -> AlertReaction {
         AlertReaction::new(self.clone(), self.source(kind).clone())
     }
 
-    /// What lets reactions follow; none where the store's changes cannot be followed.
+    /// Follows reactions; `None` if the store has no change log.
     #[must_use]
     pub fn reactions(&self) -> Option<&Reactions> {
         self.0.reactions.as_ref()
@@ -211,7 +218,7 @@ impl Alerts {
         }
     }
 
-    /// Switches the change log of a source's table on, unless it is.
+    /// Enables the stream of a source's table.
     async fn ensure_stream(&self, kind: SourceKind) -> Result<(), AlertsError> {
         let schema = self.source(kind).followed_schema();
         Ok(self.0.store.ensure_tables(&[schema]).await?)

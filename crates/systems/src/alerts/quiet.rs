@@ -1,4 +1,4 @@
-//! Quiet times: hours of the day, in a zone, in which nobody is told anything.
+//! Quiet hours: times of day, in a time zone, in which no notification is sent.
 
 use jiff::civil::Time;
 use jiff::tz::TimeZone;
@@ -10,7 +10,7 @@ use crate::time::EpochMillis;
 
 const MINUTES_PER_DAY: u16 = 24 * 60;
 
-/// From a minute of the day up to another one, which may be on the next day.
+/// From one time of day to another, which may be on the next day.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quiet {
     pub from: MinuteOfDay,
@@ -18,12 +18,12 @@ pub struct Quiet {
     pub zone: Zone,
 }
 
-/// Written `HH:MM`.
+/// A time of day, written `HH:MM`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct MinuteOfDay(u16);
 
-/// A zone by its name in the IANA's database.
+/// A time zone by its IANA name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Zone(TimeZone, String);
@@ -90,7 +90,7 @@ impl Zone {
 
 impl Quiet {
     /// # Errors
-    /// When it would never end.
+    /// When both times are the same: it would never end.
     pub fn check(self) -> Result<Self, InvalidField> {
         if self.from == self.to {
             return Err(InvalidField {
@@ -101,7 +101,7 @@ impl Quiet {
         Ok(self)
     }
 
-    /// When the quiet that a moment lies in ends; none when it lies in none.
+    /// The end of the quiet hours that `at` lies in; `None` outside of them.
     pub(super) fn end(&self, at: EpochMillis) -> Option<EpochMillis> {
         let now = Timestamp::from_millisecond(at.0).ok()?;
         let now = now.to_zoned(self.zone.0.clone());
@@ -115,7 +115,7 @@ impl Quiet {
             return None;
         }
         let ends = |day: jiff::civil::Date| -> Option<Zoned> {
-            // A time that a change of clocks leaves out moves on with it; of two, the first counts.
+            // A time that a clock change skips moves forward; of a repeated time, the first counts.
             day.to_datetime(to).to_zoned(self.zone.0.clone()).ok()
         };
         let mut end = ends(now.date())?;
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_night_ends_in_the_morning_of_its_zone() {
+    fn quiet_night_ends_in_the_morning_of_its_zone() {
         let night = quiet("22:00", "07:00", "Europe/Berlin");
         check(&night, "2027-01-15T20:59:59Z", None);
         check(&night, "2027-01-15T21:00:00Z", Some("2027-01-16T06:00:00Z"));
@@ -159,21 +159,24 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_clocks_moves_the_end() {
+    fn clock_change_moves_the_end() {
         let night = quiet("22:00", "07:00", "Europe/Berlin");
         // On 28 March 2027 the clocks go from 2 to 3: the night is an hour shorter.
         check(&night, "2027-03-27T22:00:00Z", Some("2027-03-28T05:00:00Z"));
-        // An end that does not exist that day comes when the clocks have moved on.
+        // An end that does not exist on that day comes after the clock change.
         let short = quiet("01:00", "02:30", "Europe/Berlin");
         check(&short, "2027-03-28T00:15:00Z", Some("2027-03-28T01:30:00Z"));
     }
 
     #[test]
-    fn what_is_no_time_or_zone_is_refused() {
-        for wrong in [
+    fn invalid_time_or_zone_is_rejected() {
+        for invalid in [
             "", "7:00", "24:00", "12:60", "12-00", "1a:00", "12:000", "+1:00",
         ] {
-            assert!(MinuteOfDay::try_from(wrong.to_owned()).is_err(), "{wrong}");
+            assert!(
+                MinuteOfDay::try_from(invalid.to_owned()).is_err(),
+                "{invalid}"
+            );
         }
         assert!(Zone::try_from("Europe/Atlantis".to_owned()).is_err());
         assert!(quiet("01:00", "01:00", "UTC").check().is_err());

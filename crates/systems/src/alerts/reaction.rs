@@ -1,8 +1,8 @@
-//! Judging what a source's changes bring, as they are followed.
+//! Follows the changes of a source and judges them.
 //!
-//! A page of changes is sorted into one job for each definition and device, and the jobs are done
-//! side by side: each judges its observations in the order of their own times until something is
-//! raised or cleared, writes that down, and goes on.
+//! A page of changes is sorted into one job for each definition and device. The jobs run in parallel.
+//! Each judges its observations in the order of their own times until an alert is raised or cleared,
+//! stores that, and continues.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ use homeport_store::{BATCH_GET_MAX, Change, Get, Query, StoreError};
 use super::definition::Definition;
 use super::judge::{Observation, Verdict, judge};
 use super::source::Source;
-use super::transition::{LeftOut, Outcome, Transition};
+use super::transition::{OmittedParts, Outcome, Transition};
 use super::types::{DefinitionId, DeviceName};
 use super::watch::{Mark, Watch};
 use super::{Alerts, AlertsError, schema};
@@ -24,10 +24,10 @@ use crate::fetch::fetch;
 use crate::reactions::{Reaction, ReactionError};
 use crate::time::EpochMillis;
 
-/// Watches that are kept in memory. They are only a shortcut: every write is on the condition that
-/// the stored one is the same.
+/// Watches that are cached. A stale one is harmless: every write is conditional on the stored
+/// version.
 const CACHED_MAX: usize = 50_000;
-/// How often one job may start over because others were in its way.
+/// How often a job may start over because of concurrent writes.
 const RETRIES_MAX: u32 = 8;
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
@@ -49,14 +49,14 @@ struct Observed<'a> {
     stored_at: EpochMillis,
 }
 
-/// What is to be judged of one device by one definition.
+/// The observations of one device for one definition.
 struct Job<'a> {
     definition: Arc<Definition>,
     observed: BTreeMap<Mark, Observed<'a>>,
     watch: Watch,
-    /// Up to where the observations are judged.
+    /// The last observation that is judged and stored.
     done: Option<Mark>,
-    left_out: LeftOut,
+    omitted: OmittedParts,
     retries: u32,
 }
 
@@ -90,7 +90,7 @@ impl AlertReaction {
     }
 
     async fn judge_all(&self, items: &[Observed<'_>]) -> Result<(), AlertsError> {
-        // IMPORTANT: with no definitions in memory yet, changes would be passed over for good.
+        // IMPORTANT: without loaded definitions, these changes would be skipped for good.
         let snapshot = self.alerts.0.registry.loaded(&*self.alerts.0.store).await?;
         let definitions = snapshot.watching(self.source.kind);
         if definitions.is_empty() || items.is_empty() {
@@ -128,14 +128,14 @@ impl AlertReaction {
                 observed,
                 watch,
                 done: None,
-                left_out: LeftOut::default(),
+                omitted: OmittedParts::default(),
                 retries: 0,
             });
         }
-        self.work_off(jobs).await
+        self.run_jobs(jobs).await
     }
 
-    async fn work_off(&self, mut jobs: Vec<Job<'_>>) -> Result<(), AlertsError> {
+    async fn run_jobs(&self, mut jobs: Vec<Job<'_>>) -> Result<(), AlertsError> {
         while !jobs.is_empty() {
             let mut pending: Vec<(Job<'_>, Transition, Option<Mark>)> = Vec::new();
             for job in jobs {
@@ -150,10 +150,10 @@ impl AlertReaction {
                 if outcome == Outcome::Done {
                     job.watch = transition.after;
                     job.done = mark;
-                    job.left_out = LeftOut::default();
+                    job.omitted = OmittedParts::default();
                     self.alerts.0.cache.put(job.watch.clone());
                     jobs.push(job);
-                } else if let Some(job) = self.again(job, outcome).await? {
+                } else if let Some(job) = self.reload(job, outcome).await? {
                     jobs.push(job);
                 }
             }
@@ -161,9 +161,8 @@ impl AlertReaction {
         Ok(())
     }
 
-    /// A job that could not be done, with what it should have known; none when there is nothing to
-    /// do any more.
-    async fn again<'a>(
+    /// Reloads what a failed job was based on; `None` when its definition no longer watches.
+    async fn reload<'a>(
         &self,
         mut job: Job<'a>,
         outcome: Outcome,
@@ -172,7 +171,7 @@ impl AlertReaction {
         if job.retries > RETRIES_MAX {
             return Err(StoreError::Throttled.into());
         }
-        job.left_out = job.left_out.after(outcome);
+        job.omitted = job.omitted.after(outcome);
         match outcome {
             Outcome::OutboxFull | Outcome::AlertGone | Outcome::Done => return Ok(Some(job)),
             Outcome::Busy => tokio::time::sleep(RETRY_PAUSE * job.retries).await,
@@ -197,12 +196,12 @@ impl AlertReaction {
             .await?;
         let stored = stored.as_ref().map(Watch::from_item).transpose()?;
         job.watch = self.alerts.current(&job.definition, device, stored).await?;
-        // What it says is judged already is left out by judging again.
+        // Judging again skips what the stored watch has judged already.
         job.done = None;
         Ok(Some(job))
     }
 
-    /// The newest item of every device that is watched, for when changes were missed.
+    /// Judges the newest item of every watched device, after changes were missed.
     async fn judge_newest(&self) -> Result<(), AlertsError> {
         let naming = self.source.naming(&self.alerts.0.records).await?;
         for definition in self.alerts.refresh().await?.watching(self.source.kind) {
@@ -221,7 +220,7 @@ impl AlertReaction {
                 let observed: Vec<_> = newest
                     .iter()
                     .filter_map(|item| {
-                        // When it was stored is not known; when it was made is early enough.
+                        // The time of storing is unknown; the item's own time is early enough.
                         let subject = self.source.subject(&naming, item, now)?;
                         Some(Observed {
                             item,
@@ -241,8 +240,8 @@ impl AlertReaction {
 }
 
 impl Job<'_> {
-    /// Judges up to the next observation that raises or clears; what writes it down, and up to
-    /// where it has judged. None when nothing is left to be written down.
+    /// Judges up to the next observation that raises or clears an alert. Returns the transition and
+    /// the last judged observation; `None` when there is nothing to store.
     async fn next(
         &self,
         alerts: &Alerts,
@@ -266,10 +265,10 @@ impl Job<'_> {
                     continue;
                 }
                 Verdict::Raise(finding) => {
-                    alerts.raising(&self.definition, watch, finding, self.left_out)?
+                    alerts.raising(&self.definition, watch, finding, self.omitted)?
                 }
                 Verdict::Clear(finding) => {
-                    let clearing = alerts.clearing(&self.definition, watch, finding, self.left_out);
+                    let clearing = alerts.clearing(&self.definition, watch, finding, self.omitted);
                     clearing.await?
                 }
             };
@@ -281,7 +280,7 @@ impl Job<'_> {
 }
 
 impl Alerts {
-    /// What is known of devices, from memory or from the store.
+    /// The watches of devices, from the cache or from the store.
     async fn watches(
         &self,
         wanted: Vec<(DefinitionId, DeviceName)>,
@@ -304,7 +303,7 @@ impl Alerts {
         Ok(found)
     }
 
-    /// A watch that belongs to a definition as it is now: one from before is brought to its end.
+    /// The watch for the current epoch of a definition. A watch of an earlier epoch is retired.
     async fn current(
         &self,
         definition: &Definition,

@@ -1,4 +1,4 @@
-//! The definitions as they are, in memory: judging a change must not ask the store for them.
+//! All definitions in memory, so that judging a change needs no read of the store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use super::definition::{Definition, SourceKind};
 use super::types::DefinitionId;
 use super::{AlertsError, schema};
 
-/// All definitions at one moment, also those that are being removed.
+/// All definitions at one moment, including those that are being deleted.
 #[derive(Debug, Default)]
 pub(super) struct Snapshot {
     pub(super) definitions: Vec<Arc<Definition>>,
@@ -21,7 +21,7 @@ pub(super) struct Snapshot {
 pub(super) struct Registry {
     snapshot: watch::Sender<Arc<Snapshot>>,
     is_loaded: AtomicBool,
-    /// Held while reading, so that no older state replaces a newer one.
+    /// Held while reading, so that an older state never replaces a newer one.
     reading: Mutex<()>,
 }
 
@@ -32,7 +32,7 @@ impl Snapshot {
             .find(|definition| definition.id == *id)
     }
 
-    /// Those that watch a source.
+    /// The definitions that watch a source.
     pub(super) fn watching(&self, kind: SourceKind) -> Vec<Arc<Definition>> {
         let watching = self
             .definitions
@@ -60,7 +60,7 @@ impl Registry {
         Arc::clone(&self.snapshot.borrow())
     }
 
-    /// The definitions, read now if they never were.
+    /// The definitions, read from the store on first use.
     pub(super) async fn loaded(&self, store: &dyn Store) -> Result<Arc<Snapshot>, AlertsError> {
         if self.is_loaded.load(Ordering::Acquire) {
             return Ok(self.now());
@@ -68,7 +68,7 @@ impl Registry {
         self.refresh(store).await
     }
 
-    /// Tells when the definitions have changed.
+    /// Signals changes of the definitions.
     pub(super) fn subscribe(&self) -> watch::Receiver<Arc<Snapshot>> {
         self.snapshot.subscribe()
     }
@@ -87,8 +87,8 @@ impl Registry {
             for item in &page.items {
                 match Definition::from_item(item) {
                     Ok(definition) => definitions.push(Arc::new(definition)),
-                    // What something else wrote must not hold up the rest.
-                    Err(error) => tracing::warn!(%error, "a definition is left out"),
+                    // A malformed item must not block the other definitions.
+                    Err(error) => tracing::warn!(%error, "skipped a malformed definition"),
                 }
             }
             query.start = page.next;

@@ -1,20 +1,25 @@
-//! The tables of alerts. No design document has them: they are Homeport's own.
+//! The tables of alerts. They are Homeport's own: no design document freezes them.
 
 use homeport_item::schema::{IndexSchema, KeyAttribute, TableSchema};
 use homeport_item::{Item, KeyKind};
 
 use super::types::{AlertId, DefinitionId, DeviceName};
+use crate::outbox::{OpenCounter, work_index};
 
-/// What operators watch for.
+pub(crate) use crate::outbox::{
+    DUE_AT_MS, STATE, STEP, STEP_AT, STEPS, VERSION, WORK, WORK_PARTITION,
+};
+
+/// The definitions of operators.
 pub const DEFINITIONS: &str = "homeport-alert-definitions";
-/// What is known about each device that a definition watches.
+/// The state of each device that a definition watches.
 pub const WATCHES: &str = "homeport-alert-watches";
-/// What was raised, open and cleared.
+/// Alerts, open and cleared.
 pub const ALERTS: &str = "homeport-alerts";
-/// What is sent about alerts, with what became of it, and how much of it is not finished.
+/// Notifications with their deliveries, and the count of open ones.
 pub const OUTBOX: &str = "homeport-alert-outbox";
 
-/// Of definitions: all are in one partition, in the order in which they were made.
+/// Of definitions: all are in one partition, in the order of their creation.
 pub const SHELF: &str = "shelf";
 pub const DEFINITION_ID: &str = "definition_id";
 pub const REVISION: &str = "revision";
@@ -23,15 +28,14 @@ pub const SETTLED_EPOCH: &str = "settled_epoch";
 pub const SINCE: &str = "since";
 pub const CREATED_AT: &str = "created_at";
 pub const UPDATED_AT: &str = "updated_at";
-/// A definition that is being removed; nobody sees it any more.
+/// Marks a definition that is being deleted. It is hidden from users.
 pub const DELETED: &str = "deleted";
 pub const DEFINITION: &str = "definition";
-/// What `shelf` holds.
+/// The value of `shelf`.
 pub const DEFINITIONS_SHELF: &str = "definitions";
 
 /// Of watches.
 pub const DEVICE: &str = "device";
-pub const VERSION: &str = "version";
 pub const JUDGED_AT_MS: &str = "judged_at_ms";
 pub const JUDGED_TIE: &str = "judged_tie";
 pub const SEEN_AT_MS: &str = "seen_at_ms";
@@ -40,12 +44,11 @@ pub const STREAK_COUNT: &str = "streak_count";
 pub const SAMPLES: &str = "samples";
 pub const OPEN_ALERT: &str = "open_alert";
 pub const NOTIFIED_AT_MS: &str = "notified_at_ms";
-/// Present while a silence is waited for, so that its index holds nothing else.
+/// Present while a device may fall silent, so that its index holds nothing else.
 pub const WAITS: &str = "waits";
-pub const DUE_AT_MS: &str = "due_at_ms";
 /// Finds silences in the order in which they become alerts.
 pub const SILENCE_INDEX: &str = "silence";
-/// What `waits` holds.
+/// The value of `waits`.
 pub const SILENCE: &str = "silence";
 
 /// Of alerts.
@@ -57,7 +60,7 @@ pub const OPEN: &str = "open";
 /// Both indexes list alerts by id, which is by time.
 pub const ALL_INDEX: &str = "all";
 pub const OPEN_INDEX: &str = "open";
-/// What `all` and `open` hold.
+/// The value of `all` and `open`.
 pub const ALERTS_SHELF: &str = "alerts";
 pub const DEFINITION_NAME: &str = "definition_name";
 pub const SOURCE: &str = "source";
@@ -71,24 +74,13 @@ pub const CLEAR_VALUE: &str = "clear_value";
 pub const ACKNOWLEDGED_AT: &str = "acknowledged_at";
 pub const ACKNOWLEDGED_BY: &str = "acknowledged_by";
 pub const ACKNOWLEDGED_NOTE: &str = "acknowledged_note";
-/// When the item may be forgotten; open alerts never are.
+/// When the item expires; open alerts never do.
 pub const FORGET_AT: &str = "forget_at";
 
-/// Of the outbox: the event and the number of its target.
+/// Of the outbox: the event and the position of the target.
 pub const NOTIFICATION: &str = "notification";
 pub const TARGET: &str = "target";
-pub const STATE: &str = "state";
-pub const ATTEMPTS: &str = "attempts";
-pub const UNANSWERED: &str = "unanswered";
-pub const STEPS: &str = "steps";
-pub const STEP_AT: &str = "at";
-pub const STEP: &str = "step";
-/// Absent once there is nothing more to do, so that the index holds open notifications only.
-pub const WORK: &str = "work";
-pub const WORK_INDEX: &str = "work";
-/// What `work` holds.
-pub const WORK_PARTITION: &str = "due";
-/// Both keys of the item that counts what is open, and its attribute.
+/// Both keys of the item that counts open notifications, and its attribute.
 pub const COUNTER: &str = "counter";
 pub const COUNT: &str = "count";
 
@@ -124,7 +116,7 @@ pub fn alerts() -> TableSchema {
 pub fn outbox() -> TableSchema {
     TableSchema::new(OUTBOX, ALERT_ID, KeyKind::S)
         .with_sort(NOTIFICATION, KeyKind::S)
-        .with_index(by(WORK_INDEX, WORK, DUE_AT_MS, KeyKind::N))
+        .with_index(work_index())
         .with_ttl(FORGET_AT)
 }
 
@@ -152,8 +144,11 @@ pub(super) fn notification_key(alert: &AlertId, notification: &str) -> Item {
     alert_key(alert).with(NOTIFICATION, notification)
 }
 
-pub(super) fn counter_key() -> Item {
-    Item::new()
-        .with(ALERT_ID, COUNTER)
-        .with(NOTIFICATION, COUNTER)
+pub(super) fn open_counter() -> OpenCounter {
+    OpenCounter {
+        key: Item::new()
+            .with(ALERT_ID, COUNTER)
+            .with(NOTIFICATION, COUNTER),
+        attribute: COUNT,
+    }
 }

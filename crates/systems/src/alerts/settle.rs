@@ -1,7 +1,6 @@
-//! Bringing what is stored in line with a definition that was changed, switched off or deleted:
-//! alerts that no longer stand are cleared, watches of before are removed, and devices that are
-//! listed are waited for from the start. Each step can be repeated, so that a crash half way only
-//! leaves work.
+//! Settling a definition that was changed, disabled or deleted: outdated alerts are cleared, their
+//! watches are deleted, and the silence of listed devices is measured from the start. Each step can be
+//! repeated, so that a crash only leaves work.
 
 use homeport_item::Value;
 use homeport_item::expression::{Condition as Expression, KeyCondition, Path, Update};
@@ -13,15 +12,14 @@ use super::definition::{Definition, Devices};
 use super::transition::{CLEARED, Outcome};
 use super::watch::Watch;
 use super::{Alerts, AlertsError, schema};
+use crate::outbox::commit;
 
-/// Watches that are looked at in one page.
 const WATCHES_PER_PAGE: usize = 100;
-/// How often removing a watch is tried while others move it on.
+/// Attempts at deleting a watch that other processes change.
 const TRIES_MAX: u32 = 8;
 
 impl Alerts {
-    /// Settles a definition, looking at no more than so many pages of its watches; whether it is
-    /// settled.
+    /// Settles a definition with at most `pages_max` pages of its watches; returns whether it is done.
     ///
     /// # Errors
     /// When the store fails.
@@ -35,7 +33,7 @@ impl Alerts {
         } else if definition.terms.is_enabled {
             "the definition was changed"
         } else {
-            "the definition was switched off"
+            "the definition was disabled"
         };
         let condition = KeyCondition::new(schema::DEFINITION_ID, &definition.id);
         let mut query = Query {
@@ -60,13 +58,13 @@ impl Alerts {
         Ok(false)
     }
 
-    /// Removes a watch that no longer counts, and clears its alert; nobody is told.
+    /// Deletes an outdated watch and clears its alert without notifications.
     pub(super) async fn retire(&self, watch: &Watch, reason: &str) -> Result<(), AlertsError> {
         let mut watch = watch.clone();
         for attempt in 0..TRIES_MAX {
             self.0.cache.forget(&watch);
             let mut actions = vec![watch.remove().into()];
-            // After a failure the alert may be the reason: someone has removed it.
+            // After a failure, the alert may be the reason: it may be deleted.
             let open = match &watch.open {
                 Some(id) if attempt == 0 || self.is_open(id).await? => Some(id),
                 _ => None,
@@ -79,7 +77,7 @@ impl Alerts {
                 };
                 actions.push(clearing(id, &cleared, self.0.settings.retention_secs).into());
             }
-            if self.commit(actions).await? {
+            if commit(&*self.0.store, actions).await? {
                 if open.is_some() {
                     metrics::counter!(CLEARED).increment(1);
                     self.0.work.notify_one();
@@ -91,7 +89,7 @@ impl Alerts {
                 Some(item) => {
                     let stored = Watch::from_item(&item)?;
                     if stored.epoch != watch.epoch {
-                        // Someone else has retired it, and begun anew.
+                        // Another process has retired it and stored a new watch.
                         return Ok(());
                     }
                     watch = stored;
@@ -110,8 +108,8 @@ impl Alerts {
         }
     }
 
-    /// A device that is listed counts as silent from when the definition began, also if it was
-    /// never seen.
+    /// The silence of a listed device is measured from the start of the definition, even if the
+    /// device was never seen.
     async fn wait_for_listed(&self, definition: &Definition) -> Result<(), AlertsError> {
         let (Condition::Absence(_), Devices::Listed(devices), true) = (
             &definition.terms.condition,
@@ -127,7 +125,7 @@ impl Alerts {
         });
         let waiting: Vec<_> = waiting.collect();
         let outcomes = self.carry_out(&waiting.iter().collect::<Vec<_>>()).await?;
-        // One that is there already was seen meanwhile.
+        // A watch that exists already means that its device was seen meanwhile.
         if outcomes.contains(&Outcome::Busy) {
             return Err(homeport_store::StoreError::Throttled.into());
         }
@@ -147,7 +145,7 @@ impl Alerts {
             self.0.store.update(update).await
         };
         match written {
-            // It was changed again, and will be settled again.
+            // Otherwise it was changed again and will be settled again.
             Ok(_) | Err(WriteError::ConditionFailed { .. }) => Ok(()),
             Err(WriteError::Store(error)) => Err(error.into()),
         }

@@ -1,5 +1,4 @@
-//! Silences that have lasted long enough. They are found by the times in the store, so that a
-//! restart forgets none.
+//! Raising alerts of silent devices. Deadlines are in the store, so that a restart forgets none.
 
 use homeport_item::expression::{KeyCondition, SortCondition};
 use homeport_store::{Get, Query};
@@ -7,19 +6,19 @@ use homeport_store::{Get, Query};
 use super::condition::Condition;
 use super::definition::SourceKind;
 use super::judge::Finding;
-use super::transition::{LeftOut, Outcome};
+use super::transition::{OmittedParts, Outcome};
 use super::watch::Watch;
 use super::{Alerts, AlertsError, schema};
 use crate::time::{EpochMillis, UtcMillis};
 
-/// Silences that are looked at in one page, and pages in one turn.
+/// Silences per page, and pages per turn.
 const SILENCES_PER_PAGE: usize = 100;
 const PAGES_MAX: usize = 20;
-/// How often one is tried while others move it on.
+/// Attempts at one silence while other processes change its watch.
 const TRIES_MAX: u32 = 4;
 
 impl Alerts {
-    /// Raises what has been silent for too long; how many alerts there were.
+    /// Raises an alert for each device that was silent for too long; returns how many.
     ///
     /// # Errors
     /// When the store fails.
@@ -38,8 +37,8 @@ impl Alerts {
                         let due_at = EpochMillis(due_at.unwrap_or(now.0));
                         raised += usize::from(self.judge_silence(watch, due_at).await?);
                     }
-                    // What something else wrote must not hold up the rest.
-                    Err(error) => tracing::warn!(%error, "a watch is left out"),
+                    // A malformed item must not block the others.
+                    Err(error) => tracing::warn!(%error, "skipped a malformed watch"),
                 }
             }
             query.start = page.next;
@@ -50,7 +49,7 @@ impl Alerts {
         Ok(raised)
     }
 
-    /// When the next silence becomes an alert, unless something comes before.
+    /// When the next silence becomes an alert, unless data arrives before.
     pub(super) async fn next_silence(&self) -> Result<Option<EpochMillis>, AlertsError> {
         let page = self.0.store.query(waiting(None).limit(1)).await?;
         let due = page
@@ -62,7 +61,7 @@ impl Alerts {
             .map(EpochMillis))
     }
 
-    /// Up to when all that a source stored has been judged; none when that is not known.
+    /// Up to when all data of a source is judged; `None` when that is unknown.
     fn judged_until(&self, kind: SourceKind) -> Option<EpochMillis> {
         let name = self.source(kind).reaction_name();
         let status = self.0.reactions.as_ref()?.status().all();
@@ -76,14 +75,14 @@ impl Alerts {
         mut watch: Watch,
         mut due_at: EpochMillis,
     ) -> Result<bool, AlertsError> {
-        let mut left_out = LeftOut::default();
+        let mut omitted = OmittedParts::default();
         for _ in 0..TRIES_MAX {
             let snapshot = self.0.registry.now();
             let definition = snapshot.get(&watch.definition_id);
             let definition =
                 definition.filter(|known| known.is_watching() && known.epoch == watch.epoch);
             let Some(definition) = definition else {
-                // Changed, or gone with a watch left behind: the registry may be older than this.
+                // The registry may be outdated; if not, the definition was changed or deleted.
                 let snapshot = self.refresh().await?;
                 let known = snapshot.get(&watch.definition_id);
                 if known.is_none_or(|known| known.epoch != watch.epoch || !known.is_watching()) {
@@ -95,7 +94,7 @@ impl Alerts {
             let Condition::Absence(absence) = &definition.terms.condition else {
                 return Ok(false);
             };
-            // What is stored and not judged yet may be a sign of life.
+            // Data that is stored and not judged yet may be a sign of life.
             let judged_until = self.judged_until(definition.terms.source);
             if judged_until.is_none_or(|until| due_at > until) {
                 return Ok(false);
@@ -103,17 +102,17 @@ impl Alerts {
             let last = watch.seen_at.unwrap_or(definition.since);
             let finding = Finding {
                 reason: format!(
-                    "nothing for {} seconds, since {}",
+                    "no data for {} seconds, since {}",
                     absence.after_secs,
                     UtcMillis::new(last)
                 ),
                 value: None,
                 observed_at: last,
             };
-            let transition = self.raising(definition, watch.clone(), finding, left_out)?;
+            let transition = self.raising(definition, watch.clone(), finding, omitted)?;
             let outcome = self.carry_out(&[&transition]).await?;
             let outcome = outcome.first().copied().unwrap_or(Outcome::Busy);
-            left_out = left_out.after(outcome);
+            omitted = omitted.after(outcome);
             match outcome {
                 Outcome::Done => {
                     self.0.cache.forget(&watch);
@@ -142,7 +141,7 @@ impl Alerts {
     }
 }
 
-/// Silences that are waited for, by when they become alerts.
+/// Devices that may fall silent, by deadline.
 fn waiting(due: Option<SortCondition>) -> Query {
     let mut condition = KeyCondition::new(schema::WAITS, schema::SILENCE);
     if let Some(due) = due {

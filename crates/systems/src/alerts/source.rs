@@ -1,5 +1,4 @@
-//! Where values come from: the tables that are followed, and what their items say about which
-//! device, and when.
+//! The sources of values: the followed tables, and the device and time of their items.
 
 use std::sync::Arc;
 
@@ -17,29 +16,29 @@ use crate::sensors;
 use crate::telemetry::schema::{THING_NAME, TIMESTAMP};
 use crate::time::EpochMillis;
 
-/// How far a device's clock may be ahead. A value from further ahead counts as of when it arrived:
-/// else everything after it would be older, and never be judged.
+/// How far a device's clock may be ahead. A value from further ahead gets the time of its arrival:
+/// otherwise all later values would count as older and never be judged.
 const AHEAD_MS_MAX: i64 = 5 * 60 * 1000;
 
-/// How much earlier than a definition a change may be and count: DynamoDB tells whole seconds, by a
-/// clock of its own.
+/// Changes this much older than a definition still count: DynamoDB reports whole seconds of its own
+/// clock.
 const SINCE_SLACK_MS: i64 = 2000;
 
-/// A table whose items are judged.
+/// A followed table.
 #[derive(Debug, Clone)]
 pub(super) struct Source {
     pub(super) kind: SourceKind,
     schema: TableSchema,
 }
 
-/// What an item is about.
+/// The device and order of an item.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Subject {
     pub(super) device: DeviceName,
     pub(super) mark: Mark,
 }
 
-/// What it takes to name devices: of records, how ids are shown.
+/// The id encoding that names devices of records.
 #[derive(Clone)]
 pub(super) struct Naming(Option<Arc<RecordIds>>);
 
@@ -48,7 +47,7 @@ impl Source {
         Self { kind, schema }
     }
 
-    /// Under which the position in its changes is kept.
+    /// The name under which the position in the change log is stored.
     pub(super) fn reaction_name(&self) -> &'static str {
         match self.kind {
             SourceKind::Telemetry => "alerts-telemetry",
@@ -61,7 +60,7 @@ impl Source {
         &self.schema.name
     }
 
-    /// The table with a stream that has new images; one that it has already is left as it is.
+    /// The table with a stream of new images, unless it has a stream already.
     pub(super) fn followed_schema(&self) -> TableSchema {
         let mut schema = self.schema.clone();
         schema.stream.get_or_insert(StreamView::NewImage);
@@ -74,15 +73,14 @@ impl Source {
         }
         match records.ids().await {
             Ok(ids) => Ok(Naming(Some(ids))),
-            // Nothing was ever recorded.
+            // There are no records yet.
             Err(RecordsError::TagMissing(_)) => Ok(Naming(None)),
             Err(RecordsError::Store(error)) => Err(error.into()),
             Err(error) => Err(AlertsError::Malformed(error.to_string())),
         }
     }
 
-    /// What an item that was stored at a moment is about; none when it is not one of those that
-    /// are judged.
+    /// The device and order of a stored item; `None` for items that are not judged.
     pub(super) fn subject(
         &self,
         naming: &Naming,
@@ -164,7 +162,7 @@ async fn newest_record(
 }
 
 impl Definition {
-    /// Whether an item that was stored at a moment is one that this definition watches.
+    /// Whether this definition watches an item that was stored at `stored_at`.
     pub(super) fn watches(&self, device: &DeviceName, item: &Item, stored_at: EpochMillis) -> bool {
         let fits = self.terms.filter.as_ref().is_none_or(|filter| {
             let found = filter.attribute.find(item);

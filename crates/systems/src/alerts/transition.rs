@@ -1,64 +1,59 @@
-//! Writing down what was found: a watch, and with it an alert that is raised or cleared and what is
-//! sent about it, all in one transaction. So each happens once, whatever is seen again.
-
-use std::time::Duration;
+//! Storing a verdict: the watch, the alert that is raised or cleared, and its notifications, in one
+//! transaction. So an alert is raised once and cleared once, however often a change is seen.
 
 use homeport_item::expression::{Condition as Expression, Path};
-use homeport_store::{Action, CancelReason, Check, Put, StoreError, TransactError, Transaction};
+use homeport_store::{
+    Action, CancelReason, ConditionCheck, Put, StoreError, TransactError, Transaction,
+};
 
 use super::alert::{Alert, Cleared, clearing};
 use super::definition::Definition;
 use super::judge::Finding;
-use super::notification::{Event, Notification, NotificationState, count_open};
+use super::notification::{Event, Notification};
+use super::outbox::RETRIES;
 use super::types::AlertId;
 use super::watch::Watch;
 use super::{Alerts, AlertsError, schema};
 
-/// Transactions that are handed over at once.
+/// Transactions per call of the store.
 const TRANSACTIONS_AT_ONCE: usize = 100;
-/// How often a write is tried that got in another's way.
-const CONFLICTS_MAX: u32 = 6;
-/// The pause before the second try; every further one is twice as long.
-const CONFLICT_PAUSE: Duration = Duration::from_millis(20);
-
-/// Alerts that were raised and cleared.
+/// Counters of raised and cleared alerts.
 pub(super) const RAISED: &str = "homeport_alerts_raised_total";
 pub(super) const CLEARED: &str = "homeport_alerts_cleared_total";
 
-/// What writes a finding down.
+/// The writes that store a verdict.
 #[derive(Debug, Clone)]
 pub(super) struct Transition {
     actions: Vec<Action>,
-    /// The watch once it is written.
+    /// The watch after the writes.
     pub(super) after: Watch,
     event: Option<Event>,
 }
 
-/// What became of a transition.
+/// The result of committing a transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Done,
-    /// Someone else has moved the watch on.
+    /// Another process has changed the watch.
     WatchMoved,
-    /// The definition is not what it was.
+    /// The definition was changed.
     DefinitionChanged,
-    /// There is no room for notifications.
     OutboxFull,
-    /// The alert to clear is not there or not open.
+    /// The alert to clear is deleted or cleared.
     AlertGone,
-    /// Nothing is wrong with it, but others were in the way.
+    /// Concurrent transactions were in the way; it can be retried.
     Busy,
 }
 
-/// What is left out of a transition because it cannot be.
+/// Parts that a transition omits because they cannot be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct LeftOut {
+pub(super) struct OmittedParts {
     pub(super) notifications: bool,
     pub(super) alert: bool,
 }
 
-impl LeftOut {
-    /// What to leave out next time, after an outcome.
+impl OmittedParts {
+    /// The parts to omit in the next attempt.
     pub(super) fn after(mut self, outcome: Outcome) -> Self {
         self.notifications |= outcome == Outcome::OutboxFull;
         self.alert |= outcome == Outcome::AlertGone;
@@ -67,7 +62,7 @@ impl LeftOut {
 }
 
 impl Alerts {
-    /// Remembers a watch and nothing else.
+    /// Stores a watch only.
     pub(super) fn noting(&self, definition: &Definition, mut watch: Watch) -> Transition {
         let put = watch.save(&definition.terms.condition);
         Transition {
@@ -82,7 +77,7 @@ impl Alerts {
         definition: &Definition,
         mut watch: Watch,
         finding: Finding,
-        left_out: LeftOut,
+        omitted: OmittedParts,
     ) -> Result<Transition, AlertsError> {
         let now = self.now();
         let alert = Alert {
@@ -123,10 +118,10 @@ impl Alerts {
         let key = schema::definition_key(&definition.id);
         let mut actions = vec![
             put.into(),
-            Check::new(schema::DEFINITIONS, key, is_as_known).into(),
+            ConditionCheck::new(schema::DEFINITIONS, key, is_as_known).into(),
             Put::new(schema::ALERTS, alert.to_item()).into(),
         ];
-        actions.extend(self.outgoing(notifications, left_out)?);
+        actions.extend(self.outgoing(notifications, omitted)?);
         Ok(Transition {
             actions,
             after: watch,
@@ -134,20 +129,20 @@ impl Alerts {
         })
     }
 
-    /// Clears the alert of a watch, and tells those who were told of it.
+    /// Clears the alert of a watch and notifies the targets that know of it.
     pub(super) async fn clearing(
         &self,
         definition: &Definition,
         mut watch: Watch,
         finding: Finding,
-        left_out: LeftOut,
+        omitted: OmittedParts,
     ) -> Result<Transition, AlertsError> {
         let now = self.now();
         let open = watch.open.take();
         let put = watch.save(&definition.terms.condition);
         let mut actions = vec![put.into()];
         let mut event = None;
-        if let Some(id) = open.filter(|_| !left_out.alert) {
+        if let Some(id) = open.filter(|_| !omitted.alert) {
             let cleared = Cleared {
                 at: now,
                 reason: finding.reason,
@@ -155,22 +150,23 @@ impl Alerts {
             };
             actions.push(clearing(&id, &cleared, self.0.settings.retention_secs).into());
             let due_at = definition.notify_at(now, None);
-            let told = self.notifications(&id).await?.into_iter().filter(|told| {
-                let may_be_told = told.next_at.is_some() || told.may_have_arrived();
-                told.event == Event::Raised && may_be_told
+            let known = self.notifications(&id).await?.into_iter().filter(|raised| {
+                let delivery = &raised.delivery;
+                let is_known = delivery.next_at.is_some() || delivery.may_have_arrived();
+                raised.event == Event::Raised && is_known
             });
-            let notifications = told.map(|told| {
+            let notifications = known.map(|raised| {
                 Notification::queued(
                     &id,
                     &definition.id,
                     Event::Cleared,
-                    told.number,
-                    &told.target,
+                    raised.number,
+                    &raised.target,
                     now,
                     due_at,
                 )
             });
-            actions.extend(self.outgoing(notifications.collect(), left_out)?);
+            actions.extend(self.outgoing(notifications.collect(), omitted)?);
             event = Some(Event::Cleared);
         }
         Ok(Transition {
@@ -180,23 +176,23 @@ impl Alerts {
         })
     }
 
-    /// Puts notifications into the outbox, or only the trace that there was no room for them.
+    /// Enqueues notifications. If the outbox is full they are stored as failed.
     fn outgoing(
         &self,
         mut notifications: Vec<Notification>,
-        left_out: LeftOut,
+        omitted: OmittedParts,
     ) -> Result<Vec<Action>, AlertsError> {
         let mut actions = Vec::new();
-        if left_out.notifications {
+        if omitted.notifications {
             for notification in &mut notifications {
-                let now = self.now();
-                let reason = "failed: too many notifications wait to be sent";
-                notification.finish(now, NotificationState::Failed, reason);
+                let reason = "the outbox is full";
+                notification.delivery.fail(&RETRIES, self.now(), reason);
             }
         } else if !notifications.is_empty() {
             let count = i64::try_from(notifications.len()).unwrap_or(i64::MAX);
             let max = i64::try_from(self.0.settings.outbox_max).unwrap_or(i64::MAX);
-            actions.push(count_open(count, Some(max)).into());
+            let added = schema::open_counter().add(schema::OUTBOX, count, Some(max));
+            actions.push(added.into());
         }
         for notification in notifications {
             let item = notification.to_item(self.0.settings.retention_secs)?;
@@ -205,10 +201,10 @@ impl Alerts {
         Ok(actions)
     }
 
-    /// Carries transitions out side by side; what became of each, in order.
+    /// Commits transitions in parallel; returns their outcomes in order.
     ///
     /// # Errors
-    /// When the store fails. Some may have been carried out.
+    /// When the store fails. Some may be committed.
     pub(super) async fn carry_out(
         &self,
         transitions: &[&Transition],
@@ -243,35 +239,10 @@ impl Alerts {
         }
         Ok(outcomes)
     }
-
-    /// Carries out a transaction whose first action has the condition that matters; false when it
-    /// does not hold.
-    pub(super) async fn commit(&self, actions: Vec<Action>) -> Result<bool, AlertsError> {
-        let mut pause = CONFLICT_PAUSE;
-        for _ in 0..CONFLICTS_MAX {
-            let transaction = Transaction::new(actions.clone());
-            match self.0.store.transact(transaction).await {
-                Ok(()) => return Ok(true),
-                Err(TransactError::Cancelled(reasons)) => {
-                    if reasons
-                        .iter()
-                        .any(|reason| matches!(reason, CancelReason::ConditionFailed { .. }))
-                    {
-                        return Ok(false);
-                    }
-                    tokio::time::sleep(pause).await;
-                    pause *= 2;
-                }
-                Err(TransactError::TokenMismatch) => break,
-                Err(TransactError::Store(error)) => return Err(error.into()),
-            }
-        }
-        Err(StoreError::Throttled.into())
-    }
 }
 
 impl Transition {
-    /// Why it was cancelled.
+    /// The outcome of a cancelled transaction.
     fn why(&self, reasons: &[CancelReason]) -> Result<Outcome, AlertsError> {
         for (reason, action) in reasons.iter().zip(&self.actions) {
             match reason {

@@ -1,4 +1,4 @@
-//! The words of alerts: each is checked when it is made, and is right from then on.
+//! The text types of alerts. Each is validated when it is created.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,28 +17,28 @@ use crate::time::EpochMillis;
 
 /// Longest name of a definition or a person, and longest message type, in characters.
 pub const NAME_CHARS_MAX: usize = 128;
-/// Longest note of who acknowledges, in characters.
+/// Longest note of an acknowledgement, in characters.
 pub const NOTE_CHARS_MAX: usize = 1000;
 /// Longest name of a device that can be listed, in characters.
 pub const DEVICE_CHARS_MAX: usize = 256;
-/// Longest name of a device that is watched at all: it is a sort key of ours.
+/// Longest name of a watched device: it is a sort key of the table of watches.
 pub(super) const DEVICE_BYTES_MAX: usize = 1024;
-/// Longest path to an attribute, in characters, and how deep it may lead.
+/// Longest path to an attribute, in characters, and its depth.
 pub const ATTRIBUTE_CHARS_MAX: usize = 256;
 const ATTRIBUTE_DEPTH_MAX: usize = 8;
-/// Longest address of a webhook.
+/// Longest URL of a webhook.
 pub const URL_LEN_MAX: usize = 2048;
 /// Longest topic.
 pub const TOPIC_LEN_MAX: usize = 256;
-/// Longest address of a person.
+/// Longest e-mail address.
 pub const EMAIL_LEN_MAX: usize = 254;
-/// What the Standard Webhooks specification asks of a secret: its mark, and how many bytes it is.
+/// The prefix and the length of a secret in the Standard Webhooks specification.
 const SECRET_PREFIX: &str = "whsec_";
 const SECRET_BYTES_MIN: usize = 24;
 const SECRET_BYTES_MAX: usize = 64;
 /// Digits of the time that an id begins with.
 const TIME_DIGITS: usize = 13;
-/// What a topic has in place of the device's name.
+/// The placeholder for the device's name in a topic.
 const DEVICE_PLACE: &str = "{device}";
 
 macro_rules! text_type {
@@ -97,42 +97,42 @@ macro_rules! text_type {
 }
 
 text_type!(
-    /// Names a definition: when it was made, and a UUID. Ids sort by time.
+    /// The id of a definition: the time of its creation and a UUID. Ids sort by time.
     DefinitionId,
     "definition id",
-    "one that making a definition answered with",
+    "the id of a definition",
     is_timed_id
 );
 text_type!(
-    /// Names an alert: when it was raised, and a UUID. Ids sort by time.
+    /// The id of an alert: the time at which it was raised and a UUID. Ids sort by time.
     AlertId,
     "alert id",
-    "one that a list of alerts has",
+    "the id of an alert",
     is_timed_id
 );
 text_type!(
-    /// What people call a definition.
+    /// The name of a definition, for people.
     DefinitionName,
     "name",
     "1 to 128 printable characters, not all of them blank",
     |text| is_printable(text, NAME_CHARS_MAX)
 );
 text_type!(
-    /// Who acknowledged an alert.
+    /// The person who acknowledged an alert.
     PersonName,
     "by",
     "1 to 128 printable characters, not all of them blank",
     |text| is_printable(text, NAME_CHARS_MAX)
 );
 text_type!(
-    /// What a person says about an alert.
+    /// A person's comment on an alert.
     Note,
     "note",
     "1 to 1000 printable characters, not all of them blank",
     |text| is_printable(text, NOTE_CHARS_MAX)
 );
 text_type!(
-    /// The text that an attribute must have for an item to be looked at.
+    /// The text that the filter's attribute must have.
     WantedText,
     "equals",
     "1 to 128 printable characters, not all of them blank",
@@ -146,7 +146,7 @@ text_type!(
     |text| is_printable(text, DEVICE_CHARS_MAX)
 );
 text_type!(
-    /// Where in an item the value is: names and places in lists, with dots between them.
+    /// The path to a value in an item: member names and list indexes, separated by dots.
     AttributePath,
     "attribute",
     "1 to 8 names with dots between them, like battery.volts, at most 256 characters",
@@ -155,7 +155,7 @@ text_type!(
         && text.split('.').all(|name| !name.is_empty() && !name.chars().any(char::is_control))
 );
 text_type!(
-    /// Where a webhook is.
+    /// The URL of a webhook.
     WebhookUrl,
     "url",
     "an address that begins with http:// or https://, without a name or password in it",
@@ -171,14 +171,13 @@ text_type!(
         && text.bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'+' && byte != b'#')
 );
 text_type!(
-    /// Where a person gets e-mail.
     EmailAddress,
     "to",
     "an e-mail address of plain ASCII, like anna@example.com",
     is_email
 );
 
-/// What signs webhooks: `whsec_` and the bytes in base64. It never prints.
+/// The key that signs webhooks: `whsec_` and the bytes in base64. `Debug` does not print it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct WebhookSecret(Vec<u8>);
@@ -231,14 +230,14 @@ impl AlertId {
 }
 
 impl DeviceName {
-    /// A device of a stored item. Such a name is a key, and is taken as it is.
+    /// The name in a stored item, which is not validated again.
     pub(super) fn stored(text: String) -> Self {
         Self(text)
     }
 }
 
 impl AttributePath {
-    /// The number that an item has there; true counts as 1 and false as 0.
+    /// The number at this path; true counts as 1 and false as 0.
     pub(super) fn number(&self, item: &Item) -> Option<Number> {
         match &*self.find(item)? {
             Value::N(number) => Some(*number),
@@ -247,12 +246,12 @@ impl AttributePath {
         }
     }
 
-    /// What an item has there.
+    /// The value at this path.
     pub(super) fn find<'a>(&self, item: &'a Item) -> Option<Cow<'a, Value>> {
         let mut names = self.0.split('.');
         let first = Path::new(names.next().unwrap_or_default());
         let path = names.fold(first, |path, name| match name.parse() {
-            // A map may have a member of this name as well, but lists have no other names.
+            // A number is an index in a list and a member name in a map.
             Ok(index) if is_list(item, &path) => path.element(index),
             _ => path.member(name),
         });
@@ -266,7 +265,7 @@ impl TopicTemplate {
         Self(format!("alerts/{DEVICE_PLACE}"))
     }
 
-    /// The topic for a device. What no topic may have in it becomes an underscore.
+    /// The topic for a device. Characters that are invalid in a topic become underscores.
     pub(super) fn topic(&self, device: &DeviceName) -> String {
         let device: String = device
             .as_str()

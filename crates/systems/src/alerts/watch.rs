@@ -1,4 +1,4 @@
-//! What is known about one device that a definition watches, and how it is stored.
+//! The state of one device that a definition watches, and its stored form.
 
 use homeport_item::expression::{Condition as Expression, Path};
 use homeport_item::{Item, Number, Value};
@@ -10,22 +10,22 @@ use super::types::{AlertId, DefinitionId, DeviceName};
 use super::{AlertsError, schema};
 use crate::time::EpochMillis;
 
-/// Where a value stands among those of its device: by its own time, and among those of one
-/// millisecond by its key.
+/// The order of a value among those of its device: by its own time, and by its key within one
+/// millisecond.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Mark {
     pub(super) at: EpochMillis,
     pub(super) tie: String,
 }
 
-/// Wrong values in a row.
+/// Consecutive wrong values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Streak {
     pub(super) since: EpochMillis,
     pub(super) count: u32,
 }
 
-/// An earlier value, to see how fast it changes.
+/// An earlier value, for rates of change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Sample {
     pub(super) at: EpochMillis,
@@ -36,18 +36,18 @@ pub(super) struct Sample {
 pub(super) struct Watch {
     pub(super) definition_id: DefinitionId,
     pub(super) device: DeviceName,
-    /// Of the definition when this began.
+    /// The epoch of the definition when the watch began.
     pub(super) epoch: i64,
-    /// Counts the writes, so that nobody undoes another's; 0 when it is not stored yet.
+    /// Counts the writes, so that processes never overwrite each other; 0 before the first write.
     pub(super) version: i64,
-    /// The newest value that was judged. What is not newer changes nothing.
+    /// The newest judged value. Values that are not newer are ignored.
     pub(super) judged: Option<Mark>,
     /// The last sign of life.
     pub(super) seen_at: Option<EpochMillis>,
     pub(super) streak: Option<Streak>,
     pub(super) samples: Vec<Sample>,
     pub(super) open: Option<AlertId>,
-    /// For when the last notification of a raised alert was meant.
+    /// The planned time of the last notification of a raised alert.
     pub(super) notified_at: Option<EpochMillis>,
 }
 
@@ -71,7 +71,7 @@ impl Watch {
         schema::watch_key(&self.definition_id, &self.device)
     }
 
-    /// When a silence becomes an alert, if one is waited for.
+    /// When silence becomes an alert, if the condition is a silence.
     fn due_at(&self, condition: &Condition) -> Option<EpochMillis> {
         let (Condition::Absence(absence), Some(seen_at), None) =
             (condition, self.seen_at, &self.open)
@@ -81,14 +81,14 @@ impl Watch {
         Some(EpochMillis(seen_at.0.saturating_add(absence.deadline_ms())))
     }
 
-    /// What stores it, unless someone else has moved it on. The watch has its new version then.
+    /// The write that stores it, unless another process has changed it. The version advances.
     pub(super) fn save(&mut self, condition: &Condition) -> Put {
         let unchanged = self.unchanged();
         self.version += 1;
         Put::new(schema::WATCHES, self.to_item(condition)).when(unchanged)
     }
 
-    /// What removes it, unless someone else has moved it on.
+    /// The write that deletes it, unless another process has changed it.
     pub(super) fn remove(&self) -> Delete {
         Delete::new(schema::WATCHES, self.key()).when(self.unchanged())
     }
@@ -138,7 +138,7 @@ impl Watch {
 
     pub(super) fn from_item(item: &Item) -> Result<Self, AlertsError> {
         Self::parse(item)
-            .ok_or_else(|| AlertsError::Malformed("a watch is not as it was written".to_owned()))
+            .ok_or_else(|| AlertsError::Malformed("a watch has an unknown form".to_owned()))
     }
 
     fn parse(item: &Item) -> Option<Self> {

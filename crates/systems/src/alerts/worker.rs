@@ -1,41 +1,43 @@
-//! The worker: turn by turn it settles definitions, raises silences and sends what is due. What it
-//! must remember is in the store.
+//! The worker: settles definitions, raises alerts of silent devices and sends what is due, turn by
+//! turn. Its state is in the store.
 
+use std::future::Future;
 use std::sync::Arc;
 
-use homeport_item::expression::{KeyCondition, SortCondition};
-use homeport_store::Query;
-use tokio::task::JoinSet;
+use async_trait::async_trait;
+use tokio::sync::Notify;
 
-use super::notification::Notification;
+use super::outbox::AlertOutbox;
 use super::service::Deliver;
-use super::{Alerts, AlertsError, schema};
+use super::transition::{CLEARED, RAISED};
+use super::{Alerts, AlertsError};
+use crate::outbox::{
+    OutboxKind as _, OutboxWorker, due_entries, next_turn_at, run_until, send_each,
+};
 use crate::time::EpochMillis;
 
-/// Notifications that one turn looks at.
-const DUE_AT_ONCE: usize = 100;
-/// Notifications that are on their way at the same time.
-const SENT_AT_ONCE: usize = 8;
-/// Pages of watches that are settled in one turn, for each definition.
+/// Notifications that one turn reads.
+const DUE_PER_TURN: usize = 100;
+/// Notifications that are sent at the same time.
+const PARALLEL_MAX: usize = 8;
+/// Pages of watches that one turn settles for each definition.
 const PAGES_PER_TURN: usize = 50;
-/// When to look again at what is due and could not be done.
-const HELD_UP_MS: i64 = 1000;
 
 pub struct Worker {
-    pub(super) alerts: Alerts,
-    service: Arc<dyn Deliver>,
-    /// Silences are judged from here on: devices get a while to be heard after a start.
+    alerts: Alerts,
+    outbox: AlertOutbox,
+    /// Silences are judged from here on: after a start, devices get a while to be heard.
     silences_from: EpochMillis,
 }
 
 /// What a turn did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Turn {
-    /// Notifications that were tried to be sent.
+    /// Notifications that were sent, answered or not.
     pub sent: usize,
     /// Silences that became alerts.
     pub silent: usize,
-    /// When the next turn has something to do, as far as is known.
+    /// When the next turn has something to do, if that is known.
     pub next_at: Option<EpochMillis>,
 }
 
@@ -45,10 +47,23 @@ impl Worker {
         let grace_ms = alerts.0.settings.silence_grace_secs.saturating_mul(1000);
         let silences_from = EpochMillis(alerts.now().0.saturating_add(grace_ms));
         Self {
+            outbox: AlertOutbox {
+                alerts: alerts.clone(),
+                service,
+            },
             alerts,
-            service,
             silences_from,
         }
+    }
+
+    /// Runs until `stop` completes. A turn that has begun is finished first: answers are recorded, so
+    /// that an orderly stop repeats nothing.
+    pub async fn run_until(self, stop: impl Future<Output = ()>) {
+        // An alarm on a counter sees zero instead of no data.
+        for name in [RAISED, CLEARED] {
+            metrics::counter!(name).increment(0);
+        }
+        run_until(self, stop).await;
     }
 
     /// Does what is due.
@@ -60,9 +75,9 @@ impl Worker {
             if definition.is_settled() {
                 continue;
             }
-            // One that cannot be settled must not hold up the rest.
+            // A definition that cannot be settled does not block the others.
             if let Err(error) = self.alerts.settle(definition, PAGES_PER_TURN).await {
-                tracing::warn!(%error, id = %definition.id, "a definition will be settled later");
+                tracing::warn!(%error, id = %definition.id, "settling a definition failed; it will be retried");
             }
         }
         let is_heard = self.alerts.now() >= self.silences_from;
@@ -71,7 +86,7 @@ impl Worker {
         } else {
             Ok(0)
         };
-        // What waits is sent also when silences cannot be judged.
+        // Due notifications are sent even if judging silences fails.
         let sent = self.send_due().await?;
         let silent = silent?;
         self.measure().await?;
@@ -82,41 +97,16 @@ impl Worker {
         })
     }
 
-    /// Tries to send what is due, some at a time; how many there were.
+    /// Sends what is due; returns how many notifications were tried.
     async fn send_due(&self) -> Result<usize, AlertsError> {
-        let now = self.alerts.now();
-        let query = work(Some(SortCondition::LessOrEqual(now.0.into()))).limit(DUE_AT_ONCE);
-        let page = self.alerts.0.store.query(query).await?;
-        let mut due = page.items.iter().filter_map(|item| {
-            let parsed = Notification::from_item(item);
-            // What something else wrote must not hold up the rest.
-            parsed
-                .inspect_err(|error| tracing::warn!(%error, "a notification is left out"))
-                .ok()
-        });
-        let (mut sending, mut sent, mut failure) = (JoinSet::new(), 0, None);
-        loop {
-            while sending.len() < SENT_AT_ONCE
-                && let Some(notification) = due.next()
-            {
-                let (alerts, service) = (self.alerts.clone(), Arc::clone(&self.service));
-                sending.spawn(async move { alerts.deliver(notification, &*service).await });
-            }
-            match sending.join_next().await {
-                None => break,
-                Some(Ok(Ok(was_sent))) => sent += usize::from(was_sent),
-                // The others come to their end first.
-                Some(Ok(Err(error))) => failure = Some(error),
-                Some(Err(error)) => failure = Some(AlertsError::Malformed(error.to_string())),
-            }
-        }
-        failure.map_or(Ok(sent), Err)
+        let due = due_entries(&self.outbox, DUE_PER_TURN).await?;
+        send_each(&self.outbox, due, PARALLEL_MAX).await
     }
 
     async fn measure(&self) -> Result<(), AlertsError> {
         let open = self.alerts.open_alerts().await?;
         metrics::gauge!("homeport_alerts_open").set(open as f64);
-        let waiting = self.alerts.open_notifications().await?;
+        let waiting = self.outbox.queue().open_count().await?;
         metrics::gauge!("homeport_alert_outbox_open").set(waiting as f64);
         Ok(())
     }
@@ -127,30 +117,35 @@ impl Worker {
         is_heard: bool,
         was_busy: bool,
     ) -> Result<Option<EpochMillis>, AlertsError> {
-        let page = self.alerts.0.store.query(work(None).limit(1)).await?;
-        let due = page
-            .items
-            .first()
-            .and_then(|item| item.get(schema::DUE_AT_MS));
-        let due = due
-            .and_then(|due| due.as_number()?.to_i64())
-            .map(EpochMillis);
+        let now = self.alerts.now();
+        let due = self.outbox.queue().first_due_at().await?;
+        let due = due.map(|at| next_turn_at(at, now, was_busy));
         let mut silence = self.alerts.next_silence().await?;
         if !is_heard {
             silence = silence.map(|at| at.max(self.silences_from));
         }
-        let now = self.alerts.now();
-        let later = |at: EpochMillis, pause_ms| {
-            if at > now {
-                at
-            } else {
-                EpochMillis(now.0 + pause_ms)
-            }
-        };
-        // What is due and was not done is held up, or someone else does it.
-        let due = due.map(|at| later(at, if was_busy { 0 } else { HELD_UP_MS }));
-        let silence = silence.map(|at| later(at, HELD_UP_MS));
+        let silence = silence.map(|at| next_turn_at(at, now, false));
         Ok([due, silence].into_iter().flatten().min())
+    }
+}
+
+#[async_trait]
+impl OutboxWorker for Worker {
+    type Error = AlertsError;
+
+    const NAME: &'static str = "alerts";
+    const FAILURES: &'static str = "homeport_alert_worker_failures_total";
+
+    fn work(&self) -> Arc<Notify> {
+        Arc::clone(&self.alerts.0.work)
+    }
+
+    fn now(&self) -> EpochMillis {
+        self.alerts.now()
+    }
+
+    async fn next_turn(&mut self) -> Result<Option<EpochMillis>, AlertsError> {
+        Ok(self.turn().await?.next_at)
     }
 }
 
@@ -158,13 +153,4 @@ impl std::fmt::Debug for Worker {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Worker").finish_non_exhaustive()
     }
-}
-
-/// What is to be sent, by when it is due.
-fn work(due: Option<SortCondition>) -> Query {
-    let mut condition = KeyCondition::new(schema::WORK, schema::WORK_PARTITION);
-    if let Some(due) = due {
-        condition = condition.with_sort(schema::DUE_AT_MS, due);
-    }
-    Query::new(schema::OUTBOX, condition).on_index(schema::WORK_INDEX)
 }

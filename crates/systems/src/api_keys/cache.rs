@@ -1,5 +1,4 @@
-//! Keys that were verified a moment ago, and keys that were not found, so that not every request reads
-//! the store.
+//! Recently verified keys, and keys that were not found, so that not every request reads the store.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,10 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::{ApiKey, CACHE_SECS, KeyId, LAST_USED_EVERY_SECS, UNKNOWN_KEY_CACHE_SECS};
 use crate::time::{EpochSeconds, UtcSecond};
 
-/// Keys that are kept; beyond that those go that were not verified lately, and if there are none, all.
+/// Verified keys in memory. Beyond that, keys that were not verified lately are dropped, or all keys if there
+/// are none.
 const KEYS_MAX: usize = 10_000;
-/// Hashes of unknown keys that are kept; beyond that the expired ones are dropped, and if there are none,
-/// all. They cannot push out keys that were verified.
+/// Hashes of unknown keys in memory. Beyond that, expired hashes are dropped, or all hashes if there are none.
+/// They cannot displace verified keys.
 const UNKNOWN_MAX: usize = 10_000;
 
 #[derive(Debug, Default)]
@@ -21,11 +21,11 @@ pub(super) struct Cache {
 #[derive(Debug, Default)]
 struct State {
     by_hash: HashMap<String, Entry>,
-    /// When the store had no active key with a hash.
+    /// When the store had no active key with this hash.
     unknown: HashMap<String, EpochSeconds>,
-    /// When the use of a key was last written.
+    /// When the last use of a key was written.
     used_at: HashMap<KeyId, EpochSeconds>,
-    /// Keys revoked here, for as long as a verification that began before could bring them back.
+    /// Keys revoked by this process, for as long as a verification that began earlier could restore them.
     revoked_at: HashMap<KeyId, EpochSeconds>,
 }
 
@@ -50,7 +50,7 @@ impl Cache {
         is_fresh(entry.verified_at, now).then(|| Arc::clone(&entry.key))
     }
 
-    /// Keeps a key that was verified; nothing when it was revoked here meanwhile.
+    /// Adds a verified key, unless this process has revoked it in the meantime.
     pub(super) fn put(&self, hash: String, key: ApiKey, now: EpochSeconds) -> Option<Arc<ApiKey>> {
         let key = Arc::new(key);
         let mut state = self.state();
@@ -75,15 +75,15 @@ impl Cache {
         Some(key)
     }
 
-    /// Whether the store had no active key with this hash a moment ago.
+    /// Whether the store recently had no active key with this hash.
     pub(super) fn is_unknown(&self, hash: &str, now: EpochSeconds) -> bool {
         let state = self.state();
         let looked_up_at = state.unknown.get(hash);
         looked_up_at.is_some_and(|at| is_within(*at, UNKNOWN_KEY_CACHE_SECS, now))
     }
 
-    /// Notes that the store has no active key with this hash. A key that was created here meanwhile stays
-    /// known.
+    /// Records that the store has no active key with this hash. A key that this process created in the meantime
+    /// stays known.
     pub(super) fn put_unknown(&self, hash: String, now: EpochSeconds) {
         let mut state = self.state();
         if state.by_hash.contains_key(&hash) {
@@ -105,7 +105,7 @@ impl Cache {
         state.revoked_at.insert(key_id, now);
     }
 
-    /// Whether the use of a key should be written now; if so, it counts as written.
+    /// Whether the use of a key must be written now. If so, it counts as written.
     pub(super) fn is_use_due(
         &self,
         key_id: KeyId,
@@ -130,7 +130,7 @@ fn is_fresh(at: EpochSeconds, now: EpochSeconds) -> bool {
     is_within(at, CACHE_SECS, now)
 }
 
-/// Whether an entry is younger than its lifetime. It is not when the clock has gone back since.
+/// Whether an entry is younger than its lifetime. It is not when the clock was set back.
 fn is_within(at: EpochSeconds, lifetime_secs: i64, now: EpochSeconds) -> bool {
     (at..at.plus_secs(lifetime_secs)).contains(&now)
 }
@@ -166,7 +166,7 @@ mod tests {
         cache.put_unknown("hash".to_owned(), NOW);
         cache.put("hash".to_owned(), key, NOW);
         assert!(!cache.is_unknown("hash", NOW));
-        // A lookup that began before the key was created ends.
+        // A lookup ends that began before the key was created.
         cache.put_unknown("hash".to_owned(), NOW);
         assert!(!cache.is_unknown("hash", NOW));
         assert!(cache.get("hash", NOW).is_some());

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use uuid::Uuid;
 
-/// What a key is called: a UUID, written in lower case. New ones are of version 4; those that other programs have
-/// stored may be of any, as the document's own example is.
+/// The id of a key: a UUID in lower case. New ids are of version 4. Other programs may have stored ids of any
+/// version, like the example in the design document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyId(Uuid);
 
@@ -15,7 +15,7 @@ pub struct KeyId(Uuid);
 pub struct KeyIdError;
 
 impl KeyId {
-    /// A new one, at random.
+    /// A random id.
     #[must_use]
     pub fn random() -> Self {
         Self(Uuid::new_v4())
@@ -26,7 +26,7 @@ impl FromStr for KeyId {
     type Err = KeyIdError;
 
     fn from_str(text: &str) -> Result<Self, KeyIdError> {
-        // Of the forms that a UUID can have, the documents know the hyphenated one only.
+        // Of the spellings of a UUID, the design documents allow only the hyphenated one.
         match Uuid::try_parse(text) {
             Ok(id) if text.len() == uuid::fmt::Hyphenated::LENGTH => Ok(Self(id)),
             _ => Err(KeyIdError),
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_a_uuid_of_any_version() {
+    fn uuid_of_any_version_is_accepted() {
         for text in [
             "550e8400-e29b-41d4-a716-446655440000",
             "a1b2c3d4-e5f6-7890-abcd-ef1234567890",

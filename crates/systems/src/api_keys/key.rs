@@ -1,4 +1,4 @@
-//! Raw keys and their hashes. Neither a raw key nor the pepper can be printed by accident.
+//! Raw keys and their hashes. Neither a raw key nor the pepper is printed by `Debug`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,23 +17,23 @@ pub struct RawKey(String);
 #[error("an API key is 64 hexadecimal digits")]
 pub struct RawKeyError;
 
-/// A secret of the server that is hashed with every key, so that the table alone opens nothing.
+/// A secret of the server that is hashed with every key, so that a copy of the table alone is useless.
 #[derive(Clone)]
 pub struct Pepper(String);
 
 impl RawKey {
-    /// A new one, from the operating system's random numbers.
+    /// A new key from the operating system's random number generator.
     ///
     /// # Panics
-    /// When the operating system has none: no secret can be made then.
+    /// When the operating system has no random numbers.
     #[must_use]
     pub fn random() -> Self {
         let mut bytes = [0; KEY_BYTES];
-        getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+        getrandom::fill(&mut bytes).expect("the operating system provides random bytes");
         Self(hex::encode(bytes))
     }
 
-    /// The text to show, once.
+    /// The text of the key, to be shown once.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -68,7 +68,7 @@ impl Pepper {
     }
 }
 
-/// Compares in a time that does not tell where two hashes differ.
+/// Compares two hashes in constant time.
 pub(super) fn hashes_equal(one: &str, other: &str) -> bool {
     one.as_bytes().ct_eq(other.as_bytes()).into()
 }
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_do_not_print() {
+    fn secrets_are_not_printed() {
         let key = RawKey::random();
         assert!(!format!("{key:?}").contains(key.reveal()));
         assert!(!format!("{:?}", Pepper::new("secret".to_owned())).contains("secret"));

@@ -1,5 +1,5 @@
-//! API keys: how devices prove who they are. The raw key is shown once and never stored; what is
-//! stored is its hash under a pepper that only the server has.
+//! API keys: the credentials of devices. A raw key is shown once and never stored. Only its hash is stored,
+//! made with a pepper that only the server knows.
 
 mod cache;
 mod id;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use homeport_item::expression::{Condition, KeyCondition, Path, Projection, Update};
 use homeport_item::{Item, Value};
 use homeport_store::{
-    Clock, Get, Put, Query, Returning, Store, StoreError, Update as UpdateRequest, WriteError,
+    Clock, Get, Put, Query, ReturnValues, Store, StoreError, Update as UpdateRequest, WriteError,
 };
 
 use tokio::sync::broadcast;
@@ -26,28 +26,28 @@ use cache::Cache;
 pub use id::{KeyId, KeyIdError};
 pub use key::{Pepper, RawKey};
 
-/// Keys that one page may have.
+/// Keys of one page.
 pub const PAGE_MAX: usize = 1000;
 /// Longest description, in characters.
 pub const DESCRIPTION_CHARS_MAX: usize = 256;
-/// Scopes that one key may have, and how long one may be.
+/// Scopes of one key, and the longest scope.
 pub const SCOPES_MAX: usize = 100;
 pub const SCOPE_LEN_MAX: usize = 256;
-/// How often the time of last use is written, at most.
+/// The shortest interval between two writes of the time of last use.
 pub const LAST_USED_EVERY_SECS: i64 = 5 * 60;
-/// How long another process may go on accepting a key that was revoked here.
+/// How long another process may accept a key that this process revoked.
 pub const CACHE_SECS: i64 = 30;
-/// How long a process rejects a key that it did not find, without another look. So a key that another
-/// process creates may be rejected for as long, if it was tried before it existed.
+/// How long a process rejects an unknown key without reading the store. A key that is tried before another
+/// process creates it may be rejected for this long.
 pub const UNKNOWN_KEY_CACHE_SECS: i64 = 5;
 
-/// Revocations that a listener may be behind; one that is further behind asks the store.
+/// Revocations that a listener may lag behind. A listener that lags further reads the store.
 const REVOCATIONS_MAX: usize = 64;
 const LIST: &str = "api-keys";
-/// The system that keys without one belong to: it had keys first.
+/// The system of keys that name none: sensors were the first to have keys.
 const FIRST_SYSTEM: &str = "sensors";
 
-/// A key as it is stored.
+/// A stored key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKey {
     pub key_id: KeyId,
@@ -57,11 +57,11 @@ pub struct ApiKey {
     pub description: Option<String>,
     /// The system whose devices may use it.
     pub system: String,
-    /// What it may write for; empty for any device of its system.
+    /// The subjects that it may write; empty for all devices of its system.
     pub scopes: BTreeSet<String>,
 }
 
-/// What a new key is to be.
+/// A key to create.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NewApiKey {
     pub description: Option<String>,
@@ -69,19 +69,19 @@ pub struct NewApiKey {
     pub scopes: BTreeSet<String>,
 }
 
-/// A page of keys, the newest first.
+/// A page of keys, newest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApiKeyPage {
     pub keys: Vec<ApiKey>,
     pub next: Option<Cursor>,
 }
 
-/// A key that was revoked.
+/// A revoked key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revoked {
-    /// As it is now.
+    /// The key after the revocation.
     pub key: ApiKey,
-    /// Whether it was active until now.
+    /// Whether it was active before.
     pub was_active: bool,
 }
 
@@ -109,7 +109,7 @@ pub struct ApiKeys {
 }
 
 impl ApiKey {
-    /// Whether the key is for `system` and may write for `subject` in it.
+    /// Whether the key belongs to `system` and may write `subject` in it.
     #[must_use]
     pub fn allows(&self, system: &str, subject: &str) -> bool {
         self.system == system && (self.scopes.is_empty() || self.scopes.contains(subject))
@@ -144,7 +144,7 @@ impl ApiKey {
             key_id: required(schema::KEY_ID)?
                 .parse()
                 .ok()
-                // Revoking finds it by the text, so that it must be the one that is written.
+                // Revocation finds the key by this text, so it must be the stored spelling.
                 .filter(|id: &KeyId| Some(id.to_string().as_str()) == text(schema::KEY_ID))
                 .ok_or_else(|| malformed(schema::KEY_ID))?,
             created_at: required(schema::CREATED_AT)?
@@ -159,7 +159,7 @@ impl ApiKey {
             system: text(schema::SYSTEM).unwrap_or(FIRST_SYSTEM).to_owned(),
             scopes: match item.get(schema::SCOPES) {
                 Some(Value::Ss(scopes)) => scopes.iter().cloned().collect(),
-                // A scope that cannot be read must not open the key for everything.
+                // A scope that cannot be read must not grant everything.
                 Some(_) => return Err(malformed(schema::SCOPES)),
                 None => BTreeSet::new(),
             },
@@ -179,16 +179,16 @@ impl ApiKeys {
         }
     }
 
-    /// How many verified keys are kept in memory.
+    /// The number of verified keys in memory.
     #[must_use]
     pub fn cached(&self) -> usize {
         self.cache.len()
     }
 
-    /// Makes a key. The raw key is nowhere else than in this answer.
+    /// Creates a key. Only this answer contains the raw key.
     ///
     /// # Errors
-    /// When what is asked for is out of bounds or the store fails.
+    /// When a value is out of bounds or the store fails.
     pub async fn create(&self, new: NewApiKey) -> Result<(ApiKey, RawKey), ApiKeyError> {
         check(&new)?;
         let raw = RawKey::random();
@@ -206,20 +206,20 @@ impl ApiKeys {
             .when(Condition::not_exists(schema::KEY_ID));
         match self.store.put(put).await {
             Ok(_) => {
-                // It is good at once here, also where the index that it would be found by lags.
+                // This process accepts the key at once, even while the index that finds it lags.
                 self.cache.put(hash, key.clone(), self.now());
                 Ok((key, raw))
             }
-            // Two random ids were the same, or the answer to a retry was lost: asking again helps.
+            // Two random ids were equal, or the answer to a retry was lost. Retrying helps.
             Err(WriteError::ConditionFailed { .. }) => Err(StoreError::Throttled.into()),
             Err(WriteError::Store(error)) => Err(error.into()),
         }
     }
 
-    /// Keys, the newest first.
+    /// Lists keys, newest first.
     ///
     /// # Errors
-    /// When the cursor is not one of this list or the store fails.
+    /// When the cursor belongs to another list or the store fails.
     pub async fn list(
         &self,
         limit: usize,
@@ -240,7 +240,7 @@ impl ApiKeys {
         })
     }
 
-    /// Revokes a key: it stays in the table and opens nothing any more.
+    /// Revokes a key: it stays in the table but is no longer accepted.
     ///
     /// # Errors
     /// When there is no such key or the store fails.
@@ -252,7 +252,7 @@ impl ApiKeys {
             Update::new().set(schema::IS_ACTIVE, false),
         )
         .when(Condition::exists(schema::KEY_ID))
-        .returning(Returning::AllOld);
+        .returning(ReturnValues::AllOld);
         let before = match self.store.update(request).await {
             Ok(Some(item)) => item,
             Ok(None) | Err(WriteError::ConditionFailed { .. }) => {
@@ -260,10 +260,10 @@ impl ApiKeys {
             }
             Err(WriteError::Store(error)) => return Err(error.into()),
         };
-        // IMPORTANT: only after the store has it, so that a verification under way cannot put the
-        // old state back for longer than a cached key lives.
+        // IMPORTANT: only after the store has the revocation. Otherwise a verification under way could restore
+        // the old state for longer than a cached key lives.
         self.cache.revoke(key_id, self.now());
-        // An error means that nobody listens.
+        // An error means that there are no listeners.
         let _ = self.revocations.send(key_id);
         let before = ApiKey::from_item(&before)?;
         Ok(Revoked {
@@ -275,7 +275,7 @@ impl ApiKeys {
         })
     }
 
-    /// Those of the given keys that are not active, by the newest state in the store.
+    /// The given keys that are not active according to the newest state in the store.
     ///
     /// # Errors
     /// When the store fails.
@@ -299,7 +299,7 @@ impl ApiKeys {
         Ok(inactive)
     }
 
-    /// Every key that this process revokes from now on.
+    /// Receives every key that this process revokes from now on.
     #[must_use]
     pub fn revocations(&self) -> broadcast::Receiver<KeyId> {
         self.revocations.subscribe()
@@ -342,7 +342,7 @@ impl ApiKeys {
         let Some(key_id) = page.items.first().and_then(|it| it.get(schema::KEY_ID)) else {
             return Ok(None);
         };
-        // An index may lag behind, and a key that was revoked must not be cached for that.
+        // An index may lag behind, and a revoked key must not be cached because of that.
         let key = Item::new().with(schema::KEY_ID, key_id.clone());
         let item = self.store.get(Get::new(schema::API_KEYS, key)).await?;
         let Some(item) = item.filter(|item| has_hash(item, hash)) else {
@@ -352,7 +352,7 @@ impl ApiKeys {
         Ok(key.is_active.then_some(key))
     }
 
-    /// Writes the time of use, now and then. It is information, not security: a failure is logged.
+    /// Writes the time of last use at intervals. It does not matter for security, so a failure is only logged.
     async fn note_use(&self, key: &ApiKey, now: EpochSeconds) {
         if !self.cache.is_use_due(key.key_id, key.last_used_at, now) {
             return;
@@ -368,7 +368,7 @@ impl ApiKeys {
         match self.store.update(request).await {
             Ok(_) | Err(WriteError::ConditionFailed { .. }) => {}
             Err(error) => {
-                tracing::warn!(key_id = %key.key_id, %error, "cannot note the use of a key");
+                tracing::warn!(key_id = %key.key_id, %error, "writing the last use of a key failed");
             }
         }
     }

@@ -1,5 +1,5 @@
-//! The table of API keys, frozen, with two optional attributes of our own: the system that a key is
-//! for, and what it may write for.
+//! The table of API keys. It is frozen, with two optional attributes of Homeport: the system that a key belongs
+//! to, and its scopes.
 
 use homeport_item::KeyKind;
 use homeport_item::schema::{IndexSchema, KeyAttribute, TableSchema};
@@ -7,9 +7,9 @@ use homeport_item::schema::{IndexSchema, KeyAttribute, TableSchema};
 pub const API_KEYS: &str = "api_keys";
 /// Finds a key by its hash.
 pub const HASH_INDEX: &str = "api_key_hash_index";
-/// Lists keys by the time they were made.
+/// Lists keys by creation time.
 pub const CREATION_INDEX: &str = "gsi1";
-/// What `gsi1pk` holds in every key.
+/// The value of `gsi1pk` in every key.
 pub const KEYS_PARTITION: &str = "api_keys";
 
 pub const KEY_ID: &str = "key_id";
@@ -24,7 +24,7 @@ pub const GSI1SK: &str = "gsi1sk";
 pub const SYSTEM: &str = "system";
 pub const SCOPES: &str = "scopes";
 
-/// The systems that a key can be for.
+/// The systems that a key can belong to.
 pub const SYSTEMS: [&str; 5] = ["sensors", "chargers", "push", "telemetry", "records"];
 
 #[must_use]

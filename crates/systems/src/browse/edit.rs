@@ -1,4 +1,4 @@
-//! Changing one item, on the condition that nobody else has changed it meanwhile.
+//! Changes one item on the condition that it has not been changed in the meantime.
 
 use homeport_item::Item;
 use homeport_item::expression::{Condition, Path};
@@ -7,16 +7,16 @@ use homeport_store::{Delete, Get, Put, WriteError};
 
 use super::{BrowseError, TableBrowser};
 
-/// Attributes that a write is conditional on; DynamoDB takes a few hundred operators.
+/// Attributes that the condition of a write names. DynamoDB accepts a few hundred operators.
 const CONDITIONS_MAX: usize = 100;
 
-/// How the item must be for the write to happen.
+/// The expected state of the item before the write.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Expected {
     #[default]
     Anything,
     Absent,
-    /// As it was when someone looked at it.
+    /// The item as it was read.
     Unchanged(Item),
 }
 
@@ -24,7 +24,7 @@ impl TableBrowser {
     /// Creates or replaces an item.
     ///
     /// # Errors
-    /// When the item cannot be one of the table, is not as expected, or the store fails.
+    /// When the table rejects the item, the item is not as expected, or the store fails.
     pub async fn put(
         &self,
         table: &TableSchema,
@@ -47,10 +47,10 @@ impl TableBrowser {
         }
     }
 
-    /// Removes an item; one that is not there is no error.
+    /// Deletes an item. A missing item is not an error.
     ///
     /// # Errors
-    /// When the key is none of the table, the item is not as expected, or the store fails.
+    /// When the key does not fit the table, the item is not as expected, or the store fails.
     pub async fn delete(
         &self,
         table: &TableSchema,
@@ -67,8 +67,8 @@ impl TableBrowser {
         }
     }
 
-    /// The condition that the item is as expected. The whole item is compared first; between that and
-    /// the write, the condition sees to every attribute that is known.
+    /// Makes the condition that the item is as expected. The whole item is compared first; the condition then
+    /// checks every known attribute until the write.
     async fn condition(
         &self,
         table: &TableSchema,

@@ -1,4 +1,4 @@
-//! Finding items: by the keys of a table or an index, or all of them, with a filter.
+//! Finds items by the keys of a table or an index, or all items, with a filter.
 
 use homeport_item::expression::{Condition, KeyCondition, Placeholders, SortCondition};
 use homeport_item::schema::{KeySchema, TableSchema};
@@ -8,14 +8,14 @@ use homeport_store::{Query, Scan};
 use super::{BrowseError, PAGE_MAX, TableBrowser};
 use crate::cursor::Cursor;
 
-/// Items that one request looks at, at most; with a filter, most of them may not pass.
+/// Items that one request reads at most. With a filter, most of them may not match.
 const LOOKED_AT_MAX: usize = 10_000;
 
 /// Which items are wanted.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Asked {
     pub index: Option<String>,
-    /// All items, unless keys are given.
+    /// All items unless keys are given.
     pub keys: Option<AskedKeys>,
     pub filter: Option<Filter>,
     pub limit: usize,
@@ -40,7 +40,7 @@ pub enum SortOperator {
     Between,
 }
 
-/// A filter as DynamoDB writes it.
+/// A filter expression of DynamoDB.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Filter {
     pub expression: String,
@@ -48,21 +48,21 @@ pub struct Filter {
     pub values: Vec<(String, Value)>,
 }
 
-/// A page of items. It may have fewer than asked for, or none, and not be the last.
+/// A page of items. It may have fewer items than its limit, or none, without being the last.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundPage {
     pub items: Vec<Item>,
-    /// How many were looked at.
+    /// Items that were read.
     pub scanned: usize,
     /// Absent on the last page.
     pub next: Option<Cursor>,
 }
 
 impl TableBrowser {
-    /// The items that are wanted, in the order of the sort key when keys are given.
+    /// The matching items, sorted by the sort key when keys are given.
     ///
     /// # Errors
-    /// When something is wrong with the request, or the store fails.
+    /// When the request is invalid or the store fails.
     pub async fn find(&self, table: &TableSchema, asked: Asked) -> Result<FoundPage, BrowseError> {
         let list = format!(
             "tables/{}/{:?}/{:?}/{:?}/{}",
@@ -76,7 +76,7 @@ impl TableBrowser {
             Some(name) => {
                 let index = table.index(name);
                 &index
-                    .ok_or_else(|| BrowseError::IndexMissing(name.clone()))?
+                    .ok_or_else(|| BrowseError::IndexNotFound(name.clone()))?
                     .key
             }
             None => &table.key,
@@ -98,7 +98,7 @@ impl TableBrowser {
             next: None,
         };
         loop {
-            // Without a filter every item that is looked at is one of the page.
+            // Without a filter the page has every item that was read.
             let look = match filter {
                 Some(_) => PAGE_MAX,
                 None => limit - found.items.len(),
@@ -128,7 +128,7 @@ impl TableBrowser {
             found.items.extend(page.items);
             start = page.next;
             if found.items.len() > limit {
-                // Back to behind the last item that fits.
+                // Continue after the last item that fits into the page.
                 found.items.truncate(limit);
                 let last = found.items.last();
                 start = last.map(|last| key_of(table, asked.index.as_deref(), last));
@@ -187,7 +187,7 @@ impl Filter {
     }
 }
 
-/// The attributes that say where an item stands in a table or index.
+/// The key attributes of an item in a table or index.
 fn key_of(table: &TableSchema, index: Option<&str>, item: &Item) -> Item {
     let index = index.and_then(|name| table.index(name));
     let keys = std::iter::once(&table.key).chain(index.map(|index| &index.key));

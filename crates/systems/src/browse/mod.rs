@@ -1,5 +1,4 @@
-//! Looking into any table, and changing an item of it: for operators, who see the tables as they
-//! are. What the systems promise about their tables is not checked here.
+//! Reads any table and edits single items, for operators. The invariants of the systems are not checked.
 
 mod edit;
 mod find;
@@ -14,26 +13,26 @@ use crate::cursor::CursorError;
 pub use edit::Expected;
 pub use find::{Asked, AskedKeys, Filter, FoundPage, SortOperator};
 
-/// Items that one page may have.
+/// Items of one page.
 pub const PAGE_MAX: usize = 1000;
 
-/// Tables on a store.
+/// Reads and edits the tables of a store.
 #[derive(Clone)]
 pub struct TableBrowser {
     store: Arc<dyn Store>,
 }
 
-/// Why a table cannot be looked into, or an item not be changed.
+/// Why a table cannot be read or an item not be changed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BrowseError {
     #[error("{0}")]
     Invalid(String),
     #[error("there is no table {0}")]
-    TableMissing(String),
+    TableNotFound(String),
     #[error("the table has no index {0}")]
-    IndexMissing(String),
-    /// Someone else has changed it meanwhile.
-    #[error("the item is no longer as it was: someone has changed it meanwhile")]
+    IndexNotFound(String),
+    /// The item has been changed since it was read.
+    #[error("the item has been changed in the meantime; read it again")]
     Changed,
     #[error(transparent)]
     Cursor(#[from] CursorError),
@@ -51,10 +50,10 @@ impl TableBrowser {
 impl From<StoreError> for BrowseError {
     fn from(error: StoreError) -> Self {
         match error {
-            // What is wrong with a request is for whoever wrote it.
+            // Invalid requests are the caller's mistake.
             StoreError::Invalid(reason) => Self::Invalid(reason),
-            StoreError::TableMissing(table) => Self::TableMissing(table),
-            StoreError::IndexMissing { index, .. } => Self::IndexMissing(index),
+            StoreError::TableNotFound(table) => Self::TableNotFound(table),
+            StoreError::IndexNotFound { index, .. } => Self::IndexNotFound(index),
             error => Self::Store(error),
         }
     }

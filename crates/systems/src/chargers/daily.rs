@@ -1,5 +1,5 @@
-//! A day's statistics as a function of its events and of the day before, which says what was going
-//! on at midnight. Nothing here reads a store or a clock, so that counting again gives the same.
+//! The statistics of a day as a function of its events and of the previous day, which gives the state at
+//! midnight. Nothing here reads a store or a clock, so counting again gives the same result.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use super::schema;
 use super::types::ScId;
 use crate::time::EpochMillis;
 
-/// How often a charger is expected to report.
+/// The interval at which a charger is expected to report.
 pub const UPLINK_EVERY_MS: i64 = 15 * 60 * 1000;
-/// How long the last report counts when no other comes.
+/// How long a report counts when no other follows.
 pub const HOLD_MS: i64 = 2 * UPLINK_EVERY_MS;
-/// What a charger is taken to run at when it does not say.
+/// The voltage of a charger that does not report one.
 const VOLTAGE_MV_DEFAULT: i64 = 240_000;
-/// No charger reports more: what does is broken and must not overflow a sum.
+/// Largest current that counts. A larger one is a defect and must not overflow a sum.
 const MILLI_MAX: i64 = 10_000_000;
 const MS_PER_MINUTE: i64 = 60_000;
 /// Milliamperes times millivolts times milliseconds in a watt-hour.
@@ -27,7 +27,7 @@ const UNITS_PER_WH: i128 = 3_600_000_000_000;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DailyStats {
     pub event_count: u64,
-    /// Hundredths of a percent: quarters of an hour with a report, of those that the day has.
+    /// Hundredths of a percent: quarter hours with a report, of all quarter hours of the day.
     pub availability_bp: u64,
     /// Whole minutes.
     pub longest_gap_minutes: i64,
@@ -36,11 +36,11 @@ pub struct DailyStats {
     /// Whole minutes.
     pub charge_duration_min: i64,
     pub peak_current_ma: Option<i64>,
-    /// How often each kind of fault appeared.
+    /// The number of occurrences of each kind of fault.
     pub fault_counts: BTreeMap<String, u64>,
 }
 
-/// What a charger last reported.
+/// The last report of a charger.
 #[derive(Debug, Clone, Default)]
 struct Reported {
     at: Option<EpochMillis>,
@@ -51,8 +51,8 @@ struct Reported {
 }
 
 impl DailyStats {
-    /// Counts a day. Both slices are in the order of time; `before` has the events of the day
-    /// before. A charger that was silent for all of that day starts anew at midnight.
+    /// Counts a day. Both slices are sorted by time; `before` has the events of the previous day. A charger
+    /// that was silent on that whole day starts without a state at midnight.
     #[must_use]
     pub fn count(day: MountainDay, before: &[Event], events: &[Event]) -> Self {
         let mut reported = Reported::default();
@@ -127,7 +127,7 @@ impl Reported {
         self.at = Some(event.timestamp_utc);
         let members = event.data.members();
         if let Some(state) = members.get(schema::J1772_STATE).and_then(Value::as_str) {
-            // C charges, D charges and asks for ventilation.
+            // C means charging, D means charging with ventilation required.
             self.charging = matches!(state.bytes().next(), Some(b'C' | b'c' | b'D' | b'd'));
         }
         if let Some(current) = milli(event, schema::CURRENT_MA) {
@@ -144,14 +144,14 @@ impl Reported {
     }
 }
 
-/// A number of thousandths that an event brings, if it can be one.
+/// A number of an event in thousandths, if it is valid.
 fn milli(event: &Event, name: &str) -> Option<i64> {
     let number = event.data.members().get(name)?.as_number()?;
     let whole = number.floor_i64();
     (0..=MILLI_MAX).contains(&whole).then_some(whole)
 }
 
-/// The share of the day's quarters of an hour in which something was reported.
+/// The share of the day's quarter hours that have a report.
 fn availability(start: EpochMillis, end: EpochMillis, events: &[Event]) -> u64 {
     let slots = (end.0 - start.0) / UPLINK_EVERY_MS;
     let mut seen: Vec<i64> = events
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_every_quarter_of_an_hour_is_full_availability_on_days_of_any_length() {
+    fn report_every_quarter_hour_is_full_availability() {
         for (text, reports) in [("2026-03-08", 92), ("2026-06-01", 96), ("2026-11-01", 100)] {
             let start = day(text).start().0;
             let events: Vec<Event> = (0..reports)
@@ -245,7 +245,7 @@ mod tests {
             idle(start + 30 * MINUTE),
         ];
         let stats = DailyStats::count(day("2026-06-01"), &[], &events);
-        // 16 A and 32 A at 240 V for a quarter of an hour each.
+        // 16 A and 32 A at 240 V for a quarter hour each.
         assert_eq!(stats.total_wh, 960 + 1920);
         assert_eq!(stats.charge_duration_min, 30);
         assert_eq!(stats.charge_session_count, 1);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_over_midnight_counts_once_and_its_energy_where_it_flowed() {
+    fn session_over_midnight_counts_once() {
         let (first, second) = (day("2026-06-01"), day("2026-06-02"));
         let midnight = second.start().0;
         let before = [
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_over_midnight_counts_on_the_day_that_it_ends() {
+    fn gap_over_midnight_counts_when_it_ends() {
         let second = day("2026-06-02");
         let midnight = second.start().0;
         let stats = DailyStats::count(
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_counts_when_it_appears() {
+    fn fault_counts_when_it_appears() {
         let start = day("2026-06-01").start().0;
         let fault = |at, on: bool| event(at, &[("fault_interlock", on.into())]);
         let events = [
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_from_a_device_does_not_break_the_sums() {
+    fn invalid_values_do_not_break_sums() {
         let start = day("2026-06-01").start().0;
         let huge: Number = "1e120".parse().unwrap();
         let events = [
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn statistics_are_stored_under_the_names_of_the_system() {
+    fn statistics_use_the_stored_attribute_names() {
         let start = day("2026-06-01").start().0;
         let events = [charging(start, 16_000), idle(start + 20 * MINUTE)];
         let device_id = "SC-A1B2C3D4".parse().unwrap();

@@ -1,4 +1,4 @@
-//! Devices: the registry and the state of the fleet and of one charger.
+//! Chargers: registry and state, of the fleet and of one charger.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ use crate::pages;
 
 const FLEET: &str = "chargers/fleet";
 
-/// A charger: what the registry has about it, and its state.
+/// The registration and the state of a charger.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Charger {
     pub device_id: ScId,
-    /// Empty for a device that has a state but was never registered.
+    /// Empty for a device with a state that was never registered.
     pub registration: Item,
     pub state: Item,
 }
@@ -34,7 +34,7 @@ impl Chargers {
     /// The fleet: one scan of the states, each joined with its registration.
     ///
     /// # Errors
-    /// When the cursor is not one of this list or the store fails.
+    /// When the cursor belongs to another list or the store fails.
     pub async fn fleet(
         &self,
         limit: usize,
@@ -66,7 +66,7 @@ impl Chargers {
     /// One charger.
     ///
     /// # Errors
-    /// When there is none or the store fails.
+    /// When there is no such charger or the store fails.
     pub async fn charger(&self, device_id: &ScId) -> Result<Charger, ChargersError> {
         let registration = self.registration(device_id).await?;
         let state = self.state_item(device_id).await?;
@@ -80,10 +80,10 @@ impl Chargers {
         })
     }
 
-    /// What the registry has about a device.
+    /// The registration of a charger.
     ///
     /// # Errors
-    /// When there is none or the store fails.
+    /// When it is not registered or the store fails.
     pub async fn device(&self, device_id: &ScId) -> Result<Item, ChargersError> {
         let registration = self.registration(device_id).await?;
         registration.ok_or_else(|| ChargersError::DeviceMissing(device_id.clone()))
@@ -109,7 +109,7 @@ impl Chargers {
     }
 }
 
-/// Items of a table whose key is an SC-ID alone.
+/// Reads items of a table whose key is only an SC-ID.
 pub(super) async fn fetch(
     store: &dyn Store,
     table: &str,

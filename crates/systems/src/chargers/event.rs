@@ -1,4 +1,4 @@
-//! One event: as it is sent, as it is stored, and what tells a repeat of it.
+//! One event: as it is sent, as it is stored, and how a repeated uplink is recognized.
 
 use homeport_item::{Item, Map, Number, Value};
 use sha2::{Digest as _, Sha256};
@@ -8,23 +8,23 @@ use super::types::{EventData, EventType, InvalidField, ScId, WirelessDeviceId};
 use super::{ChargersError, schema};
 use crate::time::{EpochMillis, UtcSecond};
 
-/// The first and the last moment that an event may be of: the years 2000 to 2099.
+/// The first and the last time of an event: the years 2000 to 2099.
 const OCCURRED_MS_MIN: i64 = 946_684_800_000;
 const OCCURRED_MS_MAX: i64 = 4_102_444_800_000;
-/// How far a device's clock may run ahead. One that claims next year would keep its state from
-/// moving for as long.
+/// How far a device's clock may run ahead. An event with a time in the next year would block updates of the
+/// state until then.
 pub const AHEAD_MS_MAX: i64 = 24 * 60 * 60 * 1000;
-/// Bytes of an uplink's hash that are kept.
+/// Bytes of an uplink's hash that are stored.
 const UPLINK_ID_BYTES: usize = 16;
-/// How far an event may move on from an occupied key, in milliseconds.
+/// How far an event may move forward from an occupied key, in milliseconds.
 pub const MOVES_MAX: i64 = 1000;
 
-/// Who an event is of, as the request says it.
+/// The device of an event, as the request names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EventDevice {
-    /// Enough to make a device known.
+    /// Registers the device if necessary.
     Wireless(WirelessDeviceId),
-    /// Only for devices that are known.
+    /// Only for registered devices.
     ScId(ScId),
 }
 
@@ -33,9 +33,9 @@ pub enum EventDevice {
 pub struct NewEvent {
     pub device: EventDevice,
     pub event_type: EventType,
-    /// When it happened, by the device's clock; when it arrives unless the device says.
+    /// The time by the device's clock; the time of arrival unless given.
     pub occurred_at: Option<EpochMillis>,
-    /// The uplink's number, for devices that count.
+    /// The sequence number of the uplink, for devices that count.
     pub sequence: Option<u64>,
     pub data: EventData,
 }
@@ -45,24 +45,24 @@ pub struct NewEvent {
 pub struct Event {
     pub device_id: ScId,
     pub wireless_device_id: Option<String>,
-    /// Where it stands in the table.
+    /// The sort key in the table.
     pub timestamp_mt: MountainTime,
-    /// When it happened.
+    /// The true time of the event.
     pub timestamp_utc: EpochMillis,
     pub event_type: EventType,
     pub data: EventData,
 }
 
-/// What makes two uplinks the same: device, type, data, and the device's time or number. Without
-/// either of the last two nothing tells a repeat from a second event, so there is none.
+/// The identity of an uplink: device, type, data, and the device's time or sequence number. Without either of
+/// the last two, a repeat cannot be recognized, and there is no id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct UplinkId(String);
 
 impl NewEvent {
-    /// Checks what no single field can tell.
+    /// Checks the values that depend on each other.
     ///
     /// # Errors
-    /// When the time cannot be.
+    /// When the time is out of range.
     pub fn check(self, now: EpochMillis) -> Result<Self, InvalidField> {
         let Some(occurred_at) = self.occurred_at else {
             return Ok(self);
@@ -86,11 +86,10 @@ impl NewEvent {
         if self.occurred_at.is_none() && self.sequence.is_none() {
             return None;
         }
-        // Members are in the order of their names and numbers have one form, so equal data has
-        // equal text.
+        // Members are sorted by name and numbers have one spelling, so equal data has equal text.
         let data = serde_json::to_string(&Value::M(self.data.members().clone()))
             .expect("an attribute value has string keys only");
-        // IMPORTANT: ids are stored, so this text never changes.
+        // IMPORTANT: ids are stored, so this text must never change.
         let known = |text: String| format!("Some({text})");
         let unknown = || "None".to_owned();
         let occurred_at = self
@@ -138,7 +137,7 @@ impl Event {
         item
     }
 
-    /// The event as people look at it, without what only the server needs.
+    /// The event without attributes that only the server needs.
     pub(crate) fn shown(&self) -> Item {
         let mut item = event_key(&self.device_id, self.timestamp_mt)
             .with(schema::EVENT_TYPE, &self.event_type)
@@ -150,10 +149,10 @@ impl Event {
         item
     }
 
-    /// Reads an event, also one that something else wrote: only its key has to be right.
+    /// Reads an event. Another program may have written it: only its key must be valid.
     ///
     /// # Errors
-    /// When the key is not one of this table.
+    /// When the key does not belong to this table.
     pub fn from_item(item: &Item) -> Result<Self, ChargersError> {
         let malformed = |name: &str| ChargersError::Malformed {
             table: schema::EVENTS,
@@ -181,8 +180,8 @@ impl Event {
     }
 }
 
-/// What was sent: the member of that name, or, of an event that was brought over from the old
-/// table, every attribute that is not ours.
+/// The data of an event: the member of that name or, for events from the old table, all attributes that are not
+/// Homeport's.
 fn data(item: &Item) -> Map {
     const OURS: [&str; 7] = [
         schema::DEVICE_ID,
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn an_uplink_is_the_same_when_all_of_it_is() {
+    fn uplink_identity_covers_every_part() {
         let id = event().uplink_id(wireless());
         assert!(id.is_some());
         assert_eq!(event().uplink_id(wireless()), id);
@@ -267,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn uplink_ids_are_the_same_in_every_version() {
+    fn uplink_ids_never_change() {
         for (occurred_at, sequence, expected) in [
             (
                 Some(EpochMillis(1_771_709_400_000)),
@@ -292,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_cannot_be_are_refused() {
+    fn times_out_of_range_are_rejected() {
         let now = EpochMillis(1_800_000_000_000);
         for (ms, fits) in [
             (OCCURRED_MS_MIN - 1, false),
@@ -309,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_something_else_wrote_is_read_by_its_key() {
+    fn event_of_another_program_is_read_by_key() {
         let item = Item::new()
             .with("device_id", "SC-A1B2C3D4")
             .with("timestamp_mt", "2026-02-21 14:30:00.000")

@@ -1,9 +1,10 @@
-//! Storing events: appended to the timeline once, however often the network repeats them, and put
-//! into the device's state in the same transaction.
+//! Stores events. An event is appended to the timeline once, even if the network repeats it, and updates the
+//! device's state in the same transaction.
 //!
-//! An event's key is its wall clock. An occupied key moves on by a millisecond, so that every event
-//! starts at a key that it alone determines and a repeat meets the first copy before a free key:
-//! events are never removed, and a transaction leaves no key free that another event skipped.
+//! The key of an event is its wall clock. If the key is occupied, the event moves forward by a millisecond. So
+//! an event always starts at a key that only its own data determines, and a repeated event finds its first copy
+//! before a free key: events are never removed, and a transaction leaves no key free that another event
+//! skipped.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -23,33 +24,32 @@ use super::types::{ScId, WirelessDeviceId};
 use super::{Chargers, ChargersError, devices, schema};
 use crate::time::{EpochMillis, UtcSecond};
 
-/// Events of one device that one transaction stores, beside its state and its registration.
+/// Events of one device in one transaction, besides its state and its registration.
 const EVENTS_PER_TRANSACTION: usize = 50;
-/// How often a request goes to the store: every round stores something, learns of an occupied key
-/// or of a newer state.
+/// Rounds of one request. Every round stores an event, or finds an occupied key or a newer state.
 const ROUNDS_MAX: usize = 400;
-/// Occupied keys that are met one by one before all around them are read.
+/// Occupied keys that are found one by one before all keys around them are read.
 const CROWD_MIN: usize = 4;
-/// How often a device's transaction is tried again when the store is busy.
+/// Attempts at a device's transaction while the store is busy.
 const BUSY_MAX: usize = 8;
 
-/// What became of one event.
+/// The outcome for one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EventOutcome {
-    /// It is stored now.
+    /// It was stored.
     Stored {
         device_id: ScId,
         timestamp_mt: MountainTime,
         timestamp_utc: EpochMillis,
     },
-    /// It was stored before.
+    /// It had been stored before.
     Duplicate {
         device_id: ScId,
     },
     Rejected(Rejection),
 }
 
-/// Why an event is not stored.
+/// Why an event is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
     #[error(
@@ -62,9 +62,9 @@ pub enum Rejection {
         wireless_device_id: WirelessDeviceId,
         owner: String,
     },
-    #[error("the device has {MOVES_MAX} events at this time already")]
+    #[error("the device already has {MOVES_MAX} events at this time")]
     TooManyAtOnce,
-    #[error("the store cannot keep it: {0}")]
+    #[error("the store rejects the event: {0}")]
     Unstorable(String),
 }
 
@@ -72,41 +72,40 @@ pub enum Rejection {
 struct Work {
     device_id: ScId,
     wireless: WirelessDeviceId,
-    /// What the registry has about the device.
+    /// The registration of the device.
     is_provisioned: bool,
-    /// Absent when the state can hold no more: events are stored nevertheless.
+    /// `None` when the state is full. Events are still stored.
     state: Option<StateDraft>,
-    /// Where in the request the events that are still to be stored stand.
+    /// The indexes of the request's events that are not stored yet.
     open: Vec<usize>,
-    /// What is known to stand at keys.
+    /// Known contents of keys.
     occupied: HashMap<MountainTime, Option<UplinkId>>,
     busy: usize,
     met: usize,
-    /// A time around which so many keys are occupied that they should be read at once.
+    /// A time with so many occupied keys around it that all of them should be read at once.
     crowd: Option<EpochMillis>,
 }
 
-/// One event on its way.
+/// An event that is being stored.
 struct Pending {
     event: NewEvent,
     uplink_id: Option<UplinkId>,
 }
 
-/// What one round tries to store.
+/// The transaction of one round.
 struct Attempt {
     placed: Vec<(usize, Event)>,
-    /// Whether the first action makes the device known.
+    /// Whether the first action registers the device.
     provisions: bool,
     state: Option<StateDraft>,
     transaction: Transaction,
 }
 
 impl Chargers {
-    /// Stores events that are independent of each other; the outcomes are in their order.
+    /// Stores independent events; the outcomes are in the same order.
     ///
     /// # Errors
-    /// When the store fails; what was not answered may or may not be stored, and can be sent
-    /// again.
+    /// When the store fails. Events without an outcome may or may not be stored and can be sent again.
     pub async fn ingest(&self, events: Vec<NewEvent>) -> Result<Vec<EventOutcome>, ChargersError> {
         let now = self.now_ms();
         let mut outcomes: Vec<Option<EventOutcome>> = vec![None; events.len()];
@@ -143,7 +142,7 @@ impl Chargers {
         }
         for (at, first) in repeats.into_iter().enumerate() {
             let Some(first) = first else { continue };
-            // What was rejected was not stored, the second time no more than the first.
+            // A rejected event is rejected again the second time.
             outcomes[at] = match outcomes[first].clone() {
                 Some(EventOutcome::Stored { device_id, .. }) => {
                     Some(EventOutcome::Duplicate { device_id })
@@ -155,7 +154,7 @@ impl Chargers {
         Ok(outcomes.ok_or(StoreError::Throttled)?)
     }
 
-    /// The UUID of each event's device. One that is named by its SC-ID must be known.
+    /// The UUID of each event's device. A device that is named by its SC-ID must be registered.
     async fn resolve(
         &self,
         events: &[NewEvent],
@@ -181,7 +180,7 @@ impl Chargers {
         Ok(resolved.collect())
     }
 
-    /// The events by device, with what the store has about each.
+    /// The events by device, with the stored data about each device.
     async fn works(
         &self,
         wireless: &[Option<WirelessDeviceId>],
@@ -223,7 +222,7 @@ impl Chargers {
         Ok(works)
     }
 
-    /// Learns of all keys that an event may move on to, where many are occupied.
+    /// Reads all keys that an event may move to, where many of them are occupied.
     async fn read_crowd(&self, work: &mut Work) -> Result<(), ChargersError> {
         let Some(at) = work.crowd.take() else {
             return Ok(());
@@ -252,7 +251,7 @@ impl Chargers {
         }
     }
 
-    /// The next transaction of a device, unless nothing of it is left to store.
+    /// The next transaction of a device; `None` when everything is stored.
     fn attempt(
         &self,
         work: &mut Work,
@@ -321,7 +320,7 @@ enum Place {
     Settled(EventOutcome),
 }
 
-/// The first key for an event that nothing is known to occupy, unless it turns out to be stored.
+/// The first key for an event that is not known to be occupied; `None` when the event is stored already.
 fn place(
     work: &Work,
     pending: &Pending,
@@ -362,7 +361,7 @@ fn place(
     Place::Settled(EventOutcome::Rejected(Rejection::TooManyAtOnce))
 }
 
-/// Takes in what the store answered: what is stored, what stands in the way, what is newer.
+/// Processes the store's answer: stored events, occupied keys, a newer state.
 fn judge(
     work: &mut Work,
     attempt: Attempt,
@@ -436,7 +435,7 @@ fn judge(
                 learned = true;
             }
             (CancelReason::Invalid(reason), None) if action == state_at => {
-                tracing::warn!(device_id = %work.device_id, reason, "a device's state cannot be kept");
+                tracing::warn!(device_id = %work.device_id, reason, "the store rejects the state of a device");
                 work.state = None;
                 learned = true;
             }
@@ -468,7 +467,7 @@ fn collide(
     }
 }
 
-/// Makes a device known, unless its SC-ID is another's.
+/// Registers a device, unless its SC-ID belongs to another device.
 pub(super) fn provision(
     device_id: &ScId,
     wireless: WirelessDeviceId,
@@ -494,7 +493,7 @@ pub(super) fn append(item: Item) -> Put {
     }
 }
 
-/// For each event that stands in the request before, where it first stood.
+/// The index of the first identical event in the request, for each repeated event.
 fn repeats(pending: &[Pending], wireless: &[Option<WirelessDeviceId>]) -> Vec<Option<usize>> {
     let mut first: HashMap<(&UplinkId, &WirelessDeviceId), usize> = HashMap::new();
     let repeats = pending.iter().zip(wireless).enumerate();

@@ -1,5 +1,5 @@
-//! Chargers: events that devices send are appended to a timeline and move the device's state on;
-//! people look at the fleet, at timelines and at daily statistics.
+//! Chargers: events of devices are appended to a timeline and update the state of the device. People read the
+//! fleet, timelines and daily statistics.
 
 mod daily;
 mod devices;
@@ -37,19 +37,19 @@ pub use types::{
     InvalidField, ScId, WirelessDeviceId,
 };
 
-/// Events that one request may carry.
+/// Events of one request.
 pub const EVENTS_PER_REQUEST_MAX: usize = 100;
-/// Items that one page may have.
+/// Items of one page.
 pub const PAGE_MAX: usize = 1000;
 
-/// The chargers' system on a store.
+/// The chargers of a store.
 #[derive(Clone)]
 pub struct Chargers {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
 }
 
-/// Why something could not be done for a charger.
+/// Why a request failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ChargersError {
     #[error("there is no device {0}")]
@@ -58,7 +58,7 @@ pub enum ChargersError {
     Invalid(#[from] InvalidField),
     #[error(transparent)]
     Cursor(#[from] CursorError),
-    /// A row that something else wrote cannot be understood.
+    /// Another program wrote an item that cannot be read.
     #[error("a stored {table} item is malformed: {reason}")]
     Malformed { table: &'static str, reason: String },
     #[error(transparent)]
@@ -71,7 +71,7 @@ impl Chargers {
         Self { store, clock }
     }
 
-    /// What the server's clock shows.
+    /// The time of the server's clock.
     #[must_use]
     pub fn now_ms(&self) -> EpochMillis {
         EpochMillis(self.clock.now_ms())

@@ -1,6 +1,6 @@
-//! Mountain Time: the wall clock that events are kept by, and days of 23, 24 or 25 hours.
+//! Mountain Time: the wall clock of events, and days of 23, 24 or 25 hours.
 //!
-//! The time zone is built in, so that a machine without a time zone database has the same clock.
+//! The time zone is built in, so that the result does not depend on the machine's time zone database.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,15 +14,15 @@ use crate::time::EpochMillis;
 
 static DENVER: TimeZone = jiff::tz::get!("America/Denver");
 
-/// The instants that are told apart here: whole days of the years 1 to 9999 on any wall clock.
+/// The supported instants: whole days of the years 1 to 9999 on any wall clock.
 const FIRST_MS: i64 = -62_135_510_400_000;
 const LAST_MS: i64 = 253_402_128_000_000;
-/// The days of which the beginning and the end are such instants.
+/// The days whose start and end are supported instants.
 const FIRST_DAY: Date = jiff::civil::date(1, 1, 3);
 const LAST_DAY: Date = jiff::civil::date(9999, 12, 28);
 
-/// A wall clock in America/Denver, written `YYYY-MM-DD HH:MM:SS.mmm`; texts of this form sort by
-/// the wall clock. In the hour that comes twice in November, two instants have the same one.
+/// A wall clock in America/Denver, written `YYYY-MM-DD HH:MM:SS.mmm`. Texts of this form sort by wall clock. In
+/// the repeated hour in November, two instants have the same wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MountainTime(DateTime);
 
@@ -39,31 +39,30 @@ pub struct MountainTimeError;
 pub struct MountainDayError;
 
 impl MountainTime {
-    /// What clocks show at an instant; instants outside of years 1 to 9999 are moved to the nearest
-    /// end.
+    /// The wall clock at an instant. Instants outside the years 1 to 9999 are moved to the nearest end.
     #[must_use]
     pub fn of(at: EpochMillis) -> Self {
         Self(DENVER.to_datetime(timestamp(at)))
     }
 
-    /// The first instant with this wall clock. Of one that was skipped in March, no later instant
-    /// than any with a later wall clock.
+    /// The first instant with this wall clock. For a wall clock that March skips, it is not later than the
+    /// instant of any later wall clock.
     #[must_use]
     pub fn earliest(self) -> EpochMillis {
         let (before, after) = self.candidates();
         before.min(after)
     }
 
-    /// The last instant with this wall clock. Of one that was skipped in March, no earlier instant
-    /// than any with an earlier wall clock.
+    /// The last instant with this wall clock. For a wall clock that March skips, it is not earlier than the
+    /// instant of any earlier wall clock.
     #[must_use]
     pub fn latest(self) -> EpochMillis {
         let (before, after) = self.candidates();
         before.max(after)
     }
 
-    /// The instant that is meant when nothing but the wall clock is known: the first of two, and
-    /// behind the hour that was skipped.
+    /// The most likely instant of a wall clock: the first one in a repeated hour, and the one after the gap in
+    /// a skipped hour.
     #[must_use]
     pub fn assumed(self) -> EpochMillis {
         self.candidates().0
@@ -74,7 +73,7 @@ impl MountainTime {
         MountainDay(self.0.date())
     }
 
-    /// The instants by the offset before and after a change of clocks.
+    /// The instants with the offsets before and after a clock change.
     fn candidates(self) -> (EpochMillis, EpochMillis) {
         let (before, after) = match DENVER.to_ambiguous_timestamp(self.0).offset() {
             AmbiguousOffset::Unambiguous { offset } => (offset, offset),
@@ -86,12 +85,12 @@ impl MountainTime {
     }
 }
 
-/// The wall clocks between which every instant from `from` to `to` has its own. Where clocks go
-/// back in between, the range covers the whole hour that comes twice.
+/// The range of wall clocks of all instants from `from` to `to`. Where clocks go back in between, it covers the
+/// whole repeated hour.
 #[must_use]
 pub fn wall_clocks(from: EpochMillis, to: EpochMillis) -> (MountainTime, MountainTime) {
-    // A wall clock falls back at a change only, so the lowest one behind `from` is at `from` or at
-    // the next change, and the highest one before `to` is at `to` or just before the last change.
+    // A wall clock only goes back at a clock change. So the lowest one after `from` is at `from` or at the next
+    // change, and the highest one before `to` is at `to` or just before the last change.
     let next_change = DENVER.following(timestamp(from)).next();
     let lowest = next_change
         .map(|change| MountainTime(DENVER.to_datetime(change.timestamp())))
@@ -118,8 +117,8 @@ impl MountainDay {
         MountainTime::of(at).day()
     }
 
-    /// Reads the bound of a range: any day of the years 0 to 9999, of which those at the very ends
-    /// of time are moved to the nearest that has room.
+    /// Parses the bound of a range: any day of the years 0 to 9999. Days at the ends of the supported time are
+    /// moved inside.
     #[must_use]
     pub fn nearest(text: &str) -> Option<Self> {
         let date: Date = text.parse().ok()?;
@@ -149,7 +148,7 @@ impl MountainDay {
         Self(self.0.saturating_sub(1.day()))
     }
 
-    /// How many days there are from this one to `last`, both included.
+    /// The number of days from this one to `last`, both included.
     #[must_use]
     pub fn days_to(self, last: Self) -> usize {
         let days = self.0.duration_until(last.0).as_hours() / 24 + 1;
@@ -176,7 +175,7 @@ impl FromStr for MountainTime {
     type Err = MountainTimeError;
 
     fn from_str(text: &str) -> Result<Self, MountainTimeError> {
-        // There is one way to write a wall clock: it is read loosely and compared.
+        // A wall clock has one spelling: parse it leniently and compare.
         let civil: DateTime = text.parse().map_err(|_| MountainTimeError)?;
         let read = Self(civil);
         let has_room = (FIRST_DAY..=LAST_DAY).contains(&civil.date());
@@ -228,7 +227,7 @@ fn timestamp(at: EpochMillis) -> Timestamp {
         .expect("an instant of the years 1 to 9999 is a timestamp")
 }
 
-/// Wall clocks at the very ends of time are moved to the nearest instant.
+/// Wall clocks outside the supported time are moved to the nearest instant.
 fn instant(civil: DateTime, offset: Offset) -> EpochMillis {
     let at = offset.to_timestamp(civil).ok();
     let end_ms = if civil.year() > 0 { LAST_MS } else { FIRST_MS };
@@ -252,13 +251,13 @@ mod tests {
     }
 
     #[test]
-    fn a_wall_clock_is_written_as_the_document_writes_it() {
+    fn wall_clock_has_the_documented_form() {
         assert_eq!(wall(1_771_709_400_000), "2026-02-21 14:30:00.000");
         assert_eq!(wall(1_708_425_600_007), "2024-02-20 03:40:00.007");
     }
 
     #[test]
-    fn the_two_half_past_ones_of_november_have_one_wall_clock_and_two_instants() {
+    fn repeated_hour_has_two_instants_per_wall_clock() {
         let first = FALL_BACK_MS - HOUR_MS / 2;
         let second = FALL_BACK_MS + HOUR_MS / 2;
         assert_eq!(wall(first), "2026-11-01 01:30:00.000");
@@ -270,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_half_past_two_of_march_does_not_exist() {
+    fn skipped_hour_does_not_exist() {
         assert_eq!(wall(SPRING_FORWARD_MS - 1), "2026-03-08 01:59:59.999");
         assert_eq!(wall(SPRING_FORWARD_MS), "2026-03-08 03:00:00.000");
         let skipped: MountainTime = "2026-03-08 02:30:00.000".parse().unwrap();
@@ -286,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_of_instants_covers_the_hour_that_comes_twice() {
+    fn range_covers_the_repeated_hour() {
         let range = |from, to| {
             let (from, to) = wall_clocks(EpochMillis(from), EpochMillis(to));
             (from.to_string(), to.to_string())
@@ -294,13 +293,13 @@ mod tests {
         let half = HOUR_MS / 2;
         let at = |time: &str| format!("2026-11-01 {time}");
         for (from, to, expected) in [
-            // From the first 01:30 on, 01:00 comes once more.
+            // After the first 01:30, 01:00 comes again.
             (
                 FALL_BACK_MS - half,
                 FALL_BACK_MS + 3 * HOUR_MS,
                 ("01:00:00.000", "04:00:00.000"),
             ),
-            // Until the second 01:30, 01:59 has been.
+            // Before the second 01:30, 01:59 has occurred.
             (
                 FALL_BACK_MS - 2 * HOUR_MS,
                 FALL_BACK_MS + half,
@@ -311,7 +310,7 @@ mod tests {
                 FALL_BACK_MS + half,
                 ("01:00:00.000", "01:59:59.999"),
             ),
-            // Both in the same pass.
+            // Both within one pass of the hour.
             (
                 FALL_BACK_MS + half,
                 FALL_BACK_MS + 2 * HOUR_MS,
@@ -349,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn other_forms_are_refused() {
+    fn other_forms_are_rejected() {
         for text in [
             "",
             "2026-02-21",
@@ -372,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_can_be_any_day() {
+    fn bound_can_be_any_day() {
         for (text, day) in [
             ("2026-02-21", "2026-02-21"),
             ("0000-01-01", "0001-01-03"),
@@ -392,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_time_do_not_panic() {
+    fn ends_of_time_do_not_panic() {
         for ms in [i64::MIN, i64::MAX, FIRST_MS, LAST_MS] {
             let day = MountainDay::of(EpochMillis(ms));
             let _ = (
@@ -409,9 +408,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 2000, rng_seed: RngSeed::Fixed(7), ..ProptestConfig::default() })]
 
-        // 2020 to 2030: key, instant and key again agree, in the doubled hour by the instant.
+        // 2020 to 2030: an instant survives the way to a key and back, except in the repeated hour.
         #[test]
-        fn a_wall_clock_and_its_instant_agree(ms in 1_577_836_800_000_i64..1_893_456_000_000) {
+        fn wall_clock_and_instant_agree(ms in 1_577_836_800_000_i64..1_893_456_000_000) {
             let clock = MountainTime::of(EpochMillis(ms));
             prop_assert_eq!(clock.to_string().parse(), Ok(clock));
             prop_assert!(clock.earliest().0 == ms || clock.latest().0 == ms);
@@ -427,7 +426,7 @@ mod tests {
         }
 
         #[test]
-        fn a_range_holds_every_wall_clock_in_it(
+        fn range_contains_every_wall_clock(
             from in FALL_BACK_MS - 3 * HOUR_MS..FALL_BACK_MS + 3 * HOUR_MS,
             len in 0..4 * HOUR_MS,
             part in 0.0..1.0,

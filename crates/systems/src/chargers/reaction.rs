@@ -1,4 +1,4 @@
-//! Daily statistics kept up with the events: each stored event has its day counted again.
+//! Daily statistics that follow the events: after each stored event its day is counted again.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use homeport_store::Change;
 use super::{Chargers, EventRange, MountainDay, Order, ScId, affected_days, schema};
 use crate::reactions::{Reaction, ReactionError};
 
-/// Devices that are looked up at once when everything is counted.
+/// Devices that are read at once when everything is counted.
 const DEVICES_AT_ONCE: usize = 100;
 
-/// Counts the days again that events fall in. Counting a day twice changes nothing, so it does not
-/// matter how often an event is seen.
+/// Recounts the days of new events. Counting a day twice changes nothing, so events may be delivered
+/// repeatedly.
 #[derive(Debug, Clone)]
 pub struct DailyReaction(Chargers);
 
@@ -22,7 +22,7 @@ impl DailyReaction {
         Self(chargers)
     }
 
-    /// The first and the last day in which a device has events.
+    /// The first and the last day with events of a device.
     async fn span(
         &self,
         device_id: &ScId,
@@ -74,7 +74,7 @@ impl Reaction for DailyReaction {
                 let Some((first, last)) = self.span(device_id).await? else {
                     continue;
                 };
-                // Day by day, so that a long history takes no memory.
+                // Day by day, so that a long history needs no memory.
                 let mut day = first;
                 while day <= last {
                     let days = BTreeSet::from([(device_id.clone(), day)]);

@@ -1,5 +1,4 @@
-//! Daily statistics in the store: counted again from the events whenever a day may have changed,
-//! and looked at.
+//! Daily statistics in the store: recounted from the events whenever a day may have changed, and read.
 
 use std::collections::BTreeSet;
 
@@ -17,12 +16,12 @@ use crate::cursor::Cursor;
 use crate::pages;
 use crate::time::EpochMillis;
 
-/// Days of one device that are counted at one time.
+/// Days of one device that are counted at once.
 pub const REBUILD_DAYS_MAX: usize = 3_660;
-/// Events of two days of one device that are counted: a report every second. What lies behind is
-/// left out, and the log says so.
+/// Events of two days of one device that are counted: one report per second. Further events are left out with a
+/// warning.
 const EVENTS_MAX: usize = 2 * 86_400;
-/// Devices that are looked up at a time.
+/// Devices that are read at once.
 const DEVICES_AT_ONCE: usize = 25;
 
 /// A page of a device's statistics, by day.
@@ -32,17 +31,17 @@ pub struct DailyPage {
     pub next: Option<Cursor>,
 }
 
-/// How far a rebuild came.
+/// The progress of a rebuild.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rebuilt {
-    /// Days that had events and were counted.
+    /// Days with events that were counted.
     pub days: usize,
-    /// Where to go on; absent when all is done.
+    /// The position at which to continue; absent when everything is counted.
     pub next: Option<Cursor>,
 }
 
-/// The days whose statistics an event can change: its own, and the next one, on which a gap or a
-/// session that it begins may end. An item that is no event changes none.
+/// The days whose statistics an event can change: its own day, and the next day, on which a gap or session that
+/// it starts may end. An item that is not an event changes none.
 #[must_use]
 pub fn affected_days(event: &Item) -> BTreeSet<(ScId, MountainDay)> {
     let Ok(event) = Event::from_item(event) else {
@@ -56,9 +55,8 @@ pub fn affected_days(event: &Item) -> BTreeSet<(ScId, MountainDay)> {
 }
 
 impl Chargers {
-    /// Counts days again, from the events that are stored now. Doing it twice changes nothing, and
-    /// of two at once the one that saw more events stays. A day without events has no statistics.
-    /// Answers how many days had events.
+    /// Recounts days from the stored events. Counting is idempotent; of two concurrent counts, the one that saw
+    /// more events wins. Days without events have no statistics. Returns the number of days with events.
     ///
     /// # Errors
     /// When the store fails.
@@ -71,7 +69,7 @@ impl Chargers {
             let Some(stats) = self.count(device_id, *day).await? else {
                 continue;
             };
-            // Events are never removed, so fewer of them are an older view of the day.
+            // Events are never removed, so fewer events mean an older view of the day.
             let is_newer = Condition::not_exists(schema::EVENT_COUNT)
                 .or(Path::new(schema::EVENT_COUNT).at_most(stats.event_count));
             let put = Put::new(schema::DAILY_STATS, stats.to_item(device_id, *day));
@@ -83,12 +81,12 @@ impl Chargers {
         Ok(counted)
     }
 
-    /// Counts all days of a range again, of one device or of all that are registered, whatever
-    /// their statistics say now. At most `days_max` days and one more device are looked at; the
-    /// answer says where to go on.
+    /// Recounts all days of a range, of one device or of all registered devices, whatever their current
+    /// statistics. It reads at most `days_max` days and one more device, and returns the position at which to
+    /// continue.
     ///
     /// # Errors
-    /// When the range is too long, the cursor is of another rebuild, or the store fails.
+    /// When the range is too long, the cursor belongs to another rebuild, or the store fails.
     pub async fn rebuild(
         &self,
         device: Option<&ScId>,
@@ -150,7 +148,7 @@ impl Chargers {
         Ok(counted)
     }
 
-    /// Counts one day from the store, if it has events.
+    /// Counts one day from the store if it has events.
     async fn count(
         &self,
         device_id: &ScId,
@@ -164,7 +162,7 @@ impl Chargers {
         let timeline = Timeline::Device(device_id, None);
         let events = timeline::read(&*self.store, timeline, range, None, EVENTS_MAX, true).await?;
         if events.len() == EVENTS_MAX {
-            tracing::warn!(%device_id, %day, EVENTS_MAX, "a day has more events than are counted");
+            tracing::warn!(%device_id, %day, EVENTS_MAX, "a day has too many events; some are not counted");
         }
         let start = day.start();
         let (before, events) =
@@ -173,10 +171,10 @@ impl Chargers {
         Ok(has_events.then(|| DailyStats::count(day, before, events)))
     }
 
-    /// The statistics of a device by day, the oldest first; both ends are included.
+    /// The daily statistics of a device, oldest first; both ends are included.
     ///
     /// # Errors
-    /// When the cursor is not one of this list or the store fails.
+    /// When the cursor belongs to another list or the store fails.
     pub async fn daily(
         &self,
         device_id: &ScId,

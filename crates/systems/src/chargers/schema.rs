@@ -1,6 +1,5 @@
-//! The chargers' tables, frozen: names, keys, indexes and attributes are those of the design
-//! document and are written nowhere else. Attributes that the document does not have are optional
-//! and say so.
+//! The tables of chargers. Names, keys, indexes and attributes are frozen: they come from the design document
+//! and are written nowhere else. Attributes that the document does not have are optional and marked so.
 
 use homeport_item::KeyKind;
 use homeport_item::schema::{IndexSchema, KeyAttribute, StreamView, TableSchema};
@@ -15,41 +14,40 @@ pub const EVENT_TYPE_INDEX: &str = "event-type-index";
 
 /// The SC-ID: the partition key of all four tables.
 pub const DEVICE_ID: &str = "device_id";
-/// The UUID that the SC-ID is made from.
+/// The UUID from which the SC-ID is computed.
 pub const WIRELESS_DEVICE_ID: &str = "wireless_device_id";
 pub const TIMESTAMP_MT: &str = "timestamp_mt";
 pub const EVENT_TYPE: &str = "event_type";
 pub const DATE: &str = "date";
 
-/// What the mutable state's attributes begin with; an uplink never touches them.
+/// The prefixes of the attributes that operators set; uplinks never change them.
 pub const SCHEDULER: &str = "scheduler_";
 pub const OTA: &str = "ota_";
 pub const TIME_SYNC: &str = "time_sync_";
 pub const DIVERGENCE: &str = "divergence_";
 pub const STATE_PREFIXES: [&str; 4] = [SCHEDULER, OTA, TIME_SYNC, DIVERGENCE];
 
-/// Optional in events: the instant, which the wall clock alone does not tell in the hour that
-/// comes twice.
+/// Optional in events: the instant. The wall clock is ambiguous in the repeated hour.
 pub const TIMESTAMP_UTC_MS: &str = "timestamp_utc_ms";
-/// Optional in events: what the device sent.
+/// Optional in events: the data that the device sent.
 pub const DATA: &str = "data";
-/// Optional in events: tells a network's repeat of an uplink from another event.
+/// Optional in events: distinguishes a repeated uplink from another event.
 pub const UPLINK_ID: &str = "uplink_id";
-/// Optional in events: when the server got it.
+/// Optional in events: the time of arrival at the server.
 pub const RECEIVED_AT: &str = "received_at";
 
-/// Optional in devices: when the device was first seen here.
+/// Optional in devices: when the device was registered here.
 pub const PROVISIONED_AT: &str = "provisioned_at";
 
 /// Optional in states: the newest event.
 pub const LAST_SEEN_MT: &str = "last_seen_mt";
 pub const LAST_SEEN_UTC_MS: &str = "last_seen_utc_ms";
 pub const LAST_EVENT_TYPE: &str = "last_event_type";
-/// Optional in states: the time of the event that each reported attribute is from.
+/// Optional in states: the time of the event that reported each attribute.
 pub const REPORTED_UTC_MS: &str = "reported_utc_ms";
-/// Optional in states: uplinks with a sequence number but no time, to know a repeat by.
+/// Optional in states: uplinks with a sequence number but no time, to recognize repeats.
 pub const RECENT_UPLINKS: &str = "recent_uplinks";
-/// Optional in states: grows with every uplink that changes them.
+/// Optional in states: a version that every uplink with changes increments.
 pub const REVISION: &str = "revision";
 
 pub const EVENT_COUNT: &str = "event_count";
@@ -59,10 +57,10 @@ pub const TOTAL_KWH: &str = "total_kwh";
 pub const CHARGE_SESSION_COUNT: &str = "charge_session_count";
 pub const CHARGE_DURATION_MIN: &str = "charge_duration_min";
 pub const PEAK_CURRENT_MA: &str = "peak_current_ma";
-/// Optional in daily statistics: how often each kind of fault appeared.
+/// Optional in daily statistics: the number of occurrences of each kind of fault.
 pub const FAULT_COUNTS: &str = "fault_counts";
 
-/// Members of an event's data that the statistics look at.
+/// Members of an event's data that the statistics use.
 pub const J1772_STATE: &str = "j1772_state";
 pub const CURRENT_MA: &str = "current_ma";
 pub const VOLTAGE_MV: &str = "voltage_mv";
@@ -78,7 +76,7 @@ pub fn events() -> TableSchema {
     TableSchema::new(EVENTS, DEVICE_ID, KeyKind::S)
         .with_sort(TIMESTAMP_MT, KeyKind::S)
         .with_index(by_type)
-        // Daily statistics follow it.
+        // Daily statistics follow this stream.
         .with_stream(StreamView::NewImage)
 }
 

@@ -1,12 +1,14 @@
-//! The state of a device: what events report, and what operators set. Of each reported attribute
-//! the newest event counts, in whatever order events arrive; an attribute that an event does not
-//! bring stays as it is.
+//! The state of a device: attributes that events report, and attributes that operators set. For each reported
+//! attribute the newest event wins, in whatever order events arrive. An attribute that an event does not
+//! contain keeps its value.
 
 use std::collections::BTreeMap;
 
 use homeport_item::expression::{Condition, Path, Update};
 use homeport_item::{Item, Map, Number, Value};
-use homeport_store::{Action, Check, Get, TransactError, Transaction, Update as UpdateRequest};
+use homeport_store::{
+    Action, ConditionCheck, Get, TransactError, Transaction, Update as UpdateRequest,
+};
 use homeport_store::{CancelReason, StoreError};
 
 use super::event::{Event, UplinkId};
@@ -14,19 +16,19 @@ use super::types::{InvalidField, NAME_LEN_MAX, ScId, is_name};
 use super::{Chargers, ChargersError, schema};
 use crate::time::EpochMillis;
 
-/// Attributes that devices may put into their state; later ones stay in the events alone.
+/// Attributes that devices may put into their state. Further ones are only in the events.
 pub const REPORTED_MAX: usize = 128;
 /// Attributes that operators may set on one device.
 pub const SET_MAX: usize = 128;
-/// What one attribute of a state may count for.
+/// Largest size of one attribute of a state.
 pub const STATE_VALUE_BYTES_MAX: usize = 1024;
-/// How many uplinks without a time are remembered, and for how long.
+/// Uplinks without a time that are remembered, and for how long.
 pub const RECENT_UPLINKS_MAX: usize = 64;
 pub const RECENT_UPLINKS_MS: i64 = 24 * 60 * 60 * 1000;
-/// How often setting a state is tried again.
+/// Attempts at setting a state.
 const ATTEMPTS_MAX: usize = 4;
 
-/// Attributes that are ours, besides those of operators.
+/// Attributes of the server, besides those of operators.
 const RESERVED: [&str; 9] = [
     schema::DEVICE_ID,
     schema::WIRELESS_DEVICE_ID,
@@ -39,11 +41,11 @@ const RESERVED: [&str; 9] = [
     schema::TIMESTAMP_MT,
 ];
 
-/// What operators change: attributes to set, and those without a value to remove.
+/// A change by an operator: attributes to set, and attributes without a value to remove.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StatePatch(BTreeMap<String, Option<Value>>);
 
-/// A state, read once and changed in memory until a transaction writes it.
+/// A state that is read once and changed in memory until a transaction writes it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StateDraft {
     item: Item,
@@ -51,7 +53,7 @@ pub(super) struct StateDraft {
 
 impl StatePatch {
     /// # Errors
-    /// When a name is not one of an operator's attributes or a value is too large.
+    /// When a name is not an operator's attribute or a value is too large.
     pub fn new(changes: BTreeMap<String, Option<Value>>) -> Result<Self, InvalidField> {
         let invalid = |expected| InvalidField {
             field: "the state",
@@ -83,13 +85,13 @@ impl StateDraft {
         }
     }
 
-    /// Whether an uplink without a time was seen not long ago.
+    /// Whether an uplink without a time was seen recently.
     pub(super) fn knows(&self, uplink_id: &UplinkId) -> bool {
         self.map(schema::RECENT_UPLINKS)
             .is_some_and(|recent| recent.contains_key(uplink_id.as_str()))
     }
 
-    /// The state after more events, which the caller has in the order of time.
+    /// The state after further events, which must be sorted by time.
     pub(super) fn after<'a>(
         &self,
         events: impl Iterator<Item = (&'a Event, Option<&'a UplinkId>)>,
@@ -127,7 +129,7 @@ impl StateDraft {
         Self { item }
     }
 
-    /// What turns the state `before` into this one, if it is still that one.
+    /// The update from the state `before` to this one, on the condition that it has not changed.
     pub(super) fn write(&self, before: &Self, device_id: &ScId) -> Option<UpdateRequest> {
         let mut update = Update::new();
         for (name, value) in self.item.iter() {
@@ -157,7 +159,7 @@ impl StateDraft {
     }
 }
 
-/// Puts what one event brings into a state, attribute by attribute, where it is the newest.
+/// Applies one event to a state: each attribute for which the event is the newest.
 fn report(item: &mut Item, reported: &mut Map, event: &Event) {
     let at = event.timestamp_utc.0;
     if let Some(wireless) = &event.wireless_device_id {
@@ -187,7 +189,7 @@ fn report(item: &mut Item, reported: &mut Map, event: &Event) {
     }
 }
 
-/// Drops remembered uplinks that are old, and the oldest when there are too many.
+/// Drops old remembered uplinks, and the oldest ones when there are too many.
 fn forget(recent: &mut Map, now: EpochMillis) {
     let time = |value: &Value| value.as_number().and_then(Number::to_i64).unwrap_or(0);
     recent.retain(|_, at| time(at) > now.0.saturating_sub(RECENT_UPLINKS_MS));
@@ -201,7 +203,7 @@ fn forget(recent: &mut Map, now: EpochMillis) {
 }
 
 impl Chargers {
-    /// Sets and removes attributes that are the operators' own.
+    /// Sets and removes attributes of operators.
     ///
     /// # Errors
     /// When there is no such device, it would have too many attributes, or the store fails.
@@ -233,7 +235,7 @@ impl Chargers {
                 None => update.remove(path),
             };
         }
-        let known = Check::new(
+        let known = ConditionCheck::new(
             schema::DEVICES,
             state_key(device_id),
             Condition::exists(schema::DEVICE_ID),
@@ -256,7 +258,7 @@ impl Chargers {
         Err(StoreError::Throttled.into())
     }
 
-    /// The state of a device, without what only the server needs.
+    /// The state of a device, without attributes that only the server needs.
     ///
     /// # Errors
     /// When there is no such device or the store fails.
@@ -264,7 +266,7 @@ impl Chargers {
         if let Some(item) = self.state_item(device_id).await? {
             return Ok(shown(item));
         }
-        // Known, but nothing was reported yet.
+        // Registered, but without a report yet.
         self.device(device_id).await?;
         Ok(state_key(device_id))
     }
@@ -275,7 +277,7 @@ impl Chargers {
     }
 }
 
-/// A state as people see it.
+/// A state without the server's attributes.
 pub(super) fn shown(mut state: Item) -> Item {
     for name in [
         schema::REPORTED_UTC_MS,
@@ -287,7 +289,7 @@ pub(super) fn shown(mut state: Item) -> Item {
     state
 }
 
-/// The key of a state, which is also that of a device.
+/// The key of a state, which is also the key of the device.
 pub(super) fn state_key(device_id: &ScId) -> Item {
     Item::new().with(schema::DEVICE_ID, device_id)
 }

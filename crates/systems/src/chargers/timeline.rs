@@ -1,9 +1,9 @@
 //! Timelines: events in a range of instants, in true order, of one device or of one type across the
 //! fleet.
 //!
-//! Keys are wall clocks, which nearly sort by time: an event may stand up to [`MOVES_MAX`]
-//! milliseconds behind its time, and in November an hour comes twice. So events are read in the
-//! order of their keys and held back until no key that is still unread can belong before them.
+//! Keys are wall clocks, which sort almost by time: an event's key may be up to [`MOVES_MAX`] milliseconds
+//! late, and in November an hour repeats. So events are read in key order and held back until no unread key can
+//! belong before them.
 
 use homeport_item::expression::{KeyCondition, Path, SortCondition};
 use homeport_item::{Item, Number, Value};
@@ -16,15 +16,15 @@ use super::{Chargers, ChargersError, PAGE_MAX, schema};
 use crate::cursor::{Cursor, CursorError};
 use crate::time::EpochMillis;
 
-/// Instants before the first and behind the last event that can be.
+/// The instants before the first and after the last possible event.
 const FROM_MS_MIN: i64 = 0;
 const TO_MS_MAX: i64 = 4_133_980_800_000;
-/// Items that are read at once, at least: most pages of a timeline are longer.
+/// The fewest items that are read at once: most pages of a timeline are longer.
 const READ_MIN: usize = 32;
 /// Items that are read at once where a filter drops most of them.
 const READ_FILTERED: usize = 500;
 
-/// In which order events come.
+/// The order of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
     OldestFirst,
@@ -47,13 +47,13 @@ pub struct EventPage {
     pub next: Option<Cursor>,
 }
 
-/// Whose events.
+/// The device or the type whose events are read.
 pub(super) enum Timeline<'a> {
     Device(&'a ScId, Option<&'a EventType>),
     Fleet(&'a EventType),
 }
 
-/// Where an event stands in the order of time.
+/// The position of an event in the order of time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Position {
     at: EpochMillis,
@@ -62,10 +62,10 @@ pub(super) struct Position {
 }
 
 impl Chargers {
-    /// Events of a device in a range of time, of one type or of all.
+    /// Events of a device in a range of time, of one type or of all types.
     ///
     /// # Errors
-    /// When the cursor is not one of this list or the store fails.
+    /// When the cursor belongs to another list or the store fails.
     pub async fn events(
         &self,
         device_id: &ScId,
@@ -86,7 +86,7 @@ impl Chargers {
     /// Events of one type across the fleet in a range of time.
     ///
     /// # Errors
-    /// When the cursor is not one of this list or the store fails.
+    /// When the cursor belongs to another list or the store fails.
     pub async fn fleet_events(
         &self,
         event_type: &EventType,
@@ -121,7 +121,7 @@ impl Chargers {
     }
 }
 
-/// Up to `limit` events behind a position, in true order.
+/// Up to `limit` events after a position, in true order.
 pub(super) async fn read(
     store: &dyn Store,
     timeline: Timeline<'_>,
@@ -133,7 +133,7 @@ pub(super) async fn read(
     let descending = range.order == Order::NewestFirst;
     let (mut from, mut to) = range.bounds();
     if let Some(after) = &after {
-        // Nothing before the position is of interest any more.
+        // Nothing before the position is needed.
         match range.order {
             Order::OldestFirst => from = from.max(after.at),
             Order::NewestFirst => to = to.min(after.at),
@@ -155,8 +155,8 @@ pub(super) async fn read(
             let event = match Event::from_item(item) {
                 Ok(event) => event,
                 Err(error) => {
-                    // One row that something else wrote must not hide all others.
-                    tracing::warn!(%error, "an event cannot be read and is left out");
+                    // A malformed item that another program wrote must not hide the others.
+                    tracing::warn!(%error, "left out an event that cannot be read");
                     continue;
                 }
             };
@@ -183,11 +183,11 @@ pub(super) async fn read(
         };
         let reached = key_in(&next).ok();
         let is_settled = |event: &Event| match (reached, range.order) {
-            // An unread event stands at a later wall clock, and may be that much older than it.
+            // An unread event has a later wall clock and may be older by this much.
             (Some(reached), Order::OldestFirst) => {
                 event.timestamp_utc.0 < reached.earliest().0 - (MOVES_MAX - 1)
             }
-            // An unread event stands at an earlier wall clock, and is no newer than it.
+            // An unread event has an earlier wall clock and is not newer.
             (Some(reached), Order::NewestFirst) => event.timestamp_utc > reached.latest(),
             (None, _) => false,
         };
@@ -204,7 +204,7 @@ pub(super) async fn read(
 
 impl Timeline<'_> {
     fn query(&self, from: EpochMillis, to: EpochMillis) -> Query {
-        // An event may stand this far behind its time.
+        // The key of an event may be this much later than its time.
         let (lowest, highest) = wall_clocks(from, EpochMillis(to.0 + MOVES_MAX - 1));
         let between = SortCondition::Between(lowest.into(), highest.into());
         let condition = match self {

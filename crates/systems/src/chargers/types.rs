@@ -1,4 +1,4 @@
-//! The chargers' words: each is checked when it is made, and is right from then on.
+//! Validated texts and values of chargers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,20 +7,20 @@ use homeport_item::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-/// Longest name of an event's type.
+/// Longest event type.
 const EVENT_TYPE_LEN_MAX: usize = 64;
 /// Longest name of an attribute that a device sends or an operator sets.
 pub(super) const NAME_LEN_MAX: usize = 64;
-/// Members that the data of one event may have.
+/// Members of the data of one event.
 pub const DATA_MEMBERS_MAX: usize = 64;
-/// What the data of one event may count for.
+/// Largest size of the data of one event.
 pub const DATA_BYTES_MAX: usize = 16 * 1024;
-/// How deep the data of an event may nest.
+/// Deepest nesting of the data of an event.
 pub const DATA_DEPTH_MAX: usize = 8;
-/// Bytes of the hash that an SC-ID shows.
+/// Bytes of the hash in an SC-ID.
 const SC_ID_BYTES: usize = 4;
 
-/// A field that does not hold what it should.
+/// A field with an invalid value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} must be {expected}")]
 pub struct InvalidField {
@@ -28,32 +28,31 @@ pub struct InvalidField {
     pub expected: &'static str,
 }
 
-/// The name of a charger that people read: `SC-` and eight hexadecimal digits.
+/// The readable name of a charger: `SC-` and eight hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ScId(String);
 
-/// The UUID under which the wireless network knows a charger.
+/// The UUID of a charger in the wireless network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WirelessDeviceId(Uuid);
 
-/// Either of the two, as addresses and bodies may name a charger.
+/// An SC-ID or a UUID: addresses and bodies accept both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeviceName {
     ScId(ScId),
     Wireless(WirelessDeviceId),
 }
 
-/// What kind of event it is.
+/// The type of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventType(String);
 
-/// What a device sent with an event, within limits.
+/// The data of an event, within limits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventData(Map);
 
 impl ScId {
-    /// The SC-ID of a device: the beginning of the SHA-256 of its UUID, which is written in lower
-    /// case for that.
+    /// The SC-ID of a device: the first bytes of the SHA-256 of its UUID in lower case.
     #[must_use]
     pub fn of(wireless: WirelessDeviceId) -> Self {
         let hash = Sha256::digest(wireless.to_string());
@@ -142,7 +141,7 @@ impl EventType {
         &self.0
     }
 
-    /// What is stored may be of any form; what has none is `unknown`.
+    /// A stored type may have any form; an event without one is `unknown`.
     pub(super) fn stored(text: Option<&str>) -> Self {
         Self(text.unwrap_or("unknown").to_owned())
     }
@@ -150,7 +149,7 @@ impl EventType {
 
 impl EventData {
     /// # Errors
-    /// When there is too much of it or a name is none.
+    /// When it is too large or a name is invalid.
     pub fn new(members: Map) -> Result<Self, InvalidField> {
         let invalid = |expected| InvalidField {
             field: "data",
@@ -182,7 +181,7 @@ impl EventData {
         &self.0
     }
 
-    /// What is stored may be larger than what is taken now.
+    /// Stored data may be larger than the limits for new events.
     pub(super) fn stored(members: Map) -> Self {
         Self(members)
     }
@@ -216,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_sc_id_is_the_hash_of_the_uuid_in_lower_case() {
+    fn sc_id_is_the_hash_of_the_lower_case_uuid() {
         // printf %s b319d001-6b08-4d88-b4ca-4d2d98a6d43c | sha256sum
         let lower: WirelessDeviceId = "b319d001-6b08-4d88-b4ca-4d2d98a6d43c".parse().unwrap();
         let upper: WirelessDeviceId = "B319D001-6B08-4D88-B4CA-4D2D98A6D43C".parse().unwrap();
@@ -225,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn an_sc_id_has_eight_digits_in_upper_case() {
+    fn sc_id_has_eight_upper_case_digits() {
         assert!("SC-A1B2C3D4".parse::<ScId>().is_ok());
         for text in [
             "SC-a1b2c3d4",
@@ -240,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_can_be_named_by_either_id() {
+    fn either_id_names_a_device() {
         let uuid = "b319d001-6b08-4d88-b4ca-4d2d98a6d43c";
         let wireless: WirelessDeviceId = uuid.parse().unwrap();
         let by_uuid: DeviceName = uuid.parse().unwrap();

@@ -1,4 +1,4 @@
-//! CSV (RFC 4180): the cells of a line, and a device's values with a line for each.
+//! CSV (RFC 4180): the cells of a line, and the values of a device, one per line.
 
 use std::borrow::Cow;
 
@@ -68,7 +68,7 @@ impl CsvValues {
 }
 
 impl<'a> Cell<'a> {
-    /// A text as it is, and everything else as JSON.
+    /// A text as it is; other values as JSON.
     pub(super) fn of(value: &'a Value) -> Self {
         match value {
             Value::S(text) => text.as_str().into(),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_quoted_where_they_must_be() {
+    fn special_characters_are_quoted() {
         let cells = ["a", "b,c", "say \"hi\"", "two\nlines", ""].map(Cell::from);
         assert_eq!(
             written(&cells, CsvText::Neutralised),

@@ -1,5 +1,5 @@
-//! Items of a table as CSV. Items have no columns in common: those of the first page are columns, and
-//! what later ones have besides stands in the last column, as JSON, so that nothing is lost.
+//! Items of a table as CSV. The attributes of the first page are the columns. The last column has all other
+//! attributes of later items as JSON, so nothing is lost.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::CsvText;
 use super::csv::{Cell, line};
 use crate::plain_json;
 
-/// Columns of one file; further attributes stand in the last one too.
+/// Columns of one file. The last column also has attributes beyond this number.
 const COLUMNS_MAX: usize = 200;
 /// The name of the last column.
 const MORE: &str = "more attributes";
@@ -19,7 +19,7 @@ const MORE: &str = "more attributes";
 pub(super) struct CsvItems {
     text: CsvText,
     keys: Vec<String>,
-    /// Known once the first page is.
+    /// Known after the first page.
     columns: Option<Vec<String>>,
 }
 
@@ -63,7 +63,7 @@ impl CsvItems {
         }
     }
 
-    /// The keys, and then all others by name.
+    /// The keys, then all other attributes by name.
     fn first_columns(&self, items: &[Item]) -> Vec<String> {
         let names: BTreeSet<&str> = items
             .iter()
@@ -85,7 +85,7 @@ mod tests {
     use homeport_item::schema::KeyAttribute;
 
     #[test]
-    fn attributes_that_come_late_are_not_lost() {
+    fn attributes_of_later_items_are_kept() {
         let key = KeySchema::new(KeyAttribute::new("id", KeyKind::S), None);
         let mut csv = CsvItems::new(&key, CsvText::Neutralised);
         let mut out = Vec::new();

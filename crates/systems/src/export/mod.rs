@@ -1,8 +1,8 @@
-//! Exports: what devices stored in a range of time, and what a table has, as files that people and
-//! tools read. An export is read and written page by page, so that its size does not matter.
+//! Exports: what devices stored in a range of time, or the items of a table, as files. An export is read and
+//! written page by page, so its size does not matter.
 //!
-//! CSV and Parquet have a row for each value, with the same columns whatever the device; NDJSON has a
-//! line for each stored item, with everything that is in it.
+//! CSV and Parquet have a row for each value, with the same columns for all systems. NDJSON has a line for each
+//! stored item with all its attributes.
 
 mod csv;
 mod items;
@@ -23,10 +23,10 @@ use csv::CsvValues;
 use items::CsvItems;
 use parquet::ParquetValues;
 
-/// Items of a table that are read at one time.
+/// Items of a table that are read at once.
 const ITEMS_PER_PAGE: usize = 1000;
 
-/// How a file is written.
+/// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     Csv(CsvText),
@@ -41,22 +41,22 @@ pub enum CsvText {
     /// With the prefix `'`.
     #[default]
     Neutralised,
-    /// As stored, for programs that need every character.
+    /// As stored, for programs that need the exact text.
     Raw,
 }
 
-/// What is exported of devices.
+/// An export of devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceExport {
     pub system: SystemName,
-    /// All devices of the system, unless one is named by its id.
+    /// The id of one device; all devices of the system unless given.
     pub device: Option<String>,
     /// Both ends are included.
     pub from: EpochMillis,
     pub to: EpochMillis,
 }
 
-/// How far an export has come.
+/// The progress of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
     pub devices_done: usize,
@@ -75,7 +75,7 @@ pub enum ExportError {
     Encoding(String),
 }
 
-/// A file in the making.
+/// A running export.
 #[derive(Debug)]
 pub struct Export {
     source: Source,
@@ -86,7 +86,7 @@ pub struct Export {
 enum Source {
     Devices(Box<Devices>),
     Table(Box<Table>),
-    /// Everything is written.
+    /// The file is complete.
     Done,
 }
 
@@ -107,7 +107,7 @@ struct Table {
     encoder: Items,
 }
 
-/// Writers of what devices stored.
+/// Writers of device values.
 #[derive(Debug)]
 enum Values {
     Csv(CsvValues),
@@ -122,7 +122,7 @@ enum Items {
     Ndjson,
 }
 
-/// What a page belongs to.
+/// A page of rows and the device that they belong to.
 struct PageOf<'a> {
     system: SystemName,
     device: &'a str,
@@ -135,7 +135,7 @@ impl Format {
     /// CSV that is safe to open in a spreadsheet.
     pub const CSV: Self = Self::Csv(CsvText::Neutralised);
 
-    /// The same format with texts as stored. Only CSV has another form.
+    /// The same format with texts as stored. Only CSV differs.
     #[must_use]
     pub fn raw(self) -> Self {
         match self {
@@ -144,7 +144,7 @@ impl Format {
         }
     }
 
-    /// Its name, which is also how names of files end.
+    /// The name, which is also the extension of file names.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -178,10 +178,10 @@ impl FromStr for Format {
 }
 
 impl Export {
-    /// What one device or all devices of a system stored.
+    /// Exports one device or all devices of a system.
     ///
     /// # Errors
-    /// When the device cannot be one of the system, or the store fails.
+    /// When there is no such system, the id cannot be one of the system, or the store fails.
     pub async fn of_devices(
         fleet: &Fleet,
         asked: DeviceExport,
@@ -216,10 +216,10 @@ impl Export {
         })
     }
 
-    /// The items of a table that fit; not as Parquet, since items have no columns in common.
+    /// Exports the matching items of a table. Parquet is not possible because items have no common columns.
     ///
     /// # Errors
-    /// When it is to be Parquet.
+    /// When the format is Parquet.
     pub fn of_table(
         browser: &TableBrowser,
         schema: TableSchema,
@@ -232,7 +232,7 @@ impl Export {
             Format::Parquet => {
                 let reason = InvalidField {
                     field: "format",
-                    expected: "csv or ndjson: the items of a table have no columns in common",
+                    expected: "csv or ndjson, because the items of a table have no common columns",
                 };
                 return Err(BrowseError::Invalid(reason.to_string()).into());
             }
@@ -257,10 +257,10 @@ impl Export {
         self.progress
     }
 
-    /// The next bytes of the file, which may be none; `None` when it is whole.
+    /// The next bytes of the file, possibly none; `None` when the file is complete.
     ///
     /// # Errors
-    /// When the store fails: the file is not whole then.
+    /// When the store fails. The file is incomplete then.
     pub async fn next_bytes(&mut self) -> Result<Option<Vec<u8>>, ExportError> {
         let mut out = Vec::new();
         let is_over = match &mut self.source {
@@ -276,7 +276,7 @@ impl Export {
 }
 
 impl Devices {
-    /// Writes a page; whether that was the end.
+    /// Writes a page; returns true at the end.
     async fn step(
         &mut self,
         progress: &mut Progress,
@@ -291,7 +291,7 @@ impl Devices {
             let named = self.fleet.device_ref(system, &device).await?;
             match self.fleet.rows(&named, from, to, false).await {
                 Ok(reader) => self.reading = Some((device, reader)),
-                // Removed since the list was made.
+                // The device was removed since the list was read.
                 Err(FleetError::DeviceMissing) if self.asked.device.is_none() => {
                     progress.devices_done += 1;
                     return Ok(false);
@@ -350,7 +350,7 @@ impl Values {
 
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), ExportError> {
         match self {
-            // A file without a row has its header all the same.
+            // A file without rows still has its header.
             Self::Csv(csv) => csv.header(out),
             Self::Ndjson => {}
             Self::Parquet(parquet) => parquet.finish(out)?,

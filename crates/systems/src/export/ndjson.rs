@@ -7,7 +7,7 @@ use super::PageOf;
 use crate::plain_json;
 use crate::time::UtcMillis;
 
-/// What devices stored: each line names the device and the time, and has the item.
+/// Writes rows of a device; each line has the device, the time and the item.
 pub(super) fn rows(page: &PageOf<'_>, out: &mut Vec<u8>) {
     for row in page.rows {
         out.extend_from_slice(b"{\"system\":");

@@ -1,4 +1,4 @@
-//! Values as Parquet: a row for each. The only module that knows the crate for it.
+//! Values as Parquet, one per row. Only this module uses the Parquet crate.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use parquet::schema::types::Type;
 use super::{ExportError, PageOf};
 use crate::fleet::samples;
 
-/// Rows that are written together; until then they are in memory.
+/// Rows of one row group. They are in memory until the group is written.
 const GROUP_ROWS: usize = 50_000;
 
-/// Gathers rows, and writes them group by group.
+/// Collects rows and writes them group by group.
 pub(super) struct ParquetValues {
     writer: SerializedFileWriter<Vec<u8>>,
     group: Group,
 }
 
-/// Rows as columns. Absent values are left out of the columns, and their levels say where.
+/// Rows as columns. Columns contain no entries for absent values; definition levels mark those.
 #[derive(Default)]
 struct Group {
     system: Vec<ByteArray>,
@@ -113,7 +113,7 @@ impl ParquetValues {
         self.take(out)
     }
 
-    /// Hands over what is written so far. The writer keeps count of what went before.
+    /// Moves the bytes written so far to `out`. The writer keeps its offset.
     fn take(&mut self, out: &mut Vec<u8>) -> Result<(), ExportError> {
         let flushed = self.writer.flush();
         flushed.map_err(|error| ExportError::Encoding(error.to_string()))?;
@@ -163,7 +163,7 @@ impl ParquetValues {
     }
 }
 
-/// The columns: `value` has numbers, and true and false as 1 and 0; `text` has everything else.
+/// The columns: `value` has numbers, and booleans as 1 and 0; `text` has all other values.
 fn schema() -> Result<Arc<Type>, ParquetError> {
     let text = |name: &str, repetition| {
         Type::primitive_type_builder(name, Physical::BYTE_ARRAY)
@@ -238,7 +238,7 @@ mod tests {
             pieces += usize::from(file.len() > before);
         }
         parquet.finish(&mut file).expect("finished");
-        assert!(pieces > 0, "nothing was handed over before the end");
+        assert!(pieces > 0, "nothing was written before the end");
         let reader = SerializedFileReader::new(Bytes::from(file)).expect("a file");
         assert!(reader.num_row_groups() > 1);
         let mut found = 0;

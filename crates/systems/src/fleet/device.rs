@@ -1,4 +1,4 @@
-//! One device: who it is, how it stands, and its latest values.
+//! The page of one device: identity, state and latest values.
 
 use std::collections::BTreeMap;
 
@@ -20,9 +20,9 @@ use crate::telemetry::ThingName;
 use crate::time::EpochMillis;
 use crate::{chargers, push, records, sensors, telemetry};
 
-/// Messages of a thing among which its newest of each type are looked for.
+/// The newest messages of a thing in which its latest values are searched.
 const MESSAGES_LOOKED_AT: usize = 200;
-/// Latest values that are shown.
+/// Latest values that a page shows.
 const LATEST_MAX: usize = 200;
 
 /// A device as its page shows it.
@@ -43,7 +43,7 @@ pub struct LatestValue {
     pub at: EpochMillis,
 }
 
-/// Before its health is known.
+/// A device without its health.
 struct Found {
     summary: DeviceSummary,
     identity: Item,
@@ -52,10 +52,10 @@ struct Found {
 }
 
 impl Fleet {
-    /// One device.
+    /// The page of one device.
     ///
     /// # Errors
-    /// When there is none, or the store fails.
+    /// When there is no such device, or the store fails.
     pub async fn device(&self, device: &DeviceRef) -> Result<DeviceView, FleetError> {
         let mut found = match device {
             DeviceRef::Sensor(hardware_id) => self.sensor(hardware_id).await?,
@@ -156,7 +156,7 @@ impl Fleet {
         })
     }
 
-    /// A thing is known by its messages alone: its state is its newest message of type `status`.
+    /// No table lists things. The state of a thing is its newest message of type `status`.
     async fn thing(&self, thing: &ThingName) -> Result<Found, FleetError> {
         use telemetry::schema;
         let condition = KeyCondition::new(schema::THING_NAME, thing);
@@ -250,7 +250,7 @@ impl Fleet {
         })
     }
 
-    /// The names of a device's journals by their numbers. Two of one name get their ids after it.
+    /// The names of a device's journals by number. Journals that share a name also show their ids.
     pub(super) async fn journals(
         &self,
         group: records::GroupId,
@@ -279,7 +279,7 @@ impl Fleet {
         Ok(journals.collect())
     }
 
-    /// The token is left out: it is for sending, and not for looking at.
+    /// The push token is left out: it is a credential.
     async fn phone(&self, user: &UserId, device: &PhoneId) -> Result<Found, FleetError> {
         use push::schema;
         let phone = self.0.parts.push.device(user, device).await?;

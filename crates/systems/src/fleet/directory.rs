@@ -1,5 +1,5 @@
-//! All devices in memory, read anew when someone looks and what is there is old: only with all of
-//! them at hand can a list be searched, counted and ordered by name across systems.
+//! All devices in memory: searching, counting and sorting by name across systems needs all of them. The list is
+//! read again on demand when it is too old.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -10,12 +10,13 @@ use super::name::SystemName;
 use super::{Fleet, FleetError};
 use crate::time::EpochMillis;
 
-/// Devices that are kept in mind, of all systems together; a list of more is cut and says so.
+/// Devices of all systems together that the list holds. A longer list is truncated and says so.
 pub const DEVICES_MAX: usize = 100_000;
-/// What was read counts as new for so long, at least.
+/// A list counts as fresh for at least this long.
 const FRESH_MS_MIN: i64 = 2000;
 const FRESH_MS_MAX: i64 = 60_000;
-/// And for so many times as long as reading it took: looking at the fleet must not keep a store busy.
+/// A list also stays fresh for this many times the time that reading it took, so that viewing the fleet cannot
+/// keep a store busy.
 const FRESH_PER_COST: i64 = 20;
 
 /// One device in the list.
@@ -23,19 +24,19 @@ const FRESH_PER_COST: i64 = 20;
 pub struct DeviceSummary {
     pub system: SystemName,
     pub id: String,
-    /// What people call it, where they do.
+    /// The name that people gave it.
     pub name: Option<String>,
-    /// What sort of device it is: firmware, model, platform.
+    /// Firmware, model or platform.
     pub kind: Option<String>,
     pub group: Option<String>,
     pub last_seen: Option<EpochMillis>,
-    /// Whether it may be heard from at all: a phone that was deactivated may not.
+    /// A deactivated phone is not active and never reports.
     pub is_active: bool,
-    /// By which it is found, and by which the list is ordered: the name or the id, in lower case.
+    /// The name or else the id, in lower case. The list is sorted and searched by it.
     pub(super) order: String,
 }
 
-/// All devices at one moment, in the order of the list.
+/// All devices at one moment, sorted: system by system, each by name.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     pub(super) devices: Vec<DeviceSummary>,
@@ -45,7 +46,7 @@ pub(super) struct Listing {
 #[derive(Debug, Default)]
 pub(super) struct Directory {
     known: RwLock<Option<Known>>,
-    /// Held while reading: one reads, and the others are shown what there is.
+    /// Held by the one task that reads. Others get the cached list in the meantime.
     reading: Mutex<()>,
 }
 
@@ -96,13 +97,13 @@ impl DeviceSummary {
 }
 
 impl Fleet {
-    /// How a device does now.
+    /// The health of a device now.
     #[must_use]
     pub fn health(&self, device: &DeviceSummary) -> Health {
         device.health(&self.0.expectations, self.now())
     }
 
-    /// All devices, not older than the pace allows.
+    /// All devices, from memory while the list is fresh.
     pub(super) async fn listing(&self) -> Result<Arc<Listing>, FleetError> {
         let known = self.0.directory.known();
         if let Some(known) = &known
@@ -112,7 +113,7 @@ impl Fleet {
         }
         let reading = match (self.0.directory.reading.try_lock(), known) {
             (Ok(reading), _) => reading,
-            // Someone is at it: what is known is better than waiting.
+            // Another task reads: an old list is better than waiting.
             (Err(_), Some(known)) => return Ok(known.listing),
             (Err(_), None) => {
                 let reading = self.0.directory.reading.lock().await;

@@ -1,5 +1,5 @@
-//! Entries of a timeline: what an item says happened, to which device, when, and in few words. The
-//! timeline makes them of stored items and the live feed of changes, so that both show the same.
+//! Entries of a timeline: what happened according to an item, to which device, when, and a title. The timeline
+//! makes entries of stored items and the live feed of changes, so both show the same.
 
 use std::str::FromStr;
 
@@ -23,7 +23,7 @@ const TITLE_VALUES_MAX: usize = 3;
 /// Characters of a title.
 const TITLE_CHARS_MAX: usize = 160;
 
-/// What sort of thing happened.
+/// The type of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EntryType {
     Telemetry,
@@ -38,7 +38,7 @@ pub enum EntryType {
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// Unique, and the same whenever it is shown.
+    /// Unique, and the same in the timeline and in the live feed.
     pub id: String,
     pub at: EpochMillis,
     pub kind: EntryType,
@@ -47,11 +47,11 @@ pub struct Entry {
     pub item: Item,
 }
 
-/// Something that happened just now.
+/// Something that just happened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LiveEntry {
     pub system: SystemName,
-    /// All devices that it is about: a notification goes to several.
+    /// All devices that the entry belongs to. A notification can go to several.
     pub devices: Vec<String>,
     pub change: ChangeKind,
     pub entry: Entry,
@@ -95,7 +95,7 @@ impl EntryType {
         }
     }
 
-    /// By the words that its name is made of.
+    /// The type that the words of a message or event type suggest.
     fn of_word(name: &str) -> Self {
         let name = name.to_ascii_lowercase();
         let mut kind = Self::Telemetry;
@@ -122,7 +122,7 @@ impl FromStr for EntryType {
         let mut all = Self::ALL.into_iter();
         all.find(|kind| kind.as_str() == text).ok_or(InvalidField {
             field: "types",
-            expected: "a list with commas of telemetry, state, ota, scheduler, alert, notification and command",
+            expected: "a comma-separated list of telemetry, state, ota, scheduler, alert, notification and command",
         })
     }
 }
@@ -140,7 +140,7 @@ impl Followed {
         Self::Phones,
     ];
 
-    /// The system whose devices it is about; of alerts, that is for each alert to say.
+    /// The system whose devices it is about. Alerts name their system themselves.
     #[must_use]
     pub fn system(self) -> Option<SystemName> {
         match self {
@@ -153,7 +153,7 @@ impl Followed {
         }
     }
 
-    /// The table, with a stream that has what entries are made of.
+    /// The table with the stream that entries need.
     #[must_use]
     pub fn schema(self, names: &TableNames) -> TableSchema {
         let mut schema = match self {
@@ -168,14 +168,14 @@ impl Followed {
             Self::Phones => push::schema::device_tokens(&names.device_tokens),
         };
         schema.stream.get_or_insert(match self {
-            // Which part of a state has changed is seen only beside the one before.
+            // Only a comparison with the old state shows what has changed.
             Self::ChargerStates => StreamView::NewAndOldImages,
             _ => StreamView::NewImage,
         });
         schema
     }
 
-    /// What a change is about; none when it is nothing for people.
+    /// The entry of a change; `None` for changes that people do not need to see.
     pub(crate) fn entry(
         self,
         names: &TableNames,
@@ -253,7 +253,7 @@ pub(super) fn reading(item: &Item) -> Option<Entry> {
     use sensors::schema;
     let sort = text(item, schema::TS_BATCH)?;
     let at = integer(item, schema::TIMESTAMP_MS);
-    // The key alone is left of a reading that is gone.
+    // Of a removed reading only the key is left.
     let at = at.or_else(|| sort.split('#').next()?.parse().ok())?;
     let at = EpochMillis(at);
     Some(Entry {
@@ -296,7 +296,7 @@ pub(super) fn message(table: &str, item: &Item) -> Option<Entry> {
     let at = integer(item, schema::TIMESTAMP)?;
     let word = text(item, schema::MESSAGE_TYPE).unwrap_or("message");
     Some(Entry {
-        // Thirteen digits, so that ids of one thing are in the order of time.
+        // Thirteen digits, so that the ids of one thing sort by time.
         id: format!("{table}/{}/{at:013}", text(item, schema::THING_NAME)?),
         at: EpochMillis(at),
         kind: EntryType::of_word(word),
@@ -306,7 +306,7 @@ pub(super) fn message(table: &str, item: &Item) -> Option<Entry> {
     })
 }
 
-/// A record of a journal, by its name where that is known.
+/// A record under the name of its journal, if known.
 pub(super) fn record(table: &str, journal: Option<&str>, item: &Item) -> Option<Entry> {
     use records::schema;
     let (partition, sort) = (text(item, schema::PK)?, text(item, schema::SK)?);
@@ -327,7 +327,7 @@ pub(super) fn record(table: &str, journal: Option<&str>, item: &Item) -> Option<
     })
 }
 
-/// What became of an alert: raised, perhaps seen by someone, perhaps cleared.
+/// The steps of an alert: raised, perhaps acknowledged, perhaps cleared.
 pub(super) fn alert(item: &Item) -> Vec<Entry> {
     use alerts::schema;
     let Some(id) = text(item, schema::ALERT_ID) else {
@@ -367,18 +367,18 @@ pub(super) fn alert(item: &Item) -> Vec<Entry> {
     .collect()
 }
 
-/// The device that an alert is about.
+/// The system and the device of an alert.
 fn alerted(item: &Item) -> Option<(SystemName, String)> {
     let system: SystemName = text(item, alerts::schema::SOURCE)?.parse().ok()?;
     let device = text(item, alerts::schema::DEVICE)?;
     Some(match system {
-        // Alerts watch journals: what comes before the last slash is the device.
+        // Alerts watch journals: the part before the last slash is the device.
         SystemName::Records => (system, device.rsplit_once('/')?.0.to_owned()),
         _ => (system, device.to_owned()),
     })
 }
 
-/// What was told about an alert.
+/// A notification about an alert.
 pub(super) fn told(item: &Item) -> Option<Entry> {
     use alerts::schema;
     let alert_id = text(item, schema::ALERT_ID)?;
@@ -397,7 +397,7 @@ pub(super) fn told(item: &Item) -> Option<Entry> {
     })
 }
 
-/// A notification to an app's user, and the devices that it goes to.
+/// A notification of a user, and the devices that it was sent to.
 pub(super) fn notification(item: &Item) -> Option<(Vec<String>, Entry)> {
     use push::schema;
     let sort = text(item, schema::SK)?;
@@ -439,7 +439,7 @@ pub(super) fn notification(item: &Item) -> Option<(Vec<String>, Entry)> {
     ))
 }
 
-/// A sensor that registered. That it was heard from is told by its readings.
+/// A sensor that registered. Later changes of its item only repeat what its readings show.
 fn sensor_change(device: &str, item: &Item, change: &Change) -> Option<Entry> {
     use sensors::schema;
     if change.kind == ChangeKind::Modify {
@@ -455,7 +455,7 @@ fn sensor_change(device: &str, item: &Item, change: &Change) -> Option<Entry> {
     })
 }
 
-/// A state that something else than an uplink has moved on.
+/// A state that something other than an uplink has changed.
 fn state_change(device: &str, change: &Change) -> Option<Entry> {
     use chargers::schema;
     let new = change.new.as_ref()?;
@@ -495,7 +495,7 @@ fn phone_change(names: &TableNames, item: &Item, change: &Change) -> Entry {
         (_, Some(false)) => "Deactivated",
         _ => "Refreshed",
     };
-    // The token is for sending, and not for looking at.
+    // The push token is a credential and must not be shown.
     let mut item = item.clone();
     item.remove(schema::EXPO_PUSH_TOKEN);
     let of = |name: &str| text(&item, name).unwrap_or_default().to_owned();
@@ -515,7 +515,7 @@ fn phone_change(names: &TableNames, item: &Item, change: &Change) -> Entry {
     }
 }
 
-/// The first values of an item in words.
+/// A title that shows a word and the first values of an item.
 fn title(system: SystemName, at: EpochMillis, item: &Item, word: &str) -> String {
     let mut values = Vec::new();
     let row = Row::new(at, item.clone());
@@ -549,7 +549,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_follow_from_the_words_of_a_name() {
+    fn type_follows_from_words_of_name() {
         for (name, kind) in [
             ("telemetry", EntryType::Telemetry),
             ("ota_progress", EntryType::Ota),
@@ -558,7 +558,7 @@ mod tests {
             ("status", EntryType::State),
             ("alert", EntryType::Alert),
             ("command", EntryType::Command),
-            // A word must be whole.
+            // Only whole words count.
             ("total_rotations", EntryType::Telemetry),
         ] {
             assert_eq!(EntryType::of_word(name), kind, "{name}");
@@ -566,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alert_is_as_many_entries_as_things_happened_to_it() {
+    fn each_step_of_an_alert_is_an_entry() {
         let raised = Item::new()
             .with("alert_id", "1")
             .with("definition_name", "low battery")
@@ -594,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_an_entry_when_an_operator_changed_it_and_not_for_an_uplink() {
+    fn only_operator_changes_of_state_are_entries() {
         let old = Item::new()
             .with("device_id", "SC-A1B2C3D4")
             .with("current_ma", 1);

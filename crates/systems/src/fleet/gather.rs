@@ -1,5 +1,4 @@
-//! Reading the devices of each system from where it keeps them. No table of readings, events or
-//! messages is read through for that.
+//! Lists the devices of each system. No table of readings, events or messages is scanned.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +12,10 @@ use super::{Fleet, FleetError};
 use crate::time::{EpochMillis, UtcSecond};
 use crate::{chargers, push, records, sensors, telemetry};
 
-/// The largest number that a key can be: behind everything that a thing has.
+/// The largest number that a key can hold: it sorts after every message of a thing.
 const LARGEST: &str = "9.9999999999999999999999999999999999999e125";
 
-/// Devices as they are found, up to the limit.
+/// The listed devices, up to the limit.
 #[derive(Default)]
 struct Found {
     devices: Vec<DeviceSummary>,
@@ -24,7 +23,7 @@ struct Found {
 }
 
 impl Found {
-    /// Whether there is room for more.
+    /// Adds a device; false when the list is full.
     fn add(&mut self, device: DeviceSummary) -> bool {
         if self.devices.len() < DEVICES_MAX {
             self.devices.push(device);
@@ -87,7 +86,7 @@ impl Fleet {
         }
     }
 
-    /// Those that are registered, and those that only have a state.
+    /// Lists registered chargers, and those that only have a state.
     async fn gather_chargers(&self, found: &mut Found) -> Result<(), FleetError> {
         use chargers::schema;
         let mut devices: BTreeMap<String, DeviceSummary> = BTreeMap::new();
@@ -133,8 +132,8 @@ impl Fleet {
         Ok(())
     }
 
-    /// No table lists things. From one thing to the next it is one step, however many messages lie
-    /// between them: the scan goes on behind the last message that the thing could have.
+    /// No table lists things. A scan of one item finds a thing; the next scan starts after every message that
+    /// the thing can have. The number of messages does not matter.
     async fn gather_things(&self, found: &mut Found) -> Result<(), FleetError> {
         use telemetry::schema;
         let table = self.0.telemetry.name.as_str();
@@ -150,7 +149,7 @@ impl Fleet {
                 .first()
                 .and_then(|item| text(item, schema::THING_NAME))
             else {
-                // What was looked at may have expired.
+                // The scanned item may have expired.
                 scan.start = page.next;
                 if scan.start.is_none() {
                     return Ok(());
@@ -201,7 +200,8 @@ impl Fleet {
         }
     }
 
-    /// Whether there is room for more. A group that was removed meanwhile is missing.
+    /// Lists the devices of a group; false when the list is full. A group that was removed in the meantime is
+    /// missing.
     async fn gather_group(
         &self,
         ids: &records::RecordIds,
@@ -299,7 +299,7 @@ fn second(text: &str) -> Option<EpochMillis> {
     Some(EpochMillis(second.seconds().0.saturating_mul(1000)))
 }
 
-/// Any time of RFC 3339.
+/// Any time in the form of RFC 3339.
 pub(super) fn moment(text: &str) -> Option<EpochMillis> {
     let timestamp: jiff::Timestamp = text.parse().ok()?;
     Some(EpochMillis(timestamp.as_millisecond()))

@@ -1,15 +1,15 @@
-//! Health: whether a device is heard from as often as it should be.
+//! Health: whether a device reports as often as expected.
 
 use super::name::SystemName;
 use crate::chargers::UPLINK_EVERY_MS;
 use crate::time::EpochMillis;
 
-/// A device that was heard from within so many of its intervals is online: one message may be lost.
+/// A device that reported within this many of its intervals is online: one message may be lost.
 const ONLINE_INTERVALS: i64 = 2;
-/// Within so many it is late, and after that silent.
+/// Within this many intervals it is late, and after that silent.
 const LATE_INTERVALS: i64 = 6;
 
-/// How a device does, by when it was last heard from.
+/// The health of a device, by the time of its last report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Health {
     Online,
@@ -17,18 +17,18 @@ pub enum Health {
     Silent,
 }
 
-/// How often devices of each system are expected to be heard from, in seconds.
+/// How often devices of each system are expected to report, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expectations {
     pub sensors_secs: i64,
     pub chargers_secs: i64,
     pub telemetry_secs: i64,
     pub records_secs: i64,
-    /// How often an app refreshes its token: on its start, as a rule.
+    /// How often an app refreshes its push token: usually when it starts.
     pub push_secs: i64,
 }
 
-/// How many devices are in which health.
+/// The number of devices in each health.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HealthCounts {
     pub online: usize,
@@ -60,7 +60,7 @@ impl Expectations {
         secs.saturating_mul(1000)
     }
 
-    /// The health of a device that was last heard from then, if ever.
+    /// The health of a device by its last report.
     #[must_use]
     pub fn health(
         &self,
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn health_follows_from_the_intervals_that_were_missed() {
+    fn health_follows_from_missed_intervals() {
         let expectations = Expectations {
             sensors_secs: 60,
             ..Expectations::default()

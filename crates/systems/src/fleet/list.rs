@@ -1,4 +1,4 @@
-//! The list of devices: filtered, counted, and in pages that stay right while devices come and go.
+//! The list of devices: filtered, counted, and in pages that stay consistent while devices come and go.
 
 use homeport_item::{Item, Value};
 
@@ -9,12 +9,12 @@ use super::{Fleet, FleetError};
 use crate::cursor::{Cursor, CursorError};
 use crate::sensors::InvalidField;
 
-/// Devices that one page may have.
+/// Devices of one page.
 pub const LIST_MAX: usize = 1000;
-/// Longest text that is searched for, in characters.
+/// Longest search text, in characters.
 const SEARCH_CHARS_MAX: usize = 128;
 
-/// Where a cursor stands.
+/// Members of a cursor.
 const SYSTEM: &str = "system";
 const ORDER: &str = "order";
 const ID: &str = "id";
@@ -24,23 +24,23 @@ const ID: &str = "id";
 pub struct DeviceFilter {
     pub system: Option<SystemName>,
     pub health: Option<Health>,
-    /// In names, ids and groups, whatever the case.
+    /// Part of a name, an id or a group; case does not matter.
     pub search: Option<String>,
 }
 
-/// A page of devices, system by system, each in the order of names.
+/// A page of devices, system by system, each sorted by name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FleetPage {
     pub devices: Vec<(DeviceSummary, Health)>,
-    /// Of all that fit but for their health, so that each health can be offered with its number.
+    /// Counts all devices that match the system and the search, whatever their health.
     pub counts: HealthCounts,
-    /// There are more devices than are kept in mind: some are missing.
+    /// There are more devices than the list holds: some are missing.
     pub is_cut: bool,
     /// Absent on the last page.
     pub next: Option<Cursor>,
 }
 
-/// How the devices of one system do.
+/// The devices of one system, by health.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SystemCounts {
     pub system: SystemName,
@@ -48,10 +48,10 @@ pub struct SystemCounts {
 }
 
 impl Fleet {
-    /// The devices that fit a filter.
+    /// The devices that match a filter.
     ///
     /// # Errors
-    /// When the search is too long, the cursor is not one of this list, or the store fails.
+    /// When the search is too long, the cursor belongs to another list, or the store fails.
     pub async fn devices(
         &self,
         filter: &DeviceFilter,
@@ -101,7 +101,7 @@ impl Fleet {
         Ok(page)
     }
 
-    /// How the devices of each system do.
+    /// The devices of each system, by health.
     ///
     /// # Errors
     /// When the store fails.
@@ -120,7 +120,7 @@ impl Fleet {
         Ok(counts.collect())
     }
 
-    /// The ids of a system's devices, for whoever goes through all of them.
+    /// The ids of all devices of a system.
     ///
     /// # Errors
     /// When the store fails.

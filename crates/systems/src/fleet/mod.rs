@@ -1,8 +1,7 @@
-//! The fleet: devices of all systems seen as one, for whoever looks at all of them. What each system
-//! calls a device differs, and so does where it keeps them; from here on they are alike: a name, a
-//! health, values over time, and one timeline.
+//! The fleet: the devices of all systems in one list, each with a health, its values over time and one
+//! timeline.
 //!
-//! Nothing here writes.
+//! The fleet only reads.
 
 mod device;
 mod directory;
@@ -43,7 +42,7 @@ pub use timeline::{TIMELINE_MAX, TimelineOrder, TimelinePage, TimelineRange};
 
 use directory::Directory;
 
-/// What the fleet is read from.
+/// The systems that the fleet reads.
 #[derive(Clone)]
 pub struct Parts {
     pub store: Arc<dyn Store>,
@@ -67,7 +66,7 @@ struct Inner {
     directory: Directory,
 }
 
-/// Why something about a device cannot be shown.
+/// Why a device cannot be shown.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum FleetError {
     #[error("there is no such device")]
@@ -76,7 +75,7 @@ pub enum FleetError {
     Invalid(#[from] InvalidField),
     #[error(transparent)]
     Cursor(#[from] CursorError),
-    /// A row that something else wrote cannot be understood.
+    /// Another program wrote an item that cannot be read.
     #[error("a stored item is malformed: {0}")]
     Malformed(String),
     #[error(transparent)]
@@ -107,7 +106,7 @@ impl Fleet {
         &self.0.parts.names
     }
 
-    /// How ids of records are shown; none when nothing was ever recorded.
+    /// The encoding of record ids; `None` before the first group is created.
     pub(crate) async fn record_ids(&self) -> Result<Option<Arc<RecordIds>>, FleetError> {
         match self.0.parts.records.ids().await {
             Ok(ids) => Ok(Some(ids)),

@@ -1,7 +1,7 @@
-//! What a device is called across systems: the system, and an id that is unique within it.
+//! References to devices: the system, and an id that is unique within it.
 //!
-//! Ids of records are `group/device` and those of push `user/device`. A slash within a part is
-//! written `%2F` and a percent sign `%25`, so that there is one way to read an id.
+//! Devices of the record store have the id `group/device` and phones `user/device`. A slash within a part is
+//! written `%2F` and a percent sign `%25`, so every id has exactly one reading.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use crate::sensors::{HardwareId, InvalidField};
 use crate::telemetry::ThingName;
 use crate::{push, sensors};
 
-/// A system that has devices.
+/// A system with devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SystemName {
     Sensors,
@@ -34,7 +34,7 @@ pub enum DeviceRef {
         group: records::GroupId,
         device: records::DeviceId,
     },
-    /// A device of an app's user.
+    /// A phone of an app user.
     Phone {
         user: push::UserId,
         device: push::DeviceId,
@@ -95,10 +95,10 @@ impl DeviceRef {
 }
 
 impl Fleet {
-    /// The device that an id of a system names, whether or not there is one.
+    /// The device that an id of a system names, whether or not it exists.
     ///
     /// # Errors
-    /// When it cannot be an id, or the store fails.
+    /// When the text cannot be an id of the system, or the store fails.
     pub async fn device_ref(&self, system: SystemName, id: &str) -> Result<DeviceRef, FleetError> {
         Ok(match system {
             SystemName::Sensors => DeviceRef::Sensor(id.parse()?),
@@ -154,7 +154,7 @@ fn parts(id: &str) -> Result<[String; 2], FleetError> {
         Some((outer, inner)) if !inner.contains('/') => Ok([unescape(outer), unescape(inner)]),
         _ => Err(InvalidField {
             field: "id",
-            expected: "two parts with a slash between them, as the list of devices has it",
+            expected: "two parts separated by a slash, as in the list of devices",
         }
         .into()),
     }
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_of_two_parts_come_back_whatever_is_in_them() {
+    fn ids_of_two_parts_round_trip() {
         for (outer, inner) in [
             ("user", "phone"),
             ("a/b", "c%2Fd"),

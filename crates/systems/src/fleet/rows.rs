@@ -1,5 +1,5 @@
-//! What a device has stored in a range of time, page by page, the oldest first. Whoever draws or
-//! exports reads this; no more than one page of the store is in memory.
+//! What a device stored in a range of time, page by page, oldest first. At most one page of the store is in
+//! memory.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use crate::records::{self, RecordRange, RecordTime};
 use crate::time::EpochMillis;
 use crate::{chargers, sensors, telemetry};
 
-/// The first and the last time that keys of all systems can hold.
+/// The first and the last time that the keys of all systems can hold.
 pub(super) const FIRST_MS: i64 = 0;
 pub(super) const LAST_MS: i64 = 9_999_999_999_999;
-/// The years in which chargers' wall clocks can be written.
+/// The last instant whose wall clock can be written.
 const WALL_CLOCK_MS_MAX: i64 = 4_102_444_800_000;
 
-/// Something that a device stored.
+/// An item that a device stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     pub at: EpochMillis,
     pub item: Item,
-    /// Of records: what the journal is called.
+    /// The name of the journal, for records.
     pub(super) journal: Option<Arc<str>>,
 }
 
@@ -44,7 +44,7 @@ pub struct RowReader {
 
 #[derive(Debug)]
 enum Source {
-    /// Nothing, or nothing more.
+    /// There are no (more) rows.
     Empty,
     Table {
         query: Box<Query>,
@@ -69,8 +69,8 @@ impl Row {
 }
 
 impl Fleet {
-    /// What a device stored from one moment to another, both included. `is_lean` leaves out what has
-    /// no values in it.
+    /// What a device stored in a range of time; both ends are included. `is_lean` leaves out attributes that
+    /// hold no values.
     ///
     /// # Errors
     /// When there is no such device of the record store, or the store fails.
@@ -111,7 +111,7 @@ impl Fleet {
             }
             DeviceRef::Charger(id) => {
                 use chargers::schema;
-                // An event may stand this far behind its time.
+                // The key of an event may be this much later than its time.
                 let last = (to.0 + MOVES_MAX - 1).min(WALL_CLOCK_MS_MAX);
                 let first = EpochMillis(from.0.min(last));
                 let (lowest, highest) = wall_clocks(first, EpochMillis(last));
@@ -153,7 +153,7 @@ fn query(table: &str, condition: KeyCondition, lean: Option<&[&str; 2]>) -> Box<
 }
 
 impl RowReader {
-    /// The next rows; none when there are no more. A page may be empty.
+    /// The next rows, or `None` after the last page. A page may be empty.
     ///
     /// # Errors
     /// When the store fails.

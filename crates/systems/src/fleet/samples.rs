@@ -1,5 +1,4 @@
-//! The values within what a device stored: one sample for each, with a name that is the same over
-//! time.
+//! The values within a stored item. Each sample has a name that stays the same over time.
 
 use std::borrow::Cow;
 
@@ -9,9 +8,9 @@ use super::name::SystemName;
 use super::rows::Row;
 use crate::{chargers, records, sensors, telemetry};
 
-/// Deeper members of a message are no samples.
+/// Members of a message below this depth are not samples.
 const DEPTH_MAX: usize = 4;
-/// Samples of one row; a message with more has the rest left out.
+/// Samples of one row; the rest of a message is left out.
 const SAMPLES_PER_ROW_MAX: usize = 256;
 
 /// One value at one time.
@@ -19,20 +18,20 @@ const SAMPLES_PER_ROW_MAX: usize = 256;
 pub struct Sample<'a> {
     pub name: &'a str,
     pub value: &'a Value,
-    /// What was stored with it.
+    /// The stored unit.
     stored_unit: Option<&'a str>,
 }
 
 impl<'a> Sample<'a> {
-    /// The unit that was stored with it, or that its name tells. Looked up when someone asks: a year
-    /// of values has one unit.
+    /// The stored unit, or the unit that follows from the name. It is looked up on demand because all values of
+    /// a series share one unit.
     #[must_use]
     pub fn unit(&self) -> Option<&'a str> {
         self.stored_unit.or_else(|| unit_of(self.name))
     }
 }
 
-/// What the endings of names say about units; the longest that fits counts.
+/// The units of name suffixes; the longest matching suffix wins.
 const UNITS: [(&str, &str); 24] = [
     ("_temp_c", "°C"),
     ("_celsius", "°C"),
@@ -60,7 +59,7 @@ const UNITS: [(&str, &str); 24] = [
     ("_mm", "mm"),
 ];
 
-/// The unit that the ending of a name tells.
+/// The unit that follows from the suffix of a name.
 #[must_use]
 pub fn unit_of(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
@@ -70,7 +69,7 @@ pub fn unit_of(name: &str) -> Option<&'static str> {
         .map(|(_, unit)| *unit)
 }
 
-/// Hands over every value that a row has.
+/// Visits every value of a row.
 pub fn samples(system: SystemName, row: &Row, visit: &mut dyn FnMut(Sample<'_>)) {
     let mut left = SAMPLES_PER_ROW_MAX;
     let mut walk = |members: &Map, skip: &[&str]| {
@@ -91,7 +90,7 @@ pub fn samples(system: SystemName, row: &Row, visit: &mut dyn FnMut(Sample<'_>))
             use chargers::schema;
             match row.item.get(schema::DATA) {
                 Some(Value::M(members)) => walk(members, &[]),
-                // Brought over from the old table: its members stand beside ours.
+                // Events from the old table have their values beside the attributes of the event.
                 _ => walk(
                     row.item.attributes(),
                     &[
@@ -130,7 +129,7 @@ pub fn samples(system: SystemName, row: &Row, visit: &mut dyn FnMut(Sample<'_>))
     }
 }
 
-/// A value under its name, and the members of a map under theirs, with a dot between.
+/// Visits a value under its name. Members of a map get names with a dot.
 fn each(
     name: &str,
     value: &Value,
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_members_have_names_with_dots() {
+    fn nested_members_have_dotted_names() {
         let battery: Map = [
             ("voltage_v".to_owned(), Value::from(12)),
             ("ok".to_owned(), true.into()),
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_deep_or_too_much_is_left_out() {
+    fn deep_members_and_surplus_values_are_left_out() {
         let mut deep = Value::from(1);
         for _ in 0..10 {
             deep = Value::M([("m".to_owned(), deep)].into_iter().collect());
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn units_follow_from_endings() {
+    fn unit_follows_from_name_suffix() {
         for (name, unit) in [
             ("bme280_temp_c", Some("°C")),
             ("humidity_pct", Some("%")),

@@ -1,5 +1,5 @@
-//! Values over time for a chart: as many points as it can show, each with the least and the greatest
-//! value that it stands for, so that no spike is lost. Rows are bucketed as they are read.
+//! Values over time for a chart. Each point has the minimum and maximum of its bucket, so no spike is lost.
+//! Rows are added to buckets as they are read.
 
 use std::collections::HashMap;
 
@@ -12,25 +12,25 @@ use crate::time::EpochMillis;
 /// Points of one series.
 pub const POINTS_MAX: usize = 4000;
 pub const POINTS_DEFAULT: usize = 600;
-/// Series of one answer; values of further names are left out, and it is said.
+/// Series of one answer. Further names are left out, and the answer says so.
 pub const SERIES_MAX: usize = 64;
 
-/// What is to be drawn.
+/// The range and the series of a chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeriesRange {
     pub from: EpochMillis,
     /// Not included.
     pub to: EpochMillis,
-    /// At most so many, for each series.
+    /// Points of each series, at most.
     pub points: usize,
-    /// All, unless some are named.
+    /// Empty for all series.
     pub names: Vec<String>,
 }
 
-/// What the values of one stretch of time come to.
+/// The values of one bucket.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// Where the stretch begins.
+    /// The start of the bucket.
     pub at: EpochMillis,
     pub min: f64,
     pub max: f64,
@@ -42,20 +42,20 @@ pub struct Point {
 pub struct Series {
     pub name: String,
     pub unit: Option<String>,
-    /// In the order of time; stretches without a value are left out.
+    /// Sorted by time; buckets without a value are left out.
     pub points: Vec<Point>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeriesSet {
     pub bucket_ms: i64,
-    /// In the order of names.
+    /// Sorted by name.
     pub series: Vec<Series>,
-    /// There are more names than fit.
+    /// There are more series than the answer can have.
     pub is_cut: bool,
 }
 
-/// Values that come in any order, on their way to points.
+/// Collects values, in any order, into points.
 #[derive(Debug)]
 struct Buckets {
     from_ms: i64,
@@ -100,7 +100,7 @@ impl Fleet {
         };
         let mut buckets = Buckets::new(range);
         let system = device.system();
-        // A range that ends before it begins has nothing in it.
+        // A range that ends before it begins is empty.
         let last = EpochMillis(range.to.0 - 1);
         let mut rows = self.rows(device, range.from, last, true).await?;
         while let Some(page) = rows.next_page().await? {
@@ -136,7 +136,7 @@ impl Buckets {
         }
     }
 
-    /// The unit is asked for once a series.
+    /// Calls `unit` once per series.
     fn add<'a>(
         &mut self,
         at: EpochMillis,
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spike_survives_however_few_points_there_are() {
+    fn spike_survives_in_few_points() {
         let mut buckets = Buckets::new(&range(0, 1_000_000, 10));
         for at in 0..1_000_000 {
             let value = if at == 555_555 { 99.0 } else { 1.0 };
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_is_left_out_and_nothing_is_made_up() {
+    fn values_outside_the_range_are_left_out() {
         let mut buckets = Buckets::new(&range(100, 200, 7));
         for at in [99, 100, 199, 200] {
             buckets.add(EpochMillis(at), "t", || None, 1.0);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_never_more_points_or_series_than_allowed() {
+    fn points_and_series_are_limited() {
         for (span, points) in [
             (1, 1),
             (1, 4000),

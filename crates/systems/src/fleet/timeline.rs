@@ -1,7 +1,7 @@
-//! The timeline of a device: everything that happened to it, out of several tables, in one order.
+//! The timeline of a device: everything that happened to it, from several tables, in one order.
 //!
-//! A page merges what each source has next. A source that had to look at too much for what was
-//! asked says how far it came, and the page ends there: the next one goes on from that moment.
+//! A page merges the next entries of each source. A source that had to read too many items for a page says how
+//! far it was read, and the page ends there: the next page starts at that moment.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -21,12 +21,12 @@ use crate::{alerts, chargers, push, sensors, telemetry};
 
 /// Entries of one page.
 pub const TIMELINE_MAX: usize = 500;
-/// Items that one source looks at for a page; with a filter, most of them may not fit.
+/// Items that one source reads for a page. With a filter, most of them may not match.
 const LOOKED_AT_MAX: usize = 5000;
 const LOOK_MIN: usize = 64;
-/// Alerts that are looked at, the newest first.
+/// Alerts that are searched, newest first.
 const ALERTS_LOOKED_AT_MAX: usize = 5000;
-/// Alerts of a device whose notifications are looked up.
+/// Alerts of a device whose notifications are read.
 const ALERTS_TOLD_MAX: usize = 100;
 /// Journals of a device that are merged.
 const JOURNALS_MAX: usize = 50;
@@ -34,7 +34,7 @@ const JOURNALS_MAX: usize = 50;
 const AT: &str = "at";
 const ID: &str = "id";
 
-/// Which way a timeline goes.
+/// The order of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TimelineOrder {
     OldestFirst,
@@ -47,7 +47,7 @@ pub enum TimelineOrder {
 pub struct TimelineRange {
     pub from: Option<EpochMillis>,
     pub to: Option<EpochMillis>,
-    /// All, unless some are named.
+    /// Empty for all types.
     pub types: BTreeSet<EntryType>,
     pub order: TimelineOrder,
 }
@@ -56,36 +56,35 @@ pub struct TimelineRange {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimelinePage {
     pub entries: Vec<Entry>,
-    /// Absent on the last page. A page may have fewer entries than asked for, or none, and not be
-    /// the last.
+    /// Absent on the last page. A page may have fewer entries than its limit, or none, without being the last.
     pub next: Option<Cursor>,
 }
 
-/// Where an entry stands.
+/// The position of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Place {
     at: EpochMillis,
     id: String,
 }
 
-/// What the sources are asked.
+/// One page of a timeline, as its sources are asked for it.
 struct Asked<'a> {
     range: &'a TimelineRange,
     from: EpochMillis,
     to: EpochMillis,
     after: Option<Place>,
-    /// One more than the page has.
+    /// Entries that one source returns at most: one more than the page has.
     wanted: usize,
 }
 
-/// Whether what a partition has is about the device.
+/// Whether an item belongs to the device.
 type IsOurs = bool;
 
-/// What a source has found.
+/// The entries of one source.
 #[derive(Default)]
 struct Found {
     entries: Vec<Entry>,
-    /// How far it looked, when there may be more behind that.
+    /// How far the source was read, when there may be more entries after that.
     looked_to: Option<EpochMillis>,
 }
 
@@ -93,8 +92,7 @@ impl Fleet {
     /// What happened to a device.
     ///
     /// # Errors
-    /// When there is no such device of the record store, the cursor is not one of this timeline, or
-    /// the store fails.
+    /// When there is no such device, the cursor belongs to another timeline, or the store fails.
     pub async fn timeline(
         &self,
         device: &DeviceRef,
@@ -113,7 +111,7 @@ impl Fleet {
             after,
             wanted: limit + 1,
         };
-        // Nothing before the cursor is of interest any more.
+        // Nothing before the cursor is needed.
         if let Some(after) = &asked.after {
             match range.order {
                 TimelineOrder::OldestFirst => asked.from = asked.from.max(after.at),
@@ -202,7 +200,7 @@ impl Fleet {
         Ok(sources)
     }
 
-    /// The entries of one partition.
+    /// Reads the entries of one partition.
     async fn look(
         &self,
         mut query: Query,
@@ -237,7 +235,7 @@ impl Fleet {
         }
     }
 
-    /// Events of a charger come in true order from its system.
+    /// Reads events of a charger, which its system returns in true order.
     async fn charger_events(
         &self,
         id: &chargers::ScId,
@@ -295,7 +293,7 @@ impl Fleet {
         let table = &self.0.parts.names.records;
         let mut found = Found::default();
         let mut cursor = None;
-        // Times are unique within a journal: at most one record does not lie behind the cursor.
+        // Times are unique within a journal, so at most one record is not after the cursor.
         loop {
             let look = asked.wanted - found.entries.len() + 1;
             let page = records
@@ -314,8 +312,8 @@ impl Fleet {
         }
     }
 
-    /// Alerts of a device, and what was told about them. They are few beside everything else, and
-    /// one has several moments: all that are looked at are in memory.
+    /// The alerts of a device and their notifications. Alerts are few, and one alert is several entries, so all
+    /// of them are read into memory.
     async fn alerts(
         &self,
         of_device: homeport_item::expression::Condition,
@@ -382,7 +380,7 @@ impl Asked<'_> {
         wanted.is_empty() || types.iter().any(|kind| wanted.contains(kind))
     }
 
-    /// Whether an entry fits and lies behind the cursor.
+    /// Whether an entry matches and comes after the cursor.
     fn wants(&self, entry: &Entry) -> bool {
         self.may_have(&[entry.kind])
             && (self.from..=self.to).contains(&entry.at)
@@ -413,7 +411,7 @@ fn merge(sources: Vec<Found>, asked: &Asked<'_>, limit: usize, list: &str) -> Ti
         .collect();
     entries.sort_by(|left, right| asked.compare((left.at, &left.id), (right.at, &right.id)));
     if let Some(bound) = bound {
-        // At the bound itself a source may have more.
+        // At the bound itself a source may have more entries.
         entries.retain(|entry| match order {
             TimelineOrder::OldestFirst => entry.at < bound,
             TimelineOrder::NewestFirst => entry.at > bound,
@@ -425,7 +423,7 @@ fn merge(sources: Vec<Found>, asked: &Asked<'_>, limit: usize, list: &str) -> Ti
         last.map(|last| Cursor::new(list, place(last.at, &last.id)))
     } else {
         bound.map(|bound| {
-            // Before everything of that moment.
+            // Before all entries of that moment.
             let id = match order {
                 TimelineOrder::OldestFirst => "",
                 TimelineOrder::NewestFirst => "\u{10ffff}",
@@ -502,12 +500,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_shown_that_a_source_may_have_more_beside() {
-        // The second source has looked down to 6 only: what it has at 6 and below is not known.
+    fn page_ends_where_a_source_was_not_read() {
+        // The second source was read down to 6 only: its entries at 6 and below are unknown.
         let sources = || vec![found(&[9, 6, 5, 1], None), found(&[8], Some(6))];
         let newest = TimelineOrder::NewestFirst;
         assert_eq!(merged(newest, sources(), 10), (vec![9, 8], Some(6)));
-        // A page may be empty and not the last.
+        // A page may be empty without being the last.
         let nothing = vec![found(&[], Some(6)), found(&[3], None)];
         assert_eq!(merged(newest, nothing, 10), (vec![], Some(6)));
         let oldest = TimelineOrder::OldestFirst;

@@ -1,6 +1,6 @@
-//! The live feed: what happens to devices, as the change log tells it. Every reader follows the log
-//! at its own pace: the log is the buffer, so that a slow reader holds up nobody and fills no memory,
-//! and one that comes back goes on where it was.
+//! The live feed: changes of devices as the change log reports them. Every reader follows the log at its own
+//! pace. The log is the buffer: a slow reader blocks nobody and fills no memory, and a reader that reconnects
+//! continues at its position.
 
 mod position;
 mod reader;
@@ -19,50 +19,50 @@ pub use reader::{LiveEvent, LiveReader};
 
 /// Readers at one time.
 pub const READERS_MAX: usize = 64;
-/// Changes that are read at one time.
+/// Changes that are read at once.
 const CHANGES_PER_PAGE: usize = 200;
-/// Pages that may wait for a reader, of all tables together.
+/// Pages of all tables together that wait for a reader.
 const PAGES_WAITING_MAX: usize = 8;
-/// How long a quiet table is waited on before it is asked again.
+/// How long one read waits for a change.
 const WAIT: Duration = Duration::from_secs(5);
-/// A reader that is further behind than this, with more to come, is brought to the end: who watches
-/// wants to see now.
+/// A reader that is further behind than this, with more changes to come, skips to the end: people who watch
+/// want to see the present.
 const BEHIND_MS_MAX: i64 = 10_000;
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What is wanted of the feed.
+/// Which changes are wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LiveFilter {
     pub system: Option<SystemName>,
     pub device: Option<String>,
-    /// All, unless some are named.
+    /// Empty for all types.
     pub types: Vec<EntryType>,
 }
 
-/// The live feed on a store; cheap to clone.
+/// The live feed of a store; cheap to clone.
 #[derive(Clone)]
 pub struct Live(Arc<Inner>);
 
 struct Inner {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    /// What happened to the store's items, where that can be followed.
+    /// The change log, if the store has one.
     feed: Option<Arc<dyn ChangeFeed>>,
     fleet: Fleet,
     room: Arc<Semaphore>,
     stopping: watch::Sender<bool>,
-    /// Tables whose streams were made sure of, in the order of [`Followed::ALL`].
+    /// Set once the stream of the table is enabled, in the order of [`Followed::ALL`].
     streams: [OnceCell<()>; Followed::ALL.len()],
 }
 
 /// Why the feed cannot be followed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LiveError {
-    #[error("changes of this store cannot be followed")]
+    #[error("the changes of this store cannot be followed")]
     Unavailable,
-    #[error("{READERS_MAX} readers follow the feed already")]
+    #[error("the live feed already has {READERS_MAX} readers")]
     TooMany,
-    #[error("the position is not one of this feed")]
+    #[error("the position does not belong to this feed")]
     Position,
     #[error(transparent)]
     Fleet(#[from] FleetError),
@@ -89,10 +89,10 @@ impl Live {
         }))
     }
 
-    /// Follows what is wanted: from a position on, or from now on.
+    /// Follows the wanted changes from a position, or from now on.
     ///
     /// # Errors
-    /// When there are too many readers, the position cannot be read, or the store fails.
+    /// When there are too many readers, the position is invalid, or the store fails.
     pub async fn follow(
         &self,
         filter: LiveFilter,
@@ -124,7 +124,7 @@ impl Live {
         Ok(LiveReader::start(self, filter, position, tables, permit))
     }
 
-    /// Ends all readers: the server is going.
+    /// Ends all readers because the server stops.
     pub fn stop(&self) {
         self.0.stopping.send_replace(true);
     }
@@ -135,11 +135,11 @@ impl Live {
 }
 
 impl LiveFilter {
-    /// Whether a table can have what is wanted.
+    /// Whether a table can have wanted changes.
     fn may_be_in(&self, followed: Followed) -> bool {
         match (self.system, followed.system()) {
             (Some(wanted), Some(system)) => wanted == system,
-            // Alerts are about sensors, things and records.
+            // Alerts watch sensors, things and records.
             (Some(wanted), None) => !matches!(wanted, SystemName::Chargers | SystemName::Push),
             (None, _) => true,
         }

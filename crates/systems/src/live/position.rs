@@ -1,4 +1,4 @@
-//! Where a reader of the live feed stands: a position in the changes of each table that it follows.
+//! The position of a reader of the live feed: one position in the changes of each followed table.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,10 +13,10 @@ use super::LiveError;
 use crate::fleet::Followed;
 
 const VERSION: u8 = 1;
-/// A longer text is none of ours.
+/// Longest encoded position.
 const LEN_MAX: usize = 64 * 1024;
 
-/// A place in the live feed, as a text that clients send back.
+/// A position in the live feed, as a text that clients send back.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LivePosition(BTreeMap<String, Position>);
 
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_position_comes_back_and_nothing_else_is_taken() {
+    fn position_round_trips_and_other_text_is_rejected() {
         let mut position = LivePosition::default();
         position.set("devices", Position::new("17"));
         position.set("evse-events", Position::new("4"));

@@ -1,5 +1,5 @@
-//! One reader of the live feed: a task for each table, and a short queue between them and the reader.
-//! Full, it stops the tasks: they read on when there is room.
+//! One reader of the live feed: a task for each table, and a short queue from the tasks to the reader. A full
+//! queue blocks the tasks.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use super::{
 };
 use crate::fleet::{Followed, LiveEntry};
 
-/// What a reader gets.
+/// An event of the live feed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LiveEvent {
-    /// Things that happened, and where the feed goes on behind the last of them. Whoever goes on
-    /// from an older position may see some again.
+    /// Entries, and the position after the last of them. A client that continues from an older position may see
+    /// entries twice.
     Entries(Vec<LiveEntry>, LivePosition),
-    /// Changes are gone that were not shown: too old, or too many to keep up with.
+    /// Changes were skipped: they are too old, or there were too many.
     Gap(LivePosition),
 }
 
-/// Follows the feed for one client; dropped, it follows no more.
+/// Follows the feed for one client until it is dropped.
 #[derive(Debug)]
 pub struct LiveReader {
     live: Live,
@@ -72,14 +72,13 @@ impl LiveReader {
         }
     }
 
-    /// Where the reader stands.
+    /// The position after the last event.
     #[must_use]
     pub fn position(&self) -> &LivePosition {
         &self.position
     }
 
-    /// What happened next. This waits for as long as nothing does; none when the server is going. It
-    /// may be dropped and called again.
+    /// Waits for the next event; `None` when the server stops. It is cancel-safe.
     ///
     /// # Errors
     /// When the store fails.
@@ -124,7 +123,7 @@ impl LiveReader {
     }
 }
 
-/// Hands over the changes of one table for as long as someone takes them.
+/// Sends the changes of one table until the receiver is gone.
 async fn follow(
     live: &Live,
     feed: &dyn ChangeFeed,
@@ -137,13 +136,12 @@ async fn follow(
         let page = match next(live, feed, &table, &from).await {
             Ok(page) => page,
             Err(error) => {
-                tracing::warn!(table = &*table, %error, "the live feed will be read again");
+                tracing::warn!(table = &*table, %error, "reading the live feed failed and will be retried");
                 tokio::time::sleep(RETRY).await;
                 continue;
             }
         };
         from = page.next.clone();
-        // Nothing happened, and nobody is to be told.
         if page.changes.is_empty() && !page.has_gap {
             continue;
         }
@@ -172,7 +170,7 @@ async fn next(
             let is_behind = last.is_some_and(|last| last.at_ms < behind_since);
             page.has_gap || is_behind && page.changes.len() >= CHANGES_PER_PAGE
         }
-        // A position of another store.
+        // The position belongs to another store.
         Err(StoreError::Invalid(_)) => true,
         Err(_) => false,
     };

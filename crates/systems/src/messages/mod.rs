@@ -1,9 +1,9 @@
-//! Messages on topics: what devices publish, and what is sent to them.
+//! Messages on topics: the messages of devices and to devices.
 //!
-//! A message is taken in (rules run on it and what they write becomes durable) before it is sent on
-//! to subscribers, and its publisher is answered after both. How it came, over MQTT or HTTP or from
-//! a rule, makes no difference. What has to outlive a connection or the process (sessions, queues,
-//! retained messages) is kept in tables here. There is no MQTT in here.
+//! Rules run on a message, and their writes become durable, before it goes to subscribers. The
+//! publisher is acknowledged after both. This is the same for messages over MQTT, over HTTP and from
+//! rules. Sessions, queues and retained messages outlive the process: they are stored in tables. The
+//! MQTT protocol itself is not part of this module.
 
 mod queue;
 mod retained;
@@ -25,48 +25,47 @@ pub use sessions::{SessionTable, StoredSession, Subscription};
 pub use slot::PublishSlot;
 pub use topic::{TOPIC_LEN_MAX, TOPIC_LEVELS_MAX, TopicError, TopicFilter, check_topic};
 
-/// How often a message may make others by rules that republish it.
+/// How many times rules may republish a message.
 pub const HOPS_MAX: u8 = 5;
 
-/// How a message is delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Delivery {
-    /// MQTT's QoS 0.
+    /// MQTT QoS 0.
     AtMostOnce,
-    /// MQTT's QoS 1.
+    /// MQTT QoS 1.
     AtLeastOnce,
 }
 
-/// Something published on a topic.
+/// A message on a topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// A topic's name, without wildcards; checked at the edge.
+    /// A topic without wildcards, validated at the edge.
     pub topic: String,
     pub payload: Bytes,
     pub delivery: Delivery,
-    /// Whether it is kept for those who subscribe later.
+    /// Whether it is kept for later subscribers.
     pub retain: bool,
     pub publisher: Publisher,
     pub received_at: EpochMillis,
     pub properties: Properties,
-    /// How many rules have republished it; at [`HOPS_MAX`] no further one may.
+    /// How many rules have republished it, at most [`HOPS_MAX`].
     pub hops: u8,
 }
 
-/// Who published a message, as far as rules may know.
+/// The publisher of a message, as rules see it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Publisher {
-    /// MQTT's client id; none over HTTP and from rules.
+    /// The MQTT client id; `None` over HTTP and from rules.
     pub client_id: Option<String>,
-    /// The id of the API key, or another name of who was authenticated. Never a secret.
+    /// The id of the API key, or another name of the authenticated caller. Never a secret.
     pub principal: Option<String>,
 }
 
-/// Who publishes what alerts have to say.
+/// The principal of messages from alerts.
 const ALERTS: &str = "alerts";
 
 impl Publisher {
-    /// Alerts. No key and no client can have their name.
+    /// The publisher of messages from alerts. No key and no client can have this name.
     #[must_use]
     pub fn alerts() -> Self {
         Self {
@@ -81,7 +80,7 @@ impl Publisher {
     }
 }
 
-/// What MQTT 5 lets a publisher say about a message.
+/// The MQTT 5 properties that a publisher sets.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Properties {
     pub content_type: Option<String>,
@@ -92,25 +91,24 @@ pub struct Properties {
     pub user: Vec<(String, String)>,
 }
 
-/// What happens to a message before its publisher is answered.
+/// Processes a message before its publisher is acknowledged.
 #[async_trait]
 pub trait Intake: Send + Sync + 'static {
-    /// Returns when everything that must be kept of the message is durable. A message that no rule
-    /// matches, or whose rules fail for a reason that a repeat would not mend, is taken in too: the
-    /// failure is told where rules are looked after.
+    /// Returns when all writes for the message are durable. A message without a matching rule, or
+    /// whose rules fail permanently, succeeds too: permanent failures are reported with the rule.
     ///
     /// # Errors
-    /// When the store cannot keep it now: the publisher is not acknowledged and sends it again.
+    /// When the store fails: the publisher is not acknowledged and sends the message again.
     async fn take(&self, message: &Message) -> Result<(), StoreError>;
 }
 
-/// Where anything but an MQTT connection publishes: HTTP, rules, commands, alerts.
+/// Publishes messages of HTTP, rules, commands and alerts: everything but MQTT connections.
 #[async_trait]
 pub trait Publish: Send + Sync + 'static {
-    /// Takes the message in and hands it to subscribers. On success it is durable wherever that was
-    /// asked for: in tables by rules, and queued for persistent sessions.
+    /// Processes the message and delivers it to subscribers. On success the writes of rules and the
+    /// queues of persistent sessions are durable.
     ///
     /// # Errors
-    /// When the store cannot keep it now.
+    /// When the store fails.
     async fn publish(&self, message: Message) -> Result<(), StoreError>;
 }

@@ -1,6 +1,5 @@
-//! Messages that wait for sessions, in a table: one partition a session, in the order in which they
-//! came. A message is in here from before its publisher is answered until its subscriber
-//! acknowledges it.
+//! The queues of persistent sessions: one partition for each session, in the order of arrival. A message
+//! is queued before its publisher is acknowledged and stays until its subscriber acknowledges it.
 
 use std::sync::Arc;
 
@@ -12,35 +11,35 @@ use super::stored::{self, integer};
 use super::{Delivery, Message, schema};
 use crate::time::EpochSeconds;
 
-/// How often what a batch left over is tried again.
+/// Retries of the unprocessed part of a batch.
 const ATTEMPTS_MAX: usize = 5;
 
-/// A message on its way to one session.
+/// A queued message of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queued {
     pub sequence: u64,
     pub message: Arc<Message>,
-    /// What the subscriber gets it with.
+    /// The delivery to the subscriber.
     pub delivery: Delivery,
     pub retain: bool,
-    /// Of the subscriptions that asked for it.
+    /// The ids of the matching subscriptions.
     pub identifiers: Vec<u32>,
 }
 
-/// Something to add to a queue.
+/// A message to enqueue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewQueued {
     pub queue_id: Arc<str>,
     pub queued: Queued,
-    /// When it may be forgotten.
+    /// When it expires.
     pub expires_at: EpochSeconds,
 }
 
-/// The beginning of a queue.
+/// The first messages of a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuePage {
     pub queued: Vec<Queued>,
-    /// Whether there is more behind it.
+    /// Whether more messages follow.
     pub has_more: bool,
 }
 
@@ -56,10 +55,10 @@ impl QueueTable {
         Self { store }
     }
 
-    /// Adds messages to queues; all are durable once this is answered.
+    /// Enqueues messages, durably.
     ///
     /// # Errors
-    /// When the store fails: some may have been added.
+    /// When the store fails; some may be enqueued.
     pub async fn add(&self, new: &[NewQueued]) -> Result<(), StoreError> {
         for chunk in new.chunks(BATCH_WRITE_MAX) {
             let writes = chunk.iter().map(|new| WriteRequest::Put {
@@ -71,7 +70,7 @@ impl QueueTable {
         Ok(())
     }
 
-    /// The first messages of a queue.
+    /// Reads the first messages of a queue.
     ///
     /// # Errors
     /// When the store fails.
@@ -92,7 +91,7 @@ impl QueueTable {
         })
     }
 
-    /// How many messages wait in a queue.
+    /// Counts the messages of a queue.
     ///
     /// # Errors
     /// When the store fails.
@@ -111,10 +110,10 @@ impl QueueTable {
         }
     }
 
-    /// Takes messages out of a queue.
+    /// Deletes messages from a queue.
     ///
     /// # Errors
-    /// When the store fails: some may have been taken out.
+    /// When the store fails; some may be deleted.
     pub async fn remove(&self, queue_id: &str, sequences: &[u64]) -> Result<(), StoreError> {
         for chunk in sequences.chunks(BATCH_WRITE_MAX) {
             let writes = chunk.iter().map(|sequence| WriteRequest::Delete {
@@ -126,10 +125,10 @@ impl QueueTable {
         Ok(())
     }
 
-    /// Takes all messages out of a queue.
+    /// Deletes all messages of a queue.
     ///
     /// # Errors
-    /// When the store fails: the rest expires by itself.
+    /// When the store fails; the rest expires by itself.
     pub async fn clear(&self, queue_id: &str) -> Result<(), StoreError> {
         let mut query = self.all(queue_id);
         query.projection = Some(Projection::new([schema::SEQUENCE]));

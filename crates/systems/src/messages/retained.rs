@@ -1,8 +1,8 @@
-//! Retained messages: the last one of each topic, for those who subscribe later, in a table.
+//! Retained messages: the last one of each topic, for later subscribers.
 //!
-//! Messages on one topic may reach the store in another order than they came: the one with the
-//! higher sequence stays. So that this holds for a message that takes a retained one away too, it
-//! stays for a while as an item without a payload.
+//! Messages of one topic may reach the store out of order: the one with the highest sequence number
+//! wins. A message that deletes a retained one therefore stays for a while as an item without
+//! payload.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::{Message, schema};
 use crate::fetch::fetch;
 use crate::time::EpochSeconds;
 
-/// How long it is remembered that a topic's message was taken away: longer than any write takes.
+/// How long the deletion of a retained message is remembered: longer than any write takes.
 const TAKEN_AWAY_SECS: i64 = 60 * 60;
 
 /// The table of retained messages.
@@ -38,7 +38,7 @@ impl RetainedTable {
         Self { store }
     }
 
-    /// Keeps a message in place of the topic's earlier one; an empty one takes that away.
+    /// Replaces the retained message of a topic; an empty message deletes it.
     ///
     /// # Errors
     /// When the store fails.
@@ -70,13 +70,13 @@ impl RetainedTable {
             .put(Put::new(schema::RETAINED, item).when(is_newer))
             .await
         {
-            // A later message is there already.
+            // A later message is stored already.
             Ok(_) | Err(WriteError::ConditionFailed { .. }) => Ok(()),
             Err(WriteError::Store(error)) => Err(error),
         }
     }
 
-    /// The topics that have a message.
+    /// Lists the topics with a retained message.
     ///
     /// # Errors
     /// When the store fails.
@@ -105,7 +105,7 @@ impl RetainedTable {
         }
     }
 
-    /// The messages of some topics, as many as there still are.
+    /// Reads the retained messages of some topics.
     ///
     /// # Errors
     /// When the store fails.

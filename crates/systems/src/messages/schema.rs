@@ -1,5 +1,5 @@
-//! The tables behind messages: sessions, what is queued for them, and retained messages. No design
-//! document has them: they are Homeport's own.
+//! The tables of messages: sessions, their queues, and retained messages. They are Homeport's own: no
+//! design document freezes them.
 
 use homeport_item::KeyKind;
 use homeport_item::schema::TableSchema;
@@ -8,14 +8,14 @@ pub const SESSIONS: &str = "homeport-mqtt-sessions";
 pub const QUEUE: &str = "homeport-mqtt-queue";
 pub const RETAINED: &str = "homeport-mqtt-retained";
 
-/// When an item may be forgotten, in all three.
+/// When an item expires, in all three tables.
 pub const EXPIRES_AT: &str = "expires_at";
 
-/// Of sessions: who it belongs to, `/`, and the client id.
+/// Of sessions: the owner, `/`, and the client id.
 pub const SESSION: &str = "session";
 pub const CLIENT_ID: &str = "client_id";
-/// Of sessions: the partition of its queue, another one each time that it begins anew.
-/// Of the queue: that partition.
+/// Of sessions: the partition of its queue. Each new session gets another one.
+/// Of queues: that partition.
 pub const QUEUE_ID: &str = "queue_id";
 pub const EXPIRY_SECS: &str = "expiry_secs";
 pub const SUBSCRIPTIONS: &str = "subscriptions";
@@ -24,13 +24,13 @@ pub const FILTER: &str = "filter";
 pub const NO_LOCAL: &str = "no_local";
 pub const RETAIN_AS_PUBLISHED: &str = "retain_as_published";
 pub const IDENTIFIER: &str = "identifier";
-/// The session that is none: it counts how often the server was started.
+/// A pseudo session that counts the starts of the server.
 pub const RUNS: &str = "#runs";
 pub const RUN: &str = "run";
 
-/// Of the queue and of retained messages: a later message has a higher one.
+/// Of queues and retained messages: a later message has a higher number.
 pub const SEQUENCE: &str = "sequence";
-/// Of the queue: what the subscriber gets it with.
+/// Of queues: the delivery to the subscriber.
 pub const GRANTED_QOS: &str = "granted_qos";
 pub const SENT_RETAIN: &str = "sent_retain";
 pub const IDENTIFIERS: &str = "identifiers";

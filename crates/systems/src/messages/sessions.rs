@@ -1,4 +1,4 @@
-//! Sessions that outlive their connections, in a table.
+//! Persistent sessions, which outlive their connections.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,36 +6,36 @@ use std::sync::Arc;
 use homeport_item::expression::Update;
 use homeport_item::{Item, Value};
 use homeport_store::{
-    Delete, Get, Put, Returning, Scan, Store, StoreError, Update as UpdateRequest, WriteError,
+    Delete, Get, Put, ReturnValues, Scan, Store, StoreError, Update as UpdateRequest, WriteError,
 };
 
 use super::stored::integer;
 use super::{Delivery, TopicFilter, schema};
 use crate::time::EpochSeconds;
 
-/// How a filter was subscribed to.
+/// The options of a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subscription {
-    /// The best delivery that was granted.
+    /// The granted delivery.
     pub delivery: Delivery,
-    /// Whether what the session itself publishes is left out.
+    /// Whether messages of the session itself are excluded.
     pub no_local: bool,
     /// Whether messages keep their retain flag.
     pub retain_as_published: bool,
     pub identifier: Option<u32>,
 }
 
-/// A session as it is stored.
+/// A stored session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSession {
-    /// Who it belongs to, and the client id.
+    /// The owner and the client id.
     pub name: String,
     pub client_id: String,
     /// The partition of its queue.
     pub queue_id: String,
-    /// How long it lives without a connection.
+    /// How long it is kept without a connection.
     pub expiry_secs: u32,
-    /// When it ends; none while it is connected.
+    /// When it expires; `None` while it is connected.
     pub expires_at: Option<EpochSeconds>,
     pub subscriptions: BTreeMap<TopicFilter, Subscription>,
 }
@@ -52,7 +52,7 @@ impl SessionTable {
         Self { store }
     }
 
-    /// Counts this start of the server: each gets a higher number than all before, whatever the
+    /// Counts this start of the server. Each start gets a higher number than all before, whatever the
     /// clock says.
     ///
     /// # Errors
@@ -61,14 +61,14 @@ impl SessionTable {
         let key = Item::new().with(schema::SESSION, schema::RUNS);
         let update = Update::new().add(schema::RUN, 1_i64);
         let request =
-            UpdateRequest::new(schema::SESSIONS, key, update).returning(Returning::AllNew);
+            UpdateRequest::new(schema::SESSIONS, key, update).returning(ReturnValues::AllNew);
         let item = self.store.update(request).await.map_err(plain)?;
         item.and_then(|item| integer(&item, schema::RUN))
             .and_then(|run| u64::try_from(run).ok())
             .ok_or_else(|| StoreError::Invalid("the number of this start is malformed".into()))
     }
 
-    /// The number of the last start that was counted; 0 before the first.
+    /// The number of the last start; 0 before the first.
     ///
     /// # Errors
     /// When the store fails.
@@ -81,7 +81,7 @@ impl SessionTable {
         Ok(run.and_then(|run| u64::try_from(run).ok()).unwrap_or(0))
     }
 
-    /// All sessions. Items that cannot be read are left out, and said so in the log.
+    /// Reads all sessions. Malformed items are skipped and logged.
     ///
     /// # Errors
     /// When the store fails.
@@ -121,7 +121,7 @@ impl SessionTable {
     }
 }
 
-/// The error of a write that had no condition.
+/// The error of an unconditional write.
 pub(super) fn plain(error: WriteError) -> StoreError {
     match error {
         WriteError::Store(error) => error,

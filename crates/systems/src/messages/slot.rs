@@ -1,5 +1,4 @@
-//! A place for the broker: rules and commands publish through it, and the broker, which needs the
-//! rules itself, takes it when it is made.
+//! Connects rules and commands to the broker, which is created after them because it needs the rules.
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -8,10 +7,10 @@ use homeport_store::StoreError;
 
 use super::{Message, Publish};
 
-/// Publishes through whoever has taken the place.
+/// Publishes through the connected publisher.
 #[derive(Clone, Default)]
 pub struct PublishSlot {
-    // Weak, so that the broker and the rules, which hold each other, can both be let go.
+    // Weak, because the broker and the rules refer to each other.
     taken: Arc<OnceLock<Weak<dyn Publish>>>,
 }
 
@@ -21,7 +20,7 @@ impl PublishSlot {
         Self::default()
     }
 
-    /// Takes the place; the first one keeps it. Whoever takes it must be kept alive elsewhere.
+    /// Connects a publisher; only the first one counts. The caller keeps it alive.
     pub fn fill(&self, publish: &Arc<dyn Publish>) -> bool {
         self.taken.set(Arc::downgrade(publish)).is_ok()
     }

@@ -1,4 +1,4 @@
-//! Messages as items of a table, and back.
+//! Messages as items.
 
 use bytes::Bytes;
 use homeport_item::{Item, Value};
@@ -7,7 +7,7 @@ use super::{Delivery, Message, Properties, Publisher, schema};
 use crate::time::EpochMillis;
 
 impl Delivery {
-    /// MQTT's number for it.
+    /// The MQTT number.
     #[must_use]
     pub fn qos(self) -> u8 {
         match self {
@@ -65,7 +65,7 @@ pub(super) fn to_item(message: &Message) -> Item {
     item
 }
 
-/// The message in an item; none when the item is not one that we wrote.
+/// The message of an item; `None` for a malformed item.
 pub(super) fn from_item(item: &Item) -> Option<Message> {
     let text = |name: &str| item.get(name).and_then(Value::as_str).map(str::to_owned);
     Some(Message {
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_the_same_when_it_comes_back() {
+    fn message_round_trips() {
         let plain = Message {
             topic: "van/v1/status".to_owned(),
             payload: Bytes::new(),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_not_read_as_one() {
+    fn malformed_item_is_no_message() {
         assert_eq!(from_item(&Item::new()), None);
         let item = Item::new().with(schema::TOPIC, "van/v1/status");
         assert_eq!(from_item(&item), None);

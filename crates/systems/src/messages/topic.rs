@@ -1,16 +1,16 @@
-//! Topics and topic filters: what they may be, and which topics a filter matches.
+//! Topics and topic filters: validation and matching.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Longest topic or filter, in bytes: one fits into a key of a table.
+/// Longest topic or filter, in bytes: it must fit into a key of a table.
 pub const TOPIC_LEN_MAX: usize = 1024;
-/// Levels that a topic or a filter may have.
+/// Levels of a topic or filter.
 pub const TOPIC_LEVELS_MAX: usize = 32;
-/// What a shared subscription's filter begins with.
+/// The prefix of a shared subscription.
 const SHARE: &str = "$share/";
 
-/// Why a text is no topic, or no filter.
+/// Why a text is not a valid topic or filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TopicError {
     #[error("a topic has at least one character")]
@@ -29,7 +29,7 @@ pub enum TopicError {
     Share,
 }
 
-/// What somebody subscribes to: topics with wildcards, perhaps shared with a group.
+/// The filter of a subscription, which a group may share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TopicFilter {
     group: Option<String>,
@@ -37,7 +37,7 @@ pub struct TopicFilter {
 }
 
 impl TopicFilter {
-    /// The group that shares the subscription, if one does.
+    /// The group that shares the subscription.
     #[must_use]
     pub fn group(&self) -> Option<&str> {
         self.group.as_deref()
@@ -54,7 +54,7 @@ impl TopicFilter {
         self.filter().split('/')
     }
 
-    /// Whether a message on `topic` is one that is asked for.
+    /// Whether the filter matches a topic.
     #[must_use]
     pub fn matches(&self, topic: &str) -> bool {
         self.filter.matches(topic)
@@ -79,7 +79,7 @@ impl FromStr for TopicFilter {
         let filter = homeport_rules::TopicFilter::parse(filter);
         Ok(Self {
             group,
-            // Everything else about it has been checked.
+            // The rest has been checked.
             filter: filter.map_err(|_| TopicError::MisplacedWildcard)?,
         })
     }
@@ -94,10 +94,10 @@ impl fmt::Display for TopicFilter {
     }
 }
 
-/// Whether a message can be published on `topic`.
+/// Checks that messages can be published on `topic`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// When the topic is invalid.
 pub fn check_topic(topic: &str) -> Result<(), TopicError> {
     check(topic)?;
     if topic.contains(['+', '#']) {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn wildcards_match_as_mqtt_says() {
+    fn wildcards_match_as_in_mqtt() {
         for (wanted, topic, is_match) in [
             ("van/+/telemetry", "van/v1/telemetry", true),
             ("van/+/telemetry", "van/v1/status", false),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn wildcards_stand_alone_and_the_last_one_last() {
+    fn misplaced_wildcards_are_rejected() {
         for wrong in ["van+", "+van/x", "#/x", "van/#x", "van/x#", "van/#/x"] {
             let parsed = wrong.parse::<TopicFilter>();
             assert_eq!(parsed, Err(TopicError::MisplacedWildcard), "{wrong}");
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_filters_name_their_group() {
+    fn shared_filter_has_a_group() {
         let shared = filter("$share/workers/van/+/telemetry");
         assert_eq!(shared.group(), Some("workers"));
         assert_eq!(shared.filter(), "van/+/telemetry");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn topics_are_bounded_and_without_wildcards() {
+    fn long_topics_and_wildcards_are_rejected() {
         assert_eq!(check_topic("van/v1/telemetry"), Ok(()));
         assert_eq!(check_topic(""), Err(TopicError::Empty));
         assert_eq!(check_topic("van/+/x"), Err(TopicError::Wildcard));

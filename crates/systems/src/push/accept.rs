@@ -1,5 +1,7 @@
-//! Accepting a notification: it is in the outbox, durable, before it is answered, and the same one
-//! sent again is the same one.
+//! Accepting a notification: it is durable in the outbox before the request is answered, and a repeat
+//! with the same idempotency key is the same notification.
+
+use std::time::Duration;
 
 use homeport_item::expression::{Condition, KeyCondition, Path, Projection, SortCondition};
 use homeport_item::{Item, Value};
@@ -10,8 +12,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::measured::{page_error, store_error};
 use super::message::Message;
-use super::notification::{DeviceFate, Notification, NotificationId, NotificationPage};
-use super::stored::{self, CONFLICT_PAUSE, CONFLICTS_MAX, count_open, notification_key};
+use super::notification::{DeviceDelivery, Notification, NotificationId, NotificationPage};
+use super::stored::{self, notification_key};
 use super::types::{DeviceId, IdempotencyKey, UserId};
 use super::{
     DEVICES_PER_NOTIFICATION_MAX, NOTIFICATION_RETENTION_SECS, PAGE_MAX, Push, PushError, schema,
@@ -19,17 +21,22 @@ use super::{
 use crate::cursor::Cursor;
 use crate::pages;
 
-/// What accepting did.
+/// How often accepting is tried while other transactions are in its way.
+const CONFLICT_RETRIES_MAX: u32 = 6;
+/// The pause after the first conflict. Each further one is twice as long.
+const CONFLICT_PAUSE: Duration = Duration::from_millis(20);
+
+/// The result of accepting a notification.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Accepted {
     New(Notification),
-    /// The same was accepted before with this key; nothing was done.
+    /// The same message was accepted before with this key; nothing was done.
     Before(Notification),
 }
 
 impl Push {
-    /// Accepts a message to every device of a user that is active now. A user without one is no
-    /// error: the notification is finished at once, and says so.
+    /// Accepts a message to every active device of a user. For a user without active devices the
+    /// notification is finished at once.
     ///
     /// # Errors
     /// When the key was used for another message, the outbox is full, the user has too many devices,
@@ -40,12 +47,58 @@ impl Push {
         message: Message,
         key: Option<&IdempotencyKey>,
     ) -> Result<Accepted, PushError> {
-        let asked = digest(&message);
+        let digest = digest(&message);
         if let Some(key) = key
-            && let Some(before) = self.accepted_before(user, key, &asked).await?
+            && let Some(before) = self.accepted_before(user, key, &digest).await?
         {
             return Ok(Accepted::Before(before));
         }
+        let (notification, actions) = self.enqueue(user, message, key, &digest).await?;
+        if self.add(actions).await? {
+            self.work.notify_one();
+            return Ok(Accepted::New(notification));
+        }
+        // Someone else used the key between the read and the write.
+        let before = match key {
+            Some(key) => self.accepted_before(user, key, &digest).await?,
+            None => None,
+        };
+        before
+            .map(Accepted::Before)
+            .ok_or_else(|| store_error(StoreError::Throttled))
+    }
+
+    /// The writes that accept a message, for another system that commits them together with its own.
+    /// None if the message was accepted before with this key.
+    ///
+    /// # Errors
+    /// As [`Push::notify`], except for a full outbox: then the condition of a write does not hold.
+    pub(crate) async fn accepting_writes(
+        &self,
+        user: &UserId,
+        message: Message,
+        key: &IdempotencyKey,
+    ) -> Result<Option<Vec<Action>>, PushError> {
+        let digest = digest(&message);
+        if self.accepted_before(user, key, &digest).await?.is_some() {
+            return Ok(None);
+        }
+        let (_, actions) = self.enqueue(user, message, Some(key), &digest).await?;
+        Ok(Some(actions))
+    }
+
+    /// Wakes the worker after writes of [`Push::accepting_writes`] were committed.
+    pub(crate) fn wake_worker(&self) {
+        self.work.notify_one();
+    }
+
+    async fn enqueue(
+        &self,
+        user: &UserId,
+        message: Message,
+        key: Option<&IdempotencyKey>,
+        digest: &str,
+    ) -> Result<(Notification, Vec<Action>), PushError> {
         let now = self.now();
         let devices = self.devices_to_notify(user).await?;
         let has_work = !devices.is_empty();
@@ -57,7 +110,7 @@ impl Push {
             finished_at: (!has_work).then_some(now),
             devices: devices
                 .into_iter()
-                .map(|device| DeviceFate::queued(device, now))
+                .map(|device| DeviceDelivery::queued(device, now))
                 .collect(),
             version: 1,
         };
@@ -65,37 +118,25 @@ impl Push {
             vec![Put::new(schema::NOTIFICATIONS, stored::to_item(&notification)).into()];
         if has_work {
             let max = i64::try_from(self.settings.outbox_max).unwrap_or(i64::MAX);
-            actions.push(count_open(1, Some(max)).into());
+            let one_more = schema::open_counter().add(schema::NOTIFICATIONS, 1, Some(max));
+            actions.push(one_more.into());
         }
         if let Some(key) = key {
+            let forget_at = now.seconds().plus_secs(NOTIFICATION_RETENTION_SECS);
             let marker = marker_key(user, key)
                 .with(schema::NOTIFICATION_ID, notification.id.as_str())
-                .with(schema::ASKED, asked.clone())
-                .with(
-                    schema::FORGET_AT,
-                    now.seconds().plus_secs(NOTIFICATION_RETENTION_SECS).0,
-                );
+                .with(schema::ASKED, digest)
+                .with(schema::FORGET_AT, forget_at.0);
             let put = Put::new(schema::NOTIFICATIONS, marker);
             actions.push(put.when(Condition::not_exists(schema::PK)).into());
         }
-        if self.add(actions).await? {
-            self.work.notify_one();
-            return Ok(Accepted::New(notification));
-        }
-        // Someone else used the key between looking and writing.
-        let before = match key {
-            Some(key) => self.accepted_before(user, key, &asked).await?,
-            None => None,
-        };
-        before
-            .map(Accepted::Before)
-            .ok_or_else(|| store_error(StoreError::Throttled))
+        Ok((notification, actions))
     }
 
-    /// Whether everything was written; it is not when the key, the third action, is taken.
+    /// Commits the writes; false when the idempotency key is taken.
     async fn add(&self, actions: Vec<Action>) -> Result<bool, PushError> {
         let mut pause = CONFLICT_PAUSE;
-        for _ in 0..CONFLICTS_MAX {
+        for _ in 0..CONFLICT_RETRIES_MAX {
             match self.store.transact(Transaction::new(actions.clone())).await {
                 Ok(()) => return Ok(true),
                 Err(TransactError::Cancelled(reasons)) => {
@@ -109,7 +150,7 @@ impl Push {
                             metrics::counter!("homeport_push_outbox_refused_total").increment(1);
                             return Err(PushError::OutboxFull);
                         }
-                        // In the way of another transaction.
+                        // A conflict with another transaction.
                         None => tokio::time::sleep(pause).await,
                     }
                     pause *= 2;
@@ -125,22 +166,24 @@ impl Push {
         &self,
         user: &UserId,
         key: &IdempotencyKey,
-        asked: &str,
+        digest: &str,
     ) -> Result<Option<Notification>, PushError> {
         let get = Get::new(schema::NOTIFICATIONS, marker_key(user, key));
         let Some(marker) = self.store.get(get).await.map_err(store_error)? else {
             return Ok(None);
         };
         let text = |name: &str| marker.get(name).and_then(Value::as_str);
-        if text(schema::ASKED) != Some(asked) {
+        if text(schema::ASKED) != Some(digest) {
             return Err(PushError::KeyReused);
         }
         let id = text(schema::NOTIFICATION_ID).and_then(|id| id.parse().ok());
-        let id = id.ok_or_else(|| PushError::Malformed("a key has no notification".to_owned()))?;
+        let id = id.ok_or_else(|| {
+            PushError::Malformed("an idempotency key has no notification".to_owned())
+        })?;
         self.notification(user, &id).await.map(Some)
     }
 
-    /// Pattern 4 once more, for the ids alone: the tokens are read when they are sent to.
+    /// Pattern 4 for the ids alone: tokens are read when messages are sent.
     async fn devices_to_notify(&self, user: &UserId) -> Result<Vec<DeviceId>, PushError> {
         let mut query = Query::new(self.table(), KeyCondition::new(schema::USER_ID, user))
             .filter(Path::from(schema::IS_ACTIVE).equals(true));
@@ -152,7 +195,7 @@ impl Push {
                 let id = item.get(schema::DEVICE_ID).and_then(Value::as_str);
                 match id.and_then(|id| id.parse().ok()) {
                     Some(id) => devices.push(id),
-                    None => tracing::warn!("a device id that something else wrote is left out"),
+                    None => tracing::warn!("skipped a malformed device id"),
                 }
             }
             if devices.len() > DEVICES_PER_NOTIFICATION_MAX {
@@ -165,10 +208,10 @@ impl Push {
         }
     }
 
-    /// What became of a notification.
+    /// A notification with the state of its deliveries.
     ///
     /// # Errors
-    /// When the user has none with this id or the store fails.
+    /// When the user has no notification with this id or the store fails.
     pub async fn notification(
         &self,
         user: &UserId,
@@ -180,10 +223,10 @@ impl Push {
             .map_or(Err(PushError::NotificationMissing), stored::from_item)
     }
 
-    /// A user's notifications, the newest first.
+    /// A user's notifications, newest first.
     ///
     /// # Errors
-    /// When the cursor is not one of this list or the store fails.
+    /// When the cursor is of another list or the store fails.
     pub async fn notifications(
         &self,
         user: &UserId,

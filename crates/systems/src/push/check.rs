@@ -1,4 +1,4 @@
-//! The runbook's questions to the table: what is in it, and why a user may get nothing.
+//! The checks of the runbook: the state of the table, and why a user may get no notifications.
 
 use homeport_item::Value;
 use homeport_item::expression::KeyCondition;
@@ -8,42 +8,42 @@ use super::measured::store_error;
 use super::types::{ExpoPushToken, UserId};
 use super::{Push, PushError, schema};
 
-/// Items that one page looks at.
+/// Items in a page.
 const SCANNED_AT_ONCE: usize = 1000;
-/// Devices of a user that are looked at.
+/// Devices of a user that are checked.
 const USER_DEVICES_MAX: usize = 1000;
 
-/// What is in the table of device tokens; what has expired is not in it any more.
+/// The state of the table of device tokens, without expired devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TableCheck {
     pub devices: usize,
     pub active: usize,
-    /// Never expire by themselves: something else wrote them.
+    /// Devices that never expire: another program wrote them.
     pub without_expiry: usize,
-    /// Have a token that Expo does not take.
+    /// Devices with a token that Expo rejects.
     pub wrong_token: usize,
-    /// Notifications that are accepted and not finished.
+    /// Open notifications.
     pub outbox_open: i64,
 }
 
-/// A device of a user, and whether a notification would go there.
+/// A device of a user, and whether it would get a notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserDeviceCheck {
     pub device_id: String,
     pub is_active: bool,
-    /// As it is stored; what lies in the past is not shown at all.
+    /// As stored; expired devices are not listed at all.
     pub expires_at: Option<i64>,
     pub has_right_token: bool,
 }
 
 impl Push {
-    /// Counts what the runbook asks about the whole table.
+    /// Checks the whole table.
     ///
     /// # Errors
     /// When the store fails.
     pub async fn check_table(&self) -> Result<TableCheck, PushError> {
         let mut found = TableCheck {
-            outbox_open: self.open_notifications().await?,
+            outbox_open: self.outbox.open_count().await.map_err(store_error)?,
             ..TableCheck::default()
         };
         let mut scan = Scan::new(self.table()).limit(SCANNED_AT_ONCE);
@@ -62,7 +62,7 @@ impl Push {
         }
     }
 
-    /// What the runbook asks about a user who gets nothing.
+    /// Checks the devices of a user who gets no notifications.
     ///
     /// # Errors
     /// When the store fails.

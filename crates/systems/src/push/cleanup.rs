@@ -1,4 +1,4 @@
-//! The bulk clean-up: devices that have been inactive for long are deleted.
+//! The clean-up: deletes devices that were inactive for a long time.
 
 use homeport_item::Value;
 use homeport_item::expression::{Condition, Path, Projection};
@@ -9,24 +9,24 @@ use super::{Push, PushError, schema};
 use crate::time::{EpochMillis, UtcMillis};
 
 const MS_PER_DAY: i64 = 24 * 60 * 60 * 1000;
-/// Items that one page of the scan looks at.
+/// Items in a page of the scan.
 const SCANNED_AT_ONCE: usize = 1000;
 
-/// What a clean-up found and did.
+/// The result of a clean-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CleanedUp {
-    /// Inactive, and not touched since the cut-off.
+    /// Inactive devices that were not updated since the cut-off.
     pub found: usize,
-    /// Less than found in a dry run, and where a device came back meanwhile.
+    /// Fewer than found in a dry run, or if devices registered again meanwhile.
     pub deleted: usize,
 }
 
 impl Push {
-    /// Deletes devices with `isActive = false AND updatedAt < cut-off`. Each is deleted on that very
-    /// condition, so that one that is registered again meanwhile stays.
+    /// Deletes devices with `isActive = false AND updatedAt < cut-off`. Each is deleted on the same
+    /// condition, so that a device that registers again meanwhile stays.
     ///
     /// # Errors
-    /// When the store fails; running it again goes on.
+    /// When the store fails; running it again continues.
     pub async fn clean_up(
         &self,
         older_than_days: u32,

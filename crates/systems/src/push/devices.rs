@@ -1,10 +1,10 @@
-//! Patterns 1 to 6: registering a device, refreshing it, looking at one, listing those that are
-//! active, deactivating, deleting.
+//! Access patterns 1 to 6: registering, refreshing, reading, listing active devices, deactivating and
+//! deleting.
 
 use homeport_item::expression::{Condition, KeyCondition, Path, Update};
 use homeport_item::{Item, Value};
 use homeport_store::{
-    Delete, Get, Put, Query, Returning, StoreError, Update as UpdateRequest, WriteError,
+    Delete, Get, Put, Query, ReturnValues, StoreError, Update as UpdateRequest, WriteError,
 };
 
 use super::measured::{page_error, store_error, write_error};
@@ -14,10 +14,10 @@ use crate::cursor::Cursor;
 use crate::pages;
 use crate::time::{EpochSeconds, UtcMillis};
 
-/// How often registering starts over when the device comes and goes meanwhile.
+/// Attempts at registering a device that is created and deleted concurrently.
 const ATTEMPTS_MAX: usize = 5;
 
-/// What an app says about the device that it runs on.
+/// A device to register.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewDevice {
     pub user_id: UserId,
@@ -26,8 +26,7 @@ pub struct NewDevice {
     pub platform: Platform,
 }
 
-/// A device as it is stored. What something else wrote there is shown as it is, so that the token
-/// is a text here.
+/// A stored device. Values of other programs are shown unchanged, so the token is a plain text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
     pub user_id: UserId,
@@ -40,12 +39,12 @@ pub struct Device {
     pub expires_at: Option<EpochSeconds>,
 }
 
-/// What registering did.
+/// The result of registering.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Registered {
-    /// Pattern 1: the device is new.
+    /// Pattern 1: the device was created.
     New(Device),
-    /// Pattern 2: it was there.
+    /// Pattern 2: it existed already.
     Refreshed(Device),
 }
 
@@ -88,8 +87,8 @@ impl Device {
 }
 
 impl Push {
-    /// Patterns 1 and 2: puts a device that is new, and refreshes one that is there. Either way it
-    /// is active and lasts 90 days from now.
+    /// Patterns 1 and 2: creates or refreshes a device. Either way it is active and expires 90 days from
+    /// now.
     ///
     /// # Errors
     /// When the store fails.
@@ -101,7 +100,7 @@ impl Push {
             if let Some(device) = self.refresh(&new).await? {
                 return Ok(Registered::Refreshed(device));
             }
-            // Deleted or expired between the two: it is new again.
+            // It was deleted or expired in between: try to create it again.
         }
         Err(store_error(StoreError::Throttled))
     }
@@ -142,7 +141,7 @@ impl Push {
         let key = schema::device_key(&new.user_id, &new.device_id);
         let request = UpdateRequest::new(self.table(), key, update)
             .when(Condition::exists(schema::USER_ID))
-            .returning(Returning::AllNew);
+            .returning(ReturnValues::AllNew);
         match self.store.update(request).await {
             Ok(Some(item)) => Device::from_item(&item).map(Some),
             Ok(None) | Err(WriteError::ConditionFailed { .. }) => Ok(None),
@@ -153,7 +152,7 @@ impl Push {
     /// Pattern 3: one device, seeing every write answered before.
     ///
     /// # Errors
-    /// When there is none or the store fails.
+    /// When the device does not exist or the store fails.
     pub async fn device(&self, user: &UserId, device: &DeviceId) -> Result<Device, PushError> {
         let get = Get::new(self.table(), schema::device_key(user, device));
         let item = self.store.get(get).await.map_err(store_error)?;
@@ -194,19 +193,19 @@ impl Push {
     /// Pattern 5: a device that is to get nothing any more.
     ///
     /// # Errors
-    /// When there is none or the store fails.
+    /// When the device does not exist or the store fails.
     pub async fn deactivate(&self, user: &UserId, device: &DeviceId) -> Result<Device, PushError> {
         let request = self
             .deactivation(user, device, Condition::exists(schema::USER_ID))
-            .returning(Returning::AllNew);
+            .returning(ReturnValues::AllNew);
         match self.store.update(request).await.map_err(write_error)? {
             Some(item) => Device::from_item(&item),
             None => Err(PushError::DeviceMissing),
         }
     }
 
-    /// Pattern 5 on Expo's word: only while the device has the token that Expo does not know. One
-    /// that was registered again meanwhile stays as it is, which is no failed condition.
+    /// Pattern 5 after Expo reported an unknown token: only while the device has that token. A device
+    /// that registered again meanwhile stays active, which does not count as a failed condition.
     pub(super) async fn deactivate_token(
         &self,
         user: &UserId,
@@ -222,7 +221,7 @@ impl Push {
         {
             Ok(_) => Ok(true),
             Err(WriteError::ConditionFailed { .. }) => Ok(false),
-            Err(WriteError::Store(error)) => Err(store_error(error)),
+            Err(WriteError::Store(error)) => Err(error.into()),
         }
     }
 
@@ -241,7 +240,7 @@ impl Push {
     /// Pattern 6: a device that is to be forgotten.
     ///
     /// # Errors
-    /// When there is none or the store fails.
+    /// When the device does not exist or the store fails.
     pub async fn delete(&self, user: &UserId, device: &DeviceId) -> Result<(), PushError> {
         let request = Delete::new(self.table(), schema::device_key(user, device))
             .when(Condition::exists(schema::USER_ID));

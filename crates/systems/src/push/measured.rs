@@ -1,5 +1,5 @@
-//! The counters behind the document's three alarms: what the store refused, what it failed at, and
-//! which conditions did not hold. The names follow those of CloudWatch.
+//! The counters of the design document's three alarms: user errors, system errors and failed
+//! conditions of the store. Their names follow those of CloudWatch.
 
 use homeport_store::{StoreError, WriteError};
 
@@ -10,20 +10,32 @@ const USER_ERRORS: &str = "homeport_push_user_errors_total";
 const SYSTEM_ERRORS: &str = "homeport_push_system_errors_total";
 const CONDITION_FAILURES: &str = "homeport_push_conditional_check_failed_total";
 
-/// Counts a failure of the store on its way through.
+/// Counts an error of the store on its way to the caller.
 pub(super) fn store_error(error: StoreError) -> PushError {
-    match &error {
-        // Too little capacity or no right to the table: what the first alarm is about.
-        StoreError::Invalid(_)
-        | StoreError::TableMissing(_)
-        | StoreError::IndexMissing { .. }
-        | StoreError::Throttled => metrics::counter!(USER_ERRORS).increment(1),
-        StoreError::Unavailable(_) => metrics::counter!(SYSTEM_ERRORS).increment(1),
-    }
+    count(&error);
     error.into()
 }
 
-/// Counts a failure of the store in reading a page.
+/// Counts an error that is of the store.
+pub(super) fn counted(error: PushError) -> PushError {
+    if let PushError::Store(error) = &error {
+        count(error);
+    }
+    error
+}
+
+fn count(error: &StoreError) {
+    match error {
+        // Too little capacity, or no permission for the table: the subject of the first alarm.
+        StoreError::Invalid(_)
+        | StoreError::TableNotFound(_)
+        | StoreError::IndexNotFound { .. }
+        | StoreError::Throttled => metrics::counter!(USER_ERRORS).increment(1),
+        StoreError::Unavailable(_) => metrics::counter!(SYSTEM_ERRORS).increment(1),
+    }
+}
+
+/// Counts an error of the store while reading a page.
 pub(super) fn page_error(error: PageError) -> PushError {
     match error {
         PageError::Cursor(error) => error.into(),
@@ -31,8 +43,7 @@ pub(super) fn page_error(error: PageError) -> PushError {
     }
 }
 
-/// Counts a write's failure on its way through; a condition that did not hold means that the device
-/// is not there.
+/// Counts an error of a write; a failed condition means that the device does not exist.
 pub(super) fn write_error(error: WriteError) -> PushError {
     match error {
         WriteError::ConditionFailed { .. } => {
@@ -43,7 +54,7 @@ pub(super) fn write_error(error: WriteError) -> PushError {
     }
 }
 
-/// Makes the counters known, so that an alarm on them sees a zero and not nothing.
+/// Registers the counters, so that an alarm on them sees zero instead of no data.
 pub(super) fn announce() {
     for name in [USER_ERRORS, SYSTEM_ERRORS, CONDITION_FAILURES] {
         metrics::counter!(name).increment(0);

@@ -1,17 +1,16 @@
-//! What a notification says, within the limits that Expo has.
+//! The content of a notification, within Expo's limits.
 
 use serde_json::{Map, Value as Json, json};
 
 use crate::sensors::InvalidField;
 
-/// What a message may count for as JSON, which is what Apple and Google take.
+/// Longest message as JSON, the limit of Apple and Google.
 const LEN_MAX: usize = 4096;
-/// How long a message may wait for its device: four weeks.
+/// Longest time to live of a message: four weeks.
 const TTL_SECS_MAX: u32 = 28 * 24 * 60 * 60;
 /// Longest channel.
 const CHANNEL_CHARS_MAX: usize = 128;
 
-/// How urgent a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Priority {
     Default,
@@ -30,7 +29,7 @@ impl Priority {
     }
 }
 
-/// What a message is to say.
+/// The fields of a new message.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct NewMessage {
     pub title: String,
@@ -44,29 +43,29 @@ pub struct NewMessage {
     pub channel_id: Option<String>,
 }
 
-/// A message in Expo's own words, without the token that it goes to.
+/// A message in Expo's format, without the token of the receiver.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message(Map<String, Json>);
 
 impl Message {
     /// # Errors
-    /// When something is empty or too large.
+    /// When a field is empty or too large.
     pub fn new(new: NewMessage) -> Result<Self, InvalidField> {
-        let wrong = |field, expected| InvalidField { field, expected };
+        let invalid = |field, expected| InvalidField { field, expected };
         for (field, text) in [("title", &new.title), ("body", &new.body)] {
             if text.is_empty() {
-                return Err(wrong(field, "a text that is not empty"));
+                return Err(invalid(field, "a text that is not empty"));
             }
         }
         if new.ttl_secs.is_some_and(|secs| secs > TTL_SECS_MAX) {
-            return Err(wrong("ttl", "at most 2419200 seconds"));
+            return Err(invalid("ttl", "at most 2419200 seconds"));
         }
         if new
             .channel_id
             .as_ref()
             .is_some_and(|id| id.is_empty() || id.chars().count() > CHANNEL_CHARS_MAX)
         {
-            return Err(wrong("channelId", "1 to 128 characters"));
+            return Err(invalid("channelId", "1 to 128 characters"));
         }
         let fields = [
             ("title", Some(json!(new.title))),
@@ -87,12 +86,12 @@ impl Message {
             .filter_map(|(name, value)| Some((name.to_owned(), value?)));
         let message = Self(fields.collect());
         if message.to_json().len() > LEN_MAX {
-            return Err(wrong("the notification", "at most 4096 bytes as JSON"));
+            return Err(invalid("the notification", "at most 4096 bytes as JSON"));
         }
         Ok(message)
     }
 
-    /// Its members, as Expo takes them.
+    /// The members in Expo's format.
     #[must_use]
     pub fn members(&self) -> &Map<String, Json> {
         &self.0
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_has_only_what_was_given() {
+    fn message_has_only_the_given_members() {
         let new = NewMessage {
             data: Some(Map::from_iter([("job".to_owned(), json!(7))])),
             priority: Some(Priority::High),
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_expo_would_refuse_is_refused() {
+    fn invalid_messages_are_rejected() {
         let long = "x".repeat(LEN_MAX);
         for wrong in [
             message("", "b"),

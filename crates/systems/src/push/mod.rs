@@ -1,21 +1,20 @@
-//! Push: apps register where their users' devices can be reached, and operators send notifications
-//! there through Expo's push service, which is known here by a narrow trait only.
+//! Push: apps register the devices of their users, and operators send notifications to them through
+//! Expo's push service, which is behind a narrow trait.
 //!
-//! What is accepted is in the store's outbox before it is answered. The worker sends from there,
-//! may be dropped at any moment, and goes on at the next start.
+//! A notification is in the outbox before the request is answered. The worker sends from there. It
+//! may be dropped at any moment and continues at the next start.
 
 mod accept;
-mod background;
 mod check;
 mod cleanup;
 mod devices;
 mod measured;
 mod message;
 mod notification;
+mod outbox;
 mod pace;
 mod receipts;
 pub mod schema;
-mod send;
 mod service;
 mod stored;
 mod types;
@@ -27,6 +26,7 @@ use homeport_store::{Clock, Store, StoreError};
 use tokio::sync::Notify;
 
 use crate::cursor::CursorError;
+use crate::outbox::Queue;
 use crate::sensors::InvalidField;
 use crate::time::EpochMillis;
 
@@ -35,40 +35,38 @@ pub use check::{TableCheck, UserDeviceCheck};
 pub use cleanup::CleanedUp;
 pub use devices::{Device, DevicePage, NewDevice, Registered};
 pub use message::{Message, NewMessage, Priority};
-pub use notification::{
-    DeviceFate, DeviceState, Notification, NotificationId, NotificationPage, Step,
-};
-pub use service::{Envelope, PushService, Receipt, ServiceError, Ticket};
+pub use notification::{DeviceDelivery, Notification, NotificationId, NotificationPage};
+pub use service::{Envelope, PushService, Receipt, Ticket};
 pub use types::{DeviceId, ExpoPushToken, IdempotencyKey, Platform, UserId};
 pub use worker::{Turn, Worker};
 
-/// Items that one page may have.
+/// Items in a page.
 pub const PAGE_MAX: usize = 1000;
 /// How long a registration lasts unless it is refreshed.
 pub const TOKEN_LIFETIME_SECS: i64 = 90 * 24 * 60 * 60;
-/// How old the clean-up's inactive tokens are unless said otherwise.
+/// The default age of inactive tokens that the clean-up deletes.
 pub const CLEANUP_AGE_DAYS_DEFAULT: u32 = 30;
-/// Devices of one user that one notification can go to. What is kept about each must fit into one
-/// item together.
+/// Devices of one user that a notification can go to. The state of all of them must fit into one
+/// item.
 pub const DEVICES_PER_NOTIFICATION_MAX: usize = 100;
-/// Messages that Expo takes in one request, and the receipts that one request may ask for.
+/// Messages that Expo takes in one request, and receipts that one request may fetch.
 pub const MESSAGES_PER_REQUEST_MAX: usize = 100;
 pub const RECEIPTS_PER_REQUEST_MAX: usize = 1000;
-/// Messages a second that Expo does not take any more.
+/// Expo rejects this many messages a second; the pace stays below.
 pub const RATE_PER_SECOND_LIMIT: usize = 600;
-/// How long a notification and its idempotency key are remembered.
+/// How long a notification and its idempotency key are kept.
 pub const NOTIFICATION_RETENTION_SECS: i64 = 30 * 24 * 60 * 60;
 
-/// What can be set about the system.
+/// The settings of push.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The name of the table of device tokens.
     pub table: String,
-    /// Notifications that may be unfinished at one time.
+    /// Open notifications; more are refused.
     pub outbox_max: usize,
-    /// Messages that are sent within any second, at most; below [`RATE_PER_SECOND_LIMIT`].
+    /// Messages that are sent within any second; below [`RATE_PER_SECOND_LIMIT`].
     pub rate_per_second: usize,
-    /// How long after sending a receipt is asked for.
+    /// How long after sending a receipt is fetched.
     pub receipt_delay_secs: i64,
 }
 
@@ -88,14 +86,14 @@ impl Default for Settings {
 pub struct Push {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    /// Decides what is old enough to be deleted.
+    /// Decides which devices are old enough to be deleted.
     removal_clock: Arc<dyn Clock>,
     settings: Settings,
-    /// Tells the worker that there is something to send.
+    outbox: Queue,
+    /// Signals new work to the worker.
     work: Arc<Notify>,
 }
 
-/// Why something could not be done.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PushError {
     #[error(transparent)]
@@ -108,11 +106,11 @@ pub enum PushError {
     TooManyDevices,
     #[error("the idempotency key was used for another notification")]
     KeyReused,
-    #[error("too many notifications wait to be sent")]
+    #[error("the outbox is full; try again later")]
     OutboxFull,
     #[error(transparent)]
     Cursor(#[from] CursorError),
-    /// An item that something else wrote cannot be understood.
+    /// A stored item has an unknown form: another program wrote it.
     #[error("a stored item of push is malformed: {0}")]
     Malformed(String),
     #[error(transparent)]
@@ -122,11 +120,17 @@ pub enum PushError {
 impl Push {
     #[must_use]
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, settings: Settings) -> Self {
+        let outbox = Queue {
+            store: Arc::clone(&store),
+            table: schema::NOTIFICATIONS,
+            counter: Some(schema::open_counter()),
+        };
         Self {
             store,
             removal_clock: Arc::clone(&clock),
             clock,
             settings,
+            outbox,
             work: Arc::default(),
         }
     }

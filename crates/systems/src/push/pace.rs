@@ -1,4 +1,4 @@
-//! How many messages may go out now, so that no second has more than the limit.
+//! The pace of sending: no second has more messages than the limit.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use crate::time::EpochMillis;
 
 const WINDOW_MS: i64 = 1000;
 
-/// What went out within the last second.
+/// The messages of the last second.
 #[derive(Debug)]
 pub(super) struct Pace {
     limit: usize,
@@ -14,8 +14,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// A process that was just started does not know what the one before it sent a moment ago: its
-    /// first second is full.
+    /// The first second of a process is full: it does not know what the process before it sent.
     pub(super) fn new(limit: usize, now: EpochMillis) -> Self {
         Self {
             limit,
@@ -23,10 +22,10 @@ impl Pace {
         }
     }
 
-    /// Messages that may go out now.
+    /// How many messages may be sent now.
     pub(super) fn free(&mut self, now: EpochMillis) -> usize {
         for (at, _) in &mut self.sent {
-            // A clock that was set back must not hold messages up for as long.
+            // A clock that was set back must not delay messages.
             *at = (*at).min(now.0);
         }
         while let Some((at, _)) = self.sent.front()
@@ -38,13 +37,13 @@ impl Pace {
         self.limit.saturating_sub(sent)
     }
 
-    /// Notes messages. IMPORTANT: once their request has ended, not when it begins: Expo counts them
-    /// at some moment in between, and a slow request must not lend its second to the next one.
+    /// Counts messages. IMPORTANT: after their request has ended: Expo counts them at some moment in
+    /// between, so a slow request must not make room for the next one.
     pub(super) fn note(&mut self, now: EpochMillis, count: usize) {
         self.sent.push_back((now.0, count));
     }
 
-    /// When some may go out again.
+    /// When the next messages may be sent.
     pub(super) fn next_free(&self, now: EpochMillis) -> EpochMillis {
         let first = self.sent.front().map_or(now.0, |(at, _)| at + WINDOW_MS);
         EpochMillis(first.max(now.0))
@@ -56,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_second_has_more_than_the_limit() {
+    fn no_second_exceeds_the_limit() {
         let mut pace = Pace::new(500, EpochMillis(0));
         let mut sent: Vec<i64> = Vec::new();
         for now in (0..20_000).step_by(7) {
@@ -74,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_second_is_full_and_a_clock_set_back_does_not_hold_up() {
+    fn first_second_is_full_and_clock_jumps_are_harmless() {
         let mut pace = Pace::new(10, EpochMillis(5000));
         assert_eq!(pace.free(EpochMillis(5999)), 0);
         assert_eq!(pace.next_free(EpochMillis(5999)), EpochMillis(6000));

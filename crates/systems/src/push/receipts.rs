@@ -1,76 +1,60 @@
-//! What comes after sending: receipts are fetched, and tokens that Expo does not know any more are
-//! deactivated. Both can be done twice without harm, so that nothing is claimed first.
+//! The work after sending: receipts are fetched, and tokens that Expo does not know any more are
+//! deactivated. Both are harmless when repeated, so that nothing is claimed first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use homeport_store::Get;
 
-use super::measured::store_error;
-use super::notification::{DeviceFate, DeviceState, Notification};
-use super::send::backoff_ms;
+use super::notification::{DeviceDelivery, Notification};
+use super::outbox::RETRIES;
 use super::service::{DEVICE_NOT_REGISTERED, Receipt};
-use super::types::UserId;
+use super::types::{ExpoPushToken, UserId};
 use super::worker::Worker;
 use super::{PushError, RECEIPTS_PER_REQUEST_MAX, schema};
+use crate::outbox::{DeliveryState, OutboxKind as _, Place, save};
 use crate::time::EpochMillis;
 
 /// How long Expo keeps receipts.
 const RECEIPT_AGE_MAX_MS: i64 = 24 * 60 * 60 * 1000;
 
 impl Worker {
-    /// Fetches the receipts that are due; how many were asked for.
+    /// Fetches the receipts that are due; returns how many were requested.
     pub(super) async fn fetch_receipts(
         &mut self,
         due: &mut [Notification],
     ) -> Result<usize, PushError> {
-        let now = self.push.now();
-        if now < self.receipts_paused_until {
+        let now = self.outbox.now();
+        if self.receipts.is_paused(now) {
             return Ok(0);
         }
-        let mut places = Vec::new();
-        let mut tickets = Vec::new();
-        for (index, notification) in due.iter().enumerate() {
-            for (device, fate) in notification.devices.iter().enumerate() {
-                let waits = fate.state == DeviceState::Sent && fate.is_due(now);
-                if let Some(ticket) = fate.ticket_id.as_ref().filter(|_| waits)
-                    && tickets.len() < RECEIPTS_PER_REQUEST_MAX
-                {
-                    places.push((index, device));
-                    tickets.push(ticket.clone());
-                }
-            }
-        }
+        let (mut places, tickets) = due_tickets(due, now);
         if tickets.is_empty() {
             return Ok(0);
         }
-        let receipts = match self.service.receipts(&tickets).await {
+        let receipts = match self.outbox.service.receipts(&tickets).await {
             Ok(receipts) => {
-                self.receipt_failures = 0;
+                self.receipts.succeeded();
                 receipts
             }
             Err(error) => {
-                tracing::warn!(%error, tickets = tickets.len(), "Expo's push service gave no receipts");
-                self.receipt_failures += 1;
-                let pause = backoff_ms(self.receipt_failures);
-                self.receipts_paused_until = EpochMillis(self.push.now().0 + pause);
-                // Those that Expo has thrown away by now are settled all the same.
-                places.retain(|(index, device)| {
-                    let fate = &due[*index].devices[*device];
-                    is_too_old(fate, now)
-                });
+                tracing::warn!(%error, tickets = tickets.len(), "Expo's push service returned no receipts");
+                self.receipts.failed(self.outbox.now(), &error);
+                // Expo has deleted the receipts of the oldest tickets: these are settled anyway.
+                places.retain(|place| is_too_old(&due[place.entry].devices[place.delivery], now));
                 BTreeMap::new()
             }
         };
-        let now = self.push.now();
-        let mut touched = BTreeSet::new();
-        for (index, device) in places {
-            let fate = &mut due[index].devices[device];
-            let receipt = fate.ticket_id.as_ref().and_then(|id| receipts.get(id));
-            settle(fate, receipt, self.push.settings.receipt_delay_secs, now);
-            touched.insert(index);
+        let now = self.outbox.now();
+        let delay_secs = self.outbox.push.settings.receipt_delay_secs;
+        let mut changed = BTreeSet::new();
+        for place in places {
+            let device = &mut due[place.entry].devices[place.delivery];
+            let receipt = device.ticket_id.as_ref().and_then(|id| receipts.get(id));
+            settle(device, receipt, delay_secs, now);
+            changed.insert(place.entry);
         }
-        for index in touched {
-            self.push.save(&mut due[index]).await?;
+        for index in changed {
+            save(&self.outbox, &mut due[index]).await?;
         }
         Ok(tickets.len())
     }
@@ -83,15 +67,15 @@ impl Worker {
         let mut deactivated = 0;
         for notification in due {
             let user = notification.user_id.clone();
-            let mut is_touched = false;
-            for fate in &mut notification.devices {
-                if fate.deactivate {
-                    deactivated += usize::from(self.deactivate_one(&user, fate).await?);
-                    is_touched = true;
+            let mut is_changed = false;
+            for device in &mut notification.devices {
+                if device.deactivate {
+                    deactivated += usize::from(self.deactivate_one(&user, device).await?);
+                    is_changed = true;
                 }
             }
-            if is_touched {
-                self.push.save(notification).await?;
+            if is_changed {
+                save(&self.outbox, notification).await?;
             }
         }
         Ok(deactivated)
@@ -100,65 +84,89 @@ impl Worker {
     async fn deactivate_one(
         &self,
         user: &UserId,
-        fate: &mut DeviceFate,
+        device: &mut DeviceDelivery,
     ) -> Result<bool, PushError> {
-        let push = &self.push;
-        let get = Get::new(push.table(), schema::device_key(user, &fate.device_id));
-        let item = push.store.get(get).await.map_err(store_error)?;
+        let push = &self.outbox.push;
+        let get = Get::new(push.table(), schema::device_key(user, &device.device_id));
+        let item = push.store.get(get).await?;
         let token = item
             .as_ref()
             .and_then(|item| item.get(schema::EXPO_PUSH_TOKEN)?.as_str())
-            .and_then(|token| token.parse::<super::ExpoPushToken>().ok())
-            .filter(|token| Some(token.digest()) == fate.token_digest);
-        let is_off = match token {
+            .and_then(|token| token.parse::<ExpoPushToken>().ok())
+            .filter(|token| Some(token.digest()) == device.token_digest);
+        let is_deactivated = match token {
             Some(token) => {
-                push.deactivate_token(user, &fate.device_id, token.as_str())
+                push.deactivate_token(user, &device.device_id, token.as_str())
                     .await?
             }
             None => false,
         };
-        fate.deactivate = false;
-        fate.next_at = None;
-        if is_off {
-            fate.note(push.now(), "the token was deactivated");
+        device.deactivate = false;
+        device.delivery.next_at = None;
+        if is_deactivated {
+            device
+                .delivery
+                .note(push.now(), "the token was deactivated");
             metrics::counter!("homeport_push_tokens_deactivated_total").increment(1);
         } else {
-            fate.note(push.now(), "the device is gone or has another token by now");
+            let step = "the device was deleted or has another token";
+            device.delivery.note(push.now(), step);
         }
-        Ok(is_off)
+        Ok(is_deactivated)
     }
 }
 
-fn settle(fate: &mut DeviceFate, receipt: Option<&Receipt>, delay_secs: i64, now: EpochMillis) {
+/// The tickets whose receipts are due, as many as one request takes.
+fn due_tickets(due: &[Notification], now: EpochMillis) -> (Vec<Place>, Vec<String>) {
+    let devices = due.iter().enumerate().flat_map(|(entry, notification)| {
+        let devices = notification.devices.iter().enumerate();
+        devices.map(move |(delivery, device)| (Place { entry, delivery }, device))
+    });
+    devices
+        .filter(|(_, device)| {
+            device.delivery.state == DeliveryState::Sent && device.delivery.is_due(now)
+        })
+        .filter_map(|(place, device)| Some((place, device.ticket_id.clone()?)))
+        .take(RECEIPTS_PER_REQUEST_MAX)
+        .unzip()
+}
+
+fn settle(
+    device: &mut DeviceDelivery,
+    receipt: Option<&Receipt>,
+    delay_secs: i64,
+    now: EpochMillis,
+) {
     match receipt {
         Some(Receipt::Ok) => {
-            fate.note(now, "delivered: the receipt is ok");
-            fate.state = DeviceState::Delivered;
-            fate.next_at = None;
-            metrics::counter!("homeport_push_messages_total", "outcome" => "delivered")
-                .increment(1);
+            let step = "delivered: the receipt is ok";
+            device.delivery.delivered(&RETRIES, now, step);
         }
         Some(Receipt::Error { code, message }) if code == DEVICE_NOT_REGISTERED => {
-            fate.fail_unregistered(now, format!("{code}: {message}"));
+            device.fail_unregistered(now, format!("{code}: {message}"));
         }
-        Some(Receipt::Error { code, message }) => fate.fail(now, format!("{code}: {message}")),
-        None if is_too_old(fate, now) => {
+        Some(Receipt::Error { code, message }) => {
+            let reason = format!("{code}: {message}");
+            device.delivery.fail(&RETRIES, now, reason);
+        }
+        None if is_too_old(device, now) => {
             let reason = "no receipt within a day";
-            fate.note(now, reason);
-            fate.reason = Some(reason.to_owned());
-            fate.next_at = None;
+            device.delivery.note(now, reason);
+            device.delivery.reason = Some(reason.to_owned());
+            device.delivery.next_at = None;
         }
-        // Later each time: after as long again as it has been waited already.
+        // Each pause is as long as the whole time since sending, so that pauses double.
         None => {
-            let sent = fate.sent_at.map_or(now.0, |at| at.0);
+            let sent = device.sent_at.map_or(now.0, |at| at.0);
             let pause = (now.0 - sent).max(delay_secs * 1000);
             let last = sent + RECEIPT_AGE_MAX_MS;
-            fate.next_at = Some(EpochMillis((now.0 + pause).min(last)));
+            device.delivery.next_at = Some(EpochMillis((now.0 + pause).min(last)));
         }
     }
 }
 
-fn is_too_old(fate: &DeviceFate, now: EpochMillis) -> bool {
-    fate.sent_at
+fn is_too_old(device: &DeviceDelivery, now: EpochMillis) -> bool {
+    device
+        .sent_at
         .is_none_or(|sent| now.0 - sent.0 >= RECEIPT_AGE_MAX_MS)
 }

@@ -1,10 +1,13 @@
-//! The tables of push. That of device tokens is frozen: its name, keys and attributes are those of
-//! the design document and are written nowhere else. That of notifications is Homeport's own.
+//! The tables of push. The design document freezes the name, keys and attributes of the table of device
+//! tokens; nothing else writes them down. The table of notifications is Homeport's own.
 
-use homeport_item::schema::{IndexSchema, KeyAttribute, TableSchema};
+use homeport_item::schema::TableSchema;
 use homeport_item::{Item, KeyKind};
 
 use super::types::{DeviceId, UserId};
+use crate::outbox::{OpenCounter, work_index};
+
+pub(crate) use crate::outbox::{DUE_AT_MS, STATE, VERSION, WORK, WORK_PARTITION};
 
 /// The table's name is this, the environment, and the suffix.
 pub const TABLE_PREFIX: &str = "photoeditor-";
@@ -21,55 +24,39 @@ pub const UPDATED_AT: &str = "updatedAt";
 pub const IS_ACTIVE: &str = "isActive";
 pub const EXPIRES_AT: &str = "expiresAt";
 
-/// Accepted notifications, each with what became of it, and how many are not finished.
+/// Accepted notifications with their deliveries, idempotency keys, and the count of open ones.
 pub const NOTIFICATIONS: &str = "homeport-notifications";
-/// Finds what is to be done, in the order in which it is due.
-pub const WORK_INDEX: &str = "work";
 
 pub const PK: &str = "pk";
 pub const SK: &str = "sk";
-/// Absent once there is nothing more to do, so that the index holds open notifications only.
-pub const WORK: &str = "work";
-pub const DUE_AT_MS: &str = "due_at_ms";
-/// When the item may be forgotten.
+/// When the item expires.
 pub const FORGET_AT: &str = "forget_at";
 
-/// What `work` holds.
-pub const WORK_PARTITION: &str = "due";
-/// What a partition of one user's notifications begins with.
+/// Prefix of the partition of a user's notifications.
 pub const USER: &str = "user#";
-/// What sort keys begin with.
+/// Prefixes of sort keys.
 pub const NOTIFICATION: &str = "notification#";
 pub const IDEMPOTENCY_KEY: &str = "key#";
-/// Both keys of the item that counts what is open.
+/// Both keys of the item that counts open notifications.
 pub const OUTBOX: &str = "outbox";
 
-/// Of notifications.
+/// Attributes of notifications.
 pub const NOTIFICATION_ID: &str = "notification_id";
 pub const NOTIFIED_USER_ID: &str = "user_id";
 pub const CREATED_AT: &str = "created_at";
 pub const FINISHED_AT: &str = "finished_at";
 pub const MESSAGE: &str = "message";
-pub const VERSION: &str = "version";
 pub const DEVICES: &str = "devices";
-/// Of what they hold about a device.
+/// Fields of the delivery to a device.
 pub const NOTIFIED_DEVICE_ID: &str = "device_id";
-pub const STATE: &str = "state";
 pub const TICKET_ID: &str = "ticket_id";
-pub const REASON: &str = "reason";
 pub const TOKEN_DIGEST: &str = "token_digest";
-pub const ATTEMPTS: &str = "attempts";
-pub const UNANSWERED: &str = "unanswered";
 pub const NEXT_AT_MS: &str = "next_at_ms";
 pub const SENT_AT_MS: &str = "sent_at_ms";
-pub const ALONE: &str = "alone";
 pub const DEACTIVATE: &str = "deactivate";
-pub const STEPS: &str = "steps";
-pub const STEP_AT: &str = "at";
-pub const STEP: &str = "step";
-/// Of idempotency keys: a digest of what was asked for with it.
+/// Of idempotency keys: a digest of the message.
 pub const ASKED: &str = "asked";
-/// Of the item that counts.
+/// Of the item that counts open notifications.
 pub const OPEN: &str = "open";
 
 /// The table of device tokens in an environment, as the document names it.
@@ -87,14 +74,9 @@ pub fn device_tokens(name: &str) -> TableSchema {
 
 #[must_use]
 pub fn notifications() -> TableSchema {
-    let work = IndexSchema::global(
-        WORK_INDEX,
-        KeyAttribute::new(WORK, KeyKind::S),
-        Some(KeyAttribute::new(DUE_AT_MS, KeyKind::N)),
-    );
     TableSchema::new(NOTIFICATIONS, PK, KeyKind::S)
         .with_sort(SK, KeyKind::S)
-        .with_index(work)
+        .with_index(work_index())
         .with_ttl(FORGET_AT)
 }
 
@@ -112,8 +94,11 @@ pub(super) fn key(partition: impl Into<String>, sort: impl Into<String>) -> Item
     Item::new().with(PK, partition.into()).with(SK, sort.into())
 }
 
-pub(super) fn outbox_key() -> Item {
-    key(OUTBOX, OUTBOX)
+pub(super) fn open_counter() -> OpenCounter {
+    OpenCounter {
+        key: key(OUTBOX, OUTBOX),
+        attribute: OPEN,
+    }
 }
 
 pub(super) fn user_partition(user: &UserId) -> String {

@@ -1,4 +1,4 @@
-//! The words of push: each is checked when it is made, and is right from then on.
+//! The text types of push. Each is validated when it is created.
 
 use std::fmt;
 use std::str::FromStr;
@@ -67,23 +67,23 @@ macro_rules! id_type {
 }
 
 id_type!(
-    /// Who uses the app: the `sub` of their JWT.
+    /// The user of an app: the `sub` of the user's JWT.
     UserId,
     schema::USER_ID
 );
 id_type!(
-    /// A device, as Expo names it.
+    /// The id of a device.
     DeviceId,
     schema::DEVICE_ID
 );
 id_type!(
-    /// What makes a repeated notification the same one.
+    /// Makes a repeated request the same notification.
     IdempotencyKey,
     "Idempotency-Key"
 );
 
-/// Where Expo delivers to: `ExponentPushToken[…]` or `ExpoPushToken[…]`. It prints as what it is,
-/// but not through `Debug`: whoever has it can send to the device.
+/// The address of a device at Expo: `ExponentPushToken[…]` or `ExpoPushToken[…]`. `Debug` does not print
+/// it, because it allows sending to the device.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ExpoPushToken(String);
 
@@ -93,7 +93,7 @@ impl ExpoPushToken {
         &self.0
     }
 
-    /// Tells tokens apart without being one.
+    /// Identifies the token without revealing it.
     #[must_use]
     pub fn digest(&self) -> String {
         hex::encode(&Sha256::digest(self.0.as_bytes())[..16])
@@ -146,7 +146,7 @@ impl From<&ExpoPushToken> for Value {
     }
 }
 
-/// What a device runs.
+/// The operating system of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Platform {
     Ios,
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_has_one_of_two_forms() {
+    fn token_has_one_of_two_forms() {
         for right in ["ExponentPushToken[xxxx-1_2]", "ExpoPushToken[a]"] {
             assert!(right.parse::<ExpoPushToken>().is_ok(), "{right}");
         }
@@ -204,14 +204,14 @@ mod tests {
     }
 
     #[test]
-    fn a_token_does_not_print_by_accident() {
+    fn debug_output_hides_the_token() {
         let token: ExpoPushToken = "ExpoPushToken[secret]".parse().unwrap();
         assert!(!format!("{token:?}").contains("secret"));
         assert!(!token.digest().contains("secret"));
     }
 
     #[test]
-    fn ids_are_short_and_graphic() {
+    fn long_or_blank_ids_are_rejected() {
         assert!("auth0|5f7c".parse::<UserId>().is_ok());
         for wrong in ["", "a b", "a\n", "é"] {
             assert!(wrong.parse::<DeviceId>().is_err(), "{wrong:?}");

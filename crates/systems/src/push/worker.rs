@@ -1,47 +1,80 @@
-//! The worker: turn by turn it does what is due. What it must remember is in the store; what it
-//! holds itself is only how fast it may go.
+//! The worker: sends what is due, deactivates unknown tokens and fetches receipts, turn by turn. It
+//! keeps only its pace in memory; everything else is in the store.
 
+use std::future::Future;
 use std::sync::Arc;
 
-use homeport_item::Value;
-use homeport_item::expression::{KeyCondition, SortCondition};
-use homeport_store::Query;
+use async_trait::async_trait;
+use tokio::sync::Notify;
 
-use super::measured::store_error;
+use super::measured::{self, counted};
 use super::notification::Notification;
+use super::outbox::{PushOutbox, RETRIES};
 use super::pace::Pace;
 use super::service::PushService;
-use super::{Push, PushError, schema, stored};
+use super::{MESSAGES_PER_REQUEST_MAX, Push, PushError};
+use crate::outbox::{
+    OutboxKind as _, OutboxWorker, SendError, due_entries, next_turn_at, run_until, send_batch,
+};
 use crate::time::EpochMillis;
 
-/// Notifications that one turn looks at.
-const DUE_AT_ONCE: usize = 200;
-/// When to look again at what is due and cannot be done for a reason that is not known.
-const HELD_UP_MS: i64 = 1000;
+/// Notifications that one turn reads.
+const DUE_PER_TURN: usize = 200;
 
-/// Sends what the outbox holds. Several may run on one store: each goes at its own pace.
+/// Sends what the outbox holds. Several workers may run on one store, each at a pace of its own.
 pub struct Worker {
-    pub(super) push: Push,
-    pub(super) service: Arc<dyn PushService>,
-    pub(super) pace: Pace,
-    /// Failures in a row, and until when they hold everything up.
-    pub(super) failures: u32,
-    pub(super) sending_paused_until: EpochMillis,
-    pub(super) receipt_failures: u32,
-    pub(super) receipts_paused_until: EpochMillis,
+    pub(super) outbox: PushOutbox,
+    pace: Pace,
+    sending: Breaker,
+    pub(super) receipts: Breaker,
+}
+
+/// Pauses requests of one kind after failures.
+pub(super) struct Breaker {
+    /// Failures in a row.
+    failures: u32,
+    paused_until: EpochMillis,
 }
 
 /// What a turn did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Turn {
-    /// Messages that went out, answered or not.
+    /// Messages that were sent, answered or not.
     pub messages: usize,
-    /// Receipts that were asked for.
+    /// Receipts that were requested.
     pub receipts: usize,
     /// Tokens that were deactivated.
     pub deactivated: usize,
-    /// When the next turn has something to do, as far as is known.
+    /// When the next turn has something to do, if that is known.
     pub next_at: Option<EpochMillis>,
+}
+
+impl Breaker {
+    fn new(now: EpochMillis) -> Self {
+        Self {
+            failures: 0,
+            paused_until: now,
+        }
+    }
+
+    pub(super) fn is_paused(&self, now: EpochMillis) -> bool {
+        now < self.paused_until
+    }
+
+    pub(super) fn succeeded(&mut self) {
+        self.failures = 0;
+    }
+
+    /// Pauses with growing pauses, or as long as the receiver asks for if that is longer.
+    pub(super) fn failed(&mut self, now: EpochMillis, error: &SendError) {
+        let retry_after = match error {
+            SendError::Busy { retry_after, .. } => *retry_after,
+            SendError::Unanswered(_) | SendError::Refused(_) => None,
+        };
+        self.failures += 1;
+        let pause_ms = RETRIES.pause_ms(self.failures, retry_after);
+        self.paused_until = EpochMillis(now.0 + pause_ms);
+    }
 }
 
 impl Worker {
@@ -50,77 +83,102 @@ impl Worker {
         let now = push.now();
         Self {
             pace: Pace::new(push.settings.rate_per_second, now),
-            push,
-            service,
-            failures: 0,
-            sending_paused_until: now,
-            receipt_failures: 0,
-            receipts_paused_until: now,
+            outbox: PushOutbox { push, service },
+            sending: Breaker::new(now),
+            receipts: Breaker::new(now),
         }
     }
 
-    /// Does what is due, at most one request of each kind.
+    /// Runs until `stop` completes. A turn that has begun is finished first: Expo's answer is
+    /// recorded, so that an orderly stop repeats nothing.
+    pub async fn run_until(self, stop: impl Future<Output = ()>) {
+        measured::announce();
+        run_until(self, stop).await;
+    }
+
+    /// Does what is due, with at most one request of each kind.
     ///
     /// # Errors
     /// When the store fails. What was due stays due.
     pub async fn turn(&mut self) -> Result<Turn, PushError> {
-        let mut due = self.due().await?;
+        self.try_turn().await.map_err(counted)
+    }
+
+    async fn try_turn(&mut self) -> Result<Turn, PushError> {
+        let mut due = due_entries(&self.outbox, DUE_PER_TURN).await?;
         let messages = self.send_due(&mut due).await?;
         let deactivated = self.deactivate_due(&mut due).await?;
         let receipts = self.fetch_receipts(&mut due).await?;
-        let open = self.push.open_notifications().await?;
+        let open = self.outbox.queue().open_count().await?;
         metrics::gauge!("homeport_push_outbox_open").set(open as f64);
-        let is_idle = messages + deactivated + receipts == 0;
+        let was_busy = messages + deactivated + receipts > 0;
         Ok(Turn {
             messages,
             receipts,
             deactivated,
-            next_at: self.next_at(is_idle).await?,
+            next_at: self.next_at(was_busy).await?,
         })
     }
 
-    async fn due(&self) -> Result<Vec<Notification>, PushError> {
-        let now = self.push.now();
-        let until = SortCondition::LessOrEqual(now.0.into());
-        let query = work(Some(until)).limit(DUE_AT_ONCE);
-        let page = self.push.store.query(query).await.map_err(store_error)?;
-        let notifications = page.items.iter().filter_map(|item| {
-            let parsed = stored::from_item(item);
-            // What something else wrote must not hold up the rest.
-            parsed
-                .inspect_err(|error| tracing::warn!(%error, "a notification is left out"))
-                .ok()
-        });
-        Ok(notifications.collect())
+    /// Sends as much as one request and the pace allow; returns how many messages were sent.
+    async fn send_due(&mut self, due: &mut [Notification]) -> Result<usize, PushError> {
+        let now = self.outbox.now();
+        let room = self.pace.free(now).min(MESSAGES_PER_REQUEST_MAX);
+        if self.sending.is_paused(now) || room == 0 {
+            return Ok(0);
+        }
+        let batch = send_batch(&self.outbox, due, room).await?;
+        if batch.sent == 0 {
+            return Ok(0);
+        }
+        let now = self.outbox.now();
+        self.pace.note(now, batch.sent);
+        match &batch.failure {
+            None => self.sending.succeeded(),
+            // The service works: it only rejects this request.
+            Some(SendError::Refused(_)) => {}
+            Some(error) => self.sending.failed(now, error),
+        }
+        batch.recorded.map(|()| batch.sent)
     }
 
-    /// When there is something to do next: what is due first, or the end of what holds it up.
-    async fn next_at(&mut self, is_idle: bool) -> Result<Option<EpochMillis>, PushError> {
-        let query = work(None).limit(1);
-        let page = self.push.store.query(query).await.map_err(store_error)?;
-        let first = page.items.first();
-        let due = first.and_then(|item| item.get(schema::DUE_AT_MS)?.as_number()?.to_i64());
-        let now = self.push.now();
-        Ok(due.map(|due| {
-            if due > now.0 {
-                return EpochMillis(due);
-            }
-            if !is_idle {
-                return now;
-            }
-            // Something is due and yet nothing was done: it is held up, or someone else does it.
-            let is_paced = self.pace.free(now) == 0;
-            [
-                Some(self.sending_paused_until),
-                Some(self.receipts_paused_until),
-                is_paced.then(|| self.pace.next_free(now)),
-            ]
-            .into_iter()
-            .flatten()
-            .filter(|until| *until > now)
-            .min()
-            .unwrap_or(EpochMillis(now.0 + HELD_UP_MS))
-        }))
+    /// When there is something to do next: the first due entry, or the end of what holds it up.
+    async fn next_at(&mut self, was_busy: bool) -> Result<Option<EpochMillis>, PushError> {
+        let now = self.outbox.now();
+        let due_at = self.outbox.queue().first_due_at().await?;
+        let next_at = due_at.map(|due_at| next_turn_at(due_at, now, was_busy));
+        let is_held_up = !was_busy && due_at.is_some_and(|due_at| due_at <= now);
+        if !is_held_up {
+            return Ok(next_at);
+        }
+        let is_paced = self.pace.free(now) == 0;
+        let ends = [
+            Some(self.sending.paused_until),
+            Some(self.receipts.paused_until),
+            is_paced.then(|| self.pace.next_free(now)),
+        ];
+        let end = ends.into_iter().flatten().filter(|end| *end > now).min();
+        Ok(end.or(next_at))
+    }
+}
+
+#[async_trait]
+impl OutboxWorker for Worker {
+    type Error = PushError;
+
+    const NAME: &'static str = "push";
+    const FAILURES: &'static str = "homeport_push_worker_failures_total";
+
+    fn work(&self) -> Arc<Notify> {
+        Arc::clone(&self.outbox.push.work)
+    }
+
+    fn now(&self) -> EpochMillis {
+        self.outbox.now()
+    }
+
+    async fn next_turn(&mut self) -> Result<Option<EpochMillis>, PushError> {
+        Ok(self.turn().await?.next_at)
     }
 }
 
@@ -128,16 +186,7 @@ impl std::fmt::Debug for Worker {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("Worker")
-            .field("failures", &self.failures)
+            .field("failures", &self.sending.failures)
             .finish_non_exhaustive()
     }
-}
-
-/// What is open, by when it is due.
-fn work(due: Option<SortCondition>) -> Query {
-    let mut condition = KeyCondition::new(schema::WORK, Value::from(schema::WORK_PARTITION));
-    if let Some(due) = due {
-        condition = condition.with_sort(schema::DUE_AT_MS, due);
-    }
-    Query::new(schema::NOTIFICATIONS, condition).on_index(schema::WORK_INDEX)
 }

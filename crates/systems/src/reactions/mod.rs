@@ -1,8 +1,8 @@
-//! Reactions: what happens because data changed, such as daily statistics and alerts.
+//! Reactions to changed data, such as daily statistics and alerts.
 //!
-//! Each reaction follows the changes of one table from a position that is kept in a table of its
-//! own. A change is handed over at least once, and again after a crash, so a reaction's effect must
-//! be the same however often it sees a change. It never sees the changes of one item out of order.
+//! Each reaction follows the changes of one table from a stored position. It gets each change at least
+//! once, and again after a crash, so its effect must be idempotent. It never gets the changes of one
+//! item out of order.
 
 mod positions;
 pub mod schema;
@@ -17,37 +17,34 @@ use homeport_store::{Change, ChangeFeed, Clock, Position, Store, StoreError};
 use positions::Positions;
 pub use status::{ReactionStatus, StatusBoard};
 
-/// Changes that are handed over at one time.
+/// Changes per call of a reaction.
 pub const CHANGES_PER_PAGE_MAX: usize = 500;
-/// How long a quiet feed is waited on before it is asked again.
+/// How long one read of the feed waits for changes.
 const WAIT: Duration = Duration::from_secs(5);
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_LONGEST: Duration = Duration::from_secs(30);
 
-/// Something that happens because the items of a table changed.
 #[async_trait]
 pub trait Reaction: Send + Sync + 'static {
-    /// Under which its position is kept; never changed.
+    /// The name under which its position is stored; it must never change.
     fn name(&self) -> &'static str;
 
-    /// The table whose changes it follows, which must have a stream.
+    /// The followed table, which must have a stream.
     fn table(&self) -> &str;
 
-    /// Does what these changes ask for. They may have been seen before.
+    /// Applies changes, which may have been applied before.
     ///
     /// # Errors
-    /// Any failure: the same changes are handed over again, after a while.
+    /// Any failure: the same changes are applied again after a pause.
     async fn apply(&self, changes: &[Change]) -> Result<(), ReactionError>;
 
-    /// Makes everything right from the table itself: before the first change is followed, and when
-    /// changes are gone that were not seen.
+    /// Rebuilds its state from the table: before the first change, and after changes were lost.
     ///
     /// # Errors
-    /// Any failure: it is tried again, after a while.
+    /// Any failure: it is retried after a pause.
     async fn start_over(&self) -> Result<(), ReactionError>;
 }
 
-/// Why a reaction could not do its work now.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ReactionError(String);
@@ -64,7 +61,7 @@ impl From<StoreError> for ReactionError {
     }
 }
 
-/// Follows changes on behalf of reactions.
+/// Runs reactions on the change feed.
 #[derive(Clone)]
 pub struct Reactions {
     feed: Arc<dyn ChangeFeed>,
@@ -84,14 +81,14 @@ impl Reactions {
         }
     }
 
-    /// How far each reaction is.
+    /// The status of each reaction.
     #[must_use]
     pub fn status(&self) -> Arc<StatusBoard> {
         Arc::clone(&self.status)
     }
 
-    /// Lets a reaction follow its table. This never ends by itself, and may be dropped at any time:
-    /// whoever follows next takes up where the position stands.
+    /// Runs a reaction. This never ends by itself and may be dropped at any time: the next run continues
+    /// at the stored position.
     pub async fn follow(&self, reaction: Arc<dyn Reaction>) {
         let mut retry = RETRY_FIRST;
         let mut from = None;
@@ -99,7 +96,7 @@ impl Reactions {
             match self.step(&*reaction, &mut from, WAIT).await {
                 Ok(()) => retry = RETRY_FIRST,
                 Err(error) => {
-                    tracing::warn!(reaction = reaction.name(), %error, "a reaction failed and will be tried again");
+                    tracing::warn!(reaction = reaction.name(), %error, "a reaction failed; it will be retried");
                     self.status.failed(reaction.name(), &error);
                     tokio::time::sleep(retry).await;
                     retry = (retry * 2).min(RETRY_LONGEST);
@@ -108,7 +105,7 @@ impl Reactions {
         }
     }
 
-    /// Lets a reaction handle all changes there are now.
+    /// Runs a reaction until it has applied all current changes.
     ///
     /// # Errors
     /// When the store or the reaction fails.
@@ -123,8 +120,8 @@ impl Reactions {
         }
     }
 
-    /// Has a reaction begin behind the newest change there is now, wherever it stood: it was not
-    /// needed until now, and what is stored from now on is to be seen.
+    /// Moves a reaction behind the newest change, wherever it was: it was not needed until now, and it
+    /// follows everything that is stored from now on.
     ///
     /// # Errors
     /// When the store fails.
@@ -137,7 +134,8 @@ impl Reactions {
         Ok(())
     }
 
-    /// Handles one page behind `from`, which is looked up unless it is known, and moves it on.
+    /// Applies one page of changes after `from` and advances it. Without `from`, reads the stored
+    /// position.
     async fn step(
         &self,
         reaction: &dyn Reaction,
@@ -156,9 +154,9 @@ impl Reactions {
             .changes(reaction.table(), &position, CHANGES_PER_PAGE_MAX, wait)
             .await;
         let problem = match &page {
-            Ok(page) if page.has_gap => Some("changes are gone that were not seen"),
-            // The table of positions came with the data of another kind of store.
-            Err(StoreError::Invalid(_)) => Some("the position is not one of this store"),
+            Ok(page) if page.has_gap => Some("changes were lost before they were read"),
+            // The stored position comes from another kind of store.
+            Err(StoreError::Invalid(_)) => Some("the position is of another store"),
             _ => None,
         };
         if let Some(problem) = problem {
@@ -171,7 +169,8 @@ impl Reactions {
             let lag_ms = self.clock.now_ms().saturating_sub(last.at_ms).max(0);
             self.status.behind(reaction.name(), lag_ms);
             reaction.apply(&page.changes).await?;
-            // IMPORTANT: only behind what has been done, so that a crash repeats changes and loses none.
+            // IMPORTANT: only after the changes are applied, so that a crash repeats changes and loses
+            // none.
             self.positions
                 .put(reaction.name(), &page.next, self.clock.now_ms())
                 .await?;
@@ -184,7 +183,7 @@ impl Reactions {
     }
 
     async fn start_over(&self, reaction: &dyn Reaction) -> Result<Position, ReactionError> {
-        // IMPORTANT: taken before the table is looked at, so that no change falls between the two.
+        // IMPORTANT: read before the table, so that no change is missed in between.
         let position = self.feed.end(reaction.table()).await?;
         reaction.start_over().await?;
         self.positions

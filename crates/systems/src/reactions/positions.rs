@@ -1,4 +1,4 @@
-//! How far each reaction has come, kept in a table.
+//! The stored positions of reactions.
 
 use std::sync::Arc;
 

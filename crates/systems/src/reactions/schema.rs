@@ -1,4 +1,4 @@
-//! The table of positions. No design document has it: it is Homeport's own.
+//! The table of positions. It is Homeport's own: no design document freezes it.
 
 use homeport_item::KeyKind;
 use homeport_item::schema::TableSchema;
@@ -14,7 +14,7 @@ pub fn positions() -> TableSchema {
     TableSchema::new(REACTIONS, REACTION, KeyKind::S)
 }
 
-/// All tables of the mechanism.
+/// All tables of the module.
 #[must_use]
 pub fn tables() -> Vec<TableSchema> {
     vec![positions()]

@@ -1,4 +1,4 @@
-//! What is known about the reactions of this process, for metrics and health.
+//! The status of this process's reactions, for metrics and health.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,15 +9,15 @@ const LAG: &str = "homeport_reaction_lag_seconds";
 const CHANGES: &str = "homeport_reaction_changes_total";
 const FAILURES: &str = "homeport_reaction_failures_total";
 
-/// How one reaction is doing.
+/// The status of one reaction.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReactionStatus {
-    /// Changes that were handed over with success, repeats included.
+    /// Changes that were applied, including repeats.
     pub applied: u64,
     pub failures: u64,
-    /// How old the newest change was when it was taken up; 0 once there is none left.
+    /// The age of the newest change when it was read; 0 after the last one.
     pub lag_ms: i64,
-    /// Why the last try failed; none after a success.
+    /// Why the last attempt failed; `None` after a success.
     pub problem: Option<String>,
 }
 

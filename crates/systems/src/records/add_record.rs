@@ -1,18 +1,18 @@
-//! Adding a record: it goes into the history, and becomes the latest of its journal unless a newer
-//! one is there, both in one transaction.
+//! Adds a record to the history. In the same transaction it becomes the latest record of its journal unless a
+//! newer one exists.
 
 use std::collections::BTreeSet;
 
 use homeport_item::expression::{Condition, KeyCondition, Path, Projection, SortCondition};
-use homeport_store::{Action, Check, Put, Query, StoreError, Update as UpdateRequest};
+use homeport_store::{Action, ConditionCheck, Put, Query, StoreError, Update as UpdateRequest};
 
 use super::record::Record;
 use super::types::{DeviceId, GroupId, JournalId, RecordTime, RecordType, RecordValue, Unit};
 use super::{Records, RecordsError, schema, stored};
 
-/// How far a record may be moved on when its millisecond has one already.
+/// How far a record may move forward when its millisecond is occupied.
 const MOVED_MS_MAX: i64 = 1000;
-/// How often an addition starts over when others write to the same journal.
+/// Attempts at an addition while other requests write to the same journal.
 const ATTEMPTS_MAX: usize = 64;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -20,26 +20,25 @@ pub struct NewRecord {
     pub value: RecordValue,
     pub unit: Unit,
     pub kind: RecordType,
-    /// Now, unless given.
+    /// Now unless given.
     pub timestamp: Option<RecordTime>,
 }
 
-/// Where a record stands in its journal.
+/// The position of a record in its journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// It is the newest.
+    /// It is the newest record.
     Newest,
-    /// There is a newer one.
+    /// A newer record exists.
     Late,
 }
 
 impl Records {
-    /// Adds a record to a journal. A second record of one millisecond is stored at the next free
-    /// one; the answer says at which.
+    /// Adds a record to a journal. A second record of one millisecond is stored at the next free millisecond,
+    /// which the answer contains.
     ///
     /// # Errors
-    /// When there is no such group, device or journal, no millisecond is free for a while, or the
-    /// store fails.
+    /// When there is no such group, device or journal, there is no free millisecond nearby, or the store fails.
     pub async fn add_record(
         &self,
         group: GroupId,
@@ -82,10 +81,9 @@ impl Records {
         Err(StoreError::Throttled.into())
     }
 
-    /// The transaction that adds a record in a place, and fails if it has another one. Of what is
-    /// above the record it checks the journal alone: every record of a group would meet the others
-    /// at the group's item. A removal deletes the journals first and the records after them, so
-    /// that it takes a record along that was added in between.
+    /// The transaction that adds a record at a free key. It only checks that the journal exists: a check of the
+    /// group would make all records of the group conflict. A removal deletes journals before records, so it
+    /// also deletes a record that was added in between.
     fn addition(&self, record: &Record, place: Place) -> [Action; 3] {
         let (device, journal) = (record.device, record.journal);
         let at = record.timestamp.millis();
@@ -99,7 +97,9 @@ impl Records {
                     .when(is_newer)
                     .into()
             }
-            Place::Late => Check::new(self.table(), latest_key, timestamp.at_least(at)).into(),
+            Place::Late => {
+                ConditionCheck::new(self.table(), latest_key, timestamp.at_least(at)).into()
+            }
         };
         [
             self.must_exist(record.group, schema::journal_sort(device, journal)),
@@ -121,7 +121,7 @@ impl Records {
         Ok(())
     }
 
-    /// The first millisecond from `wanted` on that has no record.
+    /// The first free millisecond from `wanted` on.
     async fn next_free(
         &self,
         record: &Record,

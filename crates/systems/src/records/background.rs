@@ -1,21 +1,21 @@
-//! The work that nobody waits for: bringing removals to their end and deleting old history. It can
-//! be dropped at any moment and goes on at the next start.
+//! Background work: finishes removals and deletes old history. It can stop at any moment and continues after
+//! the next start.
 
 use std::future::Future;
 use std::time::Duration;
 
 use super::{Records, RecordsError};
 
-/// Batches that are deleted before the other kind of work has its turn.
+/// Batches that are deleted before the other kind of work continues.
 const BATCHES_PER_TURN: usize = 400;
-/// How often removals are looked for that another process began.
+/// The interval at which removals of other processes are looked up.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
-/// The pause after a failure; every further one is twice as long, up to the longest.
+/// The pause after a failure. It doubles with every further failure, up to the longest pause.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
 const PAUSE_LONGEST: Duration = Duration::from_secs(60);
 
 impl Records {
-    /// Works until told to stop.
+    /// Works until `stop` completes.
     pub async fn run_until(&self, stop: impl Future<Output = ()>) {
         tokio::select! {
             () = stop => {}
@@ -37,7 +37,7 @@ impl Records {
                 }
                 Ok(false) => pause = PAUSE_FIRST,
                 Err(error) => {
-                    tracing::warn!(%error, "the record store's background work failed; it will be tried again");
+                    tracing::warn!(%error, "background work of the record store failed and will be retried");
                     metrics::counter!("homeport_records_background_failures_total").increment(1);
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(PAUSE_LONGEST);
@@ -46,7 +46,7 @@ impl Records {
         }
     }
 
-    /// Does some of each kind of work; whether nothing is left to do.
+    /// Does some work of each kind; returns true when nothing is left to do.
     async fn take_turn(&self, housekeeping_due_ms: &mut i64) -> Result<bool, RecordsError> {
         let pending = self.open_removals().await?.len();
         metrics::gauge!("homeport_records_removals_open").set(pending as f64);

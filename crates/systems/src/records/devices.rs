@@ -9,7 +9,7 @@ use super::types::{Change, DeviceId, GroupId, Model, Name, PolicyDocument};
 use super::{Records, RecordsError, Removal, schema, stored, visible};
 use crate::cursor::Cursor;
 
-/// How many ids are tried that something else has used already.
+/// Ids that are tried when another program has used them already.
 const ATTEMPTS_MAX: usize = 4;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -35,7 +35,7 @@ pub struct DeviceChange {
     pub acl_policy: Change<PolicyDocument>,
 }
 
-/// A page of devices, in the order of their stored ids as texts.
+/// A page of devices, sorted by stored id as text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DevicePage {
     pub devices: Vec<Device>,
@@ -103,11 +103,11 @@ impl Records {
     /// One device.
     ///
     /// # Errors
-    /// When there is none or the store fails.
+    /// When there is no such device or the store fails.
     pub async fn device(&self, group: GroupId, id: DeviceId) -> Result<Device, RecordsError> {
         let key = schema::key_in(group, schema::device_sort(id));
         let item = self.store.get(Get::new(self.table(), key)).await?;
-        // The group last, so that a device of a group being removed is not seen.
+        // The group is read last, so that a device of a group being removed is not shown.
         self.group(group).await?;
         match item {
             Some(item) => Device::from_item(group, &item),
@@ -118,7 +118,7 @@ impl Records {
     /// The devices of a group.
     ///
     /// # Errors
-    /// When there is no such group, the cursor is not one of this list, or the store fails.
+    /// When there is no such group, the cursor belongs to another list, or the store fails.
     pub async fn list_devices(
         &self,
         group: GroupId,
@@ -136,10 +136,10 @@ impl Records {
         })
     }
 
-    /// Changes a device that is there; what is not mentioned stays.
+    /// Changes an existing device; absent fields stay as they are.
     ///
     /// # Errors
-    /// When there is none or the store fails.
+    /// When there is no such device or the store fails.
     pub async fn alter_device(
         &self,
         group: GroupId,
@@ -177,11 +177,11 @@ impl Records {
         }
     }
 
-    /// Removes a device with its journals and records. It is gone at once; the background takes
-    /// away what was below.
+    /// Removes a device with its journals and records. It disappears at once; background work deletes what
+    /// belongs to it.
     ///
     /// # Errors
-    /// When there is none or the store fails.
+    /// When there is no such device or the store fails.
     pub async fn remove_device(&self, group: GroupId, id: DeviceId) -> Result<(), RecordsError> {
         let key = schema::key_in(group, schema::device_sort(id));
         let delete = Delete::new(self.table(), key).when(Condition::exists(schema::PK));

@@ -1,4 +1,4 @@
-//! The id dispenser: for each tag the next number, handed out once.
+//! The id dispenser: each tag has a counter that never returns a number twice.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,39 +6,39 @@ use std::sync::Arc;
 
 use homeport_item::expression::{Condition, Path, Update};
 use homeport_item::{Item, Value};
-use homeport_store::{Get, Put, Returning, Update as UpdateRequest, WriteError};
+use homeport_store::{Get, Put, ReturnValues, Update as UpdateRequest, WriteError};
 
 use super::hashids::{self, Hashids, RecordIds};
 use super::{Records, RecordsError, schema};
 use crate::sensors::InvalidField;
 
-/// The largest id: whole numbers are exact up to here in JSON everywhere.
+/// The largest id. Up to here, JSON numbers are exact everywhere.
 pub(super) const ID_MAX: u64 = (1 << 53) - 1;
-/// How long an encoded id is at least, unless the tag says otherwise.
+/// The default minimum length of an encoded id.
 pub(super) const MIN_LENGTH_DEFAULT: usize = 8;
 /// Longest tag.
 const TAG_LEN_MAX: usize = 64;
 
-/// The tags of what this system makes.
+/// The tags of the record store's own ids.
 pub(super) const GROUPS_TAG: &str = "gid";
 pub(super) const DEVICES_TAG: &str = "did";
 pub(super) const JOURNALS_TAG: &str = "jid";
 
-/// What ids are counted for.
+/// The name of a counter.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IdTag(String);
 
-/// A tag to make.
+/// A tag to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewIdTag {
     pub tag: IdTag,
-    /// At random unless given.
+    /// Random unless given.
     pub salt: Option<String>,
     /// 8 unless given.
     pub min_length: Option<usize>,
 }
 
-/// An id as it is stored and as it is shown.
+/// An id in its stored and in its encoded form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DispensedId {
     pub id: u64,
@@ -96,10 +96,10 @@ impl fmt::Display for IdTag {
 }
 
 impl Records {
-    /// Makes a tag; its first id is 1.
+    /// Creates a tag; its first id is 1.
     ///
     /// # Errors
-    /// When there is one already, its salt or length are out of bounds, or the store fails.
+    /// When the tag exists, its salt or length is out of bounds, or the store fails.
     pub async fn init_tag(&self, new: NewIdTag) -> Result<(), RecordsError> {
         let salt = new.salt.unwrap_or_else(hashids::random_salt);
         let min_length = new.min_length.unwrap_or(MIN_LENGTH_DEFAULT);
@@ -118,7 +118,7 @@ impl Records {
         }
     }
 
-    /// The next id of a tag. However many ask at once, each gets another one.
+    /// The next id of a tag. Concurrent callers get different ids.
     ///
     /// # Errors
     /// When there is no such tag or the store fails; an id may be skipped then.
@@ -134,7 +134,7 @@ impl Records {
                 Update::new().add(schema::LAST_ID, 1),
             )
             .when(has_more)
-            .returning(Returning::AllNew)
+            .returning(ReturnValues::AllNew)
         };
         let item = match self.store.update(request).await {
             Ok(Some(item)) => item,
@@ -158,10 +158,10 @@ impl Records {
         })
     }
 
-    /// The number behind an encoded id.
+    /// Decodes an id.
     ///
     /// # Errors
-    /// When there is no such tag, the text is no id of it, or the store fails.
+    /// When there is no such tag, the text is not an id of it, or the store fails.
     pub async fn decode(&self, tag: &IdTag, encoded: &str) -> Result<DispensedId, RecordsError> {
         let hashids = self
             .hashids(tag)
@@ -174,10 +174,10 @@ impl Records {
         })
     }
 
-    /// How the ids of groups, devices and journals are shown.
+    /// The encodings of the ids of groups, devices and journals.
     ///
     /// # Errors
-    /// When there are none yet or the store fails.
+    /// When they do not exist yet or the store fails.
     pub async fn ids(&self) -> Result<Arc<RecordIds>, RecordsError> {
         let load = || async {
             let of = async |tag| {
@@ -194,8 +194,8 @@ impl Records {
         self.ids.get_or_try_init(load).await.cloned()
     }
 
-    /// Makes the tags of groups, devices and journals, unless they were made before with salts that
-    /// someone chose.
+    /// Creates the tags of groups, devices and journals unless they exist, perhaps with salts that an operator
+    /// chose.
     pub(super) async fn ensure_ids(&self) -> Result<(), RecordsError> {
         if self.ids.initialized() {
             return Ok(());
@@ -214,7 +214,7 @@ impl Records {
         self.ids().await.map(drop)
     }
 
-    /// The next number of one of our own tags.
+    /// The next number of one of the record store's own tags.
     pub(super) async fn next_id(&self, tag: &'static str) -> Result<u64, RecordsError> {
         Ok(self.dispense(&IdTag::known(tag)).await?.id)
     }

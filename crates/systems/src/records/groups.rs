@@ -1,4 +1,4 @@
-//! Groups: what their devices and everything below belong to.
+//! Groups: each has devices, which have journals.
 
 use homeport_item::Item;
 use homeport_item::expression::{Condition, Update};
@@ -11,14 +11,14 @@ use crate::cursor::Cursor;
 use crate::pages;
 
 const LIST: &str = "records/groups";
-/// How many ids are tried that something else has used already.
+/// Ids that are tried when another program has used them already.
 const ATTEMPTS_MAX: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
     pub id: GroupId,
     pub name: Name,
-    /// How long its history is kept; for ever when absent.
+    /// How long its history is kept; forever when absent.
     pub retention: Option<Retention>,
 }
 
@@ -34,7 +34,7 @@ pub struct GroupChange {
     pub retention: Change<Retention>,
 }
 
-/// A page of groups, in the order of their stored ids as texts.
+/// A page of groups, sorted by stored id as text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupPage {
     pub groups: Vec<Group>,
@@ -86,7 +86,7 @@ impl Records {
     /// One group.
     ///
     /// # Errors
-    /// When there is none or the store fails.
+    /// When there is no such group or the store fails.
     pub async fn group(&self, id: GroupId) -> Result<Group, RecordsError> {
         let key = schema::key_in(id, schema::group_sort(id));
         match self.store.get(Get::new(self.table(), key)).await? {
@@ -98,7 +98,7 @@ impl Records {
     /// All groups.
     ///
     /// # Errors
-    /// When the cursor is not one of this list or the store fails.
+    /// When the cursor belongs to another list or the store fails.
     pub async fn list_groups(
         &self,
         limit: usize,
@@ -115,7 +115,7 @@ impl Records {
         for item in &page.items {
             match self.group(GroupId(stored::id_at(item, 0)?)).await {
                 Ok(group) => groups.push(group),
-                // Removed since the list was read.
+                // The group was removed since the list was read.
                 Err(RecordsError::GroupMissing) => {}
                 Err(error) => return Err(error),
             }
@@ -126,10 +126,10 @@ impl Records {
         })
     }
 
-    /// Changes a group that is there; what is not mentioned stays.
+    /// Changes an existing group; absent fields stay as they are.
     ///
     /// # Errors
-    /// When there is none or the store fails.
+    /// When there is no such group or the store fails.
     pub async fn alter_group(
         &self,
         id: GroupId,
@@ -165,11 +165,11 @@ impl Records {
         }
     }
 
-    /// Removes a group with everything in it. It is gone at once; the background takes away what
-    /// was below.
+    /// Removes a group with everything in it. It disappears at once; background work deletes what belongs to
+    /// it.
     ///
     /// # Errors
-    /// When there is none or the store fails.
+    /// When there is no such group or the store fails.
     pub async fn remove_group(&self, id: GroupId) -> Result<(), RecordsError> {
         let key = schema::key_in(id, schema::group_sort(id));
         let delete = Delete::new(self.table(), key).when(Condition::exists(schema::PK));
@@ -186,7 +186,7 @@ impl Records {
         Ok(())
     }
 
-    /// Puts a group on the list of all, together with what housekeeping must know.
+    /// Adds a group to the list of all groups, with the retention that housekeeping needs.
     fn list_group(&self, id: GroupId, retention: Option<Retention>) -> Action {
         let mut item = listed_key(id);
         if let Some(retention) = retention {

@@ -1,5 +1,4 @@
-//! How ids are shown outside: sequential numbers as Hashids, so that one does not tell its
-//! neighbours.
+//! Hashids: the public form of sequential ids, so that an id does not reveal its neighbours.
 
 use harsh::Harsh;
 
@@ -8,8 +7,8 @@ use super::types::{DeviceId, GroupId, JournalId};
 use super::{RecordsError, dispenser};
 use crate::sensors::InvalidField;
 
-/// Encoded ids are never longer. The largest id has eleven characters, and no text of this length
-/// decodes to a number that overflows.
+/// Longest encoded id. The largest id has eleven characters, and no text of this length decodes to a number
+/// that overflows.
 const ENCODED_LEN_MAX: usize = 12;
 /// Longest salt, in characters.
 const SALT_CHARS_MAX: usize = 128;
@@ -18,7 +17,7 @@ const SALT_CHARS_MAX: usize = 128;
 #[derive(Debug, Clone)]
 pub struct Hashids(Harsh);
 
-/// The encodings of what this system makes.
+/// The encodings of the record store's own ids.
 #[derive(Debug, Clone)]
 pub struct RecordIds {
     pub(super) groups: Hashids,
@@ -28,7 +27,7 @@ pub struct RecordIds {
 
 impl Hashids {
     /// # Errors
-    /// When salt or length are out of bounds.
+    /// When the salt or the length is out of bounds.
     pub fn new(salt: &str, min_length: usize) -> Result<Self, InvalidField> {
         if !(1..=SALT_CHARS_MAX).contains(&salt.chars().count()) {
             return Err(InvalidField {
@@ -53,7 +52,7 @@ impl Hashids {
     }
 
     /// # Errors
-    /// When the text is none that [`Self::encode`] makes.
+    /// When the text is not a result of [`Self::encode`].
     pub fn decode(&self, text: &str) -> Result<u64, RecordsError> {
         if text.len() > ENCODED_LEN_MAX {
             return Err(RecordsError::EncodedId);
@@ -82,28 +81,28 @@ impl RecordIds {
     }
 
     /// # Errors
-    /// When the text is no group's id.
+    /// When the text is not the id of a group.
     pub fn parse_group(&self, text: &str) -> Result<GroupId, RecordsError> {
         self.groups.decode(text).map(GroupId)
     }
 
     /// # Errors
-    /// When the text is no device's id.
+    /// When the text is not the id of a device.
     pub fn parse_device(&self, text: &str) -> Result<DeviceId, RecordsError> {
         self.devices.decode(text).map(DeviceId)
     }
 
     /// # Errors
-    /// When the text is no journal's id.
+    /// When the text is not the id of a journal.
     pub fn parse_journal(&self, text: &str) -> Result<JournalId, RecordsError> {
         self.journals.decode(text).map(JournalId)
     }
 }
 
-/// A salt for tags that nobody gave one.
+/// A random salt, the default of tags.
 pub(super) fn random_salt() -> String {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).expect("the operating system has randomness");
+    getrandom::fill(&mut bytes).expect("the operating system provides random bytes");
     hex::encode(bytes)
 }
 
@@ -114,14 +113,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ten_is_shown_as_agreed() {
+    fn ten_has_the_documented_encoding() {
         let hashids = Hashids::new("sdfjkl34j234j", 8).unwrap();
         assert_eq!(hashids.encode(10), "5YXd4XZ0");
         assert_eq!(hashids.decode("5YXd4XZ0"), Ok(10));
     }
 
     #[test]
-    fn the_largest_id_comes_back() {
+    fn largest_id_round_trips() {
         let hashids = Hashids::new("sdfjkl34j234j", 1).unwrap();
         let text = hashids.encode(ID_MAX);
         assert!(text.len() <= ENCODED_LEN_MAX, "{text}");
@@ -129,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_id_is_refused_and_never_panics() {
+    fn invalid_id_is_rejected_without_panic() {
         let hashids = Hashids::new("sdfjkl34j234j", 8).unwrap();
         let two = hashids.0.encode(&[1, 2]);
         let none = hashids.encode(0);
@@ -156,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn salts_and_lengths_have_bounds() {
+    fn salt_and_length_are_bounded() {
         assert!(Hashids::new("", 8).is_err());
         assert!(Hashids::new(&"s".repeat(129), 8).is_err());
         let long = Hashids::new(&"é".repeat(128), 8).unwrap();

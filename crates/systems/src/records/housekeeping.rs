@@ -1,5 +1,5 @@
-//! Deleting history that is older than its group's retention. The latest records stay whatever
-//! their age: they say what was last known.
+//! Deletes history that is older than its group's retention. The latest record of a journal is kept whatever
+//! its age.
 
 use homeport_item::Item;
 use homeport_item::expression::{KeyCondition, Projection, SortCondition};
@@ -13,21 +13,21 @@ use crate::time::EpochMillis;
 /// Groups, journals or records that are read at once.
 const KEYS_PER_READ: usize = 10 * BATCH_WRITE_MAX;
 
-/// What a call got done.
+/// The result of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Housekept {
-    /// Records that were deleted.
+    /// Deleted records.
     pub records: usize,
-    /// Whether no record was too old when it ended.
+    /// Whether no old record was left at the end.
     pub is_finished: bool,
 }
 
 impl Records {
-    /// Deletes old history of all groups, until there is none or as many batches were deleted as it
-    /// may. The next call goes on where there is something left.
+    /// Deletes old history of all groups until none is left or the limit of batches is reached. The next call
+    /// continues.
     ///
     /// # Errors
-    /// When the store fails; what was deleted stays so.
+    /// When the store fails. Deleted records stay deleted.
     pub async fn housekeep(&self, batches_max: usize) -> Result<Housekept, RecordsError> {
         let mut budget = Budget(batches_max);
         let mut records = 0;
@@ -64,7 +64,7 @@ impl Records {
         }
     }
 
-    /// The last millisecond before what is kept; `None` when everything is kept.
+    /// The last millisecond that is not kept; `None` when everything is kept.
     fn oldest_kept(&self, retention: Retention) -> Option<RecordTime> {
         let kept_from = self
             .removal_clock
@@ -134,15 +134,15 @@ impl Records {
     }
 }
 
-/// What the list of groups says about one. An item that something else wrote and that cannot be
-/// understood must not keep housekeeping from all other groups.
+/// Reads a group in the list of groups. A malformed item that another program wrote must not block housekeeping
+/// of other groups.
 fn of_group(item: &Item) -> Option<(GroupId, Option<Retention>)> {
     let group = GroupId(stored::id_at(item, 0).ok()?);
     let retention = stored::optional_integer(item, schema::RETENTION_SECS);
     match retention {
         Ok(retention) => Some((group, retention)),
         Err(error) => {
-            tracing::warn!(%group, %error, "housekeeping passes over a group");
+            tracing::warn!(%group, %error, "housekeeping skips a malformed group");
             None
         }
     }

@@ -1,4 +1,4 @@
-//! Journals of a device: each holds the records of one measured thing.
+//! Journals of a device. Each has the records of one measured quantity.
 
 use homeport_item::Item;
 use homeport_item::expression::{Condition, Update};
@@ -9,7 +9,7 @@ use super::types::{DataType, DeviceId, GroupId, JournalId, Name};
 use super::{Records, RecordsError, Removal, schema, stored, visible};
 use crate::cursor::Cursor;
 
-/// How many ids are tried that something else has used already.
+/// Ids that are tried when another program has used them already.
 const ATTEMPTS_MAX: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct JournalChange {
     pub data_type: Option<DataType>,
 }
 
-/// A page of journals, in the order of their devices' and their own stored ids as texts.
+/// A page of journals, sorted by the stored ids of device and journal as text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JournalPage {
     pub journals: Vec<Journal>,
@@ -100,7 +100,7 @@ impl Records {
     /// One journal.
     ///
     /// # Errors
-    /// When there is none or the store fails.
+    /// When there is no such journal or the store fails.
     pub async fn journal(
         &self,
         group: GroupId,
@@ -109,7 +109,7 @@ impl Records {
     ) -> Result<Journal, RecordsError> {
         let key = schema::key_in(group, schema::journal_sort(device, id));
         let item = self.store.get(Get::new(self.table(), key)).await?;
-        // What is above it last, so that a journal that is being removed is not seen.
+        // Device and group are read last, so that a journal being removed is not shown.
         self.device(group, device).await?;
         match item {
             Some(item) => Journal::from_item(group, &item),
@@ -117,11 +117,10 @@ impl Records {
         }
     }
 
-    /// The journals of all devices of a group, or of one.
+    /// The journals of one device or of all devices of a group.
     ///
     /// # Errors
-    /// When there is no such group or device, the cursor is not one of this list, or the store
-    /// fails.
+    /// When there is no such group or device, the cursor belongs to another list, or the store fails.
     pub async fn list_journals(
         &self,
         group: GroupId,
@@ -146,10 +145,10 @@ impl Records {
         })
     }
 
-    /// Changes a journal that is there; what is not mentioned stays.
+    /// Changes an existing journal; absent fields stay as they are.
     ///
     /// # Errors
-    /// When there is none or the store fails.
+    /// When there is no such journal or the store fails.
     pub async fn alter_journal(
         &self,
         group: GroupId,
@@ -181,11 +180,10 @@ impl Records {
         }
     }
 
-    /// Removes a journal with its records. It is gone at once; the background takes away what was
-    /// below.
+    /// Removes a journal with its records. It disappears at once; background work deletes what belongs to it.
     ///
     /// # Errors
-    /// When there is none or the store fails.
+    /// When there is no such journal or the store fails.
     pub async fn remove_journal(
         &self,
         group: GroupId,
@@ -210,7 +208,7 @@ impl Records {
     }
 }
 
-/// What the first failed action was about: group, device and journal, in this order.
+/// The missing parent according to the first failed action: group, device and journal, in this order.
 fn missing(at: usize) -> RecordsError {
     match at {
         0 => RecordsError::GroupMissing,

@@ -6,11 +6,10 @@ use super::{Records, RecordsError, schema, visible};
 use crate::cursor::Cursor;
 
 impl Records {
-    /// The latest records of all devices of a group, or of one: one for each journal that has any.
+    /// The latest records of one device or of all devices of a group: one for each journal that has records.
     ///
     /// # Errors
-    /// When there is no such group or device, the cursor is not one of this list, or the store
-    /// fails.
+    /// When there is no such group or device, the cursor belongs to another list, or the store fails.
     pub async fn latest(
         &self,
         group: GroupId,

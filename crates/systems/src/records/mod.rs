@@ -1,8 +1,8 @@
-//! Records: devices of a group write records into journals; people read the latest and ranges, and
-//! remove what is no longer wanted. One table holds everything, a partition for each group.
+//! Records: devices of a group write records into journals. People read the latest records and ranges, and
+//! remove what they no longer need. One table has everything, with a partition for each group.
 //!
-//! A thing is visible when its own item and those above it are there: group, device, journal.
-//! Removing deletes that one item, and the background takes away what was below.
+//! An item is visible while it and its parents exist: group, device, journal. A removal deletes only the item
+//! itself; background work deletes everything below it.
 
 mod add_record;
 mod background;
@@ -48,20 +48,20 @@ pub use types::{
     RecordTime, RecordType, RecordValue, Retention, Unit,
 };
 
-/// Items that one page may have.
+/// Items of one page.
 pub const PAGE_MAX: usize = 1000;
 
-/// What can be set about the system.
+/// Settings of the record store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The table's name.
     pub table: String,
-    /// How often old history is looked for.
+    /// The interval at which old history is deleted.
     pub housekeeping_every_secs: i64,
 }
 
 impl Settings {
-    /// The table of a stage, as the document names it.
+    /// The table of a stage, named as in the design document.
     #[must_use]
     pub fn for_stage(stage: &str) -> Self {
         Self {
@@ -77,21 +77,21 @@ impl Default for Settings {
     }
 }
 
-/// The record store on a store.
+/// The record store, based on any [`Store`].
 #[derive(Clone)]
 pub struct Records {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    /// Decides what is old enough to be deleted.
+    /// The clock that decides which records are old enough to be deleted.
     removal_clock: Arc<dyn Clock>,
     settings: Settings,
-    /// How the ids of groups, devices and journals are shown; never changes once it is there.
+    /// The encodings of ids; they never change once they exist.
     ids: Arc<OnceCell<Arc<RecordIds>>>,
-    /// Tells the background that there is something to remove.
+    /// Wakes the background work when there is something to remove.
     work: Arc<Notify>,
 }
 
-/// Why something could not be done.
+/// Why a request failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum RecordsError {
     #[error(transparent)]
@@ -100,7 +100,7 @@ pub enum RecordsError {
     EncodedId,
     #[error("there is no id tag {0}")]
     TagMissing(IdTag),
-    #[error("there is an id tag {0} already")]
+    #[error("id tag {0} already exists")]
     TagExists(IdTag),
     #[error("id tag {0} has no more ids")]
     TagExhausted(IdTag),
@@ -110,11 +110,11 @@ pub enum RecordsError {
     DeviceMissing,
     #[error("the device has no such journal")]
     JournalMissing,
-    #[error("the journal has a record at every millisecond for a while from this timestamp on")]
+    #[error("the journal has no free millisecond close to this timestamp")]
     TimeOccupied,
     #[error(transparent)]
     Cursor(#[from] CursorError),
-    /// An item that something else wrote cannot be understood.
+    /// Another program wrote an item that cannot be read.
     #[error("a stored item of the record store is malformed: {0}")]
     Malformed(String),
     #[error(transparent)]
@@ -134,7 +134,7 @@ impl Records {
         }
     }
 
-    /// Deletes old history by this clock, which ignores unconfirmed clock jumps.
+    /// Sets the clock that decides which history is old; it ignores unconfirmed clock jumps.
     #[must_use]
     pub fn with_removal_clock(self, removal_clock: Arc<dyn Clock>) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What those who follow the record store's changes need to know about its items.
+//! What readers of the change log need to know about items of the record store.
 
 use homeport_item::{Item, Value};
 use homeport_store::{Get, StoreError};
@@ -6,7 +6,7 @@ use homeport_store::{Get, StoreError};
 use super::types::{DeviceId, GroupId, JournalId};
 use super::{Records, schema, stored};
 
-/// The journal of an item that is a record of the history; none for all others.
+/// The journal of a record in the history; `None` for all other items.
 pub(crate) fn journal_of_record(item: &Item) -> Option<(GroupId, DeviceId, JournalId)> {
     let group = item.get(schema::PK).and_then(Value::as_str)?.parse().ok()?;
     if !stored::sort_key(item).starts_with(schema::RECORD) {
@@ -17,7 +17,7 @@ pub(crate) fn journal_of_record(item: &Item) -> Option<(GroupId, DeviceId, Journ
 }
 
 impl Records {
-    /// The newest record of a journal, as it stands in the history.
+    /// The newest record of a journal, in the form that it has in the history.
     pub(crate) async fn newest_item(
         &self,
         group: GroupId,

@@ -10,10 +10,10 @@ use super::{PAGE_MAX, Records, RecordsError, schema, stored, visible};
 use crate::cursor::{Cursor, CursorError};
 use crate::pages;
 
-/// Journals of a device that are looked up at once.
+/// Journals of a device that are read at once.
 const JOURNALS_PER_READ: usize = 100;
 
-/// In which order the records of a journal come.
+/// The order of the records of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
     OldestFirst,
@@ -40,11 +40,10 @@ impl Default for RecordRange {
 }
 
 impl Records {
-    /// Records of a device in a range of time: those of one journal, or journal by journal.
+    /// Records of a device in a range of time: of one journal, or journal by journal.
     ///
     /// # Errors
-    /// When there is no such group, device or journal, the cursor is not one of this range, or the
-    /// store fails.
+    /// When there is no such group, device or journal, the cursor belongs to another list, or the store fails.
     pub async fn records(
         &self,
         group: GroupId,
@@ -66,7 +65,7 @@ impl Records {
             Some(journal) => vec![journal],
             None => self.journals_from(group, device, start.as_ref()).await?,
         };
-        // One more than asked for: it tells whether this page is the last one.
+        // One more record than requested shows whether this is the last page.
         while !journals.is_empty() && range.from <= range.to && items.len() <= limit {
             for journal in &journals {
                 let mut query = self.query_range(group, device, *journal, range);
@@ -124,7 +123,7 @@ impl Records {
         }
     }
 
-    /// Journals of a device, from the one on that a cursor stands in.
+    /// Journals of a device, starting at the journal of a cursor.
     async fn journals_from(
         &self,
         group: GroupId,

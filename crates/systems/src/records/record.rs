@@ -1,4 +1,4 @@
-//! A record as it is stored, in the history and as the latest.
+//! A stored record, in the history and as the latest record of its journal.
 
 use homeport_item::Item;
 use homeport_item::expression::Update;
@@ -37,7 +37,7 @@ impl Record {
         item
     }
 
-    /// What makes the record the latest of its journal.
+    /// The item of the latest record of the journal.
     pub(super) fn to_update(&self) -> Update {
         Update::new()
             .set(schema::VALUE, &self.value)
@@ -46,7 +46,7 @@ impl Record {
             .set(schema::TIMESTAMP, self.timestamp.millis())
     }
 
-    /// From the history or from the latest: both hold the same attributes.
+    /// Reads a record of the history or a latest record: both have the same attributes.
     pub(super) fn from_item(group: GroupId, item: &Item) -> Result<Self, RecordsError> {
         let (device, journal) = stored::journal_ids(item)?;
         let missing = |name| stored::malformed(item, name);

@@ -1,8 +1,8 @@
-//! Removing what was below a group, a device or a journal.
+//! Removes everything below a group, a device or a journal.
 //!
-//! The item of the removed thing is deleted together with the writing of a job, so that everything
-//! below is invisible from that moment, and so that a crash cannot make the rest be forgotten. The
-//! job is deleted last. All of it may be done twice, by one process or by several.
+//! One transaction deletes the item of the removed thing and writes a job. From then on everything below is
+//! invisible, and a crash cannot lose the job. The job is deleted last. All steps are idempotent, also across
+//! processes.
 
 use homeport_item::Item;
 use homeport_item::expression::Projection;
@@ -15,12 +15,12 @@ use super::{Records, RecordsError, schema, stored};
 
 /// Jobs that are read at once.
 const JOBS_PER_READ: usize = 100;
-/// Keys that are read at once; as many batches as fit are deleted before the next ones.
+/// Keys that are read at once. They are deleted in full batches before the next keys are read.
 const KEYS_PER_READ: usize = 10 * BATCH_WRITE_MAX;
-/// How often deletions that the store could not do at once are handed over again.
+/// Attempts at deletions that the store has not processed.
 const ATTEMPTS_MAX: usize = 8;
 
-/// Something that is removed with everything below.
+/// A thing that is removed with everything below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Removal {
     Group(GroupId),
@@ -28,16 +28,16 @@ pub enum Removal {
     Journal(GroupId, DeviceId, JournalId),
 }
 
-/// What a call got done.
+/// The result of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Swept {
-    /// Items that were deleted.
+    /// Deleted items.
     pub items: usize,
-    /// Whether there was nothing left when it ended.
+    /// Whether nothing was left at the end.
     pub is_finished: bool,
 }
 
-/// How many batches may still be deleted.
+/// The number of batches that may still be deleted.
 pub(super) struct Budget(pub(super) usize);
 
 impl Budget {
@@ -79,10 +79,10 @@ impl Removal {
         }
     }
 
-    /// What the sort keys below begin with, in the order in which they must go.
+    /// The prefixes of the sort keys below, in the order of deletion.
     ///
-    /// IMPORTANT: journals go before records. A record that is being added is let in by its
-    /// journal, so that none can come any more when the records are looked for.
+    /// IMPORTANT: journals are deleted before records. A record can only be added while its journal exists, so
+    /// no record can appear after the records have been listed.
     fn prefixes(self) -> Vec<String> {
         let below = [schema::JOURNAL, schema::LATEST_RECORD, schema::RECORD];
         match self {
@@ -100,12 +100,12 @@ impl Removal {
 }
 
 impl Records {
-    /// The action that makes sure that a removal is brought to its end.
+    /// The action that writes the job of a removal.
     pub(super) fn begin_removal(&self, removal: Removal) -> Action {
         Put::new(self.table(), removal.key()).into()
     }
 
-    /// Removals that are not finished, at most a hundred of them.
+    /// Unfinished removals, at most a hundred of them.
     ///
     /// # Errors
     /// When the store fails.
@@ -118,17 +118,17 @@ impl Records {
         for item in &page.items {
             match Removal::from_item(item) {
                 Ok(removal) => removals.push(removal),
-                // What something else wrote must not keep all other removals from their end.
+                // A malformed item that another program wrote must not block other removals.
                 Err(error) => tracing::warn!(%error, "a removal is passed over"),
             }
         }
         Ok(removals)
     }
 
-    /// Goes on with removals until there are none, or until as many batches were deleted as it may.
+    /// Continues removals until none is left or the limit of batches is reached.
     ///
     /// # Errors
-    /// When the store fails; what was deleted stays so, and the next call goes on.
+    /// When the store fails. Deleted items stay deleted, and the next call continues.
     pub async fn continue_removals(&self, batches_max: usize) -> Result<Swept, RecordsError> {
         let mut budget = Budget(batches_max);
         let mut items = 0;
@@ -168,7 +168,7 @@ impl Records {
         Ok(())
     }
 
-    /// Deletes what is in a group below a prefix: how many, and whether all of it is gone.
+    /// Deletes all items of a group with a prefix; returns their number and whether all are gone.
     async fn sweep(
         &self,
         group: GroupId,
@@ -185,7 +185,7 @@ impl Records {
             deleted += count;
             metrics::counter!("homeport_records_removed_items_total")
                 .increment(u64::try_from(count).unwrap_or(u64::MAX));
-            // Going on behind what was read: what is deleted need not be skipped again.
+            // Continue after the read keys, so that deleted keys are not skipped again.
             query.start = page.next;
             if query.start.is_none() || !is_clear {
                 return Ok((deleted, is_clear));
@@ -193,7 +193,7 @@ impl Records {
         }
     }
 
-    /// Deletes items by their keys, in batches: how many, and whether all.
+    /// Deletes items by key in batches; returns their number and whether all are gone.
     pub(super) async fn delete_all(
         &self,
         keys: Vec<Item>,

@@ -1,51 +1,51 @@
-//! The record store's table, frozen: keys and attributes are those of the design document and are
-//! written nowhere else. Sort keys always end with `#`, and so does every prefix of one that is
-//! searched for: else device 1 would take device 10 along.
+//! The table of the record store. Its keys and attributes are frozen: they come from the design document and
+//! are written nowhere else. Sort keys and searched prefixes end with `#`; otherwise device 1 would match
+//! device 10.
 
 use homeport_item::schema::TableSchema;
 use homeport_item::{Item, KeyKind};
 
 use super::types::{DeviceId, GroupId, JournalId, RecordTime};
 
-/// What the table's name begins with; the stage follows.
+/// The first part of the table's name; the stage follows.
 pub const TABLE_PREFIX: &str = "awsh-recordstore-";
-/// The stage unless another one is set.
+/// The default stage.
 pub const STAGE_DEFAULT: &str = "dev";
 
 pub const PK: &str = "PK";
 pub const SK: &str = "SK";
 
-/// What sort keys begin with.
+/// The first words of sort keys.
 pub const GROUP: &str = "Group#";
 pub const DEVICE: &str = "Device#";
 pub const JOURNAL: &str = "Journal#";
 pub const RECORD: &str = "Record#";
 pub const LATEST_RECORD: &str = "LatestRecord#";
 
-/// Of groups, devices and journals.
+/// Attributes of groups, devices and journals.
 pub const NAME: &str = "name";
-/// Of groups: how long history is kept.
+/// Attribute of groups: how long history is kept.
 pub const RETENTION_SECS: &str = "retention_secs";
-/// Of devices.
+/// Attributes of devices.
 pub const MODEL: &str = "model";
 pub const ACL_POLICY: &str = "acl_policy";
-/// Of journals.
+/// Attributes of journals.
 pub const DATA_TYPE: &str = "data_type";
-/// Of records, both in the history and the latest.
+/// Attributes of records, in the history and of latest records.
 pub const VALUE: &str = "value";
 pub const UNIT: &str = "unit";
 pub const TYPE: &str = "type";
 pub const TIMESTAMP: &str = "timestamp";
 
-/// Items of our own beside the document's. No group has such a partition key: those are numbers.
-/// One for each id tag, in a partition of its own.
+/// Items of Homeport that the design document does not have. Groups have numeric partition keys, so none can
+/// collide. There is one item for each id tag, in its own partition.
 pub const ID_TAG: &str = "IdTag#";
-/// One for each group: where housekeeping finds them all.
+/// One item for each group, where housekeeping finds all groups.
 pub const GROUPS: &str = "Groups#";
-/// One for each removal that is not finished.
+/// One item for each unfinished removal.
 pub const REMOVAL: &str = "Removal#";
 
-/// Of id tags.
+/// Attributes of id tags.
 pub const IDTAG: &str = "idtag";
 pub const SALT: &str = "salt";
 pub const MIN_LENGTH: &str = "min_length";
@@ -82,12 +82,12 @@ pub(super) fn latest_sort(device: DeviceId, journal: JournalId) -> String {
     format!("{LATEST_RECORD}{device}#{journal}#")
 }
 
-/// What the sort keys of one device begin with after one of the words above.
+/// The prefix of the sort keys of one device, after one of the words above.
 pub(super) fn of_device(word: &str, device: DeviceId) -> String {
     format!("{word}{device}#")
 }
 
-/// What the sort keys of one journal begin with after one of the words above.
+/// The prefix of the sort keys of one journal, after one of the words above.
 pub(super) fn of_journal(word: &str, device: DeviceId, journal: JournalId) -> String {
     format!("{word}{device}#{journal}#")
 }
@@ -96,12 +96,12 @@ pub(super) fn key(partition: impl Into<String>, sort: impl Into<String>) -> Item
     Item::new().with(PK, partition.into()).with(SK, sort.into())
 }
 
-/// The key of something in a group's partition.
+/// The key of an item in a group's partition.
 pub(super) fn key_in(group: GroupId, sort: impl Into<String>) -> Item {
     key(group.to_string(), sort)
 }
 
-/// The ids in a sort key, in their order: everything between `#` after the word that it begins with.
+/// The ids in a sort key, in order: everything between `#` after the first word.
 pub(super) fn ids_in(sort: &str) -> impl Iterator<Item = &str> {
     sort.trim_end_matches('#').split('#').skip(1)
 }
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_sort_key_is_the_documents_and_ends_with_its_sign() {
+    fn sort_keys_have_the_documented_form() {
         let (group, device, journal) = (GroupId(4), DeviceId(1), JournalId(10));
         let at = RecordTime::try_from(1_600_000_000).unwrap();
         for (made, documented) in [
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prefix_of_device_one_is_none_of_device_ten() {
+    fn prefix_of_device_one_excludes_device_ten() {
         let ten = journal_sort(DeviceId(10), JournalId(1));
         assert!(!ten.starts_with(&of_device(JOURNAL, DeviceId(1))));
     }

@@ -1,16 +1,16 @@
-//! Reading stored items back into types.
+//! Parses stored items.
 
 use homeport_item::{Item, Value};
 
 use super::types::{DeviceId, JournalId};
 use super::{RecordsError, schema};
 
-/// An attribute that must be there, as a text of some type.
+/// A required attribute, parsed from text.
 pub(super) fn text<T: TryFrom<String>>(item: &Item, name: &str) -> Result<T, RecordsError> {
     optional_text(item, name)?.ok_or_else(|| malformed(item, name))
 }
 
-/// The same for an attribute that may be absent.
+/// An optional attribute, parsed from text.
 pub(super) fn optional_text<T: TryFrom<String>>(
     item: &Item,
     name: &str,
@@ -25,7 +25,7 @@ pub(super) fn optional_text<T: TryFrom<String>>(
         .ok_or_else(|| malformed(item, name))
 }
 
-/// A whole number that may be absent.
+/// An optional integer.
 pub(super) fn optional_integer<T: TryFrom<i64>>(
     item: &Item,
     name: &str,
@@ -46,7 +46,7 @@ pub(super) fn sort_key(item: &Item) -> &str {
         .unwrap_or_default()
 }
 
-/// The number at a place in an item's sort key.
+/// The number at a position of an item's sort key.
 pub(super) fn id_at(item: &Item, at: usize) -> Result<u64, RecordsError> {
     schema::ids_in(sort_key(item))
         .nth(at)

@@ -1,4 +1,4 @@
-//! The record store's words: each is checked when it is made, and is right from then on.
+//! Validated texts and values of the record store.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,11 +11,11 @@ use crate::time::EpochMillis;
 
 /// Longest name, model, data type, unit or type, in characters.
 const TEXT_CHARS_MAX: usize = 128;
-/// Longest text that a record can have as its value, in characters.
+/// Longest text that a record can have as value, in characters.
 const VALUE_CHARS_MAX: usize = 4096;
 /// Largest policy.
 const POLICY_BYTES_MAX: usize = 16 * 1024;
-/// How deep the members of a policy may be nested.
+/// Deepest nesting of the members of a policy.
 pub const POLICY_DEPTH_MAX: usize = 15;
 /// The largest time that 13 digits hold.
 const LAST_MS: i64 = 9_999_999_999_999;
@@ -38,15 +38,15 @@ macro_rules! id_type {
 }
 
 id_type!(
-    /// A group's number, as it is stored.
+    /// The stored number of a group.
     GroupId
 );
 id_type!(
-    /// A device's number.
+    /// The stored number of a device.
     DeviceId
 );
 id_type!(
-    /// A journal's number.
+    /// The stored number of a journal.
     JournalId
 );
 
@@ -94,43 +94,43 @@ macro_rules! text_type {
 }
 
 text_type!(
-    /// What people call a group, a device or a journal.
+    /// The name of a group, a device or a journal.
     Name,
     schema::NAME,
     1,
     "1 to 128 printable characters"
 );
 text_type!(
-    /// What kind of device it is.
+    /// The model of a device.
     Model,
     schema::MODEL,
     1,
     "1 to 128 printable characters"
 );
 text_type!(
-    /// What kind of records a journal has.
+    /// The type of the records of a journal.
     DataType,
     schema::DATA_TYPE,
     1,
     "1 to 128 printable characters"
 );
 text_type!(
-    /// What a record's value is counted in; empty for what has no unit.
+    /// The unit of a value; empty for values without a unit.
     Unit,
     schema::UNIT,
     0,
     "at most 128 printable characters"
 );
 text_type!(
-    /// What a record's value is.
+    /// The type of a record.
     RecordType,
     schema::TYPE,
     1,
     "1 to 128 printable characters"
 );
 
-/// When a record was made: milliseconds that 13 digits hold. It prints with all of them, so that
-/// texts sort by time.
+/// The time of a record in milliseconds, with at most 13 digits. It prints with all 13 digits, so that texts
+/// sort by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecordTime(i64);
 
@@ -143,13 +143,13 @@ impl RecordTime {
         self.0
     }
 
-    /// The time that is nearest to one that may lie outside of 13 digits.
+    /// The nearest time that has at most 13 digits.
     #[must_use]
     pub fn nearest(time: EpochMillis) -> Self {
         Self(time.0.clamp(0, LAST_MS))
     }
 
-    /// Later by some milliseconds, unless that has more than 13 digits.
+    /// A time that is later by some milliseconds; `None` if it has more than 13 digits.
     pub(super) fn plus_ms(self, millis: i64) -> Option<Self> {
         Self::try_from(self.0.checked_add(millis)?).ok()
     }
@@ -176,7 +176,7 @@ impl fmt::Display for RecordTime {
     }
 }
 
-/// What was measured.
+/// The value of a record.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RecordValue {
     Number(Number),
@@ -186,7 +186,7 @@ pub enum RecordValue {
 
 impl RecordValue {
     /// # Errors
-    /// When it is too long.
+    /// When the text is too long.
     pub fn text(text: String) -> Result<Self, InvalidField> {
         if text.chars().count() <= VALUE_CHARS_MAX {
             Ok(Self::Text(text))
@@ -244,7 +244,7 @@ impl TryFrom<i64> for Retention {
     }
 }
 
-/// Who may do what with a device: a JSON object that this system keeps and does not look into.
+/// The permissions of a device: a JSON object that the record store does not interpret.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyDocument(Map);
 
@@ -283,7 +283,7 @@ impl From<&PolicyDocument> for Value {
     }
 }
 
-/// What a partial change does to an attribute that may be absent.
+/// The change that a partial update makes to an optional attribute.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Change<T> {
     #[default]
@@ -293,10 +293,10 @@ pub enum Change<T> {
 }
 
 impl<T> Change<T> {
-    /// From a field that is absent, null, or there.
+    /// Parses a field that may be absent or null.
     ///
     /// # Errors
-    /// When it is there and wrong.
+    /// When the field is present and invalid.
     pub fn parse<S, E>(
         sent: Option<Option<S>>,
         parse: impl FnOnce(S) -> Result<T, E>,
@@ -314,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_prints_with_thirteen_digits_and_more_are_refused() {
+    fn time_has_exactly_thirteen_digits() {
         assert_eq!(
             RecordTime::try_from(7).unwrap().to_string(),
             "0000000000007"
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_keeps_within_its_bounds() {
+    fn policy_size_and_depth_are_bounded() {
         let policy = |value: Value| PolicyDocument::new(Map::from([("a".to_owned(), value)]));
         let nest = |levels| (0..levels).fold(Value::from(1), |inner, _| Value::L(vec![inner]));
         assert!(policy("x".repeat(16_000).into()).is_ok());
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_printable_and_only_a_unit_may_be_empty() {
+    fn only_units_may_be_empty() {
         assert!("".parse::<Unit>().is_ok());
         assert!("".parse::<Name>().is_err());
         assert!("a\n".parse::<RecordType>().is_err());
@@ -345,13 +345,13 @@ mod tests {
     }
 
     #[test]
-    fn a_value_has_so_many_characters_and_not_bytes() {
+    fn text_value_is_limited_in_characters() {
         assert!(RecordValue::text("é".repeat(VALUE_CHARS_MAX)).is_ok());
         assert!(RecordValue::text("e".repeat(VALUE_CHARS_MAX + 1)).is_err());
     }
 
     #[test]
-    fn a_retention_has_bounds() {
+    fn retention_is_bounded() {
         assert!(Retention::try_from(59).is_err());
         assert!(Retention::try_from(86_400).is_ok());
         assert!(Retention::try_from(i64::MAX).is_err());

@@ -1,8 +1,8 @@
-//! What can be seen: an item is visible when everything above it is there.
+//! Visibility: an item is visible while all its parents exist.
 //!
-//! IMPORTANT: items are read first, and what is above them after that. Ids are never used again, so
-//! that a parent that is there after its children were read was there all the time; the other way
-//! round, a removal in between would show some of the children.
+//! IMPORTANT: items are read before their parents. Ids are never reused, so a parent that exists after its
+//! children were read existed all the time. In the other order, a concurrent removal would show some of the
+//! children.
 
 use std::collections::BTreeSet;
 
@@ -16,21 +16,21 @@ use crate::cursor::Cursor;
 use crate::fetch::fetch;
 use crate::pages;
 
-/// What must be there for an item to be visible, besides its group.
+/// The parents of an item besides its group.
 pub(super) type Parents = fn(&Item) -> Result<Vec<String>, RecordsError>;
 
-/// For devices.
+/// The parents of a device.
 pub(super) fn nothing_more(_: &Item) -> Result<Vec<String>, RecordsError> {
     Ok(Vec::new())
 }
 
-/// For journals.
+/// The parents of a journal.
 pub(super) fn its_device(item: &Item) -> Result<Vec<String>, RecordsError> {
     let (device, _) = stored::journal_ids(item)?;
     Ok(vec![schema::device_sort(device)])
 }
 
-/// For records and latest records.
+/// The parents of a record and of a latest record.
 pub(super) fn its_device_and_journal(item: &Item) -> Result<Vec<String>, RecordsError> {
     let (device, journal) = stored::journal_ids(item)?;
     Ok(vec![
@@ -40,7 +40,7 @@ pub(super) fn its_device_and_journal(item: &Item) -> Result<Vec<String>, Records
 }
 
 impl Records {
-    /// Which of these sort keys of a group are there.
+    /// The existing ones of some sort keys of a group.
     pub(super) async fn present(
         &self,
         group: GroupId,
@@ -53,7 +53,7 @@ impl Records {
         Ok(present.collect())
     }
 
-    /// Those of `items` that are visible.
+    /// The visible ones of some items.
     pub(super) async fn visible_of(
         &self,
         group: GroupId,
@@ -80,8 +80,8 @@ impl Records {
         Ok(visible)
     }
 
-    /// A page of the visible items of a group whose sort keys begin with `prefix`: full, or the
-    /// last.
+    /// A page of the visible items of a group whose sort keys begin with `prefix`. It is full unless it is the
+    /// last page.
     pub(super) async fn visible_page(
         &self,
         group: GroupId,
@@ -109,8 +109,7 @@ impl Records {
         }
     }
 
-    /// Everything in a partition whose sort key begins with `prefix`, seeing all that was answered
-    /// before.
+    /// All items of a partition whose sort keys begin with `prefix`, read consistently.
     pub(super) fn query_prefix(&self, partition: String, prefix: String) -> Query {
         let begins = SortCondition::BeginsWith(Value::S(prefix));
         let condition = KeyCondition::new(schema::PK, partition).with_sort(schema::SK, begins);

@@ -1,23 +1,25 @@
-//! Transactions of this system, tried again where another one got in the way.
+//! Transactions of the record store, retried on conflicts.
 
 use std::time::Duration;
 
 use homeport_item::Item;
 use homeport_item::expression::Condition;
-use homeport_store::{Action, CancelReason, Check, StoreError, TransactError, Transaction};
+use homeport_store::{
+    Action, CancelReason, ConditionCheck, StoreError, TransactError, Transaction,
+};
 
 use super::types::GroupId;
 use super::{Records, RecordsError, schema};
 use crate::sensors::InvalidField;
 
-/// How often a transaction that got in another's way is tried again.
+/// Attempts at a transaction that conflicts with another one.
 const ATTEMPTS_MAX: u32 = 8;
-/// The pause before the second attempt; every further one is twice as long.
+/// The pause before the second attempt. It doubles with every further attempt.
 const PAUSE_FIRST: Duration = Duration::from_millis(2);
 
 impl Records {
-    /// Carries out all actions or none. The answer says whose conditions did not hold, in order; it
-    /// is empty when everything was done.
+    /// Executes all actions or none. The answer has the indexes of actions whose condition failed; it is empty
+    /// on success.
     pub(super) async fn all_or_none(&self, actions: &[Action]) -> Result<Vec<usize>, RecordsError> {
         let mut pause = PAUSE_FIRST;
         for _ in 0..ATTEMPTS_MAX {
@@ -44,14 +46,14 @@ impl Records {
         Err(StoreError::Throttled.into())
     }
 
-    /// That something in a group's partition is there.
+    /// A check that an item of a group's partition exists.
     pub(super) fn must_exist(&self, group: GroupId, sort: String) -> Action {
         let key: Item = schema::key_in(group, sort);
-        Check::new(self.table(), key, Condition::exists(schema::PK)).into()
+        ConditionCheck::new(self.table(), key, Condition::exists(schema::PK)).into()
     }
 }
 
-/// Whose conditions failed; `None` asks for another attempt.
+/// The actions whose condition failed; `None` asks for another attempt.
 fn failed_conditions(reasons: &[CancelReason]) -> Result<Option<Vec<usize>>, RecordsError> {
     let mut failed = Vec::new();
     for (at, reason) in reasons.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Taking a message in: what it leads to is planned, then carried out, and everything that must be
-//! kept is durable when this returns.
+//! Processing a message: its effects are planned and executed, and all writes are durable when this
+//! returns.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use homeport_store::StoreError;
 
 use super::RuleEngine;
 use super::failure::Failure;
-use super::plan::{By, Effect, Notice, Plan};
+use super::plan::{ActionRef, Effect, Notice, Plan};
 use super::stats::Counted;
 use crate::messages::{Intake, Message};
 use crate::push::PushError;
@@ -17,8 +17,8 @@ use crate::push::PushError;
 impl Intake for RuleEngine {
     async fn take(&self, message: &Message) -> Result<(), StoreError> {
         if message.publisher.is_alerts() {
-            // IMPORTANT: stored as telemetry it would be judged: an alert about a silence would end
-            // the silence, and begin the next one, for ever.
+            // IMPORTANT: as telemetry it would be judged. An alert about a silence would end the
+            // silence and start the next one, forever.
             return Ok(());
         }
         let plan = self.plan(&self.registry(), message);
@@ -46,12 +46,12 @@ impl Plan {
 }
 
 impl RuleEngine {
-    /// Does what was planned. What fails for good adds what error actions make of it, which is done
-    /// last; those have no error actions of their own.
+    /// Executes a plan. Permanent failures run error actions at the end, which have no error actions of
+    /// their own.
     ///
     /// # Errors
-    /// When something could not be kept now. What was done stays done and is done again with the
-    /// repeat of the message: at least once, as on AWS.
+    /// When the store fails. The completed effects stay, and are repeated with the message: at least
+    /// once, as on AWS.
     async fn carry_out(&self, message: &Message, plan: Plan) -> Result<(), StoreError> {
         let mut failed = self.once(message, plan).await?;
         if failed.is_empty() {
@@ -70,7 +70,7 @@ impl RuleEngine {
         self.carry_out_errors(message, errors).await
     }
 
-    /// Does what error actions want; what fails now is kept and told nobody else.
+    /// Executes error actions; their failures are only stored.
     pub(super) async fn carry_out_errors(
         &self,
         message: &Message,
@@ -84,10 +84,14 @@ impl RuleEngine {
         Ok(())
     }
 
-    /// Does what was planned; what failed for good comes back with the reason.
-    async fn once(&self, message: &Message, plan: Plan) -> Result<Vec<(By, String)>, StoreError> {
+    /// Executes a plan; returns permanent failures with their reasons.
+    async fn once(
+        &self,
+        message: &Message,
+        plan: Plan,
+    ) -> Result<Vec<(ActionRef, String)>, StoreError> {
         let mut failed = Vec::new();
-        // IMPORTANT: tables first. Whoever hears of a message from a rule finds it there.
+        // IMPORTANT: tables first, so that receivers of a rule's message find its data.
         self.write_all(message, plan.writes, &mut failed).await?;
         for Effect { by, what } in plan.messages {
             match self.inner.publish.publish(what).await {

@@ -1,5 +1,5 @@
-//! A rule made ready: its statement and templates parsed, its tables known. What can be wrong with a
-//! rule is found here, before it is ever kept.
+//! A compiled rule: its statement and templates are parsed, its tables are resolved. Every error of a
+//! rule is found here, before the rule is stored.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,20 +19,19 @@ use super::topic_index::FILTER_LEVELS_MAX;
 use crate::api_keys;
 use crate::messages::Delivery;
 
-/// The version of the language that rules are written in.
+/// The supported version of the rule language.
 pub const SQL_VERSION: &str = "2016-03-23";
-/// Actions that one rule may have, as AWS IoT has it.
+/// Actions of a rule, as in AWS IoT.
 pub const ACTIONS_MAX: usize = 10;
 /// Longest description.
 pub const DESCRIPTION_CHARS_MAX: usize = 1024;
-/// Longest template, and headers or properties that one action may have.
+/// Longest template, and headers or properties of an action.
 pub const TEMPLATE_BYTES_MAX: usize = 4096;
 pub const HEADERS_MAX: usize = 50;
 
-/// The attribute that the older action puts the payload into unless another one is named.
+/// The default attribute for the payload of the older DynamoDB action.
 const PAYLOAD_FIELD: &str = "payload";
 
-/// A rule that can run.
 #[derive(Debug)]
 pub(super) struct Compiled {
     pub(super) name: RuleName,
@@ -42,7 +41,6 @@ pub(super) struct Compiled {
     pub(super) stats: Arc<RuleStats>,
 }
 
-/// What is done with a result.
 #[derive(Debug)]
 pub(super) enum Action {
     /// The result is the item.
@@ -59,9 +57,9 @@ pub(super) enum Action {
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     pub(super) name: String,
-    /// None for tables that are not Homeport's.
+    /// `None` for tables that are not Homeport's.
     pub(super) schema: Option<Arc<TableSchema>>,
-    /// Whether it is the table of telemetry, in which no message replaces another.
+    /// Whether it is the table of telemetry, where no message may replace another.
     pub(super) is_telemetry: bool,
 }
 
@@ -104,7 +102,7 @@ pub(super) struct Http {
     pub(super) headers: Vec<(String, Template)>,
 }
 
-/// A notification of a topic, which somebody receives over HTTP.
+/// A notification of an SNS topic, delivered over HTTP.
 #[derive(Debug)]
 pub(super) struct Sns {
     pub(super) topic_arn: String,
@@ -120,7 +118,7 @@ pub(super) struct Push {
 }
 
 impl Action {
-    /// The name of the action's kind, as AWS IoT's error messages have it.
+    /// The kind of the action, as in error messages of AWS IoT.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::PutItem(_) => "DynamoDBv2Action",
@@ -140,12 +138,12 @@ impl Action {
     }
 }
 
-/// What rules can name: the tables that Homeport keeps, and topics of notifications.
+/// The tables and notification topics that rules can use.
 #[derive(Debug)]
 pub(super) struct KnownTables {
     schemas: HashMap<String, Arc<TableSchema>>,
     telemetry: String,
-    /// The address that each topic's notifications are posted to, by the topic's ARN.
+    /// The URL that receives the notifications of a topic, by the topic's ARN.
     sns_topics: HashMap<String, String>,
 }
 
@@ -164,7 +162,7 @@ impl KnownTables {
     }
 
     fn target(&self, name: &str, place: &str) -> Result<Target, RuleError> {
-        // A message must not become a rule, a notification or a key.
+        // IMPORTANT: a message must not create a rule, a notification or a key.
         if name.starts_with(OWN_PREFIX) || name == api_keys::schema::API_KEYS {
             return Err(RuleError::invalid(
                 place,
@@ -179,10 +177,10 @@ impl KnownTables {
     }
 }
 
-/// Makes a rule ready.
+/// Compiles a rule.
 ///
 /// # Errors
-/// The first thing that is wrong, with its place.
+/// The first error, with its place in the document.
 pub(super) fn compile(
     name: &RuleName,
     document: &RuleDocument,
@@ -205,7 +203,7 @@ pub(super) fn compile(
     };
     let actions = actions.map(|(at, action)| parts.action(action, &format!("actions[{at}]")));
     let actions = actions.collect::<Result<_, _>>()?;
-    // An error action runs on another message than the statement did, and has no variables of it.
+    // An error action runs on a different message and has no variables of the statement.
     let parts = Parts {
         tables,
         statement: None,
@@ -230,10 +228,10 @@ fn check_texts(document: &RuleDocument) -> Result<(), RuleError> {
         return Err(RuleError::invalid("description", reason));
     }
     match document.aws_iot_sql_version.as_deref() {
-        // DIFFERENCE: AWS takes a rule that names no version for one of 2015-10-08.
+        // DIFFERENCE: AWS assumes version 2015-10-08 for a rule without a version.
         None | Some(SQL_VERSION) => {}
         Some(other) => {
-            let reason = format!("{other:?} is not known here: rules are written in {SQL_VERSION}");
+            let reason = format!("{other:?} is not supported; use {SQL_VERSION}");
             return Err(RuleError::invalid("awsIotSqlVersion", reason));
         }
     }
@@ -244,10 +242,10 @@ fn check_texts(document: &RuleDocument) -> Result<(), RuleError> {
     Ok(())
 }
 
-/// What the parts of a rule are made ready with.
+/// The context of compiling the parts of a rule.
 struct Parts<'a> {
     tables: &'a KnownTables,
-    /// Whose variables templates may use.
+    /// The statement whose variables templates may use.
     statement: Option<&'a Statement>,
 }
 
@@ -358,7 +356,7 @@ impl Parts<'_> {
         }))
     }
 
-    /// The topic to publish on. One that is always the same is checked now.
+    /// The topic to publish on. A topic without templates is validated now.
     fn topic(&self, text: &str, place: &str) -> Result<Template, RuleError> {
         let template = self.template(text, place)?;
         if template.is_constant() {
@@ -398,7 +396,7 @@ impl Parts<'_> {
 
     fn http(&self, document: &HttpDocument, place: &str) -> Result<Action, RuleError> {
         let url_place = format!("{place}.url");
-        // A host that a payload could choose would let devices send requests anywhere.
+        // IMPORTANT: a host from the payload would let devices send requests anywhere.
         let scheme = ["https://", "http://"]
             .into_iter()
             .find(|scheme| document.url.starts_with(scheme));
@@ -410,7 +408,7 @@ impl Parts<'_> {
             _ => {
                 return Err(RuleError::invalid(
                     &url_place,
-                    "expected an address that begins with https:// or http:// and a host without templates",
+                    "expected a URL that begins with https:// or http:// and a host without templates",
                 ));
             }
         }
@@ -432,7 +430,7 @@ impl Parts<'_> {
     fn sns(&self, document: &SnsDocument, place: &str) -> Result<Action, RuleError> {
         let topic_arn = &document.target_arn;
         let Some(url) = self.tables.sns_topics.get(topic_arn) else {
-            // There is no SNS that could deliver it.
+            // SNS itself does not exist here.
             let reason = format!(
                 "nobody receives notifications of {topic_arn:?} here: the setting rules.sns_topics gives topics an address, or use http or push instead"
             );
@@ -467,8 +465,7 @@ impl Parts<'_> {
     }
 }
 
-/// Whether a rule may set the header: what says how the request is sent and who signed it is not its
-/// to say.
+/// Whether a rule may set the header. Headers of the transport and of the signature are reserved.
 fn is_header_name(name: &str) -> bool {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     let lower = name.to_ascii_lowercase();

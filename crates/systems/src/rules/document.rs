@@ -1,6 +1,6 @@
-//! A rule as people write it: AWS IoT's `TopicRulePayload`, so that rules can be carried over. What
-//! AWS has and Homeport does not is refused, with its place in the text; what only AWS needs, such as
-//! `roleArn`, is taken and kept.
+//! The document of a rule: AWS IoT's `TopicRulePayload`, so that rules can be migrated. Unsupported
+//! members are rejected with their place in the text. Members that only AWS needs, such as `roleArn`,
+//! are accepted and stored.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::name::RuleName;
 
-/// A rule with the name that it is to have, as `aws iot create-topic-rule` takes it.
+/// A rule with its name, in the format of `aws iot create-topic-rule`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct NewRule {
@@ -20,7 +20,6 @@ pub struct NewRule {
     pub topic_rule_payload: RuleDocument,
 }
 
-/// A rule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct RuleDocument {
@@ -41,18 +40,18 @@ pub struct RuleDocument {
     pub error_action: Option<ActionDocument>,
 }
 
-/// One action: exactly one of its members is there.
+/// An action: exactly one member is set.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ActionDocument {
-    /// Puts the result's members as an item's attributes.
+    /// Puts an item with the members of the result as attributes.
     #[serde(
         rename = "dynamoDBv2",
         skip_serializing_if = "Option::is_none",
         deserialize_with = "given_object"
     )]
     pub dynamodb_v2: Option<DynamoDbV2Document>,
-    /// Puts the result into one attribute of an item whose key is given by templates.
+    /// Puts the result into one attribute of an item. Templates give its key.
     #[serde(
         rename = "dynamoDB",
         skip_serializing_if = "Option::is_none",
@@ -69,14 +68,14 @@ pub struct ActionDocument {
         deserialize_with = "given_object"
     )]
     pub http: Option<HttpDocument>,
-    /// DIFFERENCE: there is no SNS here: what a topic gets is posted to the address that the settings
-    /// have for it.
+    /// DIFFERENCE: instead of SNS, the notification is posted to the URL that the settings give for the
+    /// topic.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "given_object"
     )]
     pub sns: Option<SnsDocument>,
-    /// DIFFERENCE: Homeport's own; AWS goes through SNS.
+    /// DIFFERENCE: an action of Homeport; on AWS, push goes through SNS.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "given_object"
@@ -105,7 +104,7 @@ pub struct DynamoDbDocument {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role_arn: Option<String>,
     pub table_name: String,
-    /// INSERT, UPDATE or DELETE, or a template that becomes one of them.
+    /// INSERT, UPDATE, DELETE, or a template for one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
     pub hash_key_field: String,
@@ -146,7 +145,7 @@ pub struct RepublishDocument {
     pub headers: Option<RepublishHeaders>,
 }
 
-/// What MQTT 5 lets be said about the new message; each is a template.
+/// The MQTT 5 properties of the new message; each is a template.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct RepublishHeaders {
@@ -175,7 +174,7 @@ pub struct KeyValue {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct HttpDocument {
     pub url: String,
-    /// AWS asks there once; Homeport signs its requests instead.
+    /// AWS confirms a destination there; Homeport signs its requests instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmation_url: Option<String>,
     #[serde(
@@ -186,7 +185,7 @@ pub struct HttpDocument {
     pub headers: Vec<KeyValue>,
 }
 
-/// A notification to those who have subscribed to a topic.
+/// A notification to the subscribers of an SNS topic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct SnsDocument {
@@ -203,7 +202,7 @@ pub struct SnsDocument {
 pub enum SnsFormatWord {
     /// The result is the message.
     Raw,
-    /// The result has a message for each kind of receiver, and one for all others.
+    /// The result has a message for each kind of receiver, and a default.
     Json,
 }
 
@@ -217,15 +216,14 @@ pub struct PushDocument {
 }
 
 impl RuleDocument {
-    /// The document as it is kept and shown.
+    /// The document as JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a rule has string keys only")
     }
 }
 
-/// Serde would take an array for a struct as well, member by member in their order, which nobody
-/// means.
+/// Rejects an array in place of an object, which serde would accept as the members in order.
 struct ObjectVisitor<T>(PhantomData<T>);
 
 impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
@@ -252,7 +250,7 @@ fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Re
     deserializer.deserialize_map(ObjectVisitor(PhantomData))
 }
 
-/// A member that may be left out and is an object where it is there.
+/// An optional member that must be an object.
 fn given_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
@@ -289,7 +287,7 @@ mod tests {
     }"#;
 
     #[test]
-    fn a_rule_of_aws_is_read_and_kept_whole() {
+    fn aws_rule_round_trips() {
         let rule: RuleDocument = serde_json::from_str(RULE).expect("a rule");
         assert!(rule.rule_disabled);
         assert_eq!(rule.actions.len(), 2);
@@ -300,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_refused_with_its_place() {
+    fn unknown_member_is_rejected_with_its_place() {
         for (from, to, place) in [
             ("\"qos\"", "\"quality\"", "line 7 column 50"),
             (
@@ -318,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_an_array_nor_null_is_an_object() {
+    fn array_and_null_are_no_objects() {
         for wrong in [
             r#"{"sql": "s", "actions": [[null]]}"#,
             r#"{"sql": "s", "actions": [{"dynamoDBv2": ["r", {"tableName": "t"}]}]}"#,

@@ -1,5 +1,5 @@
-//! What went wrong with a message in a rule, for people who look after the rule and, in AWS IoT's
-//! form, for its error action.
+//! A failure of a rule for one message, for operators and, in the format of AWS IoT, for the rule's
+//! error action.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,22 +11,22 @@ use crate::time::EpochMillis;
 
 /// Longest reason that is kept.
 const REASON_CHARS_MAX: usize = 1000;
-/// What the statement itself is called where an action would be.
+/// The name of the statement in place of an action.
 const STATEMENT: &str = "Statement";
 
-/// Something that a repeat would not mend.
+/// A permanent failure, which repeating the message would not fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     pub at: EpochMillis,
     pub topic: String,
-    /// The kind of action that failed; none when the statement did.
+    /// The kind of the failed action; `None` if the statement failed.
     pub action: Option<&'static str>,
-    /// What the action was for: a table, a topic, an address.
+    /// The resource of the action: a table, a topic, a URL.
     pub resource: Option<String>,
     pub reason: String,
 }
 
-/// AWS IoT's message to an error action.
+/// The message to an error action, as in AWS IoT.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ErrorMessage<'a> {
@@ -71,7 +71,7 @@ impl Failure {
         }
     }
 
-    /// The payload that the rule's error action gets.
+    /// The payload for the rule's error action.
     pub(super) fn to_error_message(
         &self,
         rule: &RuleName,

@@ -1,5 +1,4 @@
-//! Bringing rules from the store and the file into memory, at the start and whenever another process
-//! has changed one.
+//! Loading rules from the store and the file, at the start and after changes of other processes.
 
 use std::future::Future;
 use std::pin::pin;
@@ -23,14 +22,14 @@ use super::stats::RuleStats;
 use super::{RULES_MAX, RuleEngine, RuleError, schema};
 use crate::time::EpochMillis;
 
-/// How often a process looks for changes that another one made: after this long all have them.
+/// How often a process checks for changes of other processes.
 pub const REFRESH_EVERY: Duration = Duration::from_secs(5);
-/// Rules that a file may have.
+/// Rules of a file.
 pub const FILE_RULES_MAX: usize = 1000;
-/// No count of changes that a store can have.
+/// A value that the stored count of changes never has.
 pub(super) const NEVER: i64 = -1;
 
-/// The rules of the file, checked as those of the store are.
+/// Validates the rules of the file.
 pub(super) fn from_file(
     rules: Vec<NewRule>,
     tables: &KnownTables,
@@ -59,7 +58,7 @@ pub(super) fn from_file(
 }
 
 impl RuleEngine {
-    /// Makes sure that the rules which ship with Homeport were made once, and loads all rules.
+    /// Creates the shipped rules, once for each store, and loads all rules.
     ///
     /// # Errors
     /// When the store fails.
@@ -70,7 +69,7 @@ impl RuleEngine {
         self.reload().await
     }
 
-    /// Makes a rule the first time that a store sees it. Deleted afterwards, it stays deleted.
+    /// Creates a shipped rule once for each store. If it is deleted later, it stays deleted.
     async fn make_shipped(&self, name: RuleName, document: RuleDocument) -> Result<(), RuleError> {
         let key = schema::key(schema::SHIPPED, name.as_str());
         let get = Get::new(schema::RULES, key.clone());
@@ -101,14 +100,14 @@ impl RuleEngine {
             Ok(()) => Ok(()),
             Err(TransactError::Cancelled(reasons)) => {
                 if matches!(reasons.first(), Some(CancelReason::ConditionFailed { .. })) {
-                    // Another process was faster.
+                    // Another process has created it.
                     return Ok(());
                 }
                 let taken = reasons
                     .iter()
                     .any(|reason| matches!(reason, CancelReason::ConditionFailed { .. }));
                 if taken {
-                    // Somebody has made a rule of this name: theirs counts, and ours is done with.
+                    // A rule of this name exists already and is kept.
                     let put = Put::new(schema::RULES, marker);
                     return self.inner.store.put(put).await.map(|_| ()).or_else(
                         |error| match error {
@@ -126,7 +125,8 @@ impl RuleEngine {
 
     /// Loads all rules.
     pub(super) async fn reload(&self) -> Result<(), RuleError> {
-        // IMPORTANT: counted before reading. A change in between is seen by the next look.
+        // IMPORTANT: the count is read before the rules, so that the next check sees a change in
+        // between.
         let changed = self.changes().await?;
         let mut rules = self.stored_rules().await?;
         rules.extend(self.inner.file_rules.iter().cloned());
@@ -137,7 +137,7 @@ impl RuleEngine {
             .registry
             .write()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        // A slower reader of older rules must not have the last word.
+        // A slower reader with older rules must not replace newer ones.
         if changed >= self.inner.changed.load(Ordering::Acquire) {
             *current = registry;
             self.inner.changed.store(changed, Ordering::Release);
@@ -155,8 +155,8 @@ impl RuleEngine {
             for item in &page.items {
                 match Rule::from_item(item) {
                     Ok(rule) => rules.push(rule),
-                    // What something else wrote must not keep the others from running.
-                    Err(error) => tracing::warn!(%error, "a rule is left out"),
+                    // A malformed item must not block the other rules.
+                    Err(error) => tracing::warn!(%error, "skipped a malformed rule"),
                 }
             }
             query.start = page.next;
@@ -166,7 +166,7 @@ impl RuleEngine {
         }
     }
 
-    /// The store's count of changes.
+    /// The stored count of changes.
     async fn changes(&self) -> Result<i64, RuleError> {
         let get = Get::new(schema::RULES, changes_key());
         let item = self.inner.store.get(get).await?;
@@ -186,7 +186,7 @@ impl RuleEngine {
         Ok(true)
     }
 
-    /// Follows changes of other processes until told to stop.
+    /// Loads changes of other processes until `stop` completes.
     pub async fn refresh_until(&self, stop: impl Future<Output = ()>) {
         let mut stop = pin!(stop);
         loop {
@@ -195,7 +195,7 @@ impl RuleEngine {
                 () = tokio::time::sleep(REFRESH_EVERY) => {}
             }
             if let Err(error) = self.refresh().await {
-                tracing::warn!(%error, "rules could not be looked at; they run as they are");
+                tracing::warn!(%error, "checking for changed rules failed; the loaded rules keep running");
             }
         }
     }
@@ -205,7 +205,7 @@ fn changes_key() -> Item {
     schema::key(schema::CHANGES, schema::CHANGES)
 }
 
-/// Part of every change, so that other processes see that there was one.
+/// The write that signals a change to other processes; part of every change.
 pub(super) fn count_change() -> UpdateRequest {
     let update = Update::new().add(schema::CHANGED, 1);
     UpdateRequest::new(schema::RULES, changes_key(), update)

@@ -1,5 +1,5 @@
-//! Looking after rules: made, changed, switched on and off, deleted. Every change is a new version;
-//! the old ones stay readable.
+//! Creating, changing, enabling, disabling and deleting rules. Every change is a new version; old
+//! versions stay readable.
 
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ use super::stats::RuleStats;
 use super::{PAGE_MAX, RULES_MAX, RuleEngine, RuleError, schema};
 use crate::cursor::Cursor;
 
-/// Versions that are kept of each rule.
+/// Versions of a rule that are kept.
 pub const VERSIONS_KEPT: i64 = 100;
-/// How often a change is tried that got in the way of another.
+/// Attempts at a change that conflicts with others.
 const CONFLICTS_MAX: usize = 6;
 
 const LIST: &str = "rules";
 
-/// A page of rules, in the order of their names.
+/// A page of rules, by name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RulePage {
     pub rules: Vec<RuleView>,
@@ -34,19 +34,18 @@ pub struct RulePage {
     pub next: Option<Cursor>,
 }
 
-/// What is written with a change.
 enum Change<'a> {
     Make(&'a Rule),
-    /// With the version that is there.
+    /// Replaces this version.
     Replace(&'a Rule, i64),
     Delete(&'a Rule, i64),
 }
 
 impl RuleEngine {
-    /// Makes a rule that is not there yet.
+    /// Creates a rule.
     ///
     /// # Errors
-    /// When it cannot be, there is one of that name, or the store fails.
+    /// When the rule is invalid, the name is taken, or the store fails.
     pub async fn create(&self, new: NewRule) -> Result<RuleView, RuleError> {
         let NewRule {
             rule_name,
@@ -57,10 +56,10 @@ impl RuleEngine {
         self.make(rule_name, topic_rule_payload).await
     }
 
-    /// Makes a rule or takes the place of the one of that name; whether it is new.
+    /// Creates or replaces a rule; returns whether it is new.
     ///
     /// # Errors
-    /// As for making, and when `expected` is not the version that is there.
+    /// When the rule is invalid, `expected` is not the stored version, or the store fails.
     pub async fn put(
         &self,
         name: &RuleName,
@@ -81,11 +80,11 @@ impl RuleEngine {
         }
     }
 
-    /// Changes members of a rule; null removes one.
+    /// Changes members of a rule; null removes a member.
     ///
     /// # Errors
-    /// When there is no such rule, the result cannot be a rule, `expected` is not the version that is
-    /// there, or the store fails.
+    /// When the rule does not exist, the result is invalid, `expected` is not the stored version, or the
+    /// store fails.
     pub async fn patch(
         &self,
         name: &RuleName,
@@ -112,10 +111,10 @@ impl RuleEngine {
         self.replace(current, document, expected).await
     }
 
-    /// Switches a rule on or off.
+    /// Enables or disables a rule.
     ///
     /// # Errors
-    /// When there is no such rule or the store fails.
+    /// When the rule does not exist or the store fails.
     pub async fn switch(&self, name: &RuleName, is_on: bool) -> Result<RuleView, RuleError> {
         let _one_at_a_time = self.inner.changing.lock().await;
         let current = self.stored(name).await?;
@@ -132,7 +131,7 @@ impl RuleEngine {
     /// Deletes a rule. Its versions stay readable.
     ///
     /// # Errors
-    /// When there is no such rule, `expected` is not the version that is there, or the store fails.
+    /// When the rule does not exist, `expected` is not the stored version, or the store fails.
     pub async fn delete(&self, name: &RuleName, expected: Option<i64>) -> Result<(), RuleError> {
         let _one_at_a_time = self.inner.changing.lock().await;
         let current = self.stored(name).await?;
@@ -192,7 +191,7 @@ impl RuleEngine {
         self.known(&rule.name)
     }
 
-    /// Checks everything about a rule that can be wrong.
+    /// Validates a rule.
     async fn check(&self, name: &RuleName, document: &RuleDocument) -> Result<(), RuleError> {
         let stats = Arc::new(RuleStats::unseen());
         let compiled = compiled::compile(name, document, &self.inner.tables, stats)?;
@@ -204,7 +203,7 @@ impl RuleEngine {
             if let Some(table) = action.target().filter(|table| table.schema.is_none())
                 && !self.has_table(&table.name).await?
             {
-                return Err(RuleError::TableMissing {
+                return Err(RuleError::TableNotFound {
                     place,
                     table: table.name.clone(),
                 });
@@ -213,13 +212,13 @@ impl RuleEngine {
         Ok(())
     }
 
-    /// Whether a table that is not Homeport's is there: reading an item of it tells, whatever its
+    /// Whether a table exists that is not Homeport's. Reading any item of it shows that, whatever its
     /// keys are.
     async fn has_table(&self, name: &str) -> Result<bool, RuleError> {
         let key = Item::new().with("homeport", "is this table there?");
         match self.inner.store.get(Get::new(name, key)).await {
-            Ok(_) | Err(StoreError::Invalid(_) | StoreError::IndexMissing { .. }) => Ok(true),
-            Err(StoreError::TableMissing(_)) => Ok(false),
+            Ok(_) | Err(StoreError::Invalid(_) | StoreError::IndexNotFound { .. }) => Ok(true),
+            Err(StoreError::TableNotFound(_)) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
@@ -274,7 +273,7 @@ impl RuleEngine {
         Err(StoreError::Throttled.into())
     }
 
-    /// What another process has done meanwhile.
+    /// The error after another process changed the rule meanwhile.
     async fn overtaken(&self, change: &Change<'_>) -> RuleError {
         let (Change::Make(rule) | Change::Replace(rule, _) | Change::Delete(rule, _)) = change;
         match self.stored(&rule.name).await {
@@ -283,7 +282,7 @@ impl RuleEngine {
                 name: current.name,
                 actual: current.version,
             },
-            // Made and deleted in the meantime.
+            // Created and deleted in the meantime.
             Err(RuleError::Missing(_)) if matches!(change, Change::Make(_)) => {
                 StoreError::Throttled.into()
             }
@@ -291,14 +290,14 @@ impl RuleEngine {
         }
     }
 
-    /// The change is durable: that memory does not have it yet is no failure of it.
+    /// Loads a stored change. A failure is only logged: the change itself is durable.
     async fn reload_after_change(&self) {
         if let Err(error) = self.reload().await {
-            tracing::warn!(%error, "a changed rule runs as it was until rules can be read again");
+            tracing::warn!(%error, "loading a changed rule failed; its old version keeps running");
         }
     }
 
-    /// A rule of the store, as it is there.
+    /// Reads a rule from the store.
     async fn stored(&self, name: &RuleName) -> Result<Rule, RuleError> {
         let in_file = |rule: &Rule| rule.source == Source::File;
         if self.registry().rule(name).is_some_and(in_file) {
@@ -315,18 +314,18 @@ impl RuleEngine {
         view.ok_or_else(|| RuleError::Missing(name.clone()))
     }
 
-    /// A rule as it runs.
+    /// A loaded rule.
     ///
     /// # Errors
-    /// When there is none.
+    /// When the rule does not exist.
     pub fn rule(&self, name: &RuleName) -> Result<RuleView, RuleError> {
         self.known(name)
     }
 
-    /// Rules as they run, in the order of their names.
+    /// Lists the loaded rules by name.
     ///
     /// # Errors
-    /// When the cursor is not one of this list.
+    /// When the cursor is of another list.
     pub fn rules(&self, limit: usize, cursor: Option<Cursor>) -> Result<RulePage, RuleError> {
         let start = cursor.map(|cursor| cursor.start_of(LIST)).transpose()?;
         let after = start
@@ -345,10 +344,10 @@ impl RuleEngine {
         Ok(RulePage { rules, next })
     }
 
-    /// The versions of a rule that are kept, the newest first, also of one that was deleted.
+    /// Lists the stored versions of a rule, newest first, also of a deleted one.
     ///
     /// # Errors
-    /// When there never was one or the store fails.
+    /// When the rule never existed or the store fails.
     pub async fn versions(&self, name: &RuleName) -> Result<Vec<RuleVersion>, RuleError> {
         let limit = usize::try_from(VERSIONS_KEPT).unwrap_or(usize::MAX);
         let versions = self.read_versions(name, limit).await?;
@@ -361,10 +360,10 @@ impl RuleEngine {
         Ok(versions)
     }
 
-    /// One version of a rule.
+    /// Reads a version of a rule.
     ///
     /// # Errors
-    /// When there is none or the store fails.
+    /// When the version does not exist or the store fails.
     pub async fn version(&self, name: &RuleName, version: i64) -> Result<RuleVersion, RuleError> {
         let get = Get::new(schema::RULES, version_key(name, version));
         let item = self.inner.store.get(get).await?;
@@ -395,10 +394,10 @@ impl RuleEngine {
         }
     }
 
-    /// The last failures of a rule in this process, the newest first.
+    /// The last failures of a rule in this process, newest first.
     ///
     /// # Errors
-    /// When there is no such rule.
+    /// When the rule does not exist.
     pub fn failures(&self, name: &RuleName) -> Result<Vec<Failure>, RuleError> {
         let registry = self.registry();
         let stats = registry.stats(name);

@@ -1,9 +1,9 @@
-//! Rules: what is done with messages. A rule is a statement in AWS IoT SQL, whose language lives in
-//! `homeport-rules`, with the actions that its results go to.
+//! Rules on messages. A rule is a statement in AWS IoT SQL, which the crate `homeport-rules` implements,
+//! with actions for its results.
 //!
-//! The engine is where messages are taken in: it returns when everything that the rules write is
-//! durable. What a repeat of the message would not mend is told to the rule's error action, counted,
-//! and kept for people to read; the message is taken in nevertheless.
+//! The engine processes each message and returns when all writes of rules are durable. A permanent
+//! failure runs the rule's error action, is counted, and is kept for operators; the message itself
+//! succeeds.
 
 mod carry_out;
 mod compiled;
@@ -37,6 +37,7 @@ use tokio::sync::{Mutex, Notify};
 
 use crate::cursor::CursorError;
 use crate::messages::Publish;
+use crate::outbox::Queue;
 use crate::push::Push;
 use crate::sensors::InvalidField;
 use crate::time::EpochMillis;
@@ -61,34 +62,33 @@ pub use replay::{
 };
 pub use requests::{REQUEST_ATTEMPTS_MAX, REQUESTS_MAX, RequestWorker};
 pub use rule::{Rule, RuleVersion, RuleView, Source};
-pub use service::{OutgoingRequest, RequestError, RequestService};
+pub use service::{OutgoingRequest, RequestService};
 pub use shipped::shipped;
 pub use stats::{FAILURES_KEPT, RuleCounts};
 pub use topic_index::FILTER_LEVELS_MAX;
 pub use trial::{Reason, Trial, TrialError, TrialOutcome};
 
-/// Rules that there may be.
 pub const RULES_MAX: usize = 1000;
-/// Rules that one page may have.
+/// Rules in a page.
 pub const PAGE_MAX: usize = 1000;
-/// What `accountid()` answers: there are no accounts here.
+/// The value of `accountid()`; Homeport has no accounts.
 pub const ACCOUNT_ID: &str = "000000000000";
 
-/// What the engine works with.
-pub struct Surroundings {
+/// What the engine depends on.
+pub struct RuleEngineDeps {
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
-    /// Where republished messages go.
+    /// Publishes republished messages.
     pub publish: Arc<dyn Publish>,
     pub push: Push,
-    /// The tables of all systems, and the name of that of telemetry.
+    /// The tables of all systems, and the name of the table of telemetry.
     pub tables: Vec<TableSchema>,
     pub telemetry_table: String,
-    /// Where notifications of the action `sns` are posted to, by the topic's ARN.
+    /// The URLs that receive notifications of the `sns` action, by the topic's ARN.
     pub sns_topics: HashMap<String, String>,
 }
 
-/// Runs rules on messages and looks after them; cheap to clone.
+/// Runs and manages rules; cheap to clone.
 #[derive(Clone)]
 pub struct RuleEngine {
     inner: Arc<Inner>,
@@ -102,41 +102,41 @@ struct Inner {
     tables: KnownTables,
     telemetry_table: String,
     registry: RwLock<Arc<Registry>>,
-    /// The rules of the file, which win.
+    /// The rules of the file, which win over stored rules.
     file_rules: Vec<Rule>,
-    /// The store's count of changes that the registry is as new as.
+    /// The stored count of changes that the registry includes.
     changed: AtomicI64,
-    /// One change at a time in this process; others are kept apart by conditions.
+    /// One change at a time in this process; conditions handle other processes.
     changing: Mutex<()>,
     moments: Moments,
     traces: Traces,
-    /// Requests that wait to be sent, as far as this process knows.
+    /// Open requests, as far as this process knows.
     requests_open: AtomicUsize,
-    /// Tells the worker that there is a request to send.
-    work: Notify,
+    outbox: Queue,
+    /// Signals new requests to the worker.
+    work: Arc<Notify>,
 }
 
-/// Why something could not be done about a rule.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum RuleError {
     #[error(transparent)]
     Field(#[from] InvalidField),
     #[error("{place}: {reason}")]
     Invalid { place: String, reason: String },
-    /// With the place in the statement.
+    /// With the position in the statement.
     #[error("sql: {0}")]
     Statement(String),
-    #[error("{place}: there is no table {table:?}")]
-    TableMissing { place: String, table: String },
-    #[error("there is no rule {0}")]
+    #[error("{place}: table {table:?} does not exist")]
+    TableNotFound { place: String, table: String },
+    #[error("rule {0} does not exist")]
     Missing(RuleName),
-    #[error("rule {0} has no such version")]
+    #[error("rule {0} does not have this version")]
     VersionMissing(RuleName),
-    #[error("there is a rule {0} already")]
+    #[error("rule {0} exists already")]
     Exists(RuleName),
-    #[error("rule {0} is in the server's file of rules and is changed there")]
+    #[error("rule {0} is defined in the server's file of rules; change it there")]
     InFile(RuleName),
-    #[error("rule {name} has version {actual} now")]
+    #[error("rule {name} was changed: its version is {actual}")]
     Changed { name: RuleName, actual: i64 },
     #[error("there are {RULES_MAX} rules already, which is the limit")]
     TooMany,
@@ -158,12 +158,12 @@ impl RuleError {
 }
 
 impl RuleEngine {
-    /// An engine without rules; [`RuleEngine::load`] brings them.
+    /// Creates an engine without stored rules; [`RuleEngine::load`] loads them.
     ///
     /// # Errors
-    /// When a rule of the file cannot be.
-    pub fn new(surroundings: Surroundings, file_rules: Vec<NewRule>) -> Result<Self, RuleError> {
-        let Surroundings {
+    /// When a rule of the file is invalid.
+    pub fn new(deps: RuleEngineDeps, file_rules: Vec<NewRule>) -> Result<Self, RuleError> {
+        let RuleEngineDeps {
             store,
             clock,
             publish,
@@ -171,8 +171,13 @@ impl RuleEngine {
             tables,
             telemetry_table,
             sns_topics,
-        } = surroundings;
+        } = deps;
         let tables = KnownTables::new(tables, &telemetry_table, sns_topics);
+        let outbox = Queue {
+            store: Arc::clone(&store),
+            table: schema::REQUESTS,
+            counter: None,
+        };
         let now = EpochMillis(clock.now_ms());
         let file_rules = load::from_file(file_rules, &tables, now)?;
         Ok(Self {
@@ -190,12 +195,13 @@ impl RuleEngine {
                 moments: Moments::new(),
                 traces: Traces::new(),
                 requests_open: AtomicUsize::new(0),
-                work: Notify::new(),
+                outbox,
+                work: Arc::default(),
             }),
         })
     }
 
-    /// The rules as they are now.
+    /// The loaded rules.
     fn registry(&self) -> Arc<Registry> {
         let registry = self.inner.registry.read();
         Arc::clone(&registry.unwrap_or_else(std::sync::PoisonError::into_inner))
@@ -206,7 +212,7 @@ impl RuleEngine {
     }
 }
 
-/// Names for messages on their way through rules, cheaper than a random one for each.
+/// Generates trace ids of messages, cheaper than random ones.
 struct Traces {
     process: u64,
     next: AtomicU64,
@@ -215,7 +221,7 @@ struct Traces {
 impl Traces {
     fn new() -> Self {
         let mut bytes = [0; 8];
-        // Without random bytes the names of two processes may coincide, which harms nothing.
+        // Without random bytes the ids of two processes may collide, which is harmless.
         let _ = getrandom::fill(&mut bytes);
         Self {
             process: u64::from_le_bytes(bytes),
@@ -246,10 +252,10 @@ impl std::fmt::Debug for RuleEngine {
     }
 }
 
-impl std::fmt::Debug for Surroundings {
+impl std::fmt::Debug for RuleEngineDeps {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
-            .debug_struct("Surroundings")
+            .debug_struct("RuleEngineDeps")
             .finish_non_exhaustive()
     }
 }

@@ -1,19 +1,19 @@
-//! A millisecond of its own for every message of a thing: the key of telemetry is thing and
-//! millisecond, so that of two messages in one, the second would replace the first.
+//! Gives each message of a thing a millisecond of its own. The key of telemetry is thing and
+//! millisecond, so the second message in a millisecond would replace the first.
 //!
-//! Known here is what this process gave out; what others wrote shows when the write's condition
+//! This process knows only its own messages. For those of other processes the condition of the write
 //! fails, and the next millisecond is tried.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Mutex;
 
-/// How far a message may be moved. A thing that publishes more than one message a millisecond for
-/// that long is asked to slow down.
+/// How far a message may be moved. A thing that publishes more than one message per millisecond for
+/// longer than that is throttled.
 pub(super) const MOVE_MS_MAX: i64 = 60_000;
-/// Parts that are locked on their own.
+/// Shards with a lock each.
 const PARTS: usize = 16;
-/// Things that a part remembers before it forgets those whose moments have passed.
+/// Things in a shard before those with past milliseconds are removed.
 const PART_LEN_MAX: usize = 4096;
 
 pub(super) struct Moments {
@@ -21,7 +21,7 @@ pub(super) struct Moments {
     parts: [Mutex<HashMap<Box<str>, i64>>; PARTS],
 }
 
-/// The thing has used up all moments that a message may be moved to.
+/// All milliseconds that a message may be moved to are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Exhausted;
 
@@ -33,8 +33,8 @@ impl Moments {
         }
     }
 
-    /// A millisecond for a message of `thing` that nobody here has: `wanted`, or the first one after
-    /// it that is free. `received` is when the message came.
+    /// Takes a free millisecond for a message of `thing`: `wanted`, or the next free one after it.
+    /// `received` is the time of arrival.
     pub(super) fn take(&self, thing: &str, wanted: i64, received: i64) -> Result<i64, Exhausted> {
         let hash = self.hasher.hash_one(thing);
         let part = usize::try_from(hash % PARTS as u64).unwrap_or(0);
@@ -45,8 +45,8 @@ impl Moments {
             Some(taken) => wanted.max(taken.saturating_add(1)),
             None => wanted,
         };
-        // A clock that was set back far must not hold a thing up until it has caught up: what was
-        // given out long ahead of now counts as unknown, and the write's condition decides.
+        // A clock that was set back must not block a thing until it has caught up. A millisecond far
+        // ahead of now counts as unknown, and the condition of the write decides.
         let moment = if moment.saturating_sub(received) > 2 * MOVE_MS_MAX {
             wanted
         } else {
@@ -62,7 +62,7 @@ impl Moments {
         if last.len() >= PART_LEN_MAX {
             last.retain(|_, taken| *taken >= received);
         }
-        // Where too many are busy at once, conditions alone keep messages apart.
+        // With too many busy things, only conditions keep messages apart.
         if last.len() < PART_LEN_MAX {
             last.insert(thing.into(), moment);
         }
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_message_of_a_thing_has_its_own_millisecond() {
+    fn messages_of_a_thing_get_different_milliseconds() {
         let moments = Moments::new();
         let take = |thing, at| moments.take(thing, at, at);
         assert_eq!(take("a", 10), Ok(10));
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_not_moved_for_ever() {
+    fn message_is_moved_only_so_far() {
         let moments = Moments::new();
         for _ in 0..=MOVE_MS_MAX {
             assert!(moments.take("a", 0, 0).is_ok());
@@ -97,14 +97,14 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_back_holds_nothing_up() {
+    fn clock_set_back_does_not_block() {
         let moments = Moments::new();
         assert_eq!(moments.take("a", 10_000_000, 10_000_000), Ok(10_000_000));
         assert_eq!(moments.take("a", 5_000_000, 5_000_000), Ok(5_000_000));
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn memory_is_bounded() {
         let moments = Moments::new();
         for thing in 0..PARTS * PART_LEN_MAX * 2 {
             let at = i64::try_from(thing).expect("small");

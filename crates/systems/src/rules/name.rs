@@ -7,13 +7,13 @@ use serde::{Deserialize, Deserializer};
 
 use crate::sensors::InvalidField;
 
-/// Longest name, as AWS IoT has it.
+/// Longest name, as in AWS IoT.
 pub const NAME_LEN_MAX: usize = 128;
 
-/// Where statements are tried, in the address where rules are named.
+/// Reserved: statements are tried under this path, in place of a rule's name.
 const RESERVED: &str = "test";
 
-/// A rule's name, of the characters that AWS IoT allows.
+/// The name of a rule, with the characters that AWS IoT allows.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RuleName(String);
 

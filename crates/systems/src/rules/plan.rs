@@ -1,5 +1,5 @@
-//! What a message leads to: statements are evaluated, actions become writes, messages, requests and
-//! notifications. Nothing is done yet, and nothing here waits.
+//! Planning: statements are evaluated, and actions become writes, messages, requests and notifications.
+//! Nothing is executed here, and nothing here waits.
 
 use std::sync::Arc;
 
@@ -22,42 +22,42 @@ use crate::messages::{HOPS_MAX, Message, Properties, Publisher};
 use crate::push::{self, UserId};
 use crate::telemetry;
 
-/// An expiry above this is none in seconds: it would lie in the year 5138.
+/// A larger expiry is not in seconds: it would be in the year 5138.
 const TTL_SECS_MAX: i64 = 100_000_000_000;
 
-/// All that a message leads to.
+/// The effects of one message.
 #[derive(Default)]
 pub(super) struct Plan {
     pub(super) writes: Vec<Write>,
     pub(super) messages: Vec<Effect<Message>>,
     pub(super) notices: Vec<Effect<Notice>>,
-    /// The rules whose statements selected the message.
+    /// The rules whose statements matched.
     pub(super) matched: Vec<Arc<Compiled>>,
 }
 
-/// Something to do for an action of a rule.
+/// An effect of an action.
 pub(super) struct Effect<T> {
-    pub(super) by: By,
+    pub(super) by: ActionRef,
     pub(super) what: T,
 }
 
-/// Which action of which rule.
+/// The action of a rule that an effect comes from.
 #[derive(Clone)]
-pub(super) struct By {
+pub(super) struct ActionRef {
     pub(super) rule: Arc<Compiled>,
     pub(super) action: &'static str,
     pub(super) resource: String,
-    /// The error action has none of its own.
+    /// An error action has no error action of its own.
     pub(super) is_error_action: bool,
 }
 
 /// A write into a table.
 pub(super) struct Write {
-    pub(super) by: By,
+    pub(super) by: ActionRef,
     pub(super) request: StoreAction,
-    /// Where it goes, if the table's keys are known.
+    /// The key of the item, if the table's keys are known.
     pub(super) key: Option<Item>,
-    /// Of telemetry that was stamped on arrival: it must not replace another message.
+    /// Set for telemetry with the time of its arrival, which must not replace another message.
     pub(super) moving: Option<Moving>,
 }
 
@@ -72,23 +72,23 @@ pub(super) struct Notice {
     pub(super) message: push::Message,
 }
 
-/// Why an action cannot be carried out, and on what.
+/// Why an action cannot be planned, and for which resource.
 struct Refused {
     resource: String,
     reason: String,
 }
 
-/// A message with what is known about it on its way through rules.
+/// A message during planning.
 struct Context<'a> {
     engine: &'a RuleEngine,
     message: &'a Message,
     seen: homeport_rules::Message<'a>,
-    /// Those of the statement, for its templates.
+    /// The variables of the statement, for its templates.
     variables: Variables,
 }
 
 impl RuleEngine {
-    /// What a message leads to by all rules that match it.
+    /// Plans the effects of all rules that match a message.
     pub(super) fn plan(&self, registry: &Registry, message: &Message) -> Plan {
         let mut plan = Plan::default();
         let mut matching = registry.matching(&message.topic).peekable();
@@ -128,7 +128,7 @@ impl RuleEngine {
         plan
     }
 
-    /// Keeps a failure and adds what the rule's error action makes of it.
+    /// Stores a failure and plans the rule's error action.
     pub(super) fn fail(
         &self,
         rule: &Arc<Compiled>,
@@ -180,7 +180,7 @@ impl Refused {
 impl Context<'_> {
     fn add(
         &self,
-        by: &By,
+        by: &ActionRef,
         action: &Action,
         result: &Value,
         plan: &mut Plan,
@@ -208,7 +208,7 @@ impl Context<'_> {
                     .republish(by, action, &topic, result)
                     .map_err(refused)?;
                 plan.messages.push(Effect {
-                    by: By {
+                    by: ActionRef {
                         resource: topic,
                         ..by.clone()
                     },
@@ -235,7 +235,7 @@ impl Context<'_> {
             Action::Push(action) => {
                 let notice = self.notice(action).map_err(refused)?;
                 plan.notices.push(Effect {
-                    by: By {
+                    by: ActionRef {
                         resource: notice.user.to_string(),
                         ..by.clone()
                     },
@@ -246,7 +246,7 @@ impl Context<'_> {
         Ok(())
     }
 
-    fn put_item(&self, by: &By, table: &Target, result: &Value) -> Result<Write, String> {
+    fn put_item(&self, by: &ActionRef, table: &Target, result: &Value) -> Result<Write, String> {
         let mut item = result.to_item().map_err(|error| with_sources(&error))?;
         let key = self.fit(by, table, &mut item)?;
         let moving = table.is_telemetry.then(|| self.moving(&item)).flatten();
@@ -258,8 +258,8 @@ impl Context<'_> {
         })
     }
 
-    /// Checks an item against what is known of its table, and answers with its key.
-    fn fit(&self, by: &By, table: &Target, item: &mut Item) -> Result<Option<Item>, String> {
+    /// Validates an item against its table; returns its key.
+    fn fit(&self, by: &ActionRef, table: &Target, item: &mut Item) -> Result<Option<Item>, String> {
         let Some(schema) = &table.schema else {
             return Ok(None);
         };
@@ -284,8 +284,8 @@ impl Context<'_> {
         Ok(Some(key.collect()))
     }
 
-    /// What must be known to move an item of telemetry that was stamped when its message came. A time
-    /// that the device gave is left as it is.
+    /// Allows moving an item of telemetry with the time of its arrival. A time from the device is
+    /// kept.
     fn moving(&self, item: &Item) -> Option<Moving> {
         let at = item.get(telemetry::schema::TIMESTAMP)?.as_number()?;
         let received = self.message.received_at.0;
@@ -297,7 +297,12 @@ impl Context<'_> {
         })
     }
 
-    fn put_payload(&self, by: &By, action: &PutPayload, result: &Value) -> Result<Write, String> {
+    fn put_payload(
+        &self,
+        by: &ActionRef,
+        action: &PutPayload,
+        result: &Value,
+    ) -> Result<Write, String> {
         let mut key = Item::new();
         for field in std::iter::once(&action.hash).chain(&action.range) {
             key.insert(field.name.as_str(), self.key_value(field)?);
@@ -349,19 +354,19 @@ impl Context<'_> {
 
     fn republish(
         &self,
-        by: &By,
+        by: &ActionRef,
         action: &Republish,
         topic: &str,
         result: &Value,
     ) -> Result<Message, String> {
         if self.message.hops >= HOPS_MAX {
             return Err(format!(
-                "the message was republished {HOPS_MAX} times already: rules go round in a circle"
+                "the message was republished {HOPS_MAX} times already: the rules form a loop"
             ));
         }
         topic::check_name(topic).map_err(|error| error.to_string())?;
         if topic.starts_with('$') {
-            return Err("topics that begin with $ are the server's own".to_owned());
+            return Err("topics that begin with $ are reserved for the server".to_owned());
         }
         Ok(Message {
             topic: topic.to_owned(),
@@ -398,15 +403,21 @@ impl Context<'_> {
         })
     }
 
-    fn request(&self, by: &By, action: &Http, url: &str, result: &Value) -> Result<Write, String> {
+    fn request(
+        &self,
+        by: &ActionRef,
+        action: &Http,
+        url: &str,
+        result: &Value,
+    ) -> Result<Write, String> {
         let headers = action.headers.iter();
         let headers = headers.map(|(name, value)| Ok((name.clone(), self.render(value)?)));
         let headers = headers.collect::<Result<_, String>>()?;
         self.post(by, url, url, headers, &bytes(result))
     }
 
-    /// A notification in the form in which SNS posts them.
-    fn notification(&self, by: &By, action: &Sns, result: &Value) -> Result<Write, String> {
+    /// A notification in the format of SNS.
+    fn notification(&self, by: &ActionRef, action: &Sns, result: &Value) -> Result<Write, String> {
         let result = bytes(result);
         let now = self.engine.now();
         let body = sns::notification(&action.topic_arn, action.format, &result, now)?;
@@ -416,7 +427,7 @@ impl Context<'_> {
 
     fn post(
         &self,
-        by: &By,
+        by: &ActionRef,
         resource: &str,
         url: &str,
         headers: Vec<(String, String)>,
@@ -425,7 +436,7 @@ impl Context<'_> {
         let now = self.engine.now();
         let item = requests::to_item(now, by, url, headers, body, self.message)?;
         Ok(Write {
-            by: By {
+            by: ActionRef {
                 resource: resource.to_owned(),
                 ..by.clone()
             },
@@ -458,8 +469,8 @@ impl Context<'_> {
     }
 }
 
-fn by(rule: &Arc<Compiled>, action: &Action, is_error_action: bool) -> By {
-    By {
+fn by(rule: &Arc<Compiled>, action: &Action, is_error_action: bool) -> ActionRef {
+    ActionRef {
         rule: Arc::clone(rule),
         action: action.kind(),
         resource: action
@@ -470,7 +481,7 @@ fn by(rule: &Arc<Compiled>, action: &Action, is_error_action: bool) -> By {
     }
 }
 
-/// A message as the language sees it.
+/// The message in the form that statements read.
 pub(super) fn seen<'a>(
     message: &'a Message,
     payload: &'a Payload<'a>,
@@ -496,12 +507,12 @@ pub(super) fn seen<'a>(
     }
 }
 
-/// Chance, from the operating system.
+/// Random bytes from the operating system.
 pub(super) fn random(bytes: &mut [u8]) {
     getrandom::fill(bytes).expect("the operating system gives random bytes");
 }
 
-/// A result as the payload of a message or a request.
+/// The payload of a message or a request.
 fn bytes(result: &Value) -> Bytes {
     match result {
         Value::Bytes(bytes) => Bytes::copy_from_slice(bytes),
@@ -515,7 +526,7 @@ fn seconds(expiry: Option<&Attribute>) -> Option<i64> {
     (millis > TTL_SECS_MAX).then(|| millis.div_euclid(1000))
 }
 
-/// An error with those behind it.
+/// An error with its sources.
 pub(super) fn with_sources(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

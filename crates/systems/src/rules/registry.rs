@@ -1,5 +1,5 @@
-//! The rules as they are now, made ready and found by topic. A registry never changes: another one
-//! takes its place, so that a message sees all rules before a change or all after it.
+//! The compiled rules, by topic. A registry is immutable and replaced as a whole, so that a message sees
+//! either all rules before a change or all after it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ struct Known {
 }
 
 impl Registry {
-    /// The rules made ready. Counters go on from the registry before. Of two with one name the later
-    /// one counts.
+    /// Compiles rules. Counters continue from the previous registry. Of two rules with one name the
+    /// later one counts.
     pub(super) fn new(rules: Vec<Rule>, tables: &KnownTables, before: &Self) -> Self {
         let mut registry = Self::default();
         let mut by_name = BTreeMap::new();
@@ -65,7 +65,7 @@ impl Registry {
         registry
     }
 
-    /// The rules that a message on `topic` concerns, in the order of their names.
+    /// The rules that match a topic, by name.
     pub(super) fn matching(&self, topic: &str) -> impl Iterator<Item = &Arc<Compiled>> {
         let found = self.index.matching(topic);
         found.into_iter().map(|at| &self.running[at])
@@ -92,7 +92,7 @@ impl Registry {
         self.rules.get(name).map(view)
     }
 
-    /// The rules whose names come after `after`, in the order of their names.
+    /// The rules after `after`, by name.
     pub(super) fn views_after(&self, after: Option<&str>) -> impl Iterator<Item = RuleView> {
         let rules = self.rules.iter();
         rules

@@ -1,10 +1,10 @@
-//! Running a rule over what telemetry has stored, to see what it would have written, beside what is
-//! there. Nothing is ever written.
+//! Replay: runs a rule over stored telemetry and compares its writes with the stored items. Nothing is
+//! written.
 //!
-//! A stored item tells most of the message that it came from. The topic is `van/{thing}/{type}`, where
-//! the type `alert` stands for the topic level `alerts`; the payload is the item without the
-//! attributes that rules add (`thing_name`, `timestamp`, `message_type`, `ttl`); the time is
-//! `timestamp`. Client ids and properties are not known any more.
+//! The message is reconstructed from the stored item. The topic is `van/{thing}/{type}`, where the type
+//! `alert` stands for the topic level `alerts`; the payload is the item without the attributes that
+//! rules add (`thing_name`, `timestamp`, `message_type`, `ttl`); the time is `timestamp`. Client ids and
+//! properties are lost.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,12 +26,12 @@ use crate::messages::{Delivery, Message, Properties, Publisher};
 use crate::telemetry::{self, HistoryRange, Order, Telemetry, TelemetryError, ThingName};
 use crate::time::EpochMillis;
 
-/// What the type of alerts is called in topics.
+/// The topic level of the message type `alert`.
 const ALERT: (&str, &str) = ("alert", "alerts");
-/// Messages that are looked at in one page, at most.
+/// Messages of a page.
 pub const REPLAY_PAGE_MAX: usize = 100;
 
-/// Which history a rule runs over.
+/// The telemetry that a rule runs over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplayRange {
     pub thing: ThingName,
@@ -39,7 +39,7 @@ pub struct ReplayRange {
     pub to: Option<EpochMillis>,
 }
 
-/// A replay under way: one page of history after the other.
+/// A replay, which reads telemetry page by page.
 pub struct Replay {
     engine: RuleEngine,
     telemetry: Telemetry,
@@ -49,24 +49,23 @@ pub struct Replay {
     is_done: bool,
 }
 
-/// What a rule would have made of one message.
+/// The result of a rule for one message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replayed {
     pub at: EpochMillis,
     pub topic: String,
     pub would_write: Vec<WouldWrite>,
-    /// Topics on which it would have republished, addresses that it would have posted to, users that
-    /// it would have notified.
+    /// Topics it would publish on, URLs it would post to, users it would notify.
     pub other_effects: Vec<String>,
-    /// What would have failed.
+    /// Failures.
     pub failures: Vec<String>,
 }
 
-/// What messages came to.
+/// Totals over the messages of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReplayTotals {
     pub messages: usize,
-    /// Writes of what is there already.
+    /// Writes that change nothing.
     pub same: usize,
     pub different: usize,
     pub failures: usize,
@@ -87,7 +86,7 @@ impl ReplayTotals {
 }
 
 impl Replayed {
-    /// Whether it would leave everything as it is.
+    /// Whether its writes would change nothing.
     #[must_use]
     pub fn changes_nothing(&self) -> bool {
         let mut writes = self.would_write.iter();
@@ -97,7 +96,7 @@ impl Replayed {
     }
 }
 
-/// A write beside what is there.
+/// A write and its difference from the stored item.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WouldWrite {
     pub table: String,
@@ -105,26 +104,25 @@ pub struct WouldWrite {
     pub difference: Difference,
 }
 
-/// How a write differs from what is there.
+/// How a write differs from the stored item.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Difference {
-    /// There is no such item.
+    /// The item does not exist.
     New(Item),
     Same,
-    /// Attributes by name: as it is, as it would be.
+    /// Changed attributes by name: the stored value and the new one.
     Changed(Vec<(String, Option<Value>, Option<Value>)>),
-    /// The item would be removed.
+    /// The item would be deleted.
     Removed,
-    /// The table is not Homeport's: where the item would go is not known.
+    /// The table is not Homeport's, so its keys are unknown.
     Unknown(Item),
 }
 
 impl RuleEngine {
-    /// Begins to run a rule over history. A rule that is disabled runs as well: that is what a replay
-    /// is for.
+    /// Starts a replay. A disabled rule runs too, so that it can be tested.
     ///
     /// # Errors
-    /// When the rule cannot be.
+    /// When the rule is invalid.
     pub fn replay(
         &self,
         name: &RuleName,
@@ -162,24 +160,23 @@ impl RuleEngine {
 }
 
 impl Replay {
-    /// Goes on where a page of the same replay ended.
+    /// Continues after a page of the same replay.
     #[must_use]
     pub fn starting_at(mut self, cursor: Option<Cursor>) -> Self {
         self.next = cursor;
         self
     }
 
-    /// Where the next page begins; none when history has ended.
+    /// The start of the next page; `None` at the end.
     #[must_use]
     pub fn cursor(&self) -> Option<&Cursor> {
         self.next.as_ref()
     }
 
-    /// The next messages that the rule's topics are meant for, of at most `limit` messages of
-    /// history; none when history has ended.
+    /// Reads at most `limit` messages and runs those that match the rule's topic; `None` at the end.
     ///
     /// # Errors
-    /// When the cursor is not one of this history, or the store fails.
+    /// When the cursor is of another replay, or the store fails.
     pub async fn page(&mut self, limit: usize) -> Result<Option<Vec<Replayed>>, TelemetryError> {
         if self.is_done {
             return Ok(None);
@@ -277,7 +274,7 @@ fn difference(there: &Item, item: &Item, is_whole: bool) -> Difference {
     }
 }
 
-/// What a plan has besides writes into tables.
+/// The effects of a plan besides writes into tables.
 fn effects(plan: &Plan) -> Vec<String> {
     let messages = plan.messages.iter();
     let messages = messages.map(|effect| format!("republish on {}", effect.what.topic));
@@ -291,7 +288,7 @@ fn effects(plan: &Plan) -> Vec<String> {
     messages.chain(requests).chain(notices).collect()
 }
 
-/// The message that an item came from, as far as it can be told.
+/// Reconstructs the message of an item.
 fn message_of(item: &Item) -> Option<Message> {
     let thing = item.get(telemetry::schema::THING_NAME)?.as_str()?;
     let at = item

@@ -1,70 +1,80 @@
-//! Requests that rules make over HTTP. They are written together with whatever else a message leads
-//! to, and sent from the store: a restart loses none, and a receiver that is down holds nothing up.
+//! HTTP requests of rules as a kind of outbox entry. They are stored together with the other writes of
+//! a message and sent from the store: a restart loses none, and a slow receiver blocks nothing.
 
 use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use homeport_item::expression::{KeyCondition, Path, SortCondition, Update};
+use homeport_item::expression::{Path, Update};
 use homeport_item::{Item, Value};
-use homeport_store::{Delete, Query, StoreError, Update as UpdateRequest, WriteError};
-use tokio::task::JoinSet;
+use homeport_store::{Action, Delete, StoreError, Update as UpdateRequest, WriteError};
+use tokio::sync::Notify;
 
 use super::failure::Failure;
-use super::plan::{By, Plan};
-use super::service::{OutgoingRequest, RequestError, RequestService};
+use super::plan::{ActionRef, Plan};
+use super::service::{OutgoingRequest, RequestService};
 use super::stats::Counted;
 use super::{RuleEngine, schema};
 use crate::ids::UuidV4;
-use crate::messages::{Delivery, Message, Properties, Publisher};
+use crate::messages::{Delivery as DeliveryMode, Message, Properties, Publisher};
+use crate::outbox::{
+    Decision, Delivery, DeliveryEvent, Entry, OutboxKind, OutboxWorker, Place, Queue, RetryPolicy,
+    SendError, due_entries, next_turn_at, run_until, send_each,
+};
 use crate::time::EpochMillis;
 
-/// Requests that may wait at one time; a rule that wants more fails.
+/// Open requests; a rule that wants more fails.
 pub const REQUESTS_MAX: usize = 10_000;
-/// How often a request is tried before it is given up.
-pub const REQUEST_ATTEMPTS_MAX: i64 = 12;
+/// Attempts before a request is given up.
+pub const REQUEST_ATTEMPTS_MAX: u32 = 12;
 
-/// How long a request is kept at most, in seconds: three days.
-const KEPT_SECS: i64 = 3 * 24 * 60 * 60;
-/// Requests that are sent at one time.
-const AT_ONCE: usize = 16;
-/// How long an attempt has a request to itself. It is longer than any attempt takes.
-const CLAIM_MS: i64 = 60_000;
-/// The pause after the first attempt; every further one is twice as long, up to the longest.
-const RETRY_FIRST_MS: i64 = 5_000;
-const RETRY_LONGEST_MS: i64 = 60 * 60 * 1000;
-/// How often the outbox is looked at when nothing is known to be due.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// The pause after a failure of the store.
-const FAILURE_PAUSE: Duration = Duration::from_secs(5);
+/// How long a request is kept at most: three days.
+const RETENTION_SECS: i64 = 3 * 24 * 60 * 60;
+/// Requests that one turn sends, all at the same time.
+const PARALLEL_MAX: usize = 16;
 
 /// The action's name in failures.
 const ACTION: &str = "HttpAction";
 
-/// Sends what the outbox holds. Several may run on one store.
+static RETRIES: RetryPolicy = RetryPolicy {
+    claim_ms: 60_000,
+    send_timeout: Duration::from_secs(30),
+    attempts_max: REQUEST_ATTEMPTS_MAX,
+    unanswered_max: REQUEST_ATTEMPTS_MAX,
+    backoff_first_ms: 5_000,
+    backoff_max_ms: 60 * 60 * 1000,
+    count,
+};
+
+/// Sends what the outbox holds. Several workers may run on one store.
 #[derive(Clone)]
-pub struct RequestWorker {
+pub struct RequestWorker(RequestOutbox);
+
+#[derive(Clone)]
+struct RequestOutbox {
     engine: RuleEngine,
     service: Arc<dyn RequestService>,
 }
 
-/// A request as it was read.
-struct Stored {
+/// A stored request.
+#[derive(Clone)]
+struct StoredRequest {
     request: OutgoingRequest,
     rule: String,
-    due_at_ms: i64,
-    attempts: i64,
     /// The message that it was made for, for the rule's error action.
     message: Message,
+    delivery: Delivery,
+    /// The stored time, which changes with every write.
+    read_due_at: EpochMillis,
 }
 
 /// The item of a new request.
 pub(super) fn to_item(
     now: EpochMillis,
-    by: &By,
+    by: &ActionRef,
     url: &str,
     headers: Vec<(String, String)>,
     body: &[u8],
@@ -78,14 +88,14 @@ pub(super) fn to_item(
         )
         .with(schema::WORK, schema::WORK_PARTITION)
         .with(schema::DUE_AT_MS, now.0)
-        .with(schema::FORGET_AT, now.seconds().plus_secs(KEPT_SECS).0)
+        .with(schema::FORGET_AT, now.seconds().plus_secs(RETENTION_SECS).0)
         .with(schema::RULE, by.rule.name.as_str())
         .with(schema::URL, url)
         .with(schema::HEADERS, headers)
         .with(schema::BODY, Value::B(body.to_vec()))
         .with(schema::TOPIC, message.topic.as_str())
         .with(schema::ATTEMPTS, 0);
-    // An error action has none of its own, so that nobody asks for its message.
+    // The message is kept for the error action. A request of an error action has none.
     if !by.is_error_action {
         item.insert(schema::PAYLOAD, Value::B(message.payload.to_vec()));
         if let Some(client_id) = &message.publisher.client_id {
@@ -101,7 +111,7 @@ pub(super) fn key_of(item: &Item) -> Item {
     Item::new().with(schema::REQUEST_ID, id.unwrap_or(Value::Null))
 }
 
-fn parse(item: &Item) -> Option<Stored> {
+fn parse(item: &Item) -> Option<StoredRequest> {
     let text = |name| item.get(name).and_then(Value::as_str);
     let whole = |name| item.get(name)?.as_number()?.to_i64();
     let bytes = |name| match item.get(name) {
@@ -110,7 +120,8 @@ fn parse(item: &Item) -> Option<Stored> {
     };
     let id = text(schema::REQUEST_ID)?;
     let created = id.split_once('-')?.0.parse().ok()?;
-    Some(Stored {
+    let due_at = EpochMillis(whole(schema::DUE_AT_MS)?);
+    Some(StoredRequest {
         request: OutgoingRequest {
             id: id.to_owned(),
             timestamp_secs: 0,
@@ -119,12 +130,10 @@ fn parse(item: &Item) -> Option<Stored> {
             body: bytes(schema::BODY)?,
         },
         rule: text(schema::RULE)?.to_owned(),
-        due_at_ms: whole(schema::DUE_AT_MS)?,
-        attempts: whole(schema::ATTEMPTS)?,
         message: Message {
             topic: text(schema::TOPIC)?.to_owned(),
             payload: bytes(schema::PAYLOAD).unwrap_or_default(),
-            delivery: Delivery::AtLeastOnce,
+            delivery: DeliveryMode::AtLeastOnce,
             retain: false,
             publisher: Publisher {
                 client_id: text(schema::CLIENT_ID).map(str::to_owned),
@@ -134,147 +143,112 @@ fn parse(item: &Item) -> Option<Stored> {
             properties: Properties::default(),
             hops: 0,
         },
+        delivery: Delivery {
+            attempts: u32::try_from(whole(schema::ATTEMPTS)?).ok()?,
+            ..Delivery::queued(due_at)
+        },
+        read_due_at: due_at,
     })
 }
 
-impl RequestWorker {
-    #[must_use]
-    pub fn new(engine: RuleEngine, service: Arc<dyn RequestService>) -> Self {
-        Self { engine, service }
+impl Entry for StoredRequest {
+    fn delivery(&self, _: usize) -> &Delivery {
+        &self.delivery
     }
 
-    /// Works until told to stop. A turn that has begun comes to its end first.
-    pub async fn run_until(self, stop: impl Future<Output = ()>) {
-        let mut stop = pin!(stop);
-        loop {
-            let pause = match self.turn().await {
-                Ok(0) => self.pause().await,
-                Ok(_) => Duration::ZERO,
-                Err(error) => {
-                    tracing::warn!(%error, "requests of rules could not be sent; they will be");
-                    FAILURE_PAUSE
-                }
-            };
-            tokio::select! {
-                () = &mut stop => return,
-                () = self.engine.inner.work.notified() => {}
-                () = tokio::time::sleep(pause) => {}
-            }
-        }
+    fn delivery_mut(&mut self, _: usize) -> &mut Delivery {
+        &mut self.delivery
+    }
+}
+
+#[async_trait]
+impl OutboxKind for RequestOutbox {
+    type Entry = StoredRequest;
+    type Message = OutgoingRequest;
+    type Answer = ();
+    type Error = StoreError;
+
+    fn queue(&self) -> &Queue {
+        &self.engine.inner.outbox
     }
 
-    /// How long nothing is due.
-    async fn pause(&self) -> Duration {
-        let first = self.engine.inner.store.query(work(None).limit(1)).await;
-        let due = first.ok().and_then(|page| {
-            let item = page.items.into_iter().next()?;
-            item.get(schema::DUE_AT_MS)?.as_number()?.to_i64()
-        });
-        let wait = due.and_then(|due| u64::try_from(due - self.engine.now().0).ok());
-        wait.map_or(LOOK_EVERY, |millis| {
-            Duration::from_millis(millis.max(1)).min(LOOK_EVERY)
-        })
+    fn policy(&self) -> &'static RetryPolicy {
+        &RETRIES
     }
 
-    /// Sends what is due, at most [`AT_ONCE`] requests, and answers how many there were.
-    ///
-    /// # Errors
-    /// When the store fails. What was due stays due.
-    pub async fn turn(&self) -> Result<usize, StoreError> {
-        let now = self.engine.now();
-        let until = SortCondition::LessOrEqual(now.0.into());
-        let page = self
-            .engine
-            .inner
-            .store
-            .query(work(Some(until)).limit(AT_ONCE))
-            .await?;
-        if page.items.is_empty() {
-            self.recount().await?;
-            return Ok(0);
-        }
-        let mut sending = JoinSet::new();
-        let mut sent = 0;
-        for item in &page.items {
-            let Some(stored) = parse(item) else {
-                tracing::warn!("a request of a rule that something else wrote is dropped");
-                self.forget(key_of(item)).await?;
-                continue;
-            };
-            let worker = self.clone();
-            sending.spawn(async move { worker.attempt(stored).await });
-        }
-        let mut outcome = Ok(());
-        while let Some(attempt) = sending.join_next().await {
-            match attempt {
-                Ok(Ok(())) => sent += 1,
-                Ok(Err(error)) => outcome = Err(error),
-                Err(error) => {
-                    outcome = Err(StoreError::Unavailable(format!(
-                        "an attempt ended: {error}"
-                    )));
-                }
-            }
-        }
-        outcome.map(|()| sent)
+    fn now(&self) -> EpochMillis {
+        self.engine.now()
     }
 
-    async fn attempt(&self, mut stored: Stored) -> Result<(), StoreError> {
-        let now = self.engine.now();
-        let key = Item::new().with(schema::REQUEST_ID, stored.request.id.as_str());
-        stored.attempts += 1;
-        // IMPORTANT: claimed before it leaves, so that nobody else sends it meanwhile.
-        let claim = Update::new()
-            .set(schema::DUE_AT_MS, now.0 + CLAIM_MS)
-            .set(schema::ATTEMPTS, stored.attempts);
-        let claim = UpdateRequest::new(schema::REQUESTS, key.clone(), claim)
-            .when(Path::from(schema::DUE_AT_MS).equals(stored.due_at_ms));
-        match self.engine.inner.store.update(claim).await {
-            Ok(_) => {}
-            Err(WriteError::ConditionFailed { .. }) => return Ok(()),
-            Err(WriteError::Store(error)) => return Err(error),
-        }
-        stored.request.timestamp_secs = now.seconds().0;
-        let outcome = self.service.post(&stored.request).await;
-        let (reason, retry_after) = match outcome {
-            Ok(()) => {
-                count("sent");
-                return self.forget(key).await;
+    fn parse(&self, item: &Item) -> Result<StoredRequest, StoreError> {
+        let malformed = || StoreError::Invalid("a request has an unknown form".to_owned());
+        parse(item).ok_or_else(malformed)
+    }
+
+    async fn skip_malformed(&self, item: &Item, _: StoreError) -> Result<(), StoreError> {
+        tracing::warn!("deleted a malformed request of a rule");
+        let delete = Delete::new(schema::REQUESTS, key_of(item));
+        match self.queue().store.delete(delete).await {
+            Ok(_) | Err(WriteError::ConditionFailed { .. }) => {
+                self.one_less_open();
+                Ok(())
             }
-            Err(RequestError::Later {
-                reason,
-                retry_after,
-            }) if stored.attempts < REQUEST_ATTEMPTS_MAX => (reason, retry_after),
-            Err(error) => {
-                count("given_up");
-                self.give_up(&stored, &error.to_string()).await?;
-                return self.forget(key).await;
-            }
-        };
-        count("put_off");
-        let asked_ms = retry_after.and_then(|wait| i64::try_from(wait.as_millis()).ok());
-        let wait_ms = retry_ms(stored.attempts).max(asked_ms.unwrap_or(0));
-        let due_at_ms = self.engine.now().0 + wait_ms.min(RETRY_LONGEST_MS);
-        tracing::debug!(rule = stored.rule, reason, "a request of a rule is put off");
-        let update = Update::new().set(schema::DUE_AT_MS, due_at_ms);
-        let update = UpdateRequest::new(schema::REQUESTS, key, update)
-            .when(Path::from(schema::DUE_AT_MS).equals(now.0 + CLAIM_MS));
-        match self.engine.inner.store.update(update).await {
-            Ok(_) | Err(WriteError::ConditionFailed { .. }) => Ok(()),
             Err(WriteError::Store(error)) => Err(error),
         }
     }
 
-    /// Tells the rule that a request will not arrive.
-    async fn give_up(&self, stored: &Stored, reason: &str) -> Result<(), StoreError> {
-        let reason = format!("given up after {} attempts: {reason}", stored.attempts);
+    fn write(&self, stored: &mut StoredRequest) -> Result<Action, StoreError> {
+        let key = Item::new().with(schema::REQUEST_ID, stored.request.id.as_str());
+        let is_unchanged = Path::from(schema::DUE_AT_MS).equals(stored.read_due_at.0);
+        let Some(due_at) = stored.due_at() else {
+            let delete = Delete::new(schema::REQUESTS, key);
+            return Ok(delete.when(is_unchanged).into());
+        };
+        stored.read_due_at = due_at;
+        let update = Update::new()
+            .set(schema::DUE_AT_MS, due_at.0)
+            .set(schema::ATTEMPTS, i64::from(stored.delivery.attempts));
+        let update = UpdateRequest::new(schema::REQUESTS, key, update);
+        Ok(update.when(is_unchanged).into())
+    }
+
+    async fn prepare(
+        &self,
+        requests: &mut [StoredRequest],
+        places: &[Place],
+    ) -> Result<Vec<Decision<OutgoingRequest>>, StoreError> {
+        let timestamp_secs = self.now().seconds().0;
+        let requests = places.iter().map(|place| {
+            Decision::Send(OutgoingRequest {
+                timestamp_secs,
+                ..requests[place.entry].request.clone()
+            })
+        });
+        Ok(requests.collect())
+    }
+
+    async fn send(&self, requests: Vec<OutgoingRequest>) -> Result<Vec<()>, SendError> {
+        let mut answers = Vec::with_capacity(requests.len());
+        for request in &requests {
+            answers.push(self.service.post(request).await?);
+        }
+        Ok(answers)
+    }
+
+    fn apply_answer(&self, stored: &mut StoredRequest, _: usize, (): ()) {
+        stored.delivery.sent(&RETRIES, self.now(), "sent", None);
+    }
+
+    /// Reports to the rule that a request will not arrive.
+    async fn before_failure(&self, stored: &StoredRequest) -> Result<(), StoreError> {
         let registry = self.engine.registry();
         let name = stored.rule.parse().ok();
         let Some(rule) = name.and_then(|name| registry.running(&name)) else {
             return Ok(());
         };
-        let failure =
-            Failure::of_action(&stored.message, ACTION, stored.request.url.as_str(), reason);
+        let reason = stored.delivery.reason.as_deref().unwrap_or_default();
+        let url = stored.request.url.as_str();
+        let failure = Failure::of_action(&stored.message, ACTION, url, reason);
         if stored.message.payload.is_empty() {
             rule.stats.count(Counted::ActionsFailed);
             rule.stats.keep(failure);
@@ -286,39 +260,75 @@ impl RequestWorker {
         self.engine.carry_out_errors(&stored.message, errors).await
     }
 
-    async fn forget(&self, key: Item) -> Result<(), StoreError> {
-        let delete = Delete::new(schema::REQUESTS, key);
-        match self.engine.inner.store.delete(delete).await {
-            Ok(_) | Err(WriteError::ConditionFailed { .. }) => {
-                let open = &self.engine.inner.requests_open;
-                let one_less = |open: usize| open.checked_sub(1);
-                // Another process may have added it: then the next count is right again.
-                let _ = open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
-                Ok(())
-            }
-            Err(WriteError::Store(error)) => Err(error),
-        }
+    fn after_finish(&self, _: &StoredRequest) {
+        self.one_less_open();
+    }
+}
+
+impl RequestOutbox {
+    fn one_less_open(&self) {
+        let open = &self.engine.inner.requests_open;
+        // Another process may have added the request: then the next recount corrects the number.
+        let _ = open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| {
+            open.checked_sub(1)
+        });
+    }
+}
+
+impl RequestWorker {
+    #[must_use]
+    pub fn new(engine: RuleEngine, service: Arc<dyn RequestService>) -> Self {
+        Self(RequestOutbox { engine, service })
     }
 
-    /// Counts what waits, whoever added it.
-    async fn recount(&self) -> Result<(), StoreError> {
-        let mut query = work(None);
-        query.count_only = true;
-        let mut open = 0;
-        while open < REQUESTS_MAX {
-            let page = self.engine.inner.store.query(query.clone()).await?;
-            open += page.count;
-            query.start = page.next;
-            if query.start.is_none() {
-                break;
-            }
+    /// Runs until `stop` completes. A turn that has begun is finished first.
+    pub async fn run_until(self, stop: impl Future<Output = ()>) {
+        run_until(self, stop).await;
+    }
+
+    /// Sends what is due, at most [`PARALLEL_MAX`] requests; returns how many there were.
+    ///
+    /// # Errors
+    /// When the store fails. What was due stays due.
+    pub async fn turn(&self) -> Result<usize, StoreError> {
+        let due = due_entries(&self.0, PARALLEL_MAX).await?;
+        if due.is_empty() {
+            self.recount().await?;
+            return Ok(0);
         }
-        self.engine
-            .inner
-            .requests_open
-            .store(open, Ordering::Relaxed);
+        send_each(&self.0, due, PARALLEL_MAX).await
+    }
+
+    /// Counts the open requests of all processes.
+    async fn recount(&self) -> Result<(), StoreError> {
+        let open = self.0.queue().count_entries(REQUESTS_MAX).await?;
+        let known = &self.0.engine.inner.requests_open;
+        known.store(open, Ordering::Relaxed);
         metrics::gauge!("homeport_rule_requests_open").set(open as f64);
         Ok(())
+    }
+}
+
+#[async_trait]
+impl OutboxWorker for RequestWorker {
+    type Error = StoreError;
+
+    const NAME: &'static str = "requests of rules";
+    const FAILURES: &'static str = "homeport_rule_request_worker_failures_total";
+
+    fn work(&self) -> Arc<Notify> {
+        Arc::clone(&self.0.engine.inner.work)
+    }
+
+    fn now(&self) -> EpochMillis {
+        self.0.now()
+    }
+
+    async fn next_turn(&mut self) -> Result<Option<EpochMillis>, StoreError> {
+        let sent = self.turn().await?;
+        let due_at = self.0.queue().first_due_at().await?;
+        let now = self.0.now();
+        Ok(due_at.map(|due_at| next_turn_at(due_at, now, sent > 0)))
     }
 }
 
@@ -330,37 +340,11 @@ impl std::fmt::Debug for RequestWorker {
     }
 }
 
-fn count(outcome: &'static str) {
+fn count(event: DeliveryEvent) {
+    let outcome = match event {
+        DeliveryEvent::Sent | DeliveryEvent::Delivered => "sent",
+        DeliveryEvent::Retried => "put_off",
+        DeliveryEvent::Failed | DeliveryEvent::Dropped => "given_up",
+    };
     metrics::counter!("homeport_rule_requests_total", "outcome" => outcome).increment(1);
-}
-
-/// How long to wait after so many attempts.
-fn retry_ms(attempts: i64) -> i64 {
-    let doublings = u32::try_from(attempts.clamp(1, 30) - 1).unwrap_or(0);
-    RETRY_FIRST_MS
-        .saturating_mul(1 << doublings)
-        .min(RETRY_LONGEST_MS)
-}
-
-/// What waits, by when it is due.
-fn work(due: Option<SortCondition>) -> Query {
-    let mut condition = KeyCondition::new(schema::WORK, Value::from(schema::WORK_PARTITION));
-    if let Some(due) = due {
-        condition = condition.with_sort(schema::DUE_AT_MS, due);
-    }
-    Query::new(schema::REQUESTS, condition).on_index(schema::WORK_INDEX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_double_up_to_an_hour() {
-        assert_eq!(retry_ms(1), 5_000);
-        assert_eq!(retry_ms(2), 10_000);
-        assert_eq!(retry_ms(10), 2_560_000);
-        assert_eq!(retry_ms(11), RETRY_LONGEST_MS);
-        assert_eq!(retry_ms(i64::MAX), RETRY_LONGEST_MS);
-    }
 }

@@ -1,4 +1,4 @@
-//! A rule with what is known about it, and how it is kept.
+//! A rule, its versions, and their stored form.
 
 use std::sync::Arc;
 
@@ -13,13 +13,12 @@ use crate::time::EpochMillis;
 /// Digits of a version in its key.
 const VERSION_DIGITS: usize = 10;
 
-/// Where a rule comes from.
+/// The origin of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// It is kept in the store and can be changed.
+    /// The store; it can be changed through the API.
     Store,
-    /// The server's file of rules has it: it wins over one of the same name in the store, and is
-    /// changed in the file.
+    /// The server's file of rules, where it is changed. It wins over a stored rule of the same name.
     File,
 }
 
@@ -28,14 +27,14 @@ pub enum Source {
 pub struct Rule {
     pub name: RuleName,
     pub document: Arc<RuleDocument>,
-    /// 0 for rules of the file, which have none.
+    /// 0 for rules of the file, which have no versions.
     pub version: i64,
     pub created_at: EpochMillis,
     pub updated_at: EpochMillis,
     pub source: Source,
 }
 
-/// A version that once was, or still is.
+/// A past or current version.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuleVersion {
     pub rule: Rule,
@@ -43,13 +42,13 @@ pub struct RuleVersion {
     pub is_deletion: bool,
 }
 
-/// A rule as people see it.
+/// A rule with its status, for the API.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuleView {
     pub rule: Rule,
-    /// What they should know: members that do nothing here, values that are stored differently.
+    /// Hints: members without effect, values that are stored differently.
     pub notes: Vec<String>,
-    /// Why it does not run though it is enabled.
+    /// Why the rule does not run although it is enabled.
     pub problem: Option<String>,
     /// Since this process started.
     pub counts: RuleCounts,
@@ -77,11 +76,11 @@ impl Rule {
     }
 
     pub(super) fn from_item(item: &Item) -> Result<Self, RuleError> {
-        let malformed = || RuleError::Malformed("a rule is not as it was written".to_owned());
+        let malformed = || RuleError::Malformed("a rule has an unknown form".to_owned());
         parse(item).ok_or_else(malformed)
     }
 
-    /// What people should know about the rule as it is written.
+    /// Hints about the document.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let document = &self.document;
@@ -91,7 +90,7 @@ impl Rule {
         for (place, action) in places.chain(error.map(|action| ("errorAction".to_owned(), action)))
         {
             notes.extend(ignored(action).map(|member| {
-                format!("{place}.{member} is kept and does nothing here: it is for AWS")
+                format!("{place}.{member} is stored and has no effect here: only AWS uses it")
             }));
         }
         if document.aws_iot_sql_version.is_none() {

@@ -1,8 +1,11 @@
 //! The tables of rules, Homeport's own: rules with their versions, and requests that rules make over
 //! HTTP until they are delivered.
 
-use homeport_item::schema::{IndexSchema, KeyAttribute, TableSchema};
+use homeport_item::schema::TableSchema;
 use homeport_item::{Item, KeyKind};
+
+use crate::outbox::work_index;
+pub(super) use crate::outbox::{DUE_AT_MS, WORK, WORK_PARTITION};
 
 /// What Homeport's own tables begin with: no rule may write into them.
 pub const OWN_PREFIX: &str = "homeport-";
@@ -33,14 +36,8 @@ pub const CHANGED: &str = "changed";
 
 /// Requests that rules make over HTTP.
 pub const REQUESTS: &str = "homeport-rule-requests";
-/// Finds requests in the order in which they are due.
-pub const WORK_INDEX: &str = "work";
 pub const REQUEST_ID: &str = "request_id";
-pub const WORK: &str = "work";
-pub const DUE_AT_MS: &str = "due_at_ms";
-/// What `work` holds.
-pub const WORK_PARTITION: &str = "due";
-/// When a request is given up and may be forgotten.
+/// When a request expires.
 pub const FORGET_AT: &str = "forget_at";
 pub const RULE: &str = "rule";
 pub const URL: &str = "url";
@@ -58,13 +55,8 @@ pub fn rules() -> TableSchema {
 
 #[must_use]
 pub fn requests() -> TableSchema {
-    let work = IndexSchema::global(
-        WORK_INDEX,
-        KeyAttribute::new(WORK, KeyKind::S),
-        Some(KeyAttribute::new(DUE_AT_MS, KeyKind::N)),
-    );
     TableSchema::new(REQUESTS, REQUEST_ID, KeyKind::S)
-        .with_index(work)
+        .with_index(work_index())
         .with_ttl(FORGET_AT)
 }
 

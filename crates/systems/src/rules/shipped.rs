@@ -1,11 +1,11 @@
-//! The rules that ship with Homeport: telemetry, status and alerts of things go into the table of
-//! telemetry. They are made once, and can be changed and deleted like any other.
+//! The rules that ship with Homeport. They store telemetry, status and alerts of things in the table of
+//! telemetry. They are created once and can be changed and deleted like any other rule.
 
 use super::compiled::SQL_VERSION;
 use super::document::{ActionDocument, DynamoDbV2Document, PutItemDocument, RuleDocument};
 use super::name::RuleName;
 
-/// The design document's statement, as it is printed there.
+/// The statement of the design document, verbatim.
 const TELEMETRY: &str = "SELECT \n\
 \x20 topic(2) as thing_name,           -- Extract from topic: van/THING_NAME/telemetry\n\
 \x20 timestamp() as timestamp,         -- IoT Core timestamp\n\
@@ -20,7 +20,7 @@ const ALERTS: &str = "SELECT topic(2) AS thing_name, timestamp() AS timestamp, '
 \x20 timestamp() + 2592000000 AS ttl\n\
 FROM 'van/+/alerts'";
 
-/// The rules, writing into the table of telemetry by its name.
+/// The shipped rules for a table of telemetry.
 #[must_use]
 pub fn shipped(telemetry_table: &str) -> Vec<(RuleName, RuleDocument)> {
     [

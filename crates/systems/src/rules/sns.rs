@@ -1,6 +1,5 @@
-//! Notifications as SNS posts them to receivers over HTTP, so that a receiver that was written for a
-//! topic of AWS understands them. They are signed as all requests of rules are, not with a certificate
-//! of AWS.
+//! Notifications in the format that SNS posts over HTTP, so that receivers of AWS topics understand
+//! them. They are signed like all requests of rules, not with an AWS certificate.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -9,7 +8,7 @@ use super::document::SnsFormatWord;
 use crate::ids::UuidV4;
 use crate::time::{EpochMillis, UtcMillis};
 
-/// What SNS calls receivers like ours, the nearest first.
+/// SNS's protocol names of HTTP receivers, in order of preference.
 const RECEIVERS: [&str; 3] = ["https", "http", "default"];
 
 /// A message for each kind of receiver.
@@ -17,7 +16,7 @@ const RECEIVERS: [&str; 3] = ["https", "http", "default"];
 #[serde(transparent)]
 struct Messages(serde_json::Map<String, serde_json::Value>);
 
-/// The headers that tell a receiver what it gets.
+/// The SNS headers of a notification.
 pub(super) fn headers(topic_arn: &str) -> Vec<(String, String)> {
     let headers = [
         ("x-amz-sns-message-type", "Notification"),
@@ -31,7 +30,7 @@ pub(super) fn headers(topic_arn: &str) -> Vec<(String, String)> {
 /// The body of a notification.
 ///
 /// # Errors
-/// Why the result cannot be one.
+/// When the result is not a valid message.
 pub(super) fn notification(
     topic_arn: &str,
     format: SnsFormatWord,
@@ -87,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_the_result_or_the_one_for_receivers_over_http() {
+    fn message_is_the_result_or_its_http_part() {
         use SnsFormatWord::{Json, Raw};
         assert_eq!(message(Raw, "{\"a\":1}").as_deref(), Ok("{\"a\":1}"));
         let all = "{\"default\":\"d\",\"https\":\"h\",\"email\":\"e\"}";

@@ -1,5 +1,5 @@
-//! What a rule has done since the process started: counted on the way of every message, so that
-//! counting takes no lock; the last failures are kept with their reasons.
+//! Counters of a rule since the start of the process, and its last failures. Every message is counted,
+//! so counting takes no lock.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -11,37 +11,36 @@ use metrics::Counter;
 use super::failure::Failure;
 use super::name::RuleName;
 
-/// Failures that are kept of each rule.
+/// Failures that are kept for each rule.
 pub const FAILURES_KEPT: usize = 50;
 
-/// How long messages that matched took, together; divided by how many there were, the mean.
+/// The total processing time of matched messages; divided by their number it is the mean.
 const MICROS: &str = "homeport_rule_microseconds_total";
 
-/// The counters of one rule. They outlive its changes and end with its name.
+/// The counters of a rule. They survive changes and end with the rule.
 pub(super) struct RuleStats {
     counters: [Tally; Counted::ALL.len()],
     micros: AtomicU64,
     micros_exported: Counter,
     micros_max: AtomicU64,
-    /// Whether a time to live came in milliseconds.
+    /// Whether an expiry in milliseconds was seen.
     ttl_in_millis: AtomicBool,
     failures: Mutex<VecDeque<Failure>>,
 }
 
-/// A number for people who ask the rule, and the same for those who ask the metrics.
+/// A counter that both the API and the metrics report.
 struct Tally {
     count: AtomicU64,
     exported: Counter,
 }
 
-/// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counted {
-    /// Messages that the statement selected.
+    /// Messages that matched the statement.
     Matched,
-    /// Messages on its topics that WHERE kept out.
+    /// Messages on its topics that WHERE excluded.
     NotMatched,
-    /// Messages on which the statement failed.
+    /// Messages for which the statement failed.
     Failed,
     ActionsDone,
     ActionsFailed,
@@ -55,7 +54,7 @@ pub struct RuleCounts {
     pub failed: u64,
     pub actions_done: u64,
     pub actions_failed: u64,
-    /// From taking a message to everything being durable, over all that matched.
+    /// The total time of all matched messages until their writes were durable.
     pub mean_micros: u64,
     pub max_micros: u64,
 }
@@ -95,7 +94,7 @@ impl RuleStats {
         Self::with(|metric| metrics::counter!(metric, "rule" => name.to_string()))
     }
 
-    /// Counters that nobody sees, for a rule that is only looked at.
+    /// Counters without metrics, for replays and trials.
     pub(super) fn unseen() -> Self {
         Self::with(|_| Counter::noop())
     }
@@ -120,7 +119,7 @@ impl RuleStats {
         tally.exported.increment(1);
     }
 
-    /// How long a message that matched took.
+    /// Adds the processing time of a matched message.
     pub(super) fn took(&self, duration: Duration) {
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         self.micros.fetch_add(micros, Ordering::Relaxed);
@@ -128,9 +127,9 @@ impl RuleStats {
         self.micros_max.fetch_max(micros, Ordering::Relaxed);
     }
 
-    /// Notes a time to live in milliseconds; true the first time.
+    /// Notes an expiry in milliseconds; true the first time.
     pub(super) fn note_ttl_in_millis(&self) -> bool {
-        // Looked at first: a message that changes nothing must not write to memory that others read.
+        // Read first, so that most messages do not write to shared memory.
         !self.ttl_in_millis.load(Ordering::Relaxed)
             && !self.ttl_in_millis.swap(true, Ordering::Relaxed)
     }
@@ -147,18 +146,18 @@ impl RuleStats {
         failures.push_back(failure);
     }
 
-    /// The last failures, the newest first.
+    /// The last failures, newest first.
     pub(super) fn failures(&self) -> Vec<Failure> {
         self.lock().iter().rev().cloned().collect()
     }
 
-    /// The last failures, which are forgotten with this.
+    /// Takes the last failures.
     pub(super) fn take_failures(&self) -> Vec<Failure> {
         self.lock().drain(..).collect()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Failure>> {
-        // What is in there is whole whatever happened to another thread.
+        // The contents are valid even if another thread panicked.
         self.failures
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)

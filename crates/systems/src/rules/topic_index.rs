@@ -1,13 +1,13 @@
-//! Which rules a topic concerns, found level by level and not rule by rule.
+//! Finds the filters that match a topic, level by level instead of filter by filter.
 
 use std::collections::HashMap;
 
 use homeport_rules::TopicFilter;
 
-/// Levels that a rule's topic filter may have.
+/// Levels of a rule's topic filter.
 pub const FILTER_LEVELS_MAX: usize = 64;
 
-/// Topic filters with what they lead to.
+/// Topic filters with their values.
 #[derive(Debug, Default)]
 pub(super) struct TopicIndex {
     root: Node,
@@ -17,9 +17,9 @@ pub(super) struct TopicIndex {
 struct Node {
     levels: HashMap<Box<str>, Node>,
     any_level: Option<Box<Node>>,
-    /// What ends here.
+    /// Values of filters that end here.
     here: Vec<usize>,
-    /// What ends here with `#`.
+    /// Values of filters that end here with `#`.
     below: Vec<usize>,
 }
 
@@ -39,11 +39,11 @@ impl TopicIndex {
         node.here.push(what);
     }
 
-    /// What the filters that match `topic` lead to, in ascending order.
+    /// The values of the filters that match `topic`, in ascending order.
     pub(super) fn matching(&self, topic: &str) -> Vec<usize> {
         let mut found = Vec::new();
         if topic.starts_with('$') {
-            // The server's own topics: no filter that begins with a wildcard reaches them.
+            // Topics of the server: filters that begin with a wildcard do not match them.
             let (first, rest) = split(topic);
             if let Some(node) = self.root.levels.get(first) {
                 node.collect(rest, &mut found);
@@ -57,7 +57,7 @@ impl TopicIndex {
 }
 
 impl Node {
-    /// `rest` is what the topic has left; none when it has ended.
+    /// `rest` is the remaining topic; `None` at its end.
     fn collect(&self, rest: Option<&str>, found: &mut Vec<usize>) {
         found.extend_from_slice(&self.below);
         let Some(rest) = rest else {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_topic_finds_the_filters_that_match_it() {
+    fn topic_finds_matching_filters() {
         let filters = [
             "van/+/telemetry",
             "van/1/telemetry",

@@ -1,5 +1,5 @@
-//! Trying a statement on a message that somebody made up: what it selects, and why every part of it
-//! that has no value has none. Nothing is written and no action runs.
+//! Trying a statement on a sample message: its result, and the reason for every part without a value.
+//! Nothing is written and no action runs.
 
 use homeport_rules::{Note, Outcome, Payload, Statement};
 
@@ -8,38 +8,35 @@ use super::plan::{random, seen, with_sources};
 use crate::messages::{Delivery, Message, Properties, Publisher};
 use crate::time::EpochMillis;
 
-/// What is tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trial {
     pub sql: String,
     pub topic: String,
     pub payload: Vec<u8>,
     pub client_id: Option<String>,
-    /// What `timestamp()` answers.
+    /// The value of `timestamp()`.
     pub received_at: EpochMillis,
 }
 
-/// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrialOutcome {
-    /// The result as JSON, if the statement selects the message.
+    /// The result as JSON, if the message matches.
     pub result: Option<String>,
-    /// Why the statement does not select it, or cannot tell.
+    /// Why the message does not match, or why the statement failed.
     pub unmet: Option<Reason>,
-    /// Why parts have no value, in the order in which they were looked at.
+    /// Why parts have no value, in the order of evaluation.
     pub undefined: Vec<Reason>,
 }
 
-/// A reason with the part of the statement that it is about.
+/// A reason with its place in the statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
-    /// Both from 1; none where it is about the message as a whole.
+    /// Line and column from 1; `None` if it is about the message as a whole.
     pub place: Option<(usize, usize)>,
     pub text: String,
     pub reason: String,
 }
 
-/// Why nothing could be tried.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TrialError {
     #[error("sql: {0}")]
@@ -49,10 +46,10 @@ pub enum TrialError {
 }
 
 impl Trial {
-    /// Tries the statement.
+    /// Runs the statement.
     ///
     /// # Errors
-    /// When the statement or the topic is none.
+    /// When the statement or the topic is invalid.
     pub fn run(self) -> Result<TrialOutcome, TrialError> {
         let statement = Statement::parse(&self.sql)
             .map_err(|error| TrialError::Statement(error.to_string()))?;
@@ -99,7 +96,7 @@ impl Trial {
 }
 
 impl RuleEngine {
-    /// The time that a trial runs at unless it names one.
+    /// The default time of a trial.
     #[must_use]
     pub fn trial_time(&self) -> EpochMillis {
         self.now()

@@ -1,5 +1,4 @@
-//! Writing what a message leads to into tables: all of it in one transaction where that can be, and
-//! one by one where something stands in the way of the others.
+//! The writes of a message: in one transaction if possible, and one by one if one of them is refused.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -10,46 +9,45 @@ use homeport_store::{
     TransactError, Transaction, WriteError,
 };
 
-use super::plan::{By, Write};
+use super::plan::{ActionRef, Write};
 use super::requests::REQUESTS_MAX;
 use super::stats::Counted;
 use super::{RuleEngine, schema};
 use crate::messages::Message;
 use crate::telemetry;
 
-/// How often a write is moved on because another message has its millisecond.
+/// How often a write is moved because another message has its millisecond.
 const MOVES_MAX: usize = 100;
-/// How often a write is tried that got in another's way.
+/// Retries of a write that conflicts with others.
 const CONFLICTS_MAX: usize = 6;
-/// The pause before the second try; every further one is twice as long.
+/// The pause after the first conflict. Each further one is twice as long.
 const CONFLICT_PAUSE: Duration = Duration::from_millis(20);
 
-/// What became of a write.
 enum Written {
     Yes,
     /// Another message has its key.
     KeyTaken,
-    /// Something else was at work on it.
+    /// A concurrent transaction was in the way.
     Conflict,
-    /// A repeat would not mend it.
+    /// It fails permanently.
     Refused(String),
 }
 
 impl RuleEngine {
-    /// Writes everything. What was refused for good is added to `failed`.
+    /// Commits all writes. Permanent failures are added to `failed`.
     ///
     /// # Errors
-    /// When the store cannot keep it now.
+    /// When the store fails.
     pub(super) async fn write_all(
         &self,
         message: &Message,
         writes: Vec<Write>,
-        failed: &mut Vec<(By, String)>,
+        failed: &mut Vec<(ActionRef, String)>,
     ) -> Result<(), StoreError> {
         let mut ready = Vec::with_capacity(writes.len());
         for mut write in writes {
             if write.request.table() == schema::REQUESTS && !self.has_room_for_request() {
-                let reason = format!("{REQUESTS_MAX} requests wait to be sent already");
+                let reason = format!("the outbox is full: {REQUESTS_MAX} requests are open");
                 failed.push((write.by, reason));
                 continue;
             }
@@ -66,7 +64,7 @@ impl RuleEngine {
         self.inner.requests_open.load(Ordering::Relaxed) < REQUESTS_MAX
     }
 
-    /// Gives a message of telemetry a millisecond of its own, at least `later` after the one it has.
+    /// Gives a message of telemetry a millisecond of its own, at least `later` after its current one.
     fn stamp(&self, write: &mut Write, later: i64) -> Result<(), StoreError> {
         let Some(moving) = &mut write.moving else {
             return Ok(());
@@ -91,12 +89,12 @@ impl RuleEngine {
         Ok(())
     }
 
-    /// Writes a group whose keys are all different: together, or one by one if it must be.
+    /// Commits a group with different keys: together, or one by one if that fails.
     async fn write_group(
         &self,
         message: &Message,
         mut group: Vec<Write>,
-        failed: &mut Vec<(By, String)>,
+        failed: &mut Vec<(ActionRef, String)>,
     ) -> Result<(), StoreError> {
         if group.len() > 1 && self.write_together(&mut group).await? {
             for write in &group {
@@ -129,7 +127,7 @@ impl RuleEngine {
         }
     }
 
-    /// Writes a group in one transaction; false when something in it can never be written.
+    /// Commits a group in one transaction; false when one of its writes fails permanently.
     async fn write_together(&self, group: &mut [Write]) -> Result<bool, StoreError> {
         let mut pause = CONFLICT_PAUSE;
         let (mut moves, mut conflicts) = (0, 0);
@@ -169,7 +167,7 @@ impl RuleEngine {
         }
     }
 
-    /// Writes one; why it was refused for good, if it was.
+    /// Commits one write; returns the reason of a permanent failure.
     async fn write_alone(&self, write: &mut Write) -> Result<Option<String>, StoreError> {
         let mut pause = CONFLICT_PAUSE;
         let (mut moves, mut conflicts) = (0, 0);
@@ -199,7 +197,7 @@ impl RuleEngine {
             Action::Put(put) => store.put(put).await,
             Action::Update(update) => store.update(update).await,
             Action::Delete(delete) => store.delete(delete).await,
-            // A condition on its own writes nothing; no action makes one.
+            // No action of a rule is a mere condition.
             Action::Check(_) => Ok(None),
         };
         match outcome {
@@ -214,8 +212,8 @@ impl RuleEngine {
     }
 }
 
-/// Writes that can be one transaction each, in their order: no key twice, not too many, not too much.
-/// Where the keys of a table are not known, a write is a group of its own.
+/// Splits writes into transactions, in order: no key twice, and within the limits of a transaction. A
+/// write with unknown keys is a group of its own.
 fn groups(writes: Vec<Write>) -> Vec<Vec<Write>> {
     let mut groups: Vec<Vec<Write>> = Vec::new();
     let mut size = 0;
@@ -248,7 +246,7 @@ fn groups(writes: Vec<Write>) -> Vec<Vec<Write>> {
 fn size_of(request: &Action) -> usize {
     match request {
         Action::Put(put) => put.item.size(),
-        // What an update sets is at most an item, and so is what it sets it in.
+        // Neither the item nor the update is larger than an item may be.
         Action::Update(_) => homeport_item::item::ITEM_SIZE_MAX_BYTES,
         Action::Delete(delete) => delete.key.size(),
         Action::Check(check) => check.key.size(),

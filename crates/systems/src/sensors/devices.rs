@@ -1,8 +1,8 @@
-//! Devices: what is known about them, their list by activity, their names.
+//! Registered sensors: one device, the list by activity, and names.
 
 use homeport_item::expression::{Condition, KeyCondition, Update};
 use homeport_item::{Item, Value};
-use homeport_store::{Get, Query, Returning, Update as UpdateRequest, WriteError};
+use homeport_store::{Get, Query, ReturnValues, Update as UpdateRequest, WriteError};
 
 use super::types::{Capabilities, FirmwareVersion, FriendlyName, HardwareId, NameChange};
 use super::{PAGE_MAX, Sensors, SensorsError, schema};
@@ -26,7 +26,7 @@ pub struct Device {
     pub friendly_name: Option<FriendlyName>,
 }
 
-/// A page of devices, the most recently active first.
+/// A page of devices, most recently active first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DevicePage {
     pub devices: Vec<Device>,
@@ -89,10 +89,10 @@ impl Device {
 }
 
 impl Sensors {
-    /// Devices by activity, the most recent first.
+    /// Lists devices, most recently active first.
     ///
     /// # Errors
-    /// When the cursor is not one of this list or the store fails.
+    /// When the cursor belongs to another list or the store fails.
     pub async fn list_devices(
         &self,
         limit: usize,
@@ -116,7 +116,7 @@ impl Sensors {
     /// One device.
     ///
     /// # Errors
-    /// When there is none or the store fails.
+    /// When there is no such device or the store fails.
     pub async fn device(&self, hardware_id: &HardwareId) -> Result<Device, SensorsError> {
         let request = Get::new(schema::DEVICES, key(hardware_id));
         match self.store.get(request).await? {
@@ -125,7 +125,7 @@ impl Sensors {
         }
     }
 
-    /// Gives a device another name, or none.
+    /// Sets or removes the name of a device.
     ///
     /// # Errors
     /// When there is no such device or the store fails.
@@ -141,7 +141,7 @@ impl Sensors {
         };
         let request = UpdateRequest::new(schema::DEVICES, key(hardware_id), update)
             .when(Condition::exists(schema::HARDWARE_ID))
-            .returning(Returning::AllNew);
+            .returning(ReturnValues::AllNew);
         match self.store.update(request).await {
             Ok(Some(item)) => Device::from_item(&item),
             Ok(None) | Err(WriteError::ConditionFailed { .. }) => {

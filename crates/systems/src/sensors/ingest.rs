@@ -1,4 +1,4 @@
-//! Storing readings, each once, however often and over however many connections it is sent.
+//! Stores readings exactly once, even if they are sent several times or over several connections.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,32 +16,32 @@ use super::{MARKER_RETENTION_SECS, Sensors, SensorsError, schema};
 use crate::fetch::fetch;
 use crate::time::{EpochSeconds, UtcSecond};
 
-/// How often a transaction that got in another's way is tried again.
+/// Attempts at a transaction that conflicts with another one.
 const ATTEMPTS_MAX: usize = 4;
-/// Attributes that a marker has.
+/// Attributes of a marker.
 const MARKER_ATTRIBUTES: usize = 4;
 
-/// What became of one reading.
+/// The outcome for one reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IngestOutcome {
-    /// It is stored now.
+    /// It was stored.
     Stored,
-    /// It was stored before.
+    /// It had been stored before.
     Duplicate,
-    /// It is accepted, but was past its time to live when it arrived.
+    /// It is accepted but not stored, because its time to live had passed when it arrived.
     Expired,
     Rejected(Rejection),
 }
 
-/// Why a reading is not stored.
+/// Why a reading is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
     #[error("batch_id belongs to a reading of another device")]
     BatchIdConflict,
 }
 
-/// What storing a reading takes of its device. What else its item says does not matter here, so that
-/// nothing in it can keep readings out.
+/// The attributes of a device that storing its reading needs. Other attributes are not read, so that a
+/// malformed one cannot keep readings out.
 struct Known {
     friendly_name: Option<FriendlyName>,
     last_seen_at: Option<EpochSeconds>,
@@ -65,7 +65,7 @@ impl Known {
     }
 }
 
-/// When readings arrived, as their markers tell it.
+/// Arrival times of readings, from their markers.
 struct Received {
     at: String,
     marker_expires_at: EpochSeconds,
@@ -81,13 +81,12 @@ impl Received {
 }
 
 impl Sensors {
-    /// Stores readings that are independent of each other; the outcomes are in their order.
+    /// Stores independent readings; the outcomes are in the same order.
     ///
     /// # Errors
-    /// When the store fails; what was not answered may or may not be stored, and can be sent
-    /// again.
+    /// When the store fails. Readings without an outcome may or may not be stored and can be sent again.
     pub async fn ingest(&self, readings: Vec<Reading>) -> Result<Vec<IngestOutcome>, SensorsError> {
-        let devices = self.devices_of(&readings).await?;
+        let devices = self.find_or_register_devices(&readings).await?;
         let named: Vec<Reading> = readings
             .into_iter()
             .map(|reading| {
@@ -114,11 +113,11 @@ impl Sensors {
                 .collect();
             let answers = self.store.transact_each(transactions).await;
             for (at, answer) in open.into_iter().zip(answers) {
-                outcomes[at] = self.judge(&named[at], answer)?;
+                outcomes[at] = self.outcome_of(&named[at], answer)?;
             }
         }
         for (at, first) in repeats.into_iter().enumerate() {
-            // What was rejected was not stored, the second time no more than the first.
+            // A rejected reading is rejected again the second time.
             outcomes[at] = match first.map(|first| outcomes[first].clone()) {
                 Some(Some(IngestOutcome::Rejected(rejection))) => {
                     Some(IngestOutcome::Rejected(rejection))
@@ -130,7 +129,7 @@ impl Sensors {
         }
         let outcomes: Option<Vec<_>> = outcomes.into_iter().collect();
         let outcomes = outcomes.ok_or(StoreError::Throttled)?;
-        self.note_activity(&named, &outcomes, &devices).await;
+        self.update_last_activity(&named, &outcomes, &devices).await;
         Ok(outcomes)
     }
 
@@ -151,8 +150,8 @@ impl Sensors {
         Transaction::new(vec![marker.into(), reading.into()])
     }
 
-    /// What the store's answer means; `None` asks for another attempt.
-    fn judge(
+    /// The meaning of the store's answer; `None` asks for another attempt.
+    fn outcome_of(
         &self,
         reading: &Reading,
         answer: Result<(), TransactError>,
@@ -161,13 +160,15 @@ impl Sensors {
             Ok(()) => return Ok(Some(self.stored(reading))),
             Err(TransactError::Cancelled(reasons)) => reasons,
             Err(TransactError::Store(StoreError::Throttled)) => return Ok(None),
-            Err(TransactError::Store(StoreError::Invalid(reason))) => return Err(refused(reason)),
+            Err(TransactError::Store(StoreError::Invalid(reason))) => {
+                return Err(schema_mismatch(reason));
+            }
             Err(TransactError::Store(error)) => return Err(error.into()),
             Err(TransactError::TokenMismatch) => {
                 return Err(StoreError::Unavailable("no token was sent".to_owned()).into());
             }
         };
-        // Only the marker carries a condition, and only its failure means a duplicate.
+        // Only the marker has a condition, so only its failure means a duplicate.
         Ok(
             match reasons
                 .into_iter()
@@ -182,11 +183,11 @@ impl Sensors {
                             Some(IngestOutcome::Duplicate)
                         }
                         Some(_) => Some(IngestOutcome::Rejected(Rejection::BatchIdConflict)),
-                        // A store that cannot show the marker: it is gone again, so try again.
+                        // The marker has disappeared again, so try again.
                         None => None,
                     }
                 }
-                Some(CancelReason::Invalid(reason)) => return Err(refused(reason)),
+                Some(CancelReason::Invalid(reason)) => return Err(schema_mismatch(reason)),
                 _ => None,
             },
         )
@@ -201,18 +202,18 @@ impl Sensors {
         }
     }
 
-    /// The devices that the readings are of. One that never registered is registered from its
-    /// reading: nothing that a device with a key sends is lost for that.
-    async fn devices_of(
+    /// The devices of the readings. A device that never registered is registered from its reading, so that no
+    /// reading of a device with a key is lost.
+    async fn find_or_register_devices(
         &self,
         readings: &[Reading],
     ) -> Result<BTreeMap<HardwareId, Known>, SensorsError> {
-        // The first reading of each.
+        // The first reading of each device.
         let mut unknown: BTreeMap<&HardwareId, &Reading> = BTreeMap::new();
         for reading in readings {
             unknown.entry(&reading.hardware_id).or_insert(reading);
         }
-        let mut known = self.known(unknown.keys().copied()).await?;
+        let mut known = self.registered_devices(unknown.keys().copied()).await?;
         unknown.retain(|hardware_id, _| !known.contains_key(*hardware_id));
         if unknown.is_empty() {
             return Ok(known);
@@ -220,13 +221,13 @@ impl Sensors {
         for reading in unknown.values() {
             self.register(registration_from(reading)).await?;
         }
-        // Whoever else registered them meanwhile may have named them.
-        known.extend(self.known(unknown.into_keys()).await?);
+        // Another request may have registered and named them in the meantime.
+        known.extend(self.registered_devices(unknown.into_keys()).await?);
         Ok(known)
     }
 
-    /// Those devices that are registered.
-    async fn known(
+    /// The devices that are registered.
+    async fn registered_devices(
         &self,
         hardware_ids: impl ExactSizeIterator<Item = &HardwareId>,
     ) -> Result<BTreeMap<HardwareId, Known>, StoreError> {
@@ -244,9 +245,9 @@ impl Sensors {
         Ok(items.iter().filter_map(Known::from_item).collect())
     }
 
-    /// Moves the time of last activity on, at most once in the set interval and never back. A
-    /// failure here does not undo what is stored, and the next reading tries again.
-    async fn note_activity(
+    /// Updates the time of last activity, at most once in the set interval and never backwards. A failure does
+    /// not undo stored readings; the next reading tries again.
+    async fn update_last_activity(
         &self,
         readings: &[Reading],
         outcomes: &[IngestOutcome],
@@ -273,9 +274,9 @@ impl Sensors {
             .map(|hardware_id| Transaction::new(vec![self.seen_at(now, hardware_id).into()]));
         let answers = self.store.transact_each(moves.collect()).await;
         for (hardware_id, answer) in active.into_iter().zip(answers) {
-            // One that is cancelled was seen later, or is being moved on by another request.
+            // A cancelled write means that the device was seen later, or that another request updates it.
             if let Err(TransactError::Store(error)) = answer {
-                tracing::warn!(%hardware_id, %error, "cannot note a device's activity");
+                tracing::warn!(%hardware_id, %error, "updating a device's last activity failed");
             }
         }
     }
@@ -285,14 +286,14 @@ impl Sensors {
         let update = Update::new()
             .set(schema::LAST_SEEN_AT, seen.as_str())
             .set(schema::GSI1SK, seen);
-        // Other requests may have found it due as well.
+        // Other requests may also have found the update due.
         let due_since = UtcSecond::new(now.plus_secs(-self.settings.last_seen_every_secs));
         let is_due = Path::new(schema::LAST_SEEN_AT).at_most(due_since.to_string());
         UpdateRequest::new(schema::DEVICES, devices::key(hardware_id), update).when(is_due)
     }
 }
 
-/// For each reading that stands in the request before, where it first stood.
+/// The index of the first identical reading in the request, for each repeated reading.
 fn repeats(readings: &[Reading]) -> Vec<Option<usize>> {
     let mut first: BTreeMap<(&BatchId, &HardwareId), usize> = BTreeMap::new();
     let mut repeats = Vec::with_capacity(readings.len());
@@ -305,10 +306,10 @@ fn repeats(readings: &[Reading]) -> Vec<Option<usize>> {
     repeats
 }
 
-/// A reading that has been checked can be stored. Where the store says otherwise, its table is not as it
-/// should be: devices keep their readings until it is.
-fn refused(reason: String) -> SensorsError {
-    let reason = format!("it refuses a reading: {reason}");
+/// A checked reading can always be stored. If the store rejects it, the table has the wrong schema; devices
+/// keep their readings until it is repaired.
+fn schema_mismatch(reason: String) -> SensorsError {
+    let reason = format!("it rejects a reading: {reason}");
     StoreError::Unavailable(reason).into()
 }
 

@@ -1,5 +1,5 @@
-//! Sensors: devices register and send readings, each of which is stored exactly once; people look
-//! at the latest and at ranges.
+//! Sensors: devices register and send readings, each of which is stored exactly once. People read the latest
+//! reading and ranges.
 
 mod devices;
 mod ingest;
@@ -28,19 +28,19 @@ pub use types::{
     SensorName,
 };
 
-/// Readings that one request may carry.
+/// Readings of one request.
 pub const READINGS_PER_REQUEST_MAX: usize = 100;
-/// Items that one page may have.
+/// Items of one page.
 pub const PAGE_MAX: usize = 1000;
 /// How long markers of stored readings are kept.
 pub const MARKER_RETENTION_SECS: i64 = 30 * 24 * 60 * 60;
 
-/// What can be set about the system.
+/// Settings of sensors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// How long readings are kept; `None` keeps them for ever.
+    /// How long readings are kept; `None` keeps them forever.
     pub retention_secs: Option<i64>,
-    /// How often data moves a device's time of last activity, at most.
+    /// The shortest interval between two updates of a device's last activity.
     pub last_seen_every_secs: i64,
 }
 
@@ -53,7 +53,7 @@ impl Default for Settings {
     }
 }
 
-/// The sensors' system on a store.
+/// The sensors of a store.
 #[derive(Clone)]
 pub struct Sensors {
     store: Arc<dyn Store>,
@@ -61,7 +61,7 @@ pub struct Sensors {
     settings: Settings,
 }
 
-/// Why something could not be done for a sensor.
+/// Why a request failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SensorsError {
     #[error("there is no device {0}")]
@@ -70,7 +70,7 @@ pub enum SensorsError {
     NoReadings(HardwareId),
     #[error(transparent)]
     Cursor(#[from] CursorError),
-    /// A row that something else wrote cannot be understood.
+    /// Another program wrote an item that cannot be read.
     #[error("a stored {table} item is malformed: {reason}")]
     Malformed { table: &'static str, reason: String },
     #[error(transparent)]

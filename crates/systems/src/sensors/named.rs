@@ -1,9 +1,9 @@
-//! What a reading says by name: few entries, built once and read once, so they lie in a sorted list
-//! with one allocation where a tree would have nodes.
+//! The named values of a reading. They are few, built once and read once, so a sorted list with one allocation
+//! is better than a tree.
 
 use super::types::SensorName;
 
-/// Values by the name of a sensor, in the order of their names; each name once.
+/// Values by sensor name, sorted; each name occurs once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Named<T>(Vec<(SensorName, T)>);
 
@@ -33,7 +33,7 @@ impl<T> Default for Named<T> {
     }
 }
 
-/// Of values with one name the last counts, as in a JSON object that has a member twice.
+/// The last of several values with one name wins, as in a JSON object with a duplicate member.
 impl<T> FromIterator<(SensorName, T)> for Named<T> {
     fn from_iter<I: IntoIterator<Item = (SensorName, T)>>(entries: I) -> Self {
         let mut entries: Vec<(SensorName, T)> = entries.into_iter().collect();
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_are_in_order_and_the_last_of_a_name_counts() {
+    fn entries_are_sorted_and_last_duplicate_wins() {
         let name = |text: &str| text.parse::<SensorName>().unwrap();
         let named = Named::from([(name("b"), 1), (name("a"), 2), (name("b"), 3)]);
         let entries: Vec<_> = named

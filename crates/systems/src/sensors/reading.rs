@@ -1,4 +1,4 @@
-//! One reading: the averages of one window, as a device sends them and as they are stored.
+//! One reading: the averages of one time window, as devices send it and as it is stored.
 
 use std::fmt::Write as _;
 
@@ -10,17 +10,17 @@ use super::types::{BatchId, FirmwareVersion, FriendlyName, HardwareId, InvalidFi
 use crate::ids::UuidV4;
 use crate::time::{EpochMillis, EpochSeconds};
 
-/// The first and the last moment that a reading may be of: the years 2000 to 2099.
+/// The first and the last time of a reading: the years 2000 to 2099.
 const TIMESTAMP_MS_MIN: i64 = 946_684_800_000;
 const TIMESTAMP_MS_MAX: i64 = 4_102_444_800_000;
 /// Digits that a time in milliseconds is padded to.
 const TIMESTAMP_WIDTH: usize = 13;
-/// Attributes that a stored reading has at most.
+/// Attributes of a stored reading, at most.
 const ATTRIBUTES: usize = 10;
-/// Values or states that one reading may have.
+/// Values or states of one reading.
 const VALUES_MAX: usize = 64;
 
-/// A reading that has been checked.
+/// A validated reading.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
     pub hardware_id: HardwareId,
@@ -30,11 +30,11 @@ pub struct Reading {
     pub timestamp: EpochMillis,
     pub sensors: Named<Number>,
     pub sensor_status: Named<SensorStatus>,
-    /// What the device was called when the reading arrived; filled in when it is stored.
+    /// The name of the device when the reading arrived; set when the reading is stored.
     pub friendly_name: Option<FriendlyName>,
 }
 
-/// How a sensor does.
+/// The state of a sensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SensorStatus {
     Ok,
@@ -70,7 +70,7 @@ impl SensorStatus {
 }
 
 impl Reading {
-    /// Checks what no single field can tell.
+    /// Checks the values that depend on each other.
     ///
     /// # Errors
     /// When the time is out of range or there are too many values.
@@ -78,7 +78,7 @@ impl Reading {
         if !(TIMESTAMP_MS_MIN..TIMESTAMP_MS_MAX).contains(&self.timestamp.0) {
             return Err(InvalidField {
                 field: schema::TIMESTAMP_MS,
-                expected: "milliseconds since 1970 that lie in the years 2000 to 2099",
+                expected: "milliseconds since 1970 in the years 2000 to 2099",
             });
         }
         if self.sensors.len() > VALUES_MAX || self.sensor_status.len() > VALUES_MAX {
@@ -90,7 +90,7 @@ impl Reading {
         Ok(self)
     }
 
-    /// When the reading goes, if readings are kept for `retention_secs`.
+    /// When the reading expires if readings are kept for `retention_secs`.
     pub(super) fn expires_at(&self, retention_secs: Option<i64>) -> Option<EpochSeconds> {
         retention_secs.map(|retention| self.timestamp.seconds().plus_secs(retention))
     }
@@ -106,7 +106,7 @@ impl Reading {
             .iter()
             .map(|(name, status)| (Name::from(name.clone()), Value::from(status.as_str())))
             .collect();
-        // In the order of the names, in which each finds its place at once.
+        // Sorted by name, so that each attribute is appended.
         let mut item = Item::with_capacity(ATTRIBUTES)
             .with(schema::BATCH_ID, &self.batch_id)
             .with(schema::BOOT_ID, self.boot_id.to_string());
@@ -138,7 +138,7 @@ impl Reading {
             .get(schema::TIMESTAMP_MS)
             .and_then(Value::as_number)
             .and_then(Number::to_i64)
-            .ok_or_else(|| ReadingError("timestamp_ms is missing or no integer".to_owned()))?;
+            .ok_or_else(|| ReadingError("timestamp_ms is missing or not an integer".to_owned()))?;
         let members = |name: &str| item.get(name).and_then(Value::as_map).into_iter().flatten();
         Ok(Self {
             hardware_id: text(schema::HARDWARE_ID)?.parse().map_err(invalid)?,
@@ -164,10 +164,10 @@ impl Reading {
     }
 }
 
-/// The sort key of a reading: its time, as wide as a time can be so that texts sort by time, and its id.
+/// The sort key of a reading: its time, padded so that texts sort by time, and its id.
 pub(super) fn ts_batch(timestamp: EpochMillis, batch_id: &str) -> String {
     let mut key = String::with_capacity(TIMESTAMP_WIDTH + 1 + batch_id.len());
-    // Writing to a text cannot fail.
+    // Writing to a `String` cannot fail.
     let _ = write!(key, "{:0TIMESTAMP_WIDTH$}#{batch_id}", timestamp.0);
     key
 }
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reading_is_stored_as_the_document_shows_it() {
+    fn stored_reading_has_the_documented_form() {
         let item = example().to_item(Some(90 * 24 * 60 * 60));
         assert_eq!(
             serde_json::to_value(&item).unwrap(),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn times_out_of_range_are_refused() {
+    fn times_out_of_range_are_rejected() {
         for (timestamp, fits) in [
             (TIMESTAMP_MS_MIN - 1, false),
             (TIMESTAMP_MS_MIN, true),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn readings_that_never_go_have_no_expiry() {
+    fn reading_without_retention_has_no_expiry() {
         assert_eq!(example().to_item(None).get(schema::EXPIRATION_TIME), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Looking at readings: the latest, and ranges in either direction.
+//! Reads readings: the latest one, and ranges in either direction.
 
 use homeport_item::expression::{KeyCondition, SortCondition};
 use homeport_store::Query;
@@ -10,10 +10,10 @@ use crate::cursor::Cursor;
 use crate::pages;
 use crate::time::EpochMillis;
 
-/// The largest time that 13 digits hold.
+/// The largest time that 13 digits can hold.
 const LAST_MS: i64 = 9_999_999_999_999;
 
-/// In which order readings come.
+/// The order of readings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
     OldestFirst,
@@ -40,12 +40,12 @@ impl Sensors {
     /// The newest reading of a device.
     ///
     /// # Errors
-    /// When there is none or the store fails.
+    /// When there are no readings or the store fails.
     pub async fn latest_reading(&self, hardware_id: &HardwareId) -> Result<Reading, SensorsError> {
         let newest_first = ReadingRange::default();
         let mut page = self.readings(hardware_id, newest_first, 1, None).await?;
         if page.readings.is_empty() && page.next.is_some() {
-            // The newest item is none of ours.
+            // Another program wrote the newest item.
             let cursor = page.next;
             page = self
                 .readings(hardware_id, newest_first, PAGE_MAX, cursor)
@@ -58,7 +58,7 @@ impl Sensors {
     /// Readings of a device in a range of time.
     ///
     /// # Errors
-    /// When the cursor is not one of this range or the store fails.
+    /// When the cursor belongs to another list or the store fails.
     pub async fn readings(
         &self,
         hardware_id: &HardwareId,

@@ -1,9 +1,9 @@
-//! Registering a device: the first time it is made, every later time it is updated, and it keeps
-//! its confirmation id however many registrations race.
+//! Registers a device: the first time creates it, later times update it. It keeps its confirmation id even when
+//! registrations race.
 
 use homeport_item::Item;
 use homeport_item::expression::{Condition, Path, Update};
-use homeport_store::{Put, Returning, StoreError, Update as UpdateRequest, WriteError};
+use homeport_store::{Put, ReturnValues, StoreError, Update as UpdateRequest, WriteError};
 
 use super::devices::Device;
 use super::schema;
@@ -12,10 +12,10 @@ use super::{Sensors, SensorsError};
 use crate::ids::UuidV4;
 use crate::time::UtcSecond;
 
-/// How often a registration starts over when the device changes under it.
+/// Attempts at a registration while other requests change the device.
 const ATTEMPTS_MAX: usize = 4;
 
-/// What a device says about itself.
+/// The registration that a device sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registration {
     pub hardware_id: HardwareId,
@@ -25,13 +25,13 @@ pub struct Registration {
     pub capabilities: Capabilities,
 }
 
-/// What a device is told.
+/// The answer to a registration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registered {
     pub hardware_id: HardwareId,
     pub confirmation_id: UuidV4,
     pub registered_at: UtcSecond,
-    /// Whether this was the first time.
+    /// Whether this was the first registration.
     pub is_new: bool,
 }
 
@@ -55,7 +55,7 @@ impl Sensors {
             };
             match self.update_device(&registration, known.as_deref()).await {
                 Ok(Some(item)) => return Ok(registered(&Device::from_item(&item)?, false)),
-                // In between it was removed, or seen by one whose clock is ahead: start over.
+                // The device was removed in the meantime, or a server with a fast clock has seen it: try again.
                 Ok(None) | Err(WriteError::ConditionFailed { .. }) => {}
                 Err(WriteError::Store(error)) => return Err(error.into()),
             }
@@ -85,7 +85,7 @@ impl Sensors {
         registration: &Registration,
         known: Option<&Item>,
     ) -> Result<Option<Item>, WriteError> {
-        // The time of last activity never goes back, even when the clock does.
+        // The time of last activity never goes back, even if the clock does.
         let known_seen = known
             .and_then(|item| item.get(schema::LAST_SEEN_AT)?.as_str()?.parse().ok())
             .unwrap_or_else(|| self.now_second());
@@ -110,7 +110,7 @@ impl Sensors {
         let is_not_later = is_as_read.or(last_seen.at_most(seen));
         let request = UpdateRequest::new(schema::DEVICES, key, update)
             .when(Condition::exists(schema::HARDWARE_ID).and(is_not_later))
-            .returning(Returning::AllNew);
+            .returning(ReturnValues::AllNew);
         self.store.update(request).await
     }
 }

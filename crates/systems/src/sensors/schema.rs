@@ -1,5 +1,5 @@
-//! The sensors' tables, frozen: names, keys, indexes and attributes are those of the design
-//! document and are written nowhere else.
+//! The tables of sensors. Names, keys, indexes and attributes are frozen: they come from the design document
+//! and are written nowhere else.
 
 use homeport_item::KeyKind;
 use homeport_item::schema::{IndexSchema, KeyAttribute, TableSchema};
@@ -10,7 +10,7 @@ pub const PROCESSED_BATCHES: &str = "processed_batches";
 
 /// Lists devices by activity.
 pub const ACTIVITY_INDEX: &str = "gsi1";
-/// What `gsi1pk` holds in every device.
+/// The value of `gsi1pk` in every device.
 pub const DEVICES_PARTITION: &str = "devices";
 
 pub const HARDWARE_ID: &str = "hardware_id";
@@ -34,7 +34,7 @@ pub const EXPIRATION_TIME: &str = "expiration_time";
 
 pub const RECEIVED_AT: &str = "received_at";
 
-/// Members of the capabilities.
+/// Members of the capabilities attribute.
 pub const CAPABLE_SENSORS: &str = "sensors";
 pub const CAPABLE_FEATURES: &str = "features";
 

@@ -1,4 +1,4 @@
-//! The sensors' words: each is checked when it is made, and is right from then on.
+//! Validated texts of sensors.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,16 +11,16 @@ use super::schema;
 
 /// Longest friendly name, in characters.
 const FRIENDLY_NAME_CHARS_MAX: usize = 64;
-/// Longest batch id.
+/// Longest batch id, in bytes.
 const BATCH_ID_LEN_MAX: usize = 256;
 /// Longest firmware version.
 const FIRMWARE_VERSION_LEN_MAX: usize = 64;
 /// Longest name of a sensor or feature.
 const NAME_LEN_MAX: usize = 64;
-/// Sensors or features that a device may have.
+/// Sensors or features of a device.
 const CAPABILITIES_MAX: usize = 64;
 
-/// A field that does not hold what it should.
+/// A field with an invalid value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} must be {expected}")]
 pub struct InvalidField {
@@ -99,7 +99,7 @@ text_type!(
 );
 
 text_type!(
-    /// What identifies one reading; devices make it up and the server does not look into it.
+    /// The id of one reading. Devices choose it, and the server does not interpret it.
     BatchId(String),
     schema::BATCH_ID,
     "1 to 256 graphic ASCII characters",
@@ -108,7 +108,7 @@ text_type!(
 );
 
 text_type!(
-    /// What a person calls a device.
+    /// The name that a person gives a device.
     FriendlyName(String),
     schema::FRIENDLY_NAME,
     "1 to 64 printable characters",
@@ -118,7 +118,7 @@ text_type!(
 );
 
 text_type!(
-    /// What runs on a device.
+    /// The firmware version of a device.
     FirmwareVersion(String),
     schema::FIRMWARE_VERSION,
     "1 to 64 printable ASCII characters",
@@ -143,7 +143,7 @@ fn is_hardware_id(text: &str) -> bool {
         })
 }
 
-/// What a request does to a friendly name.
+/// The change that a request makes to a friendly name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum NameChange {
     #[default]
@@ -152,7 +152,7 @@ pub enum NameChange {
     Remove,
 }
 
-/// What a device can do.
+/// The sensors and features of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Capabilities {
     sensors: Vec<SensorName>,
@@ -161,7 +161,7 @@ pub struct Capabilities {
 
 impl Capabilities {
     /// # Errors
-    /// When there are too many.
+    /// When there are too many sensors or features.
     pub fn new(
         sensors: Vec<SensorName>,
         features: BTreeMap<SensorName, bool>,
@@ -197,7 +197,7 @@ impl Capabilities {
         ]))
     }
 
-    /// Reads what is stored; anything that is not as it should be is left out.
+    /// Reads stored capabilities and leaves out invalid parts.
     pub(super) fn from_value(value: &Value) -> Self {
         let member = |name: &str| value.as_map().and_then(|map| map.get(name));
         let sensors = member(schema::CAPABLE_SENSORS)
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hardware_id_is_a_mac_address_in_upper_case() {
+    fn hardware_id_is_an_upper_case_mac_address() {
         assert!("AA:BB:CC:DD:EE:FF".parse::<HardwareId>().is_ok());
         for text in [
             "aa:bb:cc:dd:ee:ff",
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_id_is_graphic_ascii() {
+    fn batch_id_is_graphic_ascii() {
         let example =
             "AA:BB:CC:DD:EE:FF_7c9e6679-7425-40de-944b-e07fc1f90ae7_1704067200000_1704067800000";
         assert!(example.parse::<BatchId>().is_ok());
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_friendly_name_is_printable() {
+    fn friendly_name_is_printable() {
         assert!("Gewächshaus 1".parse::<FriendlyName>().is_ok());
         assert!("é".repeat(64).parse::<FriendlyName>().is_ok());
         for text in [String::new(), "é".repeat(65), "a\tb".into(), "  ".into()] {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn capabilities_are_stored_as_the_document_shows_them() {
+    fn stored_capabilities_have_the_documented_form() {
         let sensors = ["bme280", "soil_moisture"].map(|name| name.parse().unwrap());
         let features = BTreeMap::from([("tft_display".parse().unwrap(), true)]);
         let capabilities = Capabilities::new(sensors.into(), features).unwrap();

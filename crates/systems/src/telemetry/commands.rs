@@ -1,5 +1,5 @@
-//! Commands to things: published on the thing's own topic, so that a thing that is offline gets them
-//! when it comes back.
+//! Commands to things. A command is published on the topic of the thing; a thing that is offline gets it when
+//! it reconnects.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -12,10 +12,10 @@ use crate::messages::{Delivery, Message, Properties, Publisher};
 use crate::sensors::InvalidField;
 use crate::time::EpochMillis;
 
-/// What the parameters of a command may count for as JSON.
+/// Largest size of a command's parameters as JSON.
 pub const PARAMETERS_BYTES_MAX: usize = 64 * 1024;
 
-/// What a thing is to do. Parameters go out as they came in, digit for digit.
+/// A command to send. Its parameters are forwarded digit for digit.
 #[derive(Debug, Clone)]
 pub struct Command {
     pub name: CommandName,
@@ -30,7 +30,7 @@ pub struct SentCommand {
     pub issued_at: EpochMillis,
 }
 
-/// The payload, as things get it.
+/// The payload that things receive.
 #[derive(Serialize)]
 struct Payload<'a> {
     command_id: String,
@@ -42,11 +42,10 @@ struct Payload<'a> {
 }
 
 impl Telemetry {
-    /// Publishes a command at QoS 1 on the topic of the thing. `principal` is who sends it.
+    /// Publishes a command at QoS 1 on the topic of the thing. `principal` is the sender.
     ///
     /// # Errors
-    /// When the thing cannot be addressed, the parameters are too large, or the message cannot be
-    /// kept now.
+    /// When the thing cannot be addressed, the parameters are too large, or the message cannot be queued.
     pub async fn send_command(
         &self,
         thing: &ThingName,
@@ -56,7 +55,7 @@ impl Telemetry {
         if !thing.is_addressable() {
             return Err(InvalidField {
                 field: schema::THING_NAME,
-                expected: "a name without + and #, which no topic has",
+                expected: "a name without + and #, which topics cannot contain",
             }
             .into());
         }

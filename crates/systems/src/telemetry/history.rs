@@ -1,5 +1,4 @@
-//! Looking at messages: ranges of one thing, the newest that matches, and one type across all
-//! things.
+//! Reading messages: ranges of one thing, the newest match, and one type across all things.
 
 use homeport_item::Item;
 use homeport_item::expression::{Condition, KeyCondition, Path, SortCondition};
@@ -11,13 +10,13 @@ use crate::cursor::Cursor;
 use crate::pages;
 use crate::time::EpochMillis;
 
-/// Items that the search for the newest match looks at first; every further look is
-/// [`LATEST_GROWTH`] times as wide, up to [`LATEST_LOOK_MAX`].
+/// Items that the search for the newest match reads first. Every further read is [`LATEST_GROWTH`] times as
+/// large, up to [`LATEST_LOOK_MAX`].
 const LATEST_LOOK_FIRST: usize = 16;
 const LATEST_GROWTH: usize = 4;
 const LATEST_LOOK_MAX: usize = 4096;
 
-/// In which order messages come.
+/// The order of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
     OldestFirst,
@@ -42,10 +41,10 @@ pub struct HistoryPage {
 }
 
 impl Telemetry {
-    /// Messages of a thing in a range of time, of one type or of all.
+    /// Messages of a thing in a range of time, of one type or of all types.
     ///
     /// # Errors
-    /// When the cursor is not one of this list or the store fails.
+    /// When the cursor belongs to another list or the store fails.
     pub async fn history(
         &self,
         thing: &ThingName,
@@ -64,7 +63,7 @@ impl Telemetry {
     /// Messages of one type across all things.
     ///
     /// # Errors
-    /// When the cursor is not one of this list or the store fails.
+    /// When the cursor belongs to another list or the store fails.
     pub async fn of_type(
         &self,
         message_type: &MessageType,
@@ -88,7 +87,7 @@ impl Telemetry {
     ) -> Result<HistoryPage, TelemetryError> {
         let start = cursor.map(|cursor| cursor.start_of(list)).transpose()?;
         match (range.from, range.to) {
-            // DynamoDB refuses a range that ends before it begins.
+            // DynamoDB rejects a range that ends before it begins.
             (Some(from), Some(to)) if from > to => {
                 return Ok(HistoryPage {
                     items: Vec::new(),
@@ -113,10 +112,11 @@ impl Telemetry {
         })
     }
 
-    /// The newest message of a thing, or its newest of one type, however many others came since.
+    /// The newest message of a thing, or its newest message of one type, however many other messages came
+    /// later.
     ///
     /// # Errors
-    /// When there is none or the store fails.
+    /// When there is no such message or the store fails.
     pub async fn latest(
         &self,
         thing: &ThingName,
@@ -125,7 +125,7 @@ impl Telemetry {
         let condition = KeyCondition::new(schema::THING_NAME, thing);
         let mut query = Query::new(&self.table.name, condition).descending();
         query.filter = message_type.map(of_type);
-        // Without a filter the first item is the one, unless the store's page holds expired ones.
+        // Without a filter the first item is the result, unless the page of the store only has expired items.
         let mut look = message_type.map_or(1, |_| LATEST_LOOK_FIRST);
         loop {
             let page = self.store.query(query.clone().limit(look)).await?;

@@ -1,5 +1,5 @@
-//! Telemetry: what things published and rules wrote down, looked at by thing and by type, and
-//! commands on their way to things. Writing is for rules to do, see [`crate::rules`].
+//! Telemetry: messages of things, read by thing and by type, and commands to things. Only rules write messages,
+//! see [`crate::rules`].
 
 mod commands;
 mod history;
@@ -19,10 +19,10 @@ pub use commands::{Command, PARAMETERS_BYTES_MAX, SentCommand};
 pub use history::{HistoryPage, HistoryRange, Order};
 pub use types::{CommandName, MessageType, THING_NAME_LEN_MAX, ThingName, WORD_LEN_MAX};
 
-/// Items that one page may have.
+/// Items of one page.
 pub const PAGE_MAX: usize = 1000;
 
-/// What can be set about the system.
+/// Settings of telemetry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The table's name.
@@ -46,7 +46,7 @@ pub struct Telemetry {
     table: Arc<TableSchema>,
 }
 
-/// Why something could not be done.
+/// Why a request failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum TelemetryError {
     #[error(transparent)]

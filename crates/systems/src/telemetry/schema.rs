@@ -1,10 +1,10 @@
-//! The telemetry table, frozen: keys, index and attributes are those of the design document and are
+//! The telemetry table. Its keys, index and attributes are frozen: they come from the design document and are
 //! written nowhere else. Its name can be set.
 
 use homeport_item::KeyKind;
 use homeport_item::schema::{IndexSchema, KeyAttribute, TableSchema};
 
-/// The table's name unless another one is set.
+/// The default name of the table.
 pub const TABLE_DEFAULT: &str = "van-telemetry";
 /// Finds messages of one type across all things.
 pub const MESSAGE_TYPE_INDEX: &str = "MessageTypeIndex";
@@ -13,12 +13,12 @@ pub const THING_NAME: &str = "thing_name";
 /// Milliseconds since the epoch.
 pub const TIMESTAMP: &str = "timestamp";
 pub const MESSAGE_TYPE: &str = "message_type";
-/// Seconds since the epoch, as stores read it.
+/// Seconds since the epoch, as stores expect it.
 pub const TTL: &str = "ttl";
 
-/// What topics of things begin with.
+/// The first level of the topics of things.
 pub const TOPIC_ROOT: &str = "van";
-/// The last level of the topic on which a thing gets commands.
+/// The last level of the topic on which a thing receives commands.
 pub const COMMANDS: &str = "commands";
 
 #[must_use]

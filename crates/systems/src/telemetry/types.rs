@@ -1,4 +1,4 @@
-//! The words of telemetry: each is checked when it is made, and is right from then on.
+//! Validated texts of telemetry.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,9 +8,9 @@ use homeport_item::Value;
 use super::schema;
 use crate::sensors::InvalidField;
 
-/// Longest name of a thing, as AWS IoT has it.
+/// Longest name of a thing, as in AWS IoT.
 pub const THING_NAME_LEN_MAX: usize = 128;
-/// Longest type of a message, and longest command.
+/// Longest message type and command name.
 pub const WORD_LEN_MAX: usize = 128;
 
 macro_rules! word_type {
@@ -56,8 +56,8 @@ macro_rules! word_type {
 }
 
 word_type!(
-    /// A thing: one level of a topic, so that it has no slash. A name with `#` can be that of a
-    /// shard, which no topic has.
+    /// The name of a thing. It is one level of a topic and has no slash. A name with `#` may be that of a
+    /// shard, which has no topic.
     ThingName,
     schema::THING_NAME,
     "1 to 128 graphic ASCII characters, none of them /",
@@ -65,7 +65,7 @@ word_type!(
     |byte| byte.is_ascii_graphic() && byte != b'/'
 );
 word_type!(
-    /// What kind of message an item holds, such as `telemetry`, `status` or `alert`.
+    /// The type of a message, such as `telemetry`, `status` or `alert`.
     MessageType,
     schema::MESSAGE_TYPE,
     "1 to 128 graphic ASCII characters",
@@ -73,7 +73,7 @@ word_type!(
     |byte| byte.is_ascii_graphic()
 );
 word_type!(
-    /// What a thing is told to do.
+    /// The name of a command.
     CommandName,
     "command",
     "1 to 128 graphic ASCII characters",
@@ -82,7 +82,7 @@ word_type!(
 );
 
 impl ThingName {
-    /// Whether it can be a level of a topic.
+    /// Whether the name can be a level of a topic.
     #[must_use]
     pub fn is_addressable(&self) -> bool {
         !self.0.contains(['+', '#'])
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thing_is_one_level_of_a_topic() {
+    fn thing_name_is_one_topic_level() {
         for (text, is_addressable) in [
             ("storyteller-van-01", true),
             ("van:1", true),

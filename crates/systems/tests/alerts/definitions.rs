@@ -45,13 +45,13 @@ async fn deleting_a_definition_clears_its_alerts() {
     );
     world.judged_volts(VAN, 2, "10").await;
     assert_eq!(world.counts().await, (0, 1));
-    // Nobody is told of what was raised a moment before, nor that it is over.
+    // Neither the raised alert nor its clearing is notified.
     world.turn().await;
     assert!(world.outside.told().is_empty());
 }
 
 #[tokio::test]
-async fn a_definition_that_is_switched_off_clears_and_is_silent() {
+async fn disabling_a_definition_clears_its_alerts_silently() {
     let (world, definition) = raised().await;
     let off = DefinitionTerms {
         is_enabled: false,
@@ -62,10 +62,7 @@ async fn a_definition_that_is_switched_off_clears_and_is_silent() {
         .replace(&definition.id, off)
         .await
         .expect("off");
-    assert_eq!(
-        clear_reason(&world).await,
-        "the definition was switched off"
-    );
+    assert_eq!(clear_reason(&world).await, "the definition was disabled");
     world.volts(VAN, 2, "10").await;
     world.judge_telemetry().await;
     assert_eq!(world.counts().await, (0, 1));
@@ -77,7 +74,7 @@ async fn a_definition_that_is_switched_off_clears_and_is_silent() {
 }
 
 #[tokio::test]
-async fn another_condition_clears_and_another_name_does_not() {
+async fn changed_condition_clears_and_changed_name_does_not() {
     let (world, definition) = raised().await;
     let renamed = DefinitionTerms {
         name: "Other".parse().expect("a name"),
@@ -106,7 +103,7 @@ async fn another_condition_clears_and_another_name_does_not() {
 }
 
 #[tokio::test]
-async fn a_deletion_that_was_cut_short_is_finished_by_the_worker() {
+async fn worker_finishes_an_interrupted_deletion() {
     let (world, definition) = raised().await;
     // Only the mark is written; the process ends there.
     let key = homeport_item::Item::new()
@@ -125,7 +122,7 @@ async fn a_deletion_that_was_cut_short_is_finished_by_the_worker() {
 }
 
 #[tokio::test]
-async fn a_definition_that_cannot_be_is_refused() {
+async fn invalid_definition_is_rejected() {
     let world = World::new().await;
     let mut unreachable = low_battery();
     if let Condition::Threshold(threshold) = &mut unreachable.condition {
@@ -149,7 +146,7 @@ async fn a_definition_that_cannot_be_is_refused() {
 }
 
 #[tokio::test]
-async fn targets_that_the_server_cannot_reach_are_refused() {
+async fn unconfigured_targets_are_rejected() {
     let world = World::with(Settings {
         webhook_secret: None,
         has_email: false,
@@ -171,7 +168,7 @@ async fn targets_that_the_server_cannot_reach_are_refused() {
 }
 
 #[tokio::test]
-async fn a_webhook_keeps_its_secret_when_the_definition_is_replaced_without() {
+async fn replacing_without_secret_keeps_the_webhook_secret() {
     let world = World::with(Settings {
         webhook_secret: None,
         ..settings()
@@ -194,7 +191,7 @@ async fn a_webhook_keeps_its_secret_when_the_definition_is_replaced_without() {
 }
 
 #[tokio::test]
-async fn the_first_acknowledgement_counts() {
+async fn first_acknowledgement_counts() {
     let (world, _) = raised().await;
     let id = world.list(StateFilter::Open).await[0].id.clone();
     let person = |name: &str| name.parse().expect("a name");
@@ -269,7 +266,7 @@ async fn wait_for(is_so: impl AsyncFn() -> bool) {
 }
 
 #[tokio::test]
-async fn two_processes_that_judge_the_same_raise_once() {
+async fn two_processes_raise_one_alert() {
     let (world, _) = raised().await;
     let start = world
         .fixture

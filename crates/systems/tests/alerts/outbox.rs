@@ -1,17 +1,18 @@
-//! The outbox: what was raised is told once, through refusals, silence and restarts, and its fate
-//! can be read back.
+//! The outbox: each alert is notified once, through refusals, missing answers and restarts.
 
 use std::time::Duration;
 
-use homeport_systems::alerts::{
-    DefinitionTerms, DeliveryError, NotificationState, Settings, StateFilter, Target,
-};
-use homeport_systems::push::UserId;
+use homeport_item::{Item, Map, Value};
+use homeport_store::Put;
+use homeport_systems::alerts::{DefinitionTerms, Settings, StateFilter, Target};
+use homeport_systems::outbox::{DeliveryState, SendError};
+use homeport_systems::push::{self, UserId};
 
+use crate::support::NOW_MS;
 use crate::world::{VAN, World, low_battery, settings};
 
-fn busy() -> Option<DeliveryError> {
-    Some(DeliveryError::Busy {
+fn busy() -> Option<SendError> {
+    Some(SendError::Busy {
         retry_after: None,
         reason: "503".to_owned(),
     })
@@ -24,11 +25,12 @@ async fn trace(world: &World) -> Vec<String> {
         .iter()
         .find(|one| one.event.as_str() == "raised")
         .expect("one");
-    raised.steps.iter().map(|step| step.what.clone()).collect()
+    let steps = raised.delivery.steps.iter();
+    steps.map(|step| step.what.clone()).collect()
 }
 
 #[tokio::test]
-async fn what_is_in_the_outbox_survives_a_restart() {
+async fn queued_notifications_survive_a_restart() {
     let world = World::new().await;
     world.create(low_battery()).await;
     world.judged_volts(VAN, 1, "11").await;
@@ -49,7 +51,7 @@ async fn what_is_in_the_outbox_survives_a_restart() {
 }
 
 #[tokio::test]
-async fn every_kind_of_target_is_told_what_happened() {
+async fn every_kind_of_target_is_notified() {
     let world = World::new().await;
     let to = "anna@example.com".parse().expect("an address");
     let terms = DefinitionTerms {
@@ -108,10 +110,10 @@ async fn every_kind_of_target_is_told_what_happened() {
 }
 
 #[tokio::test]
-async fn what_is_not_taken_is_tried_again_with_growing_pauses() {
+async fn busy_target_is_retried_with_growing_pauses() {
     let world = World::new().await;
     world.create(low_battery()).await;
-    let asked = DeliveryError::Busy {
+    let asked = SendError::Busy {
         retry_after: Some(Duration::from_secs(30)),
         reason: "429".to_owned(),
     };
@@ -132,7 +134,7 @@ async fn what_is_not_taken_is_tried_again_with_growing_pauses() {
 }
 
 #[tokio::test]
-async fn what_is_never_taken_is_given_up_and_its_end_is_not_told() {
+async fn undelivered_alert_sends_no_cleared_notification() {
     let world = World::new().await;
     world.create(low_battery()).await;
     world.outside.answer((0..12).map(|_| busy()));
@@ -151,12 +153,12 @@ async fn what_is_never_taken_is_given_up_and_its_end_is_not_told() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_not_tried_again() {
+async fn refused_notification_is_not_retried() {
     let world = World::new().await;
     world.create(low_battery()).await;
     world
         .outside
-        .answer([Some(DeliveryError::Refused("410".to_owned()))]);
+        .answer([Some(SendError::Refused("410".to_owned()))]);
     world.judged_volts(VAN, 1, "11").await;
     world.turn().await;
     world.advance_secs(3600);
@@ -165,7 +167,7 @@ async fn what_is_refused_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn a_process_that_ends_while_sending_sends_again_when_its_claim_runs_out() {
+async fn expired_claim_is_sent_again() {
     let world = World::new().await;
     world.create(low_battery()).await;
     world.outside.answer([None]);
@@ -186,8 +188,6 @@ async fn a_process_that_ends_while_sending_sends_again_when_its_claim_runs_out()
     world.advance_secs(60);
     assert_eq!(world.turn().await.sent, 0);
     world.advance_secs(60);
-    world.turn().await;
-    world.advance_secs(2);
     assert_eq!(world.turn().await.sent, 1);
     assert_eq!(world.outside.told(), ["alert.raised", "alert.raised"]);
     let trace = trace(&world).await;
@@ -196,7 +196,7 @@ async fn a_process_that_ends_while_sending_sends_again_when_its_claim_runs_out()
 }
 
 #[tokio::test]
-async fn a_full_outbox_does_not_keep_an_alert_from_being_raised() {
+async fn full_outbox_does_not_block_alerts() {
     let world = World::with(Settings {
         outbox_max: 1,
         ..settings()
@@ -212,14 +212,86 @@ async fn a_full_outbox_does_not_keep_an_alert_from_being_raised() {
         fates.extend(world.fates(&alert.id).await.into_iter().map(|fate| fate.1));
     }
     fates.sort_unstable_by_key(|state| state.as_str());
-    assert_eq!(
-        fates,
-        [NotificationState::Failed, NotificationState::Queued]
-    );
+    assert_eq!(fates, [DeliveryState::Failed, DeliveryState::Queued]);
     world.turn().await;
     assert_eq!(world.outside.told().len(), 1);
     // There is room again.
     world.judged_volts("van-3", 1, "11").await;
     world.turn().await;
     assert_eq!(world.outside.told().len(), 2);
+}
+
+#[tokio::test]
+async fn stored_claim_of_earlier_version_is_delivered() {
+    let world = World::new().await;
+    world.create(low_battery()).await;
+    world.judged_volts(VAN, 1, "11").await;
+    let alert = world.list(StateFilter::Open).await.remove(0);
+    let step = [
+        ("at", "2027-01-15T08:00:00.000Z"),
+        ("step", "sending, attempt 1"),
+    ];
+    let step = step.map(|(name, text)| (name.to_owned(), Value::from(text)));
+    let claimed = Item::new()
+        .with("alert_id", alert.id.as_str())
+        .with("notification", "raised#00")
+        .with("definition_id", alert.definition_id.as_str())
+        .with(
+            "target",
+            r#"{"webhook":{"url":"https://example.com/hook","secret":null}}"#,
+        )
+        .with("state", "sending")
+        .with("attempts", 1)
+        .with("unanswered", 0)
+        .with("version", 2)
+        .with("steps", Value::L(vec![Value::M(Map::from(step))]))
+        .with("work", "due")
+        .with("due_at_ms", NOW_MS);
+    let put = Put::new("homeport-alert-outbox", claimed);
+    world.fixture.store.put(put).await.expect("stored");
+    assert_eq!(world.turn().await.sent, 1);
+    assert_eq!(world.outside.told(), ["alert.raised"]);
+    assert_eq!(trace(&world).await.last().map(String::as_str), Some("sent"));
+    assert_eq!(world.alerts_waiting().await, 0);
+}
+
+#[tokio::test]
+async fn full_push_outbox_delays_the_notification() {
+    let world = World::new().await;
+    let user: UserId = "anna".parse().expect("a user");
+    let device = push::NewDevice {
+        user_id: user.clone(),
+        device_id: "phone".parse().expect("a device"),
+        expo_push_token: "ExpoPushToken[a]".parse().expect("a token"),
+        platform: push::Platform::Ios,
+    };
+    world.push().register(device).await.expect("registered");
+    let count = |open: i64| {
+        let counter = Item::new()
+            .with("pk", "outbox")
+            .with("sk", "outbox")
+            .with("open", open);
+        Put::new("homeport-notifications", counter)
+    };
+    let store = &world.fixture.store;
+    store.put(count(100_000)).await.expect("stored");
+    let target = Target::Push {
+        user_id: "anna".to_owned(),
+    };
+    world
+        .create(DefinitionTerms {
+            targets: vec![target],
+            ..low_battery()
+        })
+        .await;
+    world.judged_volts(VAN, 1, "11").await;
+    assert_eq!(world.turn().await.sent, 0);
+    assert_eq!(world.alerts_waiting().await, 1);
+    store.put(count(0)).await.expect("stored");
+    world.advance_secs(2);
+    assert_eq!(world.turn().await.sent, 1);
+    assert_eq!(world.alerts_waiting().await, 0);
+    let page = world.push().notifications(&user, 10, None).await;
+    assert_eq!(page.expect("a page").notifications.len(), 1);
+    assert_eq!(trace(&world).await.last().map(String::as_str), Some("sent"));
 }

@@ -1,7 +1,8 @@
 //! Quiet times and pauses between notifications: what is raised is shown at once and told later, if
 //! it is still of interest then.
 
-use homeport_systems::alerts::{DefinitionTerms, NotificationState, Quiet, StateFilter};
+use homeport_systems::alerts::{DefinitionTerms, Quiet, StateFilter};
+use homeport_systems::outbox::DeliveryState;
 
 use crate::world::{VAN, World, low_battery};
 
@@ -18,7 +19,7 @@ fn quiet_morning() -> DefinitionTerms {
 }
 
 #[tokio::test]
-async fn what_is_raised_in_quiet_is_shown_at_once_and_told_when_quiet_ends() {
+async fn alert_in_quiet_hours_is_notified_afterwards() {
     let world = World::new().await;
     world.create(quiet_morning()).await;
     world.judged_volts(VAN, 1, "11").await;
@@ -30,7 +31,7 @@ async fn what_is_raised_in_quiet_is_shown_at_once_and_told_when_quiet_ends() {
     let id = world.list(StateFilter::Open).await[0].id.clone();
     let trace = world.alerts.notifications(&id).await.expect("a trace");
     assert_eq!(
-        trace[0].steps[0].what,
+        trace[0].delivery.steps[0].what,
         "webhook https://example.com/hook, held back until 2027-01-15T09:00:00.000Z"
     );
     let world = world.reopen().await;
@@ -43,7 +44,7 @@ async fn what_is_raised_in_quiet_is_shown_at_once_and_told_when_quiet_ends() {
 }
 
 #[tokio::test]
-async fn what_is_over_when_quiet_ends_is_not_told() {
+async fn alert_cleared_in_quiet_hours_is_not_notified() {
     let world = World::new().await;
     world.create(quiet_morning()).await;
     world.judged_volts(VAN, 1, "11").await;
@@ -55,7 +56,7 @@ async fn what_is_over_when_quiet_ends_is_not_told() {
     world.turn().await;
     assert!(world.outside.told().is_empty());
     let id = world.list(StateFilter::Cleared).await[0].id.clone();
-    let dropped = |name: &str| (name.to_owned(), NotificationState::Dropped);
+    let dropped = |name: &str| (name.to_owned(), DeliveryState::Dropped);
     assert_eq!(
         world.fates(&id).await,
         [dropped("cleared webhook"), dropped("raised webhook")]
@@ -63,7 +64,7 @@ async fn what_is_over_when_quiet_ends_is_not_told() {
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_in_quiet_is_not_told() {
+async fn alert_acknowledged_in_quiet_hours_is_not_notified() {
     let world = World::new().await;
     world.create(quiet_morning()).await;
     world.judged_volts(VAN, 1, "11").await;
@@ -77,7 +78,7 @@ async fn what_was_acknowledged_in_quiet_is_not_told() {
 }
 
 #[tokio::test]
-async fn a_value_that_flaps_is_told_no_more_often_than_wanted() {
+async fn flapping_value_respects_the_notification_interval() {
     let world = World::new().await;
     let terms = DefinitionTerms {
         min_interval_secs: 600,
@@ -94,7 +95,7 @@ async fn a_value_that_flaps_is_told_no_more_often_than_wanted() {
     }
     assert_eq!(world.counts().await, (0, 5));
     assert_eq!(world.outside.told(), ["alert.raised", "alert.cleared"]);
-    // The last of them stays, and is told when the pause is over.
+    // The last alert stays open and is notified after the pause.
     world.judged_volts(VAN, 300, "11").await;
     world.turn().await;
     assert_eq!(world.outside.told().len(), 2);

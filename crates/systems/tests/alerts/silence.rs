@@ -15,7 +15,7 @@ fn silent() -> DefinitionTerms {
 }
 
 #[tokio::test]
-async fn a_device_that_falls_silent_is_raised_and_cleared_when_it_is_heard() {
+async fn silent_device_raises_and_new_data_clears() {
     let world = World::new().await;
     world.create(silent()).await;
     world.judged_volts(VAN, 0, "12").await;
@@ -32,7 +32,7 @@ async fn a_device_that_falls_silent_is_raised_and_cleared_when_it_is_heard() {
     assert_eq!(open.len(), 1);
     assert_eq!(
         open[0].reason,
-        "nothing for 600 seconds, since 2027-01-15T08:09:59.000Z"
+        "no data for 600 seconds, since 2027-01-15T08:09:59.000Z"
     );
     world.judged_volts(VAN, 1300, "12").await;
     assert_eq!(world.counts().await, (0, 1));
@@ -40,7 +40,7 @@ async fn a_device_that_falls_silent_is_raised_and_cleared_when_it_is_heard() {
 }
 
 #[tokio::test]
-async fn a_silence_goes_on_across_a_restart() {
+async fn silence_continues_across_a_restart() {
     let world = World::new().await;
     world.create(silent()).await;
     world.judged_volts(VAN, 0, "12").await;
@@ -58,7 +58,7 @@ async fn a_silence_goes_on_across_a_restart() {
 }
 
 #[tokio::test]
-async fn what_was_never_seen_is_silent_only_if_it_is_listed() {
+async fn unseen_device_is_silent_only_if_listed() {
     let world = World::new().await;
     world.create(silent()).await;
     let listed = ["van-8", "van-9"].map(|van| van.parse().expect("a device"));
@@ -90,7 +90,7 @@ async fn late_data_is_a_sign_of_life() {
 }
 
 #[tokio::test]
-async fn what_is_stored_and_not_judged_yet_holds_a_silence_back() {
+async fn unjudged_data_delays_a_silence() {
     let world = World::new().await;
     world.create(silent()).await;
     world.judged_volts(VAN, 0, "12").await;
@@ -103,7 +103,7 @@ async fn what_is_stored_and_not_judged_yet_holds_a_silence_back() {
 }
 
 #[tokio::test]
-async fn devices_get_a_while_to_be_heard_after_a_start() {
+async fn silences_are_not_judged_right_after_a_start() {
     let world = World::with(Settings {
         silence_grace_secs: 60,
         ..settings()

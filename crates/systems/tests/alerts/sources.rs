@@ -77,7 +77,7 @@ async fn readings_of_sensors_are_judged() {
 }
 
 #[tokio::test]
-async fn records_are_judged_under_the_ids_that_people_know() {
+async fn records_are_judged_under_their_public_ids() {
     let world = World::new().await;
     let (store, clock) = (&world.fixture.store, &world.fixture.clock);
     let records = Records::new(
@@ -153,7 +153,7 @@ async fn changes_of_a_reading(world: &World, batch_id: &str) -> usize {
 }
 
 #[tokio::test]
-async fn a_table_keeps_changes_only_once_a_definition_watches_it() {
+async fn stream_is_enabled_by_the_first_definition() {
     let world = World::new().await;
     world.create(low_battery()).await;
     assert_eq!(changes_of_a_reading(&world, "a").await, 0);
@@ -169,7 +169,7 @@ async fn a_table_keeps_changes_only_once_a_definition_watches_it() {
 }
 
 #[tokio::test]
-async fn what_was_missed_is_made_up_for_from_the_table() {
+async fn missed_changes_are_recovered_from_the_table() {
     let world = World::new().await;
     world.create(of_sensors()).await;
     let sensors = sensors_of(&world);

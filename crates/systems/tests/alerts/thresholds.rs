@@ -12,7 +12,7 @@ use crate::support::NOW_MS;
 use crate::world::{TELEMETRY, VAN, World, low_battery, terms};
 
 #[tokio::test]
-async fn a_low_battery_is_raised_once_and_cleared_once() {
+async fn low_battery_is_raised_once_and_cleared_once() {
     let world = World::new().await;
     let definition = world.create(low_battery()).await;
     for (secs, volts, counts) in [
@@ -43,7 +43,7 @@ async fn a_low_battery_is_raised_once_and_cleared_once() {
 }
 
 #[tokio::test]
-async fn the_same_changes_again_change_nothing() {
+async fn repeated_changes_change_nothing() {
     let world = World::new().await;
     world.create(low_battery()).await;
     let start = world
@@ -75,7 +75,7 @@ async fn the_same_changes_again_change_nothing() {
 }
 
 #[tokio::test]
-async fn a_crash_between_the_effect_and_the_position_repeats_nothing() {
+async fn crash_before_storing_the_position_repeats_nothing() {
     let world = World::new().await;
     world.create(low_battery()).await;
     let start = world
@@ -118,7 +118,7 @@ async fn late_values_neither_raise_nor_clear() {
 }
 
 #[tokio::test]
-async fn a_clock_far_ahead_does_not_end_the_judging() {
+async fn device_clock_far_ahead_does_not_stop_judging() {
     let world = World::new().await;
     world.create(low_battery()).await;
     let year_secs = 365 * 24 * 60 * 60;
@@ -130,7 +130,7 @@ async fn a_clock_far_ahead_does_not_end_the_judging() {
 }
 
 #[tokio::test]
-async fn each_device_has_an_alert_of_its_own() {
+async fn each_device_has_its_own_alert() {
     let world = World::new().await;
     let all = world.create(low_battery()).await;
     let prefix = world
@@ -198,7 +198,7 @@ async fn each_device_has_an_alert_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_temperature_that_rises_too_fast_is_raised() {
+async fn fast_rising_temperature_is_raised() {
     let world = World::new().await;
     let rate = Rate {
         attribute: "glycol.temp_c".parse().expect("a path"),

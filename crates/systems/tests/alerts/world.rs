@@ -10,11 +10,12 @@ use homeport_store::{
     Change, ChangeFeed, ChangePage, Clock as _, ManualClock, Position, Put, StoreError,
 };
 use homeport_systems::alerts::{
-    Alert, AlertFilter, AlertId, Alerts, Condition, Definition, DefinitionTerms, Deliver,
-    DeliveryError, Devices, Email, NotificationState, Parts, Settings, Side, SourceKind,
-    StateFilter, Target, Threshold, Turn, WebhookCall, WebhookSecret, Worker,
+    Alert, AlertFilter, AlertId, Alerts, Condition, Definition, DefinitionTerms, Deliver, Devices,
+    Email, Parts, Settings, Side, SourceKind, StateFilter, Target, Threshold, Turn, WebhookCall,
+    WebhookSecret, Worker,
 };
 use homeport_systems::messages::{Message, Publish};
+use homeport_systems::outbox::{DeliveryState, SendError};
 use homeport_systems::push::{self, Push};
 use homeport_systems::records::{self, Records};
 use homeport_systems::schema::{TableNames, tables};
@@ -79,7 +80,7 @@ pub(crate) struct Outside {
     pub(crate) calls: Mutex<Vec<WebhookCall>>,
     pub(crate) emails: Mutex<Vec<Email>>,
     /// Answers in their order; then everything is taken. None is no answer at all.
-    pub(crate) answers: Mutex<VecDeque<Option<DeliveryError>>>,
+    pub(crate) answers: Mutex<VecDeque<Option<SendError>>>,
 }
 
 /// Where messages are published.
@@ -87,7 +88,7 @@ pub(crate) struct Outside {
 pub(crate) struct Topics(pub(crate) Mutex<Vec<Message>>);
 
 impl Outside {
-    pub(crate) fn answer(&self, answers: impl IntoIterator<Item = Option<DeliveryError>>) {
+    pub(crate) fn answer(&self, answers: impl IntoIterator<Item = Option<SendError>>) {
         self.answers.lock().expect("no panic").extend(answers);
     }
 
@@ -101,7 +102,7 @@ impl Outside {
         types.collect()
     }
 
-    async fn next(&self) -> Result<(), DeliveryError> {
+    async fn next(&self) -> Result<(), SendError> {
         let next = self.answers.lock().expect("no panic").pop_front();
         match next {
             None => Ok(()),
@@ -113,12 +114,12 @@ impl Outside {
 
 #[async_trait]
 impl Deliver for Outside {
-    async fn webhook(&self, call: &WebhookCall) -> Result<(), DeliveryError> {
+    async fn webhook(&self, call: &WebhookCall) -> Result<(), SendError> {
         self.calls.lock().expect("no panic").push(call.clone());
         self.next().await
     }
 
-    async fn email(&self, email: &Email) -> Result<(), DeliveryError> {
+    async fn email(&self, email: &Email) -> Result<(), SendError> {
         self.emails.lock().expect("no panic").push(email.clone());
         self.next().await
     }
@@ -268,13 +269,13 @@ impl World {
     }
 
     /// What became of the notifications of an alert.
-    pub(crate) async fn fates(&self, id: &AlertId) -> Vec<(String, NotificationState)> {
+    pub(crate) async fn fates(&self, id: &AlertId) -> Vec<(String, DeliveryState)> {
         let notifications = self.alerts.notifications(id).await;
         let notifications = notifications.expect("notifications").into_iter();
         notifications
             .map(|one| {
                 let name = format!("{} {}", one.event.as_str(), one.target.kind());
-                (name, one.state)
+                (name, one.delivery.state)
             })
             .collect()
     }

@@ -1,4 +1,4 @@
-//! A store that stops writing after so many writes, as one does whose machine goes down.
+//! A store that fails after a number of writes, like a machine that goes down.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,14 +7,14 @@ use async_trait::async_trait;
 use homeport_item::Item;
 use homeport_item::schema::TableSchema;
 use homeport_store::{
-    BatchGet, BatchGetAnswer, BatchWrite, BatchWriteAnswer, Delete, Get, Page, Put, Query, Scan,
+    BatchGet, BatchGetOutput, BatchWrite, BatchWriteOutput, Delete, Get, Page, Put, Query, Scan,
     Store, StoreError, TransactError, Transaction, Update, WriteError,
 };
 
 pub(crate) struct FailingStore {
     store: Arc<dyn Store>,
     left: AtomicUsize,
-    /// Whether the first write that fails happens nevertheless.
+    /// Whether the first failing write still takes effect.
     loses_answer: bool,
 }
 
@@ -22,13 +22,13 @@ impl FailingStore {
     pub(crate) fn new(store: Arc<dyn Store>, writes: usize, loses_answer: bool) -> Self {
         Self {
             store,
-            // The last of these is the one that fails.
+            // The last of these writes is the failing one.
             left: AtomicUsize::new(writes + 1),
             loses_answer,
         }
     }
 
-    /// Whether a write may happen, and whether its answer arrives.
+    /// Whether a write takes effect, and whether its answer arrives.
     fn take(&self) -> (bool, bool) {
         let left = self.left.load(Ordering::SeqCst);
         self.left.store(left.saturating_sub(1), Ordering::SeqCst);
@@ -86,11 +86,11 @@ impl Store for FailingStore {
         self.store.scan(request).await
     }
 
-    async fn batch_get(&self, request: BatchGet) -> Result<BatchGetAnswer, StoreError> {
+    async fn batch_get(&self, request: BatchGet) -> Result<BatchGetOutput, StoreError> {
         self.store.batch_get(request).await
     }
 
-    async fn batch_write(&self, _: BatchWrite) -> Result<BatchWriteAnswer, StoreError> {
+    async fn batch_write(&self, _: BatchWrite) -> Result<BatchWriteOutput, StoreError> {
         Err(down())
     }
 

@@ -19,7 +19,7 @@ fn agreed(text: &str) -> NewIdTag {
 }
 
 #[tokio::test]
-async fn ids_are_sequential_from_one_and_the_tenth_is_shown_as_agreed() {
+async fn ids_are_sequential_and_encoded_as_documented() {
     let world = world().await;
     world.records.init_tag(agreed("gid")).await.expect("a tag");
     for expected in 1..10 {
@@ -39,7 +39,7 @@ async fn ids_are_sequential_from_one_and_the_tenth_is_shown_as_agreed() {
 }
 
 #[tokio::test]
-async fn a_tag_is_stored_with_its_salt_and_length() {
+async fn tag_is_stored_with_salt_and_length() {
     let world = world().await;
     world.records.init_tag(agreed("gid")).await.expect("a tag");
     world.records.dispense(&tag("gid")).await.expect("an id");
@@ -54,7 +54,7 @@ async fn a_tag_is_stored_with_its_salt_and_length() {
 }
 
 #[tokio::test]
-async fn ids_dispensed_at_once_are_all_different() {
+async fn concurrent_callers_get_different_ids() {
     let world = world().await;
     world.records.init_tag(agreed("gid")).await.expect("a tag");
     let tasks: Vec<_> = (0..50)
@@ -71,7 +71,7 @@ async fn ids_dispensed_at_once_are_all_different() {
 }
 
 #[tokio::test]
-async fn a_bad_encoding_an_unknown_tag_and_a_second_init_are_told_apart() {
+async fn invalid_requests_have_distinct_errors() {
     let world = world().await;
     let records = &world.records;
     records.init_tag(agreed("gid")).await.expect("a tag");
@@ -93,7 +93,7 @@ async fn a_bad_encoding_an_unknown_tag_and_a_second_init_are_told_apart() {
         records.init_tag(again).await,
         Err(RecordsError::TagExists(tag("gid")))
     );
-    // The refused init changed nothing.
+    // The rejected init changed nothing.
     assert_eq!(
         records
             .decode(&tag("gid"), "5YXd4XZ0")
@@ -105,7 +105,7 @@ async fn a_bad_encoding_an_unknown_tag_and_a_second_init_are_told_apart() {
 }
 
 #[tokio::test]
-async fn salts_and_lengths_out_of_bounds_are_refused() {
+async fn salt_and_length_out_of_bounds_are_rejected() {
     let world = world().await;
     for (salt, min_length) in [("", 8), ("salt", 0), ("salt", 13)] {
         let new = NewIdTag {
@@ -125,7 +125,7 @@ async fn salts_and_lengths_out_of_bounds_are_refused() {
 }
 
 #[tokio::test]
-async fn groups_count_in_a_tag_that_was_made_before_with_a_chosen_salt() {
+async fn groups_use_an_existing_tag() {
     let world = world().await;
     world.records.init_tag(agreed("gid")).await.expect("a tag");
     for _ in 0..9 {
@@ -135,14 +135,14 @@ async fn groups_count_in_a_tag_that_was_made_before_with_a_chosen_salt() {
     assert_eq!(group.id, GroupId(10));
     let ids = world.records.ids().await.expect("ids");
     assert_eq!(ids.group(group.id), "5YXd4XZ0");
-    // Another process shows it the same way.
+    // Another process encodes it in the same way.
     let other = open(world.fixture.store.clone(), &world.fixture);
     let ids = other.ids().await.expect("ids");
     assert_eq!(ids.parse_group("5YXd4XZ0"), Ok(GroupId(10)));
 }
 
 #[tokio::test]
-async fn there_are_no_ids_to_read_before_the_first_group() {
+async fn encodings_are_missing_before_the_first_group() {
     let world = world().await;
     let answer = world.records.ids().await.map(drop);
     assert_eq!(answer, Err(RecordsError::TagMissing(tag("gid"))));

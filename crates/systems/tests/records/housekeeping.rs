@@ -1,4 +1,4 @@
-//! Old history goes, the latest stays.
+//! Old history is deleted, and latest records are kept.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ async fn with_a_day(world: &World) -> homeport_systems::records::GroupId {
 }
 
 #[tokio::test]
-async fn history_older_than_the_retention_is_deleted_and_what_is_as_old_is_kept() {
+async fn history_older_than_retention_is_deleted() {
     let world = world().await;
     let group = with_a_day(&world).await;
     let device = world.device(group).await.id;
@@ -52,7 +52,7 @@ async fn history_older_than_the_retention_is_deleted_and_what_is_as_old_is_kept(
 }
 
 #[tokio::test]
-async fn the_latest_stays_when_its_history_is_gone_and_the_next_record_passes_it() {
+async fn latest_record_outlives_its_history() {
     let world = world().await;
     let group = with_a_day(&world).await;
     let device = world.device(group).await.id;
@@ -84,7 +84,7 @@ async fn the_latest_stays_when_its_history_is_gone_and_the_next_record_passes_it
 }
 
 #[tokio::test]
-async fn housekeeping_goes_on_where_it_was_stopped() {
+async fn housekeeping_continues_where_it_stopped() {
     let world = world().await;
     let group = with_a_day(&world).await;
     for _ in 0..3 {
@@ -116,7 +116,7 @@ async fn housekeeping_goes_on_where_it_was_stopped() {
 }
 
 #[tokio::test]
-async fn housekeeping_follows_an_altered_retention_and_the_clock() {
+async fn housekeeping_follows_retention_and_clock() {
     let world = world().await;
     let ids = world.one_of_each().await;
     world.add(ids, 1, NOW_MS).await;
@@ -145,7 +145,7 @@ async fn housekeeping_follows_an_altered_retention_and_the_clock() {
 }
 
 #[tokio::test]
-async fn a_group_that_cannot_be_understood_does_not_keep_others_from_housekeeping() {
+async fn malformed_group_does_not_block_housekeeping() {
     let world = world().await;
     let group = with_a_day(&world).await;
     let device = world.device(group).await.id;
@@ -164,7 +164,7 @@ async fn a_group_that_cannot_be_understood_does_not_keep_others_from_housekeepin
 }
 
 #[tokio::test]
-async fn leap_of_the_clock_deletes_no_history() {
+async fn clock_jump_deletes_no_history() {
     let world = world().await;
     let group = with_a_day(&world).await;
     let device = world.device(group).await.id;

@@ -1,5 +1,5 @@
-//! Random histories against a plain map: whatever comes late, twice in a millisecond or is removed,
-//! the latest is the newest visible record.
+//! Random histories compared with a plain map: after late, simultaneous and removed records, the latest record
+//! is always the newest visible one.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ const JOURNALS: usize = 2;
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// A record for a journal; few times, so that some are the same and many are late.
+    /// A record for a journal. There are few times, so some records collide and many are late.
     Add {
         device: usize,
         journal: usize,
@@ -27,7 +27,7 @@ enum Step {
     RemoveDevice {
         device: usize,
     },
-    /// The background works off some batches.
+    /// The background work processes some batches.
     Sweep {
         batches: usize,
     },
@@ -48,7 +48,7 @@ fn step() -> impl Strategy<Value = Step> {
 type Model = BTreeMap<(DeviceId, JournalId), BTreeMap<i64, i64>>;
 
 #[test]
-fn the_latest_is_always_the_newest_visible_record() {
+fn latest_is_the_newest_visible_record() {
     let config = Config {
         cases: 24,
         failure_persistence: None,
@@ -93,7 +93,7 @@ async fn check(steps: Vec<Step>) {
     assert!(swept.expect("sweeps").is_finished);
     compare_latest(&world, group, &model).await;
     compare_histories(&world, group, &model).await;
-    // Nothing but what is visible is stored.
+    // Only visible items are stored.
     let expected: usize = model.values().map(BTreeMap::len).sum();
     let partition = world.partition(&group.to_string()).await;
     let records = partition.keys().filter(|sort| sort.starts_with("Record#"));
@@ -141,7 +141,7 @@ async fn take(
         }
         Step::RemoveDevice { device } => {
             let device = ids[device].0;
-            // A second removal finds nothing; either way none of its journals is there.
+            // A second removal finds nothing. In both cases none of its journals exists.
             let _ = world.records.remove_device(group, device).await;
             model.retain(|(other, _), _| *other != device);
         }

@@ -1,4 +1,4 @@
-//! The design document's access patterns, each under its own name, and its key schema.
+//! The access patterns of the design document, each under its own name, and its key schema.
 
 use homeport_item::{KeyKind, Map, Value};
 use homeport_systems::records::{
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::world::{World, new_device, new_group, new_journal, shown, world};
 
 #[test]
-fn the_table_is_named_and_keyed_as_the_document_says() {
+fn table_has_the_documented_name_and_keys() {
     assert_eq!(Settings::for_stage("test").table, "awsh-recordstore-test");
     assert_eq!(Settings::default().table, "awsh-recordstore-dev");
     let table = schema::table("awsh-recordstore-test");
@@ -45,7 +45,7 @@ async fn filled() -> World {
 }
 
 #[tokio::test]
-async fn the_key_schema_holds_every_kind_of_item_with_its_attributes() {
+async fn items_have_the_documented_attributes() {
     let world = filled().await;
     let group = GroupId(1);
     let partition = world.partition("1").await;
@@ -249,8 +249,8 @@ async fn remove_device() {
     assert!(world.partition("Removal#").await.is_empty());
 }
 
-/// The document's list names this case after its action; of everything that can be removed it is
-/// the journal that has no case of its own.
+/// The document names this pattern after its operation. Among all removals, only that of a journal has no
+/// pattern of its own.
 #[tokio::test]
 async fn delete_item() {
     let world = filled().await;

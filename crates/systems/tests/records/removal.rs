@@ -1,4 +1,4 @@
-//! Removal: invisible at once, brought to its end whatever happens.
+//! Removal: items disappear at once, and deletion completes whatever happens.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use homeport_item::Item;
 use homeport_item::schema::TableSchema;
 use homeport_store::{
-    BatchGet, BatchGetAnswer, BatchWrite, BatchWriteAnswer, Delete, Get, Page, Put, Query, Scan,
+    BatchGet, BatchGetOutput, BatchWrite, BatchWriteOutput, Delete, Get, Page, Put, Query, Scan,
     Store, StoreError, TransactError, Transaction, Update, WriteError,
 };
 use homeport_systems::records::{
@@ -17,7 +17,7 @@ use homeport_systems::records::{
 
 use super::world::{World, new_device, new_journal, new_record, open, shown, world};
 
-/// No test waits longer for the background.
+/// The longest wait for background work.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
 type Ids = (GroupId, DeviceId, JournalId);
@@ -39,7 +39,7 @@ async fn busy_group(world: &World, count: i64) -> Vec<Ids> {
     all
 }
 
-/// Checks that nothing of a device is visible to any read, and nothing can be written below it.
+/// Asserts that no read shows anything of a device and that nothing can be written below it.
 async fn assert_device_is_gone(world: &World, (group, device, journal): Ids) {
     let records = &world.records;
     let gone = RecordsError::DeviceMissing;
@@ -117,7 +117,7 @@ async fn assert_group_is_gone(world: &World, (group, device, journal): Ids) {
 }
 
 #[tokio::test]
-async fn everything_below_a_removed_device_is_invisible_from_the_first_moment_to_the_last() {
+async fn removed_device_is_invisible_with_its_records() {
     let world = world().await;
     let ids = busy_group(&world, 40).await;
     let (group, removed, _) = ids[0];
@@ -139,7 +139,7 @@ async fn everything_below_a_removed_device_is_invisible_from_the_first_moment_to
         assert!(steps < 100, "it does not end");
     }
     assert!(steps > 3, "the removal was not cut into steps");
-    // The other device has lost nothing.
+    // The other device is unchanged.
     let (_, kept, _) = ids[2];
     let left = world.history((group, kept), None, (0, 999), 50).await;
     assert_eq!(left.expect("history").len(), 80);
@@ -153,7 +153,7 @@ async fn everything_below_a_removed_device_is_invisible_from_the_first_moment_to
 }
 
 #[tokio::test]
-async fn everything_below_a_removed_group_is_invisible_from_the_first_moment_to_the_last() {
+async fn removed_group_is_invisible_with_its_devices() {
     let world = world().await;
     let ids = busy_group(&world, 40).await;
     world.records.remove_group(ids[0].0).await.expect("removes");
@@ -169,12 +169,12 @@ async fn everything_below_a_removed_group_is_invisible_from_the_first_moment_to_
     }
     assert_group_is_gone(&world, ids[0]).await;
     assert!(world.partition(&ids[0].0.to_string()).await.is_empty());
-    // What is left are the three id tags.
+    // Only the three id tags are left.
     assert_eq!(world.count().await, 3);
 }
 
 #[tokio::test]
-async fn a_removed_journal_is_invisible_and_its_neighbour_stays() {
+async fn removed_journal_is_invisible() {
     let world = world().await;
     let ids = busy_group(&world, 30).await;
     let (group, device, journal) = ids[0];
@@ -211,7 +211,7 @@ async fn a_removed_journal_is_invisible_and_its_neighbour_stays() {
 }
 
 #[tokio::test]
-async fn removing_device_one_leaves_device_ten_alone() {
+async fn removing_device_one_keeps_device_ten() {
     let world = world().await;
     let group = world.group().await.id;
     let mut ids = Vec::new();
@@ -237,7 +237,7 @@ async fn removing_device_one_leaves_device_ten_alone() {
         let history = world.history((group, *device), None, (0, 9), 9).await;
         assert_eq!(history, Ok(vec![(1, 1)]), "{device}");
     }
-    // Nor does journal 1 take journal 10 along, when one device has both.
+    // Removing journal 1 does not remove journal 10 of the same device.
     let device = ids[1].0;
     let first = world.journal(group, device).await.id;
     world
@@ -256,7 +256,7 @@ async fn removing_device_one_leaves_device_ten_alone() {
 }
 
 #[tokio::test]
-async fn a_removal_that_failed_at_any_write_is_brought_to_its_end_by_the_next_start() {
+async fn removal_completes_after_failure_at_any_write() {
     for healthy_writes in 0..60 {
         let world = world().await;
         let ids = busy_group(&world, 30).await;
@@ -285,7 +285,7 @@ async fn a_removal_that_failed_at_any_write_is_brought_to_its_end_by_the_next_st
         assert!(swept.is_finished);
         assert_device_is_gone(&world, ids[0]).await;
         let left = world.partition(&group.to_string()).await;
-        // Group, the other device, its journals, their latest and their records.
+        // The group, the other device, its journals, their latest records and their history.
         assert_eq!(left.len(), 1 + 1 + 2 + 2 + 60);
         if !died {
             assert!(healthy_writes > 3, "the store never failed");
@@ -296,12 +296,12 @@ async fn a_removal_that_failed_at_any_write_is_brought_to_its_end_by_the_next_st
 }
 
 #[tokio::test]
-async fn the_background_removes_what_was_left_and_what_comes_and_stops_when_told() {
+async fn background_work_removes_jobs_and_stops() {
     let world = world().await;
     let ids = busy_group(&world, 30).await;
     let (group, first, _) = ids[0];
     let (_, second, _) = ids[2];
-    // Left by a process that is gone.
+    // A job of a process that has ended.
     world
         .records
         .remove_device(group, first)
@@ -341,7 +341,7 @@ async fn the_background_removes_what_was_left_and_what_comes_and_stops_when_told
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn additions_that_race_with_a_removal_leave_nothing_behind() {
+async fn additions_racing_with_removal_leave_nothing() {
     for round in 0..10 {
         let world = world().await;
         let ids = busy_group(&world, 3).await;
@@ -405,7 +405,7 @@ async fn additions_that_race_with_a_removal_leave_nothing_behind() {
 }
 
 #[tokio::test]
-async fn a_job_that_cannot_be_understood_does_not_keep_others_from_their_end() {
+async fn malformed_job_does_not_block_others() {
     let world = world().await;
     let ids = busy_group(&world, 3).await;
     let junk = Item::new().with("PK", "Removal#").with("SK", "Removal#?#");
@@ -417,7 +417,7 @@ async fn a_job_that_cannot_be_understood_does_not_keep_others_from_their_end() {
     assert!(world.partition(&ids[0].0.to_string()).await.is_empty());
 }
 
-/// A store whose writes fail after some have succeeded, as when the machine stops.
+/// A store whose writes fail after a number of successes, like a machine that stops.
 struct Failing {
     inner: Arc<dyn Store>,
     writes_left: AtomicUsize,
@@ -468,11 +468,11 @@ impl Store for Failing {
         self.inner.scan(request).await
     }
 
-    async fn batch_get(&self, request: BatchGet) -> Result<BatchGetAnswer, StoreError> {
+    async fn batch_get(&self, request: BatchGet) -> Result<BatchGetOutput, StoreError> {
         self.inner.batch_get(request).await
     }
 
-    async fn batch_write(&self, request: BatchWrite) -> Result<BatchWriteAnswer, StoreError> {
+    async fn batch_write(&self, request: BatchWrite) -> Result<BatchWriteOutput, StoreError> {
         self.write()?;
         self.inner.batch_write(request).await
     }

@@ -1,4 +1,4 @@
-//! What holds for records and what is above them, one test each.
+//! Rules of records and their parents, one test each.
 
 use homeport_systems::cursor::CursorError;
 use homeport_systems::records::{
@@ -10,7 +10,7 @@ use super::support::NOW_MS;
 use super::world::{new_device, new_journal, new_record, shown, time, value, world};
 
 #[tokio::test]
-async fn a_late_arrival_goes_into_the_history_and_never_moves_the_latest_back() {
+async fn late_record_does_not_replace_the_latest() {
     let world = world().await;
     let ids = world.one_of_each().await;
     let (group, device, journal) = ids;
@@ -25,13 +25,13 @@ async fn a_late_arrival_goes_into_the_history_and_never_moves_the_latest_back() 
 }
 
 #[tokio::test]
-async fn two_records_of_one_millisecond_are_both_kept() {
+async fn records_of_one_millisecond_are_both_kept() {
     let world = world().await;
     let ids = world.one_of_each().await;
     let (group, device, journal) = ids;
     assert_eq!(world.add(ids, 1, 100).await.timestamp, time(100));
     assert_eq!(world.add(ids, 2, 101).await.timestamp, time(101));
-    // The next free millisecond; the answer says which.
+    // The next free millisecond, which the answer contains.
     assert_eq!(world.add(ids, 3, 100).await.timestamp, time(102));
     assert_eq!(world.add(ids, 1, 100).await.timestamp, time(103));
     let history = world
@@ -43,7 +43,7 @@ async fn two_records_of_one_millisecond_are_both_kept() {
 }
 
 #[tokio::test]
-async fn a_late_record_of_a_taken_millisecond_does_not_pass_a_newer_one() {
+async fn late_record_does_not_overtake_a_newer_one() {
     let world = world().await;
     let ids = world.one_of_each().await;
     for (value, at) in [(1, 100), (2, 500), (3, 100)] {
@@ -54,7 +54,7 @@ async fn a_late_record_of_a_taken_millisecond_does_not_pass_a_newer_one() {
 }
 
 #[tokio::test]
-async fn records_added_at_once_in_one_millisecond_are_all_kept() {
+async fn concurrent_records_of_one_millisecond_are_kept() {
     let world = world().await;
     let (group, device, journal) = world.one_of_each().await;
     let tasks: Vec<_> = (0..20)
@@ -90,7 +90,7 @@ async fn records_added_at_once_in_one_millisecond_are_all_kept() {
 }
 
 #[tokio::test]
-async fn a_journal_without_a_free_millisecond_nearby_refuses_and_keeps_what_it_has() {
+async fn journal_without_free_millisecond_rejects_records() {
     let world = world().await;
     let ids = world.one_of_each().await;
     let (group, device, journal) = ids;
@@ -108,7 +108,7 @@ async fn a_journal_without_a_free_millisecond_nearby_refuses_and_keeps_what_it_h
 }
 
 #[tokio::test]
-async fn a_record_without_a_time_gets_the_servers() {
+async fn record_without_time_gets_server_time() {
     let world = world().await;
     let (group, device, journal) = world.one_of_each().await;
     let new = NewRecord {
@@ -128,7 +128,7 @@ async fn a_record_without_a_time_gets_the_servers() {
 }
 
 #[tokio::test]
-async fn a_range_includes_both_ends_and_comes_newest_first_unless_asked() {
+async fn range_includes_both_ends_newest_first() {
     let world = world().await;
     let ids = world.one_of_each().await;
     let (group, device, journal) = ids;
@@ -150,7 +150,7 @@ async fn a_range_includes_both_ends_and_comes_newest_first_unless_asked() {
     let second = read(2, first.next.clone()).await.expect("a page");
     assert_eq!(shown(&second), [(100, 100)]);
     assert_eq!(second.next, None);
-    // A cursor of one range is none of another.
+    // A cursor belongs to one range.
     let other = RecordRange::default();
     let answer = world
         .records
@@ -160,7 +160,7 @@ async fn a_range_includes_both_ends_and_comes_newest_first_unless_asked() {
 }
 
 #[tokio::test]
-async fn a_devices_range_goes_through_more_journals_than_are_looked_up_at_once() {
+async fn device_range_spans_many_journals() {
     let world = world().await;
     let (group, device, _empty) = world.one_of_each().await;
     let mut expected = Vec::new();
@@ -178,7 +178,7 @@ async fn a_devices_range_goes_through_more_journals_than_are_looked_up_at_once()
 }
 
 #[tokio::test]
-async fn nothing_is_added_below_what_is_not_there() {
+async fn missing_parent_rejects_additions() {
     let world = world().await;
     let (group, device, _) = world.one_of_each().await;
     let before = world.partition(&group.to_string()).await;
@@ -218,7 +218,7 @@ async fn nothing_is_added_below_what_is_not_there() {
 }
 
 #[tokio::test]
-async fn only_what_exists_is_altered() {
+async fn missing_items_cannot_be_changed() {
     let world = world().await;
     let (group, device, journal) = world.one_of_each().await;
     let name = || Some("new".parse().expect("a name"));
@@ -257,7 +257,7 @@ async fn only_what_exists_is_altered() {
     assert_eq!(altered.name.as_str(), "new");
     assert_eq!(altered.data_type.as_str(), "number");
     assert!(world.partition("9").await.is_empty());
-    // An empty change reads, and finds nothing where nothing is.
+    // An empty change only reads, and fails for missing items.
     let nothing = GroupChange::default();
     assert_eq!(
         records.alter_group(GroupId(9), nothing).await,
@@ -266,7 +266,7 @@ async fn only_what_exists_is_altered() {
 }
 
 #[tokio::test]
-async fn two_additions_at_once_get_two_ids() {
+async fn concurrent_additions_get_different_ids() {
     let world = world().await;
     let group = world.group().await.id;
     let (one, two) = tokio::join!(
@@ -279,7 +279,7 @@ async fn two_additions_at_once_get_two_ids() {
 }
 
 #[tokio::test]
-async fn an_id_that_something_else_has_used_is_passed_over() {
+async fn used_id_is_skipped() {
     let world = world().await;
     let group = world.group().await.id;
     let item = homeport_item::Item::new()

@@ -1,4 +1,4 @@
-//! A record store with few words: things with names that do not matter, and what is stored.
+//! A record store for tests, with default names, and access to its stored items.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(crate) async fn world() -> World {
     World { records, fixture }
 }
 
-/// The system on a store, as a process has it that was just started.
+/// The record store as a newly started process sees it.
 pub(crate) fn open(store: Arc<dyn Store>, fixture: &Fixture) -> Records {
     Records::new(store, Arc::clone(&fixture.clock) as _, Settings::default())
 }
@@ -73,7 +73,7 @@ pub(crate) fn value(record: &Record) -> i64 {
     }
 }
 
-/// Values and times of records, in their order.
+/// Values and times of records, in order.
 pub(crate) fn shown(page: &RecordPage) -> Vec<(i64, i64)> {
     let records = page.records.iter();
     records
@@ -100,7 +100,7 @@ impl World {
         added.expect("a journal")
     }
 
-    /// A group with one device that has one journal.
+    /// Creates a group with one device that has one journal.
     pub(crate) async fn one_of_each(&self) -> (GroupId, DeviceId, JournalId) {
         let group = self.group().await.id;
         let device = self.device(group).await.id;
@@ -118,7 +118,7 @@ impl World {
         added.expect("a record")
     }
 
-    /// Everything of a range, page by page.
+    /// All records of a range, page by page.
     pub(crate) async fn history(
         &self,
         (group, device): (GroupId, DeviceId),
@@ -146,7 +146,7 @@ impl World {
         }
     }
 
-    /// What is stored in a group's partition, by sort key.
+    /// The stored items of a group's partition, by sort key.
     pub(crate) async fn partition(&self, partition: &str) -> BTreeMap<String, Item> {
         let condition = KeyCondition::new("PK", partition);
         let mut query = Query::new(Settings::default().table, condition);
@@ -164,7 +164,7 @@ impl World {
         }
     }
 
-    /// The item in a group's partition, as DynamoDB's JSON.
+    /// An item of a group's partition as DynamoDB JSON.
     pub(crate) async fn stored(&self, group: GroupId, sort: &str) -> serde_json::Value {
         let partition = self.partition(&group.to_string()).await;
         let item = partition.get(sort).unwrap_or_else(|| panic!("no {sort}"));

@@ -48,7 +48,7 @@ async fn republish_fills_templates_and_sends_the_result() {
 }
 
 #[tokio::test]
-async fn a_topic_that_cannot_be_is_a_failure() {
+async fn invalid_topic_is_a_failure() {
     let world = world().await;
     let republish = json!({"republish": {"topic": "${to}"}});
     world
@@ -79,7 +79,7 @@ async fn store_payload(world: &World, operation: Option<&str>) {
 }
 
 #[tokio::test]
-async fn the_older_action_puts_the_result_into_one_attribute() {
+async fn older_dynamodb_action_puts_one_attribute() {
     let world = world().await;
     store_payload(&world, None).await;
     world.send("x/a", r#"{"n": 1.50, "m": 2}"#).await;
@@ -88,7 +88,7 @@ async fn the_older_action_puts_the_result_into_one_attribute() {
 }
 
 #[tokio::test]
-async fn the_operation_can_be_said_by_the_message() {
+async fn message_can_choose_the_operation() {
     let world = world().await;
     store_payload(&world, Some("${op}")).await;
     world.send("x/a", r#"{"op": "INSERT", "n": 1}"#).await;
@@ -102,7 +102,7 @@ async fn the_operation_can_be_said_by_the_message() {
 }
 
 #[tokio::test]
-async fn a_push_notification_is_in_the_outbox_when_the_message_is_taken() {
+async fn push_notification_is_queued_before_the_acknowledgement() {
     let world = world().await;
     let user = "user-1".parse().expect("a user");
     let device = NewDevice {
@@ -134,7 +134,7 @@ async fn a_push_notification_is_in_the_outbox_when_the_message_is_taken() {
 }
 
 #[tokio::test]
-async fn variables_of_the_statement_can_be_used_in_templates() {
+async fn templates_can_use_statement_variables() {
     let world = world().await;
     let republish = json!({"republish": {"topic": "by/${@thing}"}});
     let sql = "SET @thing = topic(2) SELECT * FROM 'v/+'";

@@ -24,7 +24,7 @@ impl Publish for RulesOnly {
 }
 
 #[tokio::test]
-async fn a_message_that_is_no_json_fails_the_rule_and_is_taken() {
+async fn invalid_json_fails_the_rule_only() {
     let world = world().await;
     world.send("van/a/telemetry", "not json").await;
     assert_eq!(world.items(TELEMETRY).await, Vec::<Value>::new());
@@ -34,7 +34,7 @@ async fn a_message_that_is_no_json_fails_the_rule_and_is_taken() {
 }
 
 #[tokio::test]
-async fn an_error_action_gets_what_aws_sends() {
+async fn error_action_gets_the_aws_message() {
     let world = world().await;
     let mut rule = put_item("SELECT * FROM 'x/+'", TELEMETRY);
     rule["errorAction"] = json!({"republish": {"topic": "errors/${ruleName}", "qos": 1}});
@@ -79,7 +79,7 @@ async fn an_error_action_gets_what_aws_sends() {
 }
 
 #[tokio::test]
-async fn what_the_store_refuses_for_good_does_not_stop_the_other_writes() {
+async fn permanently_refused_write_does_not_stop_others() {
     let world = world().await;
     // The store alone knows that this table's key is missing.
     world
@@ -93,7 +93,7 @@ async fn what_the_store_refuses_for_good_does_not_stop_the_other_writes() {
 }
 
 #[tokio::test]
-async fn a_broker_that_is_down_leaves_the_message_to_be_sent_again() {
+async fn unavailable_broker_fails_the_message() {
     let world = world().await;
     let republish = json!({"sql": "SELECT * FROM 'x'", "actions": [{"republish": {"topic": "y"}}]});
     world.create("again", republish).await;
@@ -107,7 +107,7 @@ async fn a_broker_that_is_down_leaves_the_message_to_be_sent_again() {
 }
 
 #[tokio::test]
-async fn rules_that_republish_in_a_circle_come_to_an_end() {
+async fn republish_loop_ends() {
     let world = world().await;
     let slot = PublishSlot::new();
     let store = Arc::clone(&world.fixture.store);
@@ -129,14 +129,14 @@ async fn rules_that_republish_in_a_circle_come_to_an_end() {
         (u64::from(HOPS_MAX), 1)
     );
     let failures = engine.failures(&rule_name("circle")).expect("a rule");
-    assert!(failures[0].reason.contains("circle"), "{failures:?}");
+    assert!(failures[0].reason.contains("loop"), "{failures:?}");
     drop(broker);
     let gone = engine.take(&message("round", "{}")).await;
     assert!(gone.expect_err("nobody publishes").is_transient());
 }
 
 #[tokio::test]
-async fn the_last_failures_are_kept_and_no_more() {
+async fn only_the_last_failures_are_kept() {
     let world = world().await;
     for n in 0..FAILURES_KEPT + 10 {
         world.send(&format!("van/{n}/telemetry"), "not json").await;

@@ -1,4 +1,4 @@
-//! Rules: what messages lead to, on a store; how rules are looked after; what is told when something
+//! Rules on a store: the effects of messages, managing rules, and what is reported when something
 //! fails.
 
 #[path = "../failing/mod.rs"]

@@ -22,7 +22,7 @@ async fn stored_after(world: &World, thing: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_rule_runs_from_its_making_to_its_end() {
+async fn rule_runs_from_creation_to_deletion() {
     let world = world().await;
     let name = rule_name("r");
     assert!(!stored_after(&world, "before").await);
@@ -52,7 +52,7 @@ async fn a_rule_runs_from_its_making_to_its_end() {
 }
 
 #[tokio::test]
-async fn every_change_is_a_version_that_stays_readable() {
+async fn every_change_is_a_readable_version() {
     let world = world().await;
     let name = rule_name("r");
     world.create("r", put_item(SQL, OTHER)).await;
@@ -110,7 +110,7 @@ async fn old_versions_are_bounded() {
 }
 
 #[tokio::test]
-async fn a_change_for_another_version_is_refused() {
+async fn change_of_another_version_is_rejected() {
     let world = world().await;
     let name = rule_name("r");
     world.create("r", put_item(SQL, OTHER)).await;
@@ -140,7 +140,7 @@ async fn a_change_for_another_version_is_refused() {
 }
 
 #[tokio::test]
-async fn two_processes_that_change_at_once_do_not_overwrite_each_other() {
+async fn concurrent_changes_do_not_overwrite_each_other() {
     let world = world().await;
     let other = world.other_engine().await;
     world.create("r", put_item(SQL, OTHER)).await;
@@ -159,7 +159,7 @@ async fn two_processes_that_change_at_once_do_not_overwrite_each_other() {
 }
 
 #[tokio::test]
-async fn another_process_sees_a_change_when_it_looks() {
+async fn other_process_loads_a_change() {
     let world = world().await;
     let other = world.other_engine().await;
     assert_eq!(other.refresh().await, Ok(false));
@@ -179,7 +179,7 @@ async fn another_process_sees_a_change_when_it_looks() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_rule_is_refused_with_its_place() {
+async fn invalid_rule_is_rejected_with_its_place() {
     let world = world().await;
     let action = |action: Value| json!({"sql": SQL, "actions": [action]});
     let republish = |topic: &str| action(json!({"republish": {"topic": topic}}));
@@ -253,7 +253,7 @@ async fn what_cannot_be_a_rule_is_refused_with_its_place() {
 }
 
 #[tokio::test]
-async fn what_is_only_for_aws_is_kept_and_noted() {
+async fn aws_only_members_are_stored_and_noted() {
     let world = world().await;
     let mut document = put_item(SQL, OTHER);
     document["actions"][0]["dynamoDBv2"]["roleArn"] = json!("arn:aws:iam::1:role/r");
@@ -272,7 +272,7 @@ async fn what_is_only_for_aws_is_kept_and_noted() {
 }
 
 #[tokio::test]
-async fn shipped_rules_are_made_once_and_stay_as_people_leave_them() {
+async fn shipped_rules_are_created_only_once() {
     let world = world().await;
     let page = world.engine.rules(10, None).expect("rules");
     let names: Vec<_> = page
@@ -302,7 +302,7 @@ async fn shipped_rules_are_made_once_and_stay_as_people_leave_them() {
 }
 
 #[tokio::test]
-async fn a_rule_of_the_file_wins_and_is_changed_there() {
+async fn rule_of_the_file_wins() {
     let world = world().await;
     let sql = "SELECT topic(2) AS id, 'file' AS origin FROM 'van/+/telemetry'";
     let file = vec![new("telemetry", put_item(sql, OTHER))];
@@ -334,7 +334,7 @@ async fn a_rule_of_the_file_wins_and_is_changed_there() {
 }
 
 #[tokio::test]
-async fn rules_are_listed_page_by_page() {
+async fn rules_are_listed_in_pages() {
     let world = world_with(vec![new("zebra", put_item(SQL, OTHER))]).await;
     let (mut names, mut cursor) = (Vec::new(), None);
     loop {

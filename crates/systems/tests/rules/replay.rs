@@ -44,7 +44,7 @@ async fn with_history() -> World {
 }
 
 #[tokio::test]
-async fn the_rule_that_wrote_history_would_write_the_same() {
+async fn unchanged_rule_replays_without_differences() {
     let world = with_history().await;
     let rule = world.engine.rule(&rule_name("telemetry")).expect("a rule");
     let document = serde_json::from_str(&rule.rule.document.to_json()).expect("JSON");
@@ -56,7 +56,7 @@ async fn the_rule_that_wrote_history_would_write_the_same() {
 }
 
 #[tokio::test]
-async fn a_changed_rule_shows_what_it_would_change() {
+async fn changed_rule_replays_with_its_differences() {
     let world = with_history().await;
     let sql = "SELECT topic(2) AS thing_name, timestamp() AS timestamp, 'alert' AS message_type, volts * 1000 AS millivolts FROM 'van/+/alerts'";
     let replayed = replay(&world, put_item(sql, TELEMETRY), None).await;
@@ -78,7 +78,7 @@ async fn a_changed_rule_shows_what_it_would_change() {
 }
 
 #[tokio::test]
-async fn a_replay_writes_nothing_and_runs_nothing() {
+async fn replay_writes_and_runs_nothing() {
     let world = with_history().await;
     let before = world.items(TELEMETRY).await;
     let document = json!({
@@ -123,7 +123,7 @@ async fn a_replay_writes_nothing_and_runs_nothing() {
 }
 
 #[tokio::test]
-async fn a_replay_tells_what_would_fail() {
+async fn replay_reports_failures() {
     let world = with_history().await;
     let sql = "SELECT volts FROM 'van/+/telemetry'";
     let replayed = replay(&world, put_item(sql, TELEMETRY), None).await;

@@ -1,11 +1,12 @@
-//! Requests over HTTP: kept with the message, sent once, tried again, given up.
+//! HTTP requests: stored with the message, sent once, retried, given up.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use homeport_systems::outbox::SendError;
 use homeport_systems::rules::{
-    OutgoingRequest, REQUEST_ATTEMPTS_MAX, RequestError, RequestService, RequestWorker,
+    OutgoingRequest, REQUEST_ATTEMPTS_MAX, RequestService, RequestWorker,
 };
 use serde_json::{Value, json};
 
@@ -15,16 +16,16 @@ use crate::world::{SNS_TOPIC, World, new, world};
 const REQUESTS: &str = "homeport-rule-requests";
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
-/// Answers as it is told, and writes down what it was asked.
+/// Answers as scripted, and records its requests.
 #[derive(Default)]
 struct Receiver {
     asked: Mutex<Vec<OutgoingRequest>>,
-    answer: Mutex<Option<RequestError>>,
+    answer: Mutex<Option<SendError>>,
 }
 
 #[async_trait]
 impl RequestService for Receiver {
-    async fn post(&self, request: &OutgoingRequest) -> Result<(), RequestError> {
+    async fn post(&self, request: &OutgoingRequest) -> Result<(), SendError> {
         self.asked
             .lock()
             .expect("not poisoned")
@@ -39,13 +40,13 @@ impl Receiver {
         std::mem::take(&mut self.asked.lock().expect("not poisoned"))
     }
 
-    fn answer(&self, answer: Option<RequestError>) {
+    fn answer(&self, answer: Option<SendError>) {
         *self.answer.lock().expect("not poisoned") = answer;
     }
 }
 
-fn busy() -> RequestError {
-    RequestError::Later {
+fn busy() -> SendError {
+    SendError::Busy {
         reason: "busy".to_owned(),
         retry_after: None,
     }
@@ -68,7 +69,7 @@ async fn with_rule() -> (World, Arc<Receiver>, RequestWorker) {
 }
 
 #[tokio::test]
-async fn a_request_is_kept_when_the_message_is_taken_and_sent_once() {
+async fn request_is_stored_with_message_and_sent_once() {
     let (world, receiver, worker) = with_rule().await;
     world.send("van/a/low", r#"{"volts": 11.50}"#).await;
     assert_eq!(world.items(REQUESTS).await.len(), 1);
@@ -84,7 +85,7 @@ async fn a_request_is_kept_when_the_message_is_taken_and_sent_once() {
 }
 
 #[tokio::test]
-async fn a_request_is_tried_again_with_the_same_id_and_survives_a_restart() {
+async fn retried_request_keeps_its_id_across_restarts() {
     let (world, receiver, worker) = with_rule().await;
     world.send("van/a/low", "{}").await;
     receiver.answer(Some(busy()));
@@ -103,10 +104,10 @@ async fn a_request_is_tried_again_with_the_same_id_and_survives_a_restart() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_asks_for_patience_gets_it() {
+async fn retry_after_of_a_receiver_is_honored() {
     let (world, receiver, worker) = with_rule().await;
     world.send("van/a/low", "{}").await;
-    receiver.answer(Some(RequestError::Later {
+    receiver.answer(Some(SendError::Busy {
         reason: "slow down".to_owned(),
         retry_after: Some(Duration::from_secs(60)),
     }));
@@ -118,7 +119,7 @@ async fn a_receiver_that_asks_for_patience_gets_it() {
 }
 
 #[tokio::test]
-async fn a_request_that_nobody_takes_is_given_up_and_the_rule_is_told() {
+async fn undelivered_request_is_reported_to_the_rule() {
     let (world, receiver, worker) = with_rule().await;
     world.send("van/a/low", r#"{"volts": 1}"#).await;
     receiver.answer(Some(busy()));
@@ -146,17 +147,17 @@ async fn a_request_that_nobody_takes_is_given_up_and_the_rule_is_told() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_refused_is_not_tried_again() {
+async fn refused_request_is_not_retried() {
     let (world, receiver, worker) = with_rule().await;
     world.send("van/a/low", r#"{"volts": 1}"#).await;
-    receiver.answer(Some(RequestError::Never("a private address".to_owned())));
+    receiver.answer(Some(SendError::Refused("a private address".to_owned())));
     assert_eq!(worker.turn().await, Ok(1));
     assert_eq!(world.items(REQUESTS).await, Vec::<Value>::new());
     assert!(world.reasons("hook")[0].contains("a private address"));
 }
 
 #[tokio::test]
-async fn two_workers_do_not_send_one_request_twice() {
+async fn two_workers_send_each_request_once() {
     let (world, receiver, worker) = with_rule().await;
     for n in 0..10 {
         world.send(&format!("van/{n}/low"), "{}").await;
@@ -172,7 +173,7 @@ async fn two_workers_do_not_send_one_request_twice() {
 }
 
 #[tokio::test]
-async fn a_notification_of_a_topic_is_posted_to_whoever_receives_it() {
+async fn sns_notification_is_posted_to_its_url() {
     let world = world().await;
     let rule = |arn: &str| {
         json!({

@@ -19,7 +19,7 @@ const SAMPLE: &str = r#"{"battery_voltage": 13.2, "glycol_temp": 72,
 const TTL_SECS: i64 = NOW_MS / 1000 + 30 * 24 * 60 * 60;
 
 #[tokio::test]
-async fn telemetry_is_stored_as_the_document_shows_it() {
+async fn telemetry_is_stored_as_documented() {
     let world = world().await;
     world.send("van/storyteller-van-01/telemetry", SAMPLE).await;
     assert_eq!(
@@ -39,7 +39,7 @@ async fn telemetry_is_stored_as_the_document_shows_it() {
 }
 
 #[tokio::test]
-async fn status_and_alerts_have_types_of_their_own() {
+async fn status_and_alerts_have_own_types() {
     let world = world().await;
     for topic in [
         "van/a/status",
@@ -57,7 +57,7 @@ async fn status_and_alerts_have_types_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_payload_cannot_forge_what_the_rule_says() {
+async fn payload_cannot_forge_rule_attributes() {
     let world = world().await;
     let forged = r#"{"thing_name": "other", "timestamp": 1, "message_type": "alert", "ttl": 1}"#;
     world.send("van/a/telemetry", forged).await;
@@ -83,7 +83,7 @@ async fn numbers_keep_every_digit() {
 }
 
 #[tokio::test]
-async fn an_expiry_in_milliseconds_is_stored_in_seconds_and_the_rule_says_so() {
+async fn expiry_in_milliseconds_is_stored_in_seconds() {
     let world = world().await;
     let notes = |world: &World| {
         world
@@ -120,7 +120,7 @@ async fn an_expiry_in_milliseconds_is_stored_in_seconds_and_the_rule_says_so() {
 }
 
 #[tokio::test]
-async fn two_messages_of_a_thing_in_one_millisecond_are_both_kept() {
+async fn two_messages_in_one_millisecond_are_kept() {
     let world = world().await;
     for n in 0..5 {
         world
@@ -144,7 +144,7 @@ async fn two_messages_of_a_thing_in_one_millisecond_are_both_kept() {
 }
 
 #[tokio::test]
-async fn messages_at_the_same_time_from_many_tasks_are_all_kept() {
+async fn concurrent_messages_are_all_kept() {
     let world = Arc::new(world().await);
     let tasks = (0..20).map(|n| {
         let world = Arc::clone(&world);
@@ -161,7 +161,7 @@ async fn messages_at_the_same_time_from_many_tasks_are_all_kept() {
 }
 
 #[tokio::test]
-async fn a_time_that_the_device_gives_is_left_as_it_is() {
+async fn device_time_is_not_changed() {
     let world = world().await;
     let sql = "SELECT topic(2) AS thing_name, * FROM 'own/+'";
     world.create("own", put_item(sql, TELEMETRY)).await;
@@ -177,7 +177,7 @@ async fn a_time_that_the_device_gives_is_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_message_is_not_taken_while_the_store_is_down() {
+async fn message_fails_while_the_store_is_down() {
     let world = world().await;
     let store = Arc::clone(&world.fixture.store);
     let down = Arc::new(FailingStore::new(store, 0, false)) as Arc<dyn Store>;
@@ -196,7 +196,7 @@ async fn a_message_is_not_taken_while_the_store_is_down() {
 }
 
 #[tokio::test]
-async fn all_writes_of_a_message_are_one_transaction() {
+async fn writes_of_a_message_are_one_transaction() {
     let world = world().await;
     let sql = "SELECT topic(2) AS thing_name, timestamp() AS timestamp, 'copy' AS message_type, * FROM 'van/+/telemetry'";
     world.create("copy", put_item(sql, TELEMETRY)).await;
@@ -223,7 +223,7 @@ async fn all_writes_of_a_message_are_one_transaction() {
 }
 
 #[tokio::test]
-async fn a_table_of_someone_else_is_written_and_a_missing_one_is_refused() {
+async fn foreign_table_is_written_and_missing_one_rejected() {
     let world = world().await;
     let sql = "SELECT topic(2) AS id, * FROM 'x/+'";
     world.create("other", put_item(sql, OTHER)).await;
@@ -242,7 +242,7 @@ async fn a_table_of_someone_else_is_written_and_a_missing_one_is_refused() {
             .await;
         let error = refused.expect_err(table);
         assert_eq!(
-            matches!(error, RuleError::TableMissing { .. }),
+            matches!(error, RuleError::TableNotFound { .. }),
             is_missing,
             "{error}"
         );
@@ -251,7 +251,7 @@ async fn a_table_of_someone_else_is_written_and_a_missing_one_is_refused() {
 }
 
 #[tokio::test]
-async fn what_alerts_publish_reaches_no_rule() {
+async fn messages_of_alerts_reach_no_rule() {
     let world = world().await;
     let mut said = message("van/a/alerts", r#"{"type": "alert.raised"}"#);
     said.publisher = Publisher::alerts();

@@ -10,7 +10,7 @@ use homeport_item::{Item, KeyKind};
 use homeport_store::{Scan, Store, StoreError};
 use homeport_systems::messages::{Delivery, Intake as _, Message, Properties, Publish, Publisher};
 use homeport_systems::push::{self, Push};
-use homeport_systems::rules::{NewRule, RuleEngine, RuleName, RuleView, Surroundings};
+use homeport_systems::rules::{NewRule, RuleEngine, RuleEngineDeps, RuleName, RuleView};
 use homeport_systems::schema::TableNames;
 use homeport_systems::time::EpochMillis;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::support::{self, Fixture, NOW_MS};
 
 pub(crate) const TELEMETRY: &str = "van-telemetry";
-/// A table that is none of Homeport's.
+/// A table that is not Homeport's.
 pub(crate) const OTHER: &str = "readings-by-someone-else";
 
 pub(crate) struct World {
@@ -147,7 +147,7 @@ pub(crate) fn engine_on(
     publish: Arc<dyn Publish>,
     file_rules: Vec<NewRule>,
 ) -> RuleEngine {
-    let surroundings = Surroundings {
+    let deps = RuleEngineDeps {
         store,
         clock: Arc::clone(&fixture.clock) as _,
         publish,
@@ -159,7 +159,7 @@ pub(crate) fn engine_on(
             "https://hooks.example/sns".to_owned(),
         )]),
     };
-    RuleEngine::new(surroundings, file_rules).expect("an engine")
+    RuleEngine::new(deps, file_rules).expect("an engine")
 }
 
 fn push_on(fixture: &Fixture) -> Push {

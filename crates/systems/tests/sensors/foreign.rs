@@ -1,4 +1,4 @@
-//! Items that other programs have put into the tables, which are open to them.
+//! Items that other programs wrote into the tables.
 
 use homeport_item::{Item, Value};
 use homeport_store::Put;
@@ -10,7 +10,7 @@ async fn put(fixture: &Fixture, table: &str, item: Item) {
     fixture.store.put(put).await.expect("a put");
 }
 
-/// A device that has only what its key and the list of devices need.
+/// A device with only the attributes of its key and of the list of devices.
 fn bare_device(number: u8) -> Item {
     Item::new()
         .with("hardware_id", &hardware_id(number))
@@ -18,7 +18,7 @@ fn bare_device(number: u8) -> Item {
         .with("gsi1sk", "2027-01-15T07:00:00Z")
 }
 
-/// The newest of a device, without all that makes a reading.
+/// The newest item of a device, without the attributes of a reading.
 fn bare_reading(number: u8) -> Item {
     Item::new()
         .with("hardware_id", &hardware_id(number))
@@ -26,7 +26,7 @@ fn bare_reading(number: u8) -> Item {
 }
 
 #[tokio::test]
-async fn a_device_that_cannot_be_read_does_not_hide_the_others() {
+async fn unreadable_device_does_not_hide_others() {
     let (sensors, fixture) = sensors().await;
     for number in [1, 3] {
         let registered = sensors.register(registration(number)).await;
@@ -49,7 +49,7 @@ async fn a_device_that_cannot_be_read_does_not_hide_the_others() {
 }
 
 #[tokio::test]
-async fn readings_of_a_device_that_cannot_be_read_are_stored() {
+async fn readings_of_unreadable_device_are_stored() {
     let (sensors, fixture) = sensors().await;
     let named = bare_device(1).with("friendly_name", "greenhouse");
     put(&fixture, "devices", named).await;
@@ -76,7 +76,7 @@ async fn readings_of_a_device_that_cannot_be_read_are_stored() {
 }
 
 #[tokio::test]
-async fn a_device_whose_last_activity_is_no_time_can_register_again() {
+async fn device_with_invalid_last_activity_can_register() {
     let (sensors, fixture) = sensors().await;
     let known = Item::new()
         .with("confirmation_id", BOOT_ID)
@@ -95,7 +95,7 @@ async fn a_device_whose_last_activity_is_no_time_can_register_again() {
 }
 
 #[tokio::test]
-async fn a_reading_that_cannot_be_read_does_not_hide_the_others() {
+async fn unreadable_reading_does_not_hide_others() {
     let (sensors, fixture) = sensors().await;
     let all = (0..3).map(|at| reading(1, at * 5));
     sensors.ingest(all.collect()).await.expect("ingests");

@@ -1,4 +1,4 @@
-//! The rules of the sensors' system, one test each.
+//! The rules of sensors, one test each.
 
 mod foreign;
 mod refused;
@@ -82,7 +82,7 @@ async fn device_item(store: &dyn Store, number: u8) -> Item {
 }
 
 #[tokio::test]
-async fn a_first_registration_makes_the_device_as_the_document_shows_it() {
+async fn first_registration_stores_the_documented_device() {
     let (sensors, fixture) = sensors().await;
     let registered = sensors.register(registration(1)).await.expect("registers");
     assert!(registered.is_new);
@@ -104,7 +104,7 @@ async fn a_first_registration_makes_the_device_as_the_document_shows_it() {
 }
 
 #[tokio::test]
-async fn a_later_registration_keeps_the_confirmation_and_updates_the_rest() {
+async fn later_registration_keeps_the_confirmation_id() {
     let (sensors, fixture) = sensors().await;
     let first = sensors.register(registration(1)).await.expect("registers");
     fixture.clock.advance_ms(90_000);
@@ -133,7 +133,7 @@ async fn a_later_registration_keeps_the_confirmation_and_updates_the_rest() {
 }
 
 #[tokio::test]
-async fn a_registration_without_a_name_keeps_it_and_null_removes_it() {
+async fn registration_with_null_removes_the_name() {
     let (sensors, _fixture) = sensors().await;
     let name = |change| Registration {
         friendly_name: change,
@@ -168,7 +168,7 @@ async fn a_registration_without_a_name_keeps_it_and_null_removes_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn registrations_that_race_yield_one_confirmation_id() {
+async fn racing_registrations_share_one_confirmation_id() {
     let (sensors, fixture) = sensors().await;
     let racers = (0..16).map(|_| {
         let sensors = sensors.clone();
@@ -187,7 +187,7 @@ async fn registrations_that_race_yield_one_confirmation_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn registrations_that_race_with_clocks_apart_do_not_move_the_last_activity_back() {
+async fn racing_registrations_never_move_last_activity_back() {
     let (behind, fixture) = sensors().await;
     let clock = Arc::new(ManualClock::at_ms(NOW_MS));
     let store = Arc::clone(&fixture.store);
@@ -209,7 +209,7 @@ async fn registrations_that_race_with_clocks_apart_do_not_move_the_last_activity
 }
 
 #[tokio::test]
-async fn a_reading_is_stored_with_its_marker() {
+async fn reading_is_stored_with_its_marker() {
     let (sensors, fixture) = sensors().await;
     sensors.register(registration(1)).await.expect("registers");
     let outcomes = sensors.ingest(vec![reading(1, 0)]).await.expect("ingests");
@@ -233,7 +233,7 @@ async fn a_reading_is_stored_with_its_marker() {
 }
 
 #[tokio::test]
-async fn a_duplicate_writes_nothing() {
+async fn duplicate_writes_nothing() {
     let (sensors, fixture) = sensors().await;
     sensors.ingest(vec![reading(1, 0)]).await.expect("ingests");
     let changed = Reading {
@@ -252,7 +252,7 @@ async fn a_duplicate_writes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_batch_over_many_connections_is_stored_once() {
+async fn same_batch_over_many_connections_is_stored_once() {
     let (sensors, fixture) = sensors().await;
     sensors.register(registration(1)).await.expect("registers");
     let senders = (0..16).map(|_| {
@@ -272,7 +272,7 @@ async fn the_same_batch_over_many_connections_is_stored_once() {
 }
 
 #[tokio::test]
-async fn a_batch_id_of_another_device_is_a_conflict_and_not_a_duplicate() {
+async fn batch_id_of_another_device_is_a_conflict() {
     let (sensors, fixture) = sensors().await;
     sensors.ingest(vec![reading(1, 0)]).await.expect("ingests");
     let stolen = Reading {
@@ -288,7 +288,7 @@ async fn a_batch_id_of_another_device_is_a_conflict_and_not_a_duplicate() {
 }
 
 #[tokio::test]
-async fn a_request_may_mix_everything() {
+async fn request_may_mix_all_outcomes() {
     let (sensors, fixture) = sensors().await;
     sensors.ingest(vec![reading(1, 50)]).await.expect("ingests");
     let stolen = Reading {
@@ -320,7 +320,7 @@ async fn a_request_may_mix_everything() {
 }
 
 #[tokio::test]
-async fn a_reading_past_its_time_is_accepted_once_and_never_seen() {
+async fn expired_reading_is_accepted_but_not_stored() {
     let (sensors, fixture) = sensors().await;
     let old = reading(1, 91 * 24 * 60);
     let first = sensors.ingest(vec![old.clone()]).await.expect("ingests");
@@ -333,7 +333,7 @@ async fn a_reading_past_its_time_is_accepted_once_and_never_seen() {
 }
 
 #[tokio::test]
-async fn readings_can_be_kept_for_ever() {
+async fn readings_can_be_kept_forever() {
     let settings = Settings {
         retention_secs: None,
         ..Settings::default()
@@ -354,7 +354,7 @@ async fn readings_can_be_kept_for_ever() {
 }
 
 #[tokio::test]
-async fn a_reading_goes_when_its_retention_ends_and_its_marker_after_thirty_days() {
+async fn reading_and_marker_expire_separately() {
     let (sensors, fixture) = sensors().await;
     sensors.ingest(vec![reading(1, 0)]).await.expect("ingests");
     fixture.clock.advance_ms(30 * 24 * 3_600_000);
@@ -369,7 +369,7 @@ async fn a_reading_goes_when_its_retention_ends_and_its_marker_after_thirty_days
 }
 
 #[tokio::test]
-async fn a_device_that_never_registered_is_registered_from_its_reading() {
+async fn reading_registers_an_unknown_device() {
     let (sensors, _fixture) = sensors().await;
     sensors.ingest(vec![reading(9, 0)]).await.expect("ingests");
     let device = sensors.device(&hardware_id(9)).await.expect("a device");
@@ -378,7 +378,7 @@ async fn a_device_that_never_registered_is_registered_from_its_reading() {
 }
 
 #[tokio::test]
-async fn a_reading_carries_the_name_that_its_device_had_then() {
+async fn reading_keeps_the_name_of_its_time() {
     let (sensors, _fixture) = sensors().await;
     sensors.register(registration(1)).await.expect("registers");
     sensors.ingest(vec![reading(1, 10)]).await.expect("ingests");
@@ -405,7 +405,7 @@ async fn a_reading_carries_the_name_that_its_device_had_then() {
 }
 
 #[tokio::test]
-async fn data_moves_the_last_activity_at_most_once_a_minute_and_never_back() {
+async fn readings_update_last_activity_once_a_minute() {
     let (sensors, fixture) = sensors().await;
     sensors.register(registration(1)).await.expect("registers");
     let seen = || async {
@@ -429,7 +429,7 @@ async fn data_moves_the_last_activity_at_most_once_a_minute_and_never_back() {
 }
 
 #[tokio::test]
-async fn devices_are_listed_by_activity_page_by_page() {
+async fn devices_are_listed_by_activity() {
     let (sensors, fixture) = sensors().await;
     for number in 0..7 {
         sensors
@@ -457,7 +457,7 @@ async fn devices_are_listed_by_activity_page_by_page() {
 }
 
 #[tokio::test]
-async fn a_range_includes_both_ends_in_either_order() {
+async fn range_includes_both_ends() {
     let (sensors, _fixture) = sensors().await;
     let all: Vec<_> = (0..20).map(|at| reading(1, at * 5)).collect();
     sensors.ingest(all).await.expect("ingests");
@@ -498,7 +498,7 @@ async fn a_range_includes_both_ends_in_either_order() {
 }
 
 #[tokio::test]
-async fn a_cursor_of_another_range_is_refused() {
+async fn cursor_of_another_range_is_rejected() {
     let (sensors, _fixture) = sensors().await;
     let all: Vec<_> = (0..5).map(|at| reading(1, at * 5)).collect();
     sensors.ingest(all).await.expect("ingests");

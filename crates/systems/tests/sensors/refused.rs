@@ -1,18 +1,17 @@
-//! What becomes of readings when the store does not take them: they are never told to be stored, or to be
-//! no good.
+//! Readings that the store does not accept are reported neither as stored nor as invalid.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use homeport_item::schema::TableSchema;
 use homeport_store::{
-    BatchGet, BatchGetAnswer, BatchWrite, BatchWriteAnswer, CancelReason, Delete, Page, Put, Query,
+    BatchGet, BatchGetOutput, BatchWrite, BatchWriteOutput, CancelReason, Delete, Page, Put, Query,
     StoreError, TransactError, Transaction, Update, WriteError,
 };
 
 use super::*;
 
-/// A store that gets in its own way: so many transactions are cancelled first.
+/// A store that cancels a number of transactions first.
 struct Busy {
     store: Arc<dyn Store>,
     left: AtomicUsize,
@@ -61,11 +60,11 @@ impl Store for Busy {
         self.store.scan(request).await
     }
 
-    async fn batch_get(&self, request: BatchGet) -> Result<BatchGetAnswer, StoreError> {
+    async fn batch_get(&self, request: BatchGet) -> Result<BatchGetOutput, StoreError> {
         self.store.batch_get(request).await
     }
 
-    async fn batch_write(&self, request: BatchWrite) -> Result<BatchWriteAnswer, StoreError> {
+    async fn batch_write(&self, request: BatchWrite) -> Result<BatchWriteOutput, StoreError> {
         self.store.batch_write(request).await
     }
 
@@ -100,13 +99,13 @@ fn reasons() -> [CancelReason; 3] {
     [
         CancelReason::Conflict,
         CancelReason::Throttled,
-        // A marker that was there and is gone again.
+        // A marker that existed and has disappeared.
         CancelReason::ConditionFailed { old: None },
     ]
 }
 
 #[tokio::test]
-async fn a_cancellation_that_is_no_duplicate_is_tried_again() {
+async fn cancellation_without_duplicate_is_retried() {
     let (_, fixture) = sensors().await;
     for (device, reason) in (1..).zip(reasons()) {
         let busy = Busy::sensors(&fixture, 3, reason);
@@ -119,7 +118,7 @@ async fn a_cancellation_that_is_no_duplicate_is_tried_again() {
 }
 
 #[tokio::test]
-async fn what_is_cancelled_again_and_again_is_a_failure_of_the_store() {
+async fn repeated_cancellation_is_a_store_failure() {
     let (_, fixture) = sensors().await;
     for (device, reason) in (1..).zip(reasons()) {
         let busy = Busy::sensors(&fixture, 1000, reason);
@@ -130,7 +129,7 @@ async fn what_is_cancelled_again_and_again_is_a_failure_of_the_store() {
 }
 
 #[tokio::test]
-async fn a_table_that_takes_no_readings_is_a_failure_of_the_store() {
+async fn table_that_rejects_readings_is_a_store_failure() {
     let (_, fixture) = sensors().await;
     let reason = CancelReason::Invalid("an index wants a text".to_owned());
     let busy = Busy::sensors(&fixture, 1, reason);
@@ -146,7 +145,7 @@ async fn a_table_that_takes_no_readings_is_a_failure_of_the_store() {
 }
 
 #[tokio::test]
-async fn a_repeat_of_what_was_rejected_is_rejected_too() {
+async fn repeat_of_rejected_reading_is_rejected() {
     let (sensors, _fixture) = sensors().await;
     let theirs = reading(1, 0);
     sensors.ingest(vec![theirs.clone()]).await.expect("ingests");

@@ -1,9 +1,9 @@
-//! What the tests of all systems share: a fresh store and a clock that is moved by hand.
+//! Shared test code: a fresh store and a manual clock.
 //!
-//! The store is the embedded engine, unless `HOMEPORT_TEST_STORE` names another: `cargo xtask test`
-//! runs all of these tests again on each.
+//! The store is the embedded engine unless `HOMEPORT_TEST_STORE` names another one. `cargo xtask test` runs all
+//! of these tests on each store.
 
-// Each suite is a program of its own and uses its part of this.
+// Each test binary uses a part of this module.
 #![allow(dead_code)]
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl Fixture {
         self.backend.feed()
     }
 
-    /// What another process finds.
+    /// The same store, as another process opens it.
     pub(crate) async fn reopen(self) -> Self {
         let Self {
             store,

@@ -4,10 +4,10 @@ use homeport_item::expression::{KeyConditions, Update, UpdateOperand};
 
 use super::request_context::Values;
 use crate::expressions::{self, GivenNames, GivenValues};
-use crate::input::{Attributes, Mapping, Text};
+use crate::input::{Attributes, Mapping, Text, Wording};
 use crate::legacy::AttributesToGet;
 
-/// The expressions of a request with what their placeholders stand for.
+/// The expressions of a request with their placeholders.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Expressions<'i> {
     pub(crate) names: GivenNames<'i>,
@@ -20,7 +20,7 @@ pub(crate) struct Expressions<'i> {
 }
 
 impl Expressions<'_> {
-    /// The attributes that the expressions name; unknown when one of them is invalid.
+    /// The attributes that the expressions name; unknown if one of them is invalid.
     pub(crate) fn attributes(&self) -> Values {
         self.names().map_or(Values::Unknown, known)
     }
@@ -36,7 +36,7 @@ impl Expressions<'_> {
         if given.iter().all(Option::is_none) {
             return Some(Vec::new());
         }
-        let wording = expressions::Values::Older;
+        let wording = Wording::Older;
         let mut placeholders = expressions::placeholders(self.names, self.values, wording).ok()?;
         let mut names = Vec::new();
         for condition in [
@@ -63,20 +63,22 @@ impl Expressions<'_> {
         Some(names)
     }
 
-    /// The partition that the key condition asks for.
+    /// The partition that the key condition selects.
     pub(crate) fn partition(&self, name: &str) -> Values {
-        let wording = expressions::Values::Older;
+        let wording = Wording::Older;
         let conditions = self.key_condition.and_then(|text| {
             let mut placeholders =
                 expressions::placeholders(self.names, self.values, wording).ok()?;
             KeyConditions::parse(text.as_str(), &mut placeholders).ok()
         });
-        let value = conditions.as_ref().and_then(|found| found.equal_to(name));
+        let value = conditions
+            .as_ref()
+            .and_then(|found| found.equality_value(name));
         value.map_or(Values::Unknown, super::resources::key_text)
     }
 }
 
-/// The attributes of an item or a key; unknown when one of them is invalid.
+/// The attributes of an item or a key; unknown if one of them is invalid.
 pub(crate) fn attributes_of(given: Option<&Attributes>) -> Values {
     match given.map(|given| &given.0) {
         None => Values::Absent,
@@ -92,7 +94,7 @@ pub(crate) fn listed(given: Option<&AttributesToGet<'_>>) -> Values {
 }
 
 impl Values {
-    /// The keys of a map, such as that of `Expected`.
+    /// The keys of a map such as `Expected`.
     pub(crate) fn keys<T>(given: Option<&Mapping<'_, T>>) -> Self {
         let keys = given.iter().flat_map(|map| &map.0);
         known(keys.map(|(name, _)| name.to_string()))

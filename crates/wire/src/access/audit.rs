@@ -1,13 +1,12 @@
-//! The audit log: every call that changes a table, and every call that was denied, is a line of the log with the target
-//! `homeport::audit`.
+//! The audit log: one log line with the target `homeport::audit` for every call that changes a table, and for every denied call.
 //!
-//! A line has the names of the operation, the caller and the resources, and nothing else of the request.
+//! A line has the names of the operation, the caller and the resources, and no other part of the request.
 
 use super::permission::Permission;
 use crate::config::Credential;
 use crate::failure::{ACCESS_DENIED, Failure};
 
-/// Operations on items: they are recorded only where access was denied.
+/// Operations on items, which are recorded only if access is denied.
 const ITEM_OPERATIONS: [&str; 14] = [
     "BatchExecuteStatement",
     "BatchGetItem",
@@ -25,11 +24,11 @@ const ITEM_OPERATIONS: [&str; 14] = [
     "UpdateItem",
 ];
 
-/// Longer lists of resources are cut off. Every valid request that changes a table has a shorter one: three names and an S3
+/// Longer lists of resources are truncated. Every valid request that changes a table has a shorter one: three names and an S3
 /// prefix.
 const RESOURCES_MAX_BYTES: usize = 2048;
 
-/// A line that is written once the call has ended, if this call must be recorded.
+/// A log line, which is written when the call ends.
 #[derive(Debug)]
 pub(crate) struct Entry<'s> {
     operation: &'static str,
@@ -62,7 +61,7 @@ impl<'s> Entry<'s> {
         }
     }
 
-    /// Records the call, if this call must be recorded.
+    /// Writes the line if the call changes a table or was denied.
     pub(crate) fn record(&self, outcome: Result<(), &Failure>) {
         let outcome = outcome.map_or_else(Failure::kind, |()| "Success");
         if !changes_tables(self.operation) && outcome != ACCESS_DENIED {
@@ -79,13 +78,13 @@ impl<'s> Entry<'s> {
             access_key_id = self.caller.map_or("-", |caller| caller.access_key_id.as_str()),
             resource,
             outcome,
-            "a call of DynamoDB's protocol"
+            "DynamoDB API call"
         );
     }
 }
 
-/// The name of a table or of a part of it, without the beginning that all of their ARNs share. Commas separate resources, so
-/// that those of an S3 prefix are encoded.
+/// The name of a table or of its part, without the common beginning of their ARNs. Commas separate resources, so commas in an S3
+/// prefix are encoded.
 fn short(arn: &str) -> String {
     let of_dynamodb = arn.strip_prefix("arn:aws:dynamodb:");
     let resource = of_dynamodb.and_then(|rest| rest.splitn(3, ':').nth(2));
@@ -108,7 +107,7 @@ mod tests {
     use crate::access::permission::Resource;
 
     #[test]
-    fn changes_of_tables_are_always_recorded() {
+    fn table_changes_are_always_recorded() {
         for (operation, recorded) in [
             ("CreateTable", true),
             ("TagResource", true),

@@ -1,4 +1,4 @@
-//! One call of an operation: its request is read, authorized and recorded here, for all operations alike.
+//! One call of an operation: reads, authorizes and records the request, in the same way for all operations.
 
 use homeport_engine::Engine;
 use serde::Deserialize;
@@ -13,13 +13,13 @@ use crate::input;
 
 /// The input of an operation.
 pub(crate) trait Request<'a>: Deserialize<'a> {
-    /// Reads the body of a request. The operation uses nothing of the body that is not read here.
+    /// Reads the body of a request. The operation uses only what this function reads.
     fn read(body: &'a [u8]) -> Result<Self, Failure> {
         input::read(body)
     }
 
-    /// Every permission that the operation needs for this request. An empty list means that the request names nothing; it
-    /// then needs a permission for everything.
+    /// Every permission that the operation needs for this request. A request with an empty list names no resource, and needs
+    /// permission for all resources.
     fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission>;
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Call<'s> {
     pub(crate) engine: &'s Engine,
     pub(crate) config: &'s Config,
     pub(crate) operation: &'static str,
-    /// None where no credentials are configured.
+    /// `None` if no credentials are configured.
     pub(crate) caller: Option<&'s Credential>,
 }
 
@@ -39,10 +39,10 @@ impl<'s> Call<'s> {
         R::read(body).inspect_err(|failure| self.entry(&[]).record(Err(failure)))
     }
 
-    /// Checks the caller's policy, if there is one; answers with the entry of the audit log.
+    /// Checks the caller's policy, if there is one. Returns the entry of the audit log.
     pub(crate) fn authorize<'a>(&self, request: &impl Request<'a>) -> Result<Entry<'s>, Failure> {
         let policy = self.caller.and_then(Credential::policy);
-        // Without a policy nothing is denied, and operations on items are recorded only where they are.
+        // Without a policy nothing is denied, and operations on items are recorded only if denied.
         if policy.is_none() && audit::is_item_operation(self.operation) {
             return Ok(self.entry(&[]));
         }
@@ -74,7 +74,7 @@ impl<'s> Call<'s> {
                 permission.action,
                 permission.resource,
             ));
-            // The list of all resources may be cut off before this one.
+            // The list of all resources may be truncated before this one.
             self.entry(std::slice::from_ref(permission))
                 .record(Err(&denied));
             return Err(denied);

@@ -4,7 +4,7 @@ use super::pattern;
 use super::policy::{Effect, PolicyError};
 use super::request_context::{RequestContext, Values};
 
-/// One condition: a key, an operator and the values that it is compared with.
+/// One condition: a key, an operator and the expected values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Condition {
     key: String,
@@ -17,7 +17,7 @@ struct Operator {
     quantifier: Quantifier,
     comparison: Comparison,
     negated: bool,
-    /// A key that the request does not have is no obstacle.
+    /// The condition holds if the request does not have the key.
     if_exists: bool,
 }
 
@@ -82,7 +82,7 @@ impl Condition {
         }
         let wanted = wanted
             .iter()
-            .map(|text| pattern::fill_in(text, user_name).map_err(PolicyError::Variable))
+            .map(|text| pattern::replace_variables(text, user_name).map_err(PolicyError::Variable))
             .collect::<Result<_, _>>()?;
         Ok(Self {
             key: key.to_owned(),
@@ -91,8 +91,8 @@ impl Condition {
         })
     }
 
-    /// Whether the condition holds. What could not be read of the request counts against it: it meets no condition of what is
-    /// allowed and every condition of what is denied.
+    /// Whether the condition holds. Unknown values count against the request: no condition of an Allow holds, and every condition
+    /// of a Deny does.
     pub(super) fn holds(&self, context: &RequestContext, effect: Effect) -> bool {
         let values = context.values(&self.key);
         if self.operator.comparison == Comparison::Null {
@@ -109,7 +109,7 @@ impl Condition {
                     || match self.operator.quantifier {
                         Quantifier::ForAllValues => true,
                         Quantifier::ForAnyValue => false,
-                        // What is not there differs from everything.
+                        // A missing key differs from every value.
                         Quantifier::Single => self.operator.negated,
                     }
             }
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_permits_nothing() {
+    fn unknown_values_permit_nothing() {
         for operator in [
             "ForAllValues:StringEquals",
             "StringNotEquals",
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn operators_that_are_not_known_are_refused() {
+    fn unknown_operators_are_rejected() {
         for operator in [
             "NumericEquals",
             "ForSomeValues:StringEquals",

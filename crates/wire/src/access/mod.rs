@@ -1,8 +1,8 @@
 //! Access control: policies in IAM's form, the permissions that a request needs, and the audit log.
 //!
-//! `operations::run` reads every request once, into its operation's own input, and passes it to `Call::authorize` before the
-//! operation runs. Permissions and the audited resources come from that input alone, so that an operation cannot use
-//! another resource than the one that was authorized.
+//! `operations::run` reads every request once, into the input of its operation, and passes it to `Call::authorize` before the
+//! operation runs. Permissions and audited resources come only from that input, so an operation cannot use another resource than
+//! the authorized one.
 
 mod attribute_names;
 mod audit;

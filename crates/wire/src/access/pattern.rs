@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// A pattern may not be longer than this.
+/// The longest pattern.
 pub(super) const PATTERN_MAX_BYTES: usize = 2048;
 
 /// Whether `text` fits `pattern`, in time that grows with the product of their lengths at most.
@@ -10,7 +10,7 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let text: Vec<char> = text.chars().collect();
     let (mut at, mut in_text) = (0, 0);
-    // Where the last star was, and how much of the text it has taken.
+    // The position of the last star, and the end of the text that it matches.
     let mut star: Option<(usize, usize)> = None;
     while in_text < text.len() {
         match pattern.get(at) {
@@ -37,8 +37,7 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
 
 /// Whether a resource's pattern covers an ARN.
 ///
-/// DIFFERENCE: region and account are not compared. There is one of each, and policies written for any account work as they
-/// are.
+/// DIFFERENCE: region and account are not compared. There is only one of each, so policies for any account work unchanged.
 pub(super) fn covers(pattern: &str, arn: &str) -> bool {
     covers_by(pattern, arn, matches)
 }
@@ -46,7 +45,7 @@ pub(super) fn covers(pattern: &str, arn: &str) -> bool {
 /// Whether a resource's pattern covers every ARN that begins with `prefix`.
 pub(super) fn covers_all(pattern: &str, prefix: &str) -> bool {
     covers_by(pattern, prefix, |pattern, prefix| {
-        // The star at the end takes whatever follows.
+        // The star at the end matches the rest of every ARN.
         pattern.ends_with('*') && matches(pattern, prefix)
     })
 }
@@ -59,36 +58,36 @@ pub(super) fn covers_some(pattern: &str, prefix: &str) -> bool {
 /// Whether any text that begins with `beginning` matches the pattern.
 fn matches_beginning(pattern: &str, beginning: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
-    // The places in the pattern that the text so far can reach. From every place, some further text reaches the end.
-    let mut places = vec![0];
+    // The positions in the pattern that the text so far can reach. From each, some further text reaches the end.
+    let mut positions = vec![0];
     for next in beginning.chars() {
         let mut reached = Vec::new();
-        for place in open(&pattern, &places) {
-            match pattern.get(place) {
-                Some('*') => reached.push(place),
-                Some(wanted) if *wanted == '?' || *wanted == next => reached.push(place + 1),
+        for position in with_empty_stars(&pattern, &positions) {
+            match pattern.get(position) {
+                Some('*') => reached.push(position),
+                Some(wanted) if *wanted == '?' || *wanted == next => reached.push(position + 1),
                 _ => {}
             }
         }
         reached.dedup();
-        places = reached;
+        positions = reached;
     }
-    !places.is_empty()
+    !positions.is_empty()
 }
 
-/// The places and those behind their stars, which may match nothing; in order and each once.
-fn open(pattern: &[char], places: &[usize]) -> Vec<usize> {
+/// The positions and those after their stars, which may match nothing; sorted, without duplicates.
+fn with_empty_stars(pattern: &[char], positions: &[usize]) -> Vec<usize> {
     let mut all = vec![false; pattern.len() + 1];
-    for place in places {
-        let mut place = *place;
-        while !all[place] {
-            all[place] = true;
-            if pattern.get(place) == Some(&'*') {
-                place += 1;
+    for position in positions {
+        let mut position = *position;
+        while !all[position] {
+            all[position] = true;
+            if pattern.get(position) == Some(&'*') {
+                position += 1;
             }
         }
     }
-    (0..all.len()).filter(|place| all[*place]).collect()
+    (0..all.len()).filter(|position| all[*position]).collect()
 }
 
 fn covers_by(pattern: &str, arn: &str, by_name: impl Fn(&str, &str) -> bool) -> bool {
@@ -105,12 +104,11 @@ fn covers_by(pattern: &str, arn: &str, by_name: impl Fn(&str, &str) -> bool) -> 
     }
 }
 
-/// Fills in a pattern's variables. A value that is filled in is taken literally only as far as it has no wildcard, which names
-/// of users cannot have.
+/// Replaces the variables of a pattern. Wildcards in a value would keep their meaning, but user names cannot contain them.
 ///
 /// # Errors
-/// The name of a variable that is not known.
-pub(super) fn fill_in(pattern: &str, user_name: &str) -> Result<String, String> {
+/// The name of an unknown variable.
+pub(super) fn replace_variables(pattern: &str, user_name: &str) -> Result<String, String> {
     let mut filled = String::with_capacity(pattern.len());
     let mut rest = pattern;
     while let Some(start) = rest.find("${") {
@@ -122,7 +120,7 @@ pub(super) fn fill_in(pattern: &str, user_name: &str) -> Result<String, String> 
         let value: Cow<'_, str> = match name {
             "aws:username" | "aws:userid" => Cow::Borrowed(user_name),
             "$" => Cow::Borrowed("$"),
-            // There is no way to write these literally in a pattern that knows no escapes.
+            // `${*}` and `${?}` mean literal characters, which patterns here cannot express.
             _ => return Err(name.to_owned()),
         };
         filled.push_str(&value);
@@ -154,7 +152,7 @@ mod tests {
         ] {
             assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
         }
-        // A pattern of many stars takes no time to speak of.
+        // A pattern with many stars is matched quickly.
         assert!(!matches(&"*a".repeat(1000), &"a".repeat(900)));
     }
 
@@ -180,13 +178,13 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_filled_in() {
+    fn variables_are_replaced() {
         assert_eq!(
-            fill_in("a${aws:username}b${$}", "ann"),
+            replace_variables("a${aws:username}b${$}", "ann"),
             Ok("aannb$".to_owned())
         );
         assert_eq!(
-            fill_in("${aws:PrincipalTag/x}", "ann"),
+            replace_variables("${aws:PrincipalTag/x}", "ann"),
             Err("aws:PrincipalTag/x".to_owned())
         );
     }

@@ -2,12 +2,12 @@
 
 use super::request_context::{RequestContext, Values};
 
-/// No resource has a longer ARN: every operation rejects the names in it.
+/// The longest ARN. Every operation rejects the names in a longer one.
 const ARN_MAX_BYTES: usize = 4096;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Permission {
-    /// With its service, such as `dynamodb:GetItem`.
+    /// The action with its service, such as `dynamodb:GetItem`.
     pub(super) action: String,
     pub(super) resource: Resource,
     pub(super) context: RequestContext,
@@ -17,7 +17,7 @@ pub(crate) struct Permission {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Resource {
     One(String),
-    /// Everything whose ARN begins with this.
+    /// All resources whose ARN begins with this.
     Prefix(String),
 }
 
@@ -27,7 +27,7 @@ impl Permission {
         let is_possible = arn.len() <= ARN_MAX_BYTES;
         Self {
             action,
-            // A longer one is not compared with patterns, which would take long.
+            // A longer one is not matched with patterns, because that would take long.
             resource: if is_possible {
                 resource
             } else {
@@ -37,12 +37,12 @@ impl Permission {
         }
     }
 
-    /// The same permission with what conditions can compare.
+    /// The same permission with the values for conditions.
     pub(crate) fn with(self, context: RequestContext) -> Self {
         Self { context, ..self }
     }
 
-    /// The same permission with an unknown context, which no condition permits.
+    /// The same permission with an unknown context, which no condition accepts.
     pub(super) fn unknown(self) -> Self {
         self.with(RequestContext {
             leading_keys: Values::Unknown,

@@ -11,34 +11,34 @@ use super::condition::Condition;
 use super::pattern::{self, PATTERN_MAX_BYTES};
 use super::permission::{Permission, Resource};
 
-/// A policy may not be longer than this.
+/// The longest policy.
 const POLICY_MAX_BYTES: usize = 64 * 1024;
 const VERSIONS: [&str; 2] = ["2012-10-17", "2008-10-17"];
 
-/// What a credential may do.
+/// The permissions of a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     statements: Vec<Statement>,
 }
 
-/// Why a policy is refused.
+/// Why a policy is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     #[error("the policy is longer than {POLICY_MAX_BYTES} bytes")]
     TooLong,
-    #[error("the policy is not one in JSON: {0}")]
+    #[error("invalid policy JSON: {0}")]
     Json(String),
-    #[error("the policy has the version {0:?}; 2012-10-17 is known")]
+    #[error("unknown policy version {0:?}; use 2012-10-17")]
     Version(String),
-    #[error("a statement must have one of {0} and {1}, and not both")]
+    #[error("a statement must have either {0} or {1}")]
     OneOf(&'static str, &'static str),
     #[error("the pattern {0:?} is too long")]
     Pattern(String),
-    #[error("the condition operator {0:?} is not known")]
+    #[error("unknown condition operator {0:?}")]
     Operator(String),
-    #[error("the condition key {0:?} is not known")]
+    #[error("unknown condition key {0:?}")]
     Key(String),
-    #[error("the variable {0:?} is not known")]
+    #[error("unknown variable {0:?}")]
     Variable(String),
 }
 
@@ -56,20 +56,20 @@ struct Statement {
     conditions: Vec<Condition>,
 }
 
-/// Patterns of which one has to match, or none.
+/// Patterns of which at least one must match, or none if inverted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Patterns {
     patterns: Vec<String>,
     inverted: bool,
 }
 
-/// What a policy says about a request.
+/// The decision of a policy on a permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decision {
     Allowed,
-    /// Nothing allows it.
+    /// No statement allows it.
     NotAllowed,
-    /// Something denies it, whatever allows it.
+    /// A statement denies it, even if another one allows it.
     Denied,
 }
 
@@ -96,7 +96,7 @@ struct StatementInput {
     condition: Members<Members<Json>>,
 }
 
-/// The members of a JSON object in their order. A repeated name is an error: only one of its values would count.
+/// The members of a JSON object in their order. A repeated name is an error, because only one of its values could count.
 #[derive(Debug)]
 struct Members<T>(Vec<(String, T)>);
 
@@ -150,10 +150,10 @@ impl<T> OneOrMany<T> {
 }
 
 impl Policy {
-    /// Reads a policy; `user_name` is what `${aws:username}` stands for in it.
+    /// Parses a policy. `user_name` is the value of `${aws:username}`.
     ///
     /// # Errors
-    /// When it is none, or says something that is not understood: what is ignored could permit too much.
+    /// If it is invalid or has unknown parts. Ignoring an unknown part could permit too much.
     pub fn parse(text: &str, user_name: &str) -> Result<Self, PolicyError> {
         if text.len() > POLICY_MAX_BYTES {
             return Err(PolicyError::TooLong);
@@ -174,7 +174,7 @@ impl Policy {
         Ok(Self { statements })
     }
 
-    /// What the policy says about a permission. A denial wins over everything that allows.
+    /// The decision on a permission. One Deny overrides every Allow.
     pub(super) fn decide(&self, permission: &Permission) -> Decision {
         let mut decision = Decision::NotAllowed;
         for statement in &self.statements {
@@ -226,8 +226,7 @@ impl Statement {
                 .all(|condition| condition.holds(&permission.context, self.effect))
     }
 
-    /// Whether the statement is about a resource. It allows many resources only if it is about all of them, and denies them
-    /// if it is about any.
+    /// Whether the statement covers a resource. For a prefix, an Allow must cover all of its resources, and a Deny any of them.
     fn covers(&self, resource: &Resource) -> bool {
         let prefix = match resource {
             Resource::One(arn) => {
@@ -250,7 +249,7 @@ fn wanted_values(given: Json) -> Result<Vec<String>, PolicyError> {
         Json::Bool(flag) => Ok(flag.to_string()),
         Json::Number(number) => Ok(number.to_string()),
         other => Err(PolicyError::Json(format!(
-            "{other} is no value of a condition"
+            "{other} is not a value of a condition"
         ))),
     };
     match given {
@@ -275,7 +274,9 @@ impl Patterns {
             if pattern.len() > PATTERN_MAX_BYTES {
                 return Err(PolicyError::Pattern(pattern.chars().take(80).collect()));
             }
-            patterns.push(pattern::fill_in(&pattern, user_name).map_err(PolicyError::Variable)?);
+            patterns.push(
+                pattern::replace_variables(&pattern, user_name).map_err(PolicyError::Variable)?,
+            );
         }
         Ok(Self { patterns, inverted })
     }
@@ -290,7 +291,7 @@ mod tests {
     use super::*;
     use crate::access::request_context::{RequestContext, Values};
 
-    /// As the document of the push system prints it.
+    /// The policy in the documentation of the push system.
     const DOCUMENTED: &str = r#"{
       "Version": "2012-10-17",
       "Statement": [
@@ -324,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_are_allowed_whole_and_denied_in_part() {
+    fn allow_covers_whole_prefix_and_deny_any_part() {
         let policy = r#"{"Statement":[
             {"Effect":"Allow","Action":"s3:*","Resource":["arn:aws:s3:::b/one/*","arn:aws:s3:::b/two"]},
             {"Effect":"Allow","Action":"s3:PutObject","NotResource":["arn:aws:s3:::b/*","arn:aws:s3:::c/kept/*"]},
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn the_documented_policy_is_taken_as_printed() {
+    fn documented_policy_is_accepted() {
         let table = "table/photoeditor-ENV-device-tokens";
         let none = RequestContext::default();
         for (action, resource, expected) in [
@@ -371,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_wins() {
+    fn deny_overrides_allow() {
         let policy = r#"{"Statement":[
             {"Effect":"Allow","Action":"dynamodb:*","Resource":"*"},
             {"Effect":"Deny","Action":"dynamodb:delete*","Resource":"arn:aws:dynamodb:*:*:table/kept"}]}"#;
@@ -391,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_all_that_is_not_named() {
+    fn inverted_patterns_match_the_rest() {
         let policy = r#"{"Version":"2012-10-17","Statement":{"Sid":"x","Effect":"Allow",
             "NotAction":["dynamodb:DeleteTable","dynamodb:Update*"],"NotResource":"arn:aws:dynamodb:*:*:table/secret"}}"#;
         let none = RequestContext::default();
@@ -409,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_all_have_to_hold() {
+    fn all_conditions_must_hold() {
         let policy = r#"{"Statement":[{"Effect":"Allow","Action":["dynamodb:GetItem"],"Resource":"*","Condition":{
             "ForAllValues:StringEquals":{"dynamodb:LeadingKeys":["${aws:username}"],"dynamodb:Attributes":["id","note"]},
             "StringEqualsIfExists":{"dynamodb:Select":"SPECIFIC_ATTRIBUTES"}}}]}"#;
@@ -438,31 +439,31 @@ mod tests {
     }
 
     #[test]
-    fn policies_that_are_not_understood_are_refused() {
+    fn invalid_policies_are_rejected() {
         for (policy, expected) in [
             (
                 "nonsense",
-                "the policy is not one in JSON: expected ident at line 1 column 2",
+                "invalid policy JSON: expected ident at line 1 column 2",
             ),
             (
                 r#"{"Version":"2030-01-01","Statement":[]}"#,
-                "the policy has the version \"2030-01-01\"; 2012-10-17 is known",
+                "unknown policy version \"2030-01-01\"; use 2012-10-17",
             ),
             (
                 r#"{"Statement":[{"Effect":"Allow","Resource":"*"}]}"#,
-                "a statement must have one of Action and NotAction, and not both",
+                "a statement must have either Action or NotAction",
             ),
             (
                 r#"{"Statement":[{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"IpAddress":{"aws:SourceIp":"::1"}}}]}"#,
-                "the condition operator \"IpAddress\" is not known",
+                "unknown condition operator \"IpAddress\"",
             ),
             (
                 r#"{"Statement":[{"Effect":"Deny","Action":"*","Resource":"*","Condition":{"Bool":{"aws:SecureTransport":"false"}}}]}"#,
-                "the condition key \"aws:SecureTransport\" is not known",
+                "unknown condition key \"aws:SecureTransport\"",
             ),
             (
                 r#"{"Statement":[{"Effect":"Allow","Action":"*","Resource":"${aws:PrincipalTag/team}"}]}"#,
-                "the variable \"aws:PrincipalTag/team\" is not known",
+                "unknown variable \"aws:PrincipalTag/team\"",
             ),
         ] {
             assert_eq!(
@@ -475,7 +476,7 @@ mod tests {
         for policy in [
             r#"{"Statement":[{"Effect":"allow","Action":"*","Resource":"*"}]}"#,
             r#"{"Statement":[{"Effect":"Allow","Principal":"*","Action":"*","Resource":"*"}]}"#,
-            // Only one of the two conditions would count.
+            // Only one of the two conditions could count.
             r#"{"Statement":[{"Effect":"Allow","Action":"*","Resource":"*","Condition":{
                 "StringEquals":{"dynamodb:LeadingKeys":"ann"},"StringEquals":{"dynamodb:Select":"COUNT"}}}]}"#,
             r#"{"Statement":[{"Effect":"Allow","Action":"*","Resource":"*","Condition":{

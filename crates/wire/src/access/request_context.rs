@@ -9,7 +9,7 @@ pub(crate) enum Values {
     #[default]
     Absent,
     Known(Vec<String>),
-    /// The request has values that are not valid. Every condition then gets the answer that permits less.
+    /// The request has invalid values. Every condition is then evaluated so that less is permitted.
     Unknown,
 }
 
@@ -23,14 +23,14 @@ pub(crate) struct RequestContext {
     pub(crate) select: Values,
     pub(crate) return_values: Values,
     pub(crate) return_consumed_capacity: Values,
-    /// The operation around this one, in transactions and statements.
+    /// The enclosing operation of a transaction or statement.
     pub(crate) enclosing_operation: Values,
     /// Whether a statement reads the whole table.
     pub(crate) full_table_scan: Values,
 }
 
 impl RequestContext {
-    /// Whether conditions can use a key. Ignoring one could permit more than its author meant.
+    /// Whether a condition key is supported. Ignoring an unknown key could permit more than intended.
     pub(super) fn knows(key: &str) -> bool {
         Self::default().find(key).is_some()
     }
@@ -76,7 +76,7 @@ impl Values {
         Self::given(member.filter(|text| text.as_str() == "ALL_OLD"))
     }
 
-    /// `Select`, or what it is where a request to read items does not say.
+    /// `Select`, or its default.
     pub(crate) fn select(given: Option<&Text<'_>>, names_attributes: bool, index: bool) -> Self {
         match given {
             Some(select) => Self::one(select.as_str()),
@@ -86,7 +86,7 @@ impl Values {
         }
     }
 
-    /// Values of two parts of a request together.
+    /// The values of two parts of a request.
     pub(crate) fn with(self, other: Self) -> Self {
         match (self, other) {
             (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,

@@ -1,7 +1,7 @@
-//! From the names in a request to permissions on ARNs.
+//! Converts the names in a request to permissions on ARNs.
 //!
-//! IMPORTANT: names are resolved by the functions that the operations use (`table_name::named`, `tables::arn`), so that what is
-//! authorized is what is used. Region and account of a given ARN do not count: there is one of each.
+//! IMPORTANT: names are resolved by the functions that the operations use (`table_name::named`, `tables::arn`), so that the
+//! authorized resource is the one that is used. Region and account of an ARN are ignored: there is only one of each.
 
 use homeport_engine::Engine;
 use homeport_item::Value;
@@ -12,9 +12,9 @@ use crate::input::{Attributes, Text};
 use crate::streams;
 use crate::streams::iterator::ShardIterator;
 use crate::table_name;
-use crate::tables::arn;
+use crate::tables::arn::{self, TablePart};
 
-/// What is needed to resolve the names of one operation's request.
+/// Resolves the names in the request of an operation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Resources<'s> {
     pub(super) engine: &'s Engine,
@@ -27,7 +27,7 @@ impl Resources<'_> {
         self.operation
     }
 
-    /// The operation's own action on a resource.
+    /// The permission for the operation itself on a resource.
     fn own(&self, resource: Resource) -> Permission {
         Permission::new(format!("dynamodb:{}", self.operation), resource)
     }
@@ -46,7 +46,7 @@ impl Resources<'_> {
         self.own_or_any(given.map(|given| self.table_arn(table_name::named(given.as_str()))))
     }
 
-    /// An index, or its table where no index is named.
+    /// An index, or the table if the request names no index.
     pub(crate) fn index(&self, table: Option<&Text<'_>>, index: Option<&Text<'_>>) -> Permission {
         match (table, index) {
             (Some(table), Some(index)) => {
@@ -58,30 +58,25 @@ impl Resources<'_> {
     }
 
     pub(crate) fn stream(&self, given: Option<&Text<'_>>) -> Permission {
-        self.part(given, arn::stream_of, arn::of_stream)
+        self.part(given, TablePart::Stream)
     }
 
     pub(crate) fn backup(&self, given: Option<&Text<'_>>) -> Permission {
-        self.part(given, arn::backup_of, arn::of_backup)
+        self.part(given, TablePart::Backup)
     }
 
     pub(crate) fn export(&self, given: Option<&Text<'_>>) -> Permission {
-        self.part(given, arn::export_of, arn::of_export)
+        self.part(given, TablePart::Export)
     }
 
     pub(crate) fn import(&self, given: Option<&Text<'_>>) -> Permission {
-        self.part(given, arn::import_of, arn::of_import)
+        self.part(given, TablePart::Import)
     }
 
     /// A stream, backup, export or import of a table.
-    fn part(
-        &self,
-        given: Option<&Text<'_>>,
-        read: fn(&str) -> Option<(&str, &str)>,
-        write: fn(&str, &str, &str) -> String,
-    ) -> Permission {
-        let named = given.and_then(|given| read(given.as_str()));
-        self.own_or_any(named.map(|(table, id)| write(self.region, table, id)))
+    fn part(&self, given: Option<&Text<'_>>, part: TablePart) -> Permission {
+        let named = given.and_then(|given| arn::part_of(given.as_str(), part));
+        self.own_or_any(named.map(|(table, id)| arn::of_part(self.region, table, part, id)))
     }
 
     /// The stream that a shard iterator reads; the ARN in the iterator's text is ignored.
@@ -115,8 +110,8 @@ impl Resources<'_> {
         )
     }
 
-    /// Another operation's action on a table, which a request includes: a transaction reads and writes items, and a new table
-    /// may have tags.
+    /// The action of another operation that the request includes: a transaction reads and writes items, and a new table may have
+    /// tags.
     pub(crate) fn included_action(&self, action: &str, table: Option<&Text<'_>>) -> Permission {
         Permission {
             action: format!("dynamodb:{action}"),
@@ -144,7 +139,7 @@ impl Resources<'_> {
         value.map_or(Values::Unknown, key_text)
     }
 
-    /// The name of the partition key of a table or an index; none where there is no such table.
+    /// The name of the partition key of a table or an index; `None` if it does not exist.
     pub(crate) fn partition_name(&self, table: &str, index: Option<&str>) -> Option<String> {
         let view = self.engine.table(table_name::named(table)).ok()?;
         let schema = view.schema();
@@ -156,7 +151,7 @@ impl Resources<'_> {
     }
 }
 
-/// A key's value as policies write it.
+/// The value of a key in the form of policies.
 pub(crate) fn key_text(value: &Value) -> Values {
     use base64::Engine as _;
     match value {

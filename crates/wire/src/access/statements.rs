@@ -1,7 +1,7 @@
 //! The permissions that PartiQL statements need.
 
 use homeport_item::expression::Condition;
-use homeport_partiql::{Returning, Statement};
+use homeport_partiql::{ReturnValues, Statement};
 
 use super::attribute_names::{known, update_names};
 use super::permission::{Permission, Resource};
@@ -21,7 +21,7 @@ pub(crate) fn permission(
         .and_then(|parameters| partiql::parse(statement, &parameters));
     match parsed {
         Ok(statement) => of_statement(resources, &statement, on_failure),
-        // The operation rejects it. Until then it counts as the statement that could do the most.
+        // The operation will reject it. It needs the permission of the most powerful statement.
         Err(_) => Permission::new("dynamodb:PartiQLDelete".to_owned(), Resource::any()).unknown(),
     }
 }
@@ -104,18 +104,18 @@ fn of_statement(
     })
 }
 
-/// The RETURNING clause in the words of `ReturnValues`.
+/// The RETURNING clause as a value of `ReturnValues`.
 fn returned(statement: &Statement) -> Values {
     let returning = statement.returning().map(|returning| match returning {
-        Returning::AllOld => "ALL_OLD",
-        Returning::AllNew => "ALL_NEW",
-        Returning::ModifiedOld => "UPDATED_OLD",
-        Returning::ModifiedNew => "UPDATED_NEW",
+        ReturnValues::AllOld => "ALL_OLD",
+        ReturnValues::AllNew => "ALL_NEW",
+        ReturnValues::ModifiedOld => "UPDATED_OLD",
+        ReturnValues::ModifiedNew => "UPDATED_NEW",
     });
     returning.map_or(Values::Absent, Values::one)
 }
 
-/// All partitions that a condition names, whether or not several of its parts name one.
+/// All partitions that the parts of a condition name.
 fn named_partitions(conjuncts: &[Condition], name: &str) -> Values {
     conjuncts
         .iter()
@@ -124,7 +124,7 @@ fn named_partitions(conjuncts: &[Condition], name: &str) -> Values {
         .fold(Values::Absent, |known, value| known.with(key_text(value)))
 }
 
-/// Whether a SELECT reads the whole table: the partition is not named, or in more ways than a query can use.
+/// Whether a SELECT reads the whole table: no condition names the partition, or more than one does.
 fn is_scan(conjuncts: &[Condition], name: &str) -> bool {
     let named = conjuncts
         .iter()

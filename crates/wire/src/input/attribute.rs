@@ -1,4 +1,4 @@
-//! Attribute values of a request, each with what DynamoDB has to say against it.
+//! Attribute values of a request, or the problem that DynamoDB reports with them.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -17,20 +17,20 @@ use super::containers::{
 use super::problem::{Problem, listed, sorted_to_repetition};
 use super::scalars::{Flag, Text};
 
-/// A value, or what is wrong with it.
+/// A value, or the problem with it.
 #[derive(Debug, Clone)]
 pub(crate) struct Attribute(pub(crate) Result<Value, Problem>);
 
-/// Named values, or what is wrong with the first bad one.
+/// Named values, or the first problem with them.
 #[derive(Debug, Clone)]
 pub(crate) struct Attributes(pub(crate) Result<Item, Problem>);
 
 thread_local! {
-    /// How many values are being read, each within the one before. serde hands no state from a value to those within it.
+    /// The number of nested values that are being read. serde passes no state from a value to its elements.
     static LEVELS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// One value more around those that are read while this is there.
+/// One more level of nesting, as long as it is held.
 struct Level;
 
 impl Level {
@@ -39,7 +39,7 @@ impl Level {
         Self
     }
 
-    /// More values stand around the one that is being read than may.
+    /// Whether the current value is nested too deeply.
     fn is_beyond_limit() -> bool {
         LEVELS.get() > DEPTH_MAX + 1
     }
@@ -81,7 +81,7 @@ impl<'de> Visitor<'de> for AttributeVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let _level = Level::enter();
         if Level::is_beyond_limit() {
-            // Skipped without recursion, so that no depth is a danger to the stack.
+            // Skipped without recursion, so that no depth can overflow the stack.
             while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
             return Ok(Err(Problem::too_deep()));
         }
@@ -101,10 +101,10 @@ impl<'de> Visitor<'de> for AttributeVisitor {
             }
         }
         Ok(match found {
-            None => Err(Problem::new(
+            None => Err(Problem::wrong_type_count(
                 "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes",
             )),
-            Some(Ok(_)) if several => Err(Problem::new(
+            Some(Ok(_)) if several => Err(Problem::wrong_type_count(
                 "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes",
             )),
             Some(value) => value,
@@ -118,7 +118,7 @@ impl<'de> Visitor<'de> for AttributeVisitor {
     refuse_scalars!(Self::Value, |_visitor| UNEXPECTED_ELEMENT);
 }
 
-/// What stands behind the name of a type; nothing when it is null.
+/// The value for the name of a type; `None` if it is null.
 fn content<'de, A: MapAccess<'de>>(
     kind: ValueKind,
     map: &mut A,
@@ -251,7 +251,7 @@ impl<'de> Visitor<'de> for AttributesVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        // Collected first: they come in any order, and there may be very many.
+        // Collected first: they come in any order, and inserting very many one by one would be slow.
         let mut attributes = Vec::new();
         let mut problem: Option<Problem> = None;
         let mut unnamed = false;
@@ -269,7 +269,7 @@ impl<'de> Visitor<'de> for AttributesVisitor {
         }
         Ok(match problem {
             None => Ok(attributes.into_iter().collect()),
-            // An attribute of an item without a name is noticed before how deep the others are.
+            // An empty name at the top level is reported before the depth of other attributes.
             Some(problem) if problem.is_too_deep() && unnamed && Level::is_outermost() => {
                 Err(Problem::new(ItemError::EmptyName.to_string()))
             }
@@ -359,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bad_values_are_refused_with_dynamodb_s_texts() {
+    fn invalid_values_get_dynamodb_texts() {
         let prefix = "One or more parameter values were invalid: ";
         for (json, text) in [
             ("{}", "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes".to_owned()),
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_deep_is_noticed_in_the_order_of_the_text() {
+    fn depth_is_checked_in_text_order() {
         let deep = |levels: usize| {
             format!(
                 "{}{{\"N\":\"x\"}}{}",

@@ -9,9 +9,9 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 
 use super::scalars::Text;
 
-/// A type that messages name.
+/// A type whose name appears in messages.
 pub(crate) trait Named {
-    /// As in DynamoDB's own model.
+    /// The name in DynamoDB's API model.
     const NAME: &'static str;
 }
 
@@ -20,7 +20,7 @@ const PACKAGE: &str = "com.amazonaws.dynamodb.v20120810.";
 #[derive(Debug, Clone)]
 pub(crate) struct List<T>(pub(crate) Vec<T>);
 
-/// A map with its keys in the order in which they came; of equal keys the last one counts.
+/// A map in the order of the request. Of equal keys, the last one counts.
 #[derive(Debug, Clone)]
 pub(crate) struct Mapping<'a, T>(pub(crate) Vec<(Cow<'a, str>, T)>);
 
@@ -38,7 +38,7 @@ impl<'a, T> Mapping<'a, T> {
     }
 }
 
-/// A structure that is the field of another.
+/// A structure in a field of another structure.
 #[derive(Debug, Clone)]
 pub(crate) struct Field<T>(pub(crate) T);
 
@@ -58,7 +58,7 @@ impl<T: Named> Named for List<T> {
     const NAME: &'static str = "java.util.List";
 }
 
-/// Answers for every kind of JSON but the wanted one with the same text.
+/// Rejects every scalar with the same text.
 macro_rules! refuse_scalars {
     ($value:ty, |$visitor:ident| $text:expr) => {
         fn visit_bool<E: Error>(self, _: bool) -> Result<$value, E> {
@@ -111,7 +111,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ListVisitor<T> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Vec<T>, A::Error> {
         let mut elements = Vec::new();
-        // Null elements count as absent, as null fields do.
+        // Null elements count as missing, as null fields do.
         while let Some(element) = sequence.next_element::<Option<T>>()? {
             elements.extend(element);
         }
@@ -167,7 +167,7 @@ impl<'de, T: Deserialize<'de> + Named> Visitor<'de> for MappingVisitor<T> {
     refuse_scalars!(Self::Value, |_visitor| UNEXPECTED_FIELD);
 }
 
-/// Leaves of entries with equal keys the last one, in time that grows no faster than sorting.
+/// Keeps only the last of several entries with the same key, in the time of a sort.
 fn drop_overwritten<T>(entries: &mut Vec<(Cow<'_, str>, T)>) {
     if entries.len() < 2 {
         return;
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_equal_keys_the_last_one_counts() {
+    fn last_of_equal_keys_counts() {
         let mapping: Mapping<'_, Text<'_>> =
             serde_json::from_str(r#"{"a":"1","b":"2","a":"3","c":null}"#).expect("a map");
         let entries: Vec<_> = mapping

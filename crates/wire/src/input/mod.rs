@@ -1,8 +1,7 @@
-//! Reading a request's body: straight from its bytes into a request's fields, with the texts that
-//! DynamoDB has for every kind of wrong JSON. No JSON tree is built in between.
+//! Reads the body of a request into the fields of its input, without a JSON tree in between, and with DynamoDB's texts for every
+//! kind of invalid JSON.
 //!
-//! What is wrong with an attribute's value is only noted here, since DynamoDB reports it after the
-//! constraints on the other fields.
+//! Problems with attribute values are only stored here, because DynamoDB reports them after the constraints on the other fields.
 
 mod attribute;
 mod containers;
@@ -13,7 +12,7 @@ mod scalars;
 pub(crate) use attribute::{Attribute, Attributes};
 pub(crate) use containers::{Element, Field, List, Mapping, Named};
 pub(crate) use nesting::is_very_deep;
-pub(crate) use problem::Problem;
+pub(crate) use problem::{Problem, Wording};
 pub(crate) use scalars::{Flag, Integer, Long, Text, Timestamp};
 
 use serde::Deserialize;
@@ -23,7 +22,7 @@ use crate::failure::Failure;
 
 /// Reads a request.
 pub(crate) fn read<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, Failure> {
-    // Left to itself, serde would read a list as the fields in their order, and name our types in its errors.
+    // Otherwise serde would read a list as the fields in their order, and name our types in its errors.
     match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'[' | b'"' | b'0'..=b'9' | b'-' | b't' | b'f' | b'n')
             if serde_json::from_slice::<IgnoredAny>(body).is_ok() =>
@@ -84,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_types_get_dynamodb_s_texts() {
+    fn wrong_types_get_dynamodb_texts() {
         for (body, text) in [
             ("nonsense", "-"),
             ("{", "-"),
@@ -186,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_null_or_unknown_counts_as_absent() {
+    fn null_and_unknown_members_count_as_missing() {
         let sample: Sample<'_> = read(
             br#"{"Text":null,"Other":[{}],"Number":2.9,"Flag":true,"List":["a"],"Nested":{}}"#,
         )

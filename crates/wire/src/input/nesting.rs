@@ -1,9 +1,9 @@
-//! How deep a request is nested, for what DynamoDB does differently with very deep ones.
+//! The nesting depth of a request. DynamoDB treats very deep requests differently.
 
-/// Beyond this, DynamoDB reads a request in its older way, whatever the operation.
+/// DynamoDB reads deeper requests in its older way, whatever the operation.
 const USUAL_MAX: usize = 127;
 
-/// Whether so many objects and lists stand within each other in this JSON that it is read in the older way.
+/// Whether this JSON is nested so deeply that DynamoDB reads it in the older way.
 pub(crate) fn is_very_deep(json: &[u8]) -> bool {
     let mut depth = 0usize;
     let mut in_text = false;
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_open_brackets_outside_of_texts_count() {
+    fn only_open_brackets_outside_strings_count() {
         let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         assert!(!is_very_deep(nested(127).as_bytes()));
         assert!(is_very_deep(nested(128).as_bytes()));

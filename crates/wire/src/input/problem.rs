@@ -1,7 +1,7 @@
-//! What is wrong with a value of a request, in the words of either of the two ways in which DynamoDB reads values.
+//! Problems with the values of a request. DynamoDB reads values in two ways, each with its own wording.
 //!
-//! Most operations that are about one item have the newer words. Batches of writes, transactions, scans and the parameters of
-//! statements have the older ones.
+//! Most operations on one item use the newer wording. Batch writes, transactions, scans and the parameters of statements use the
+//! older one.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
@@ -10,25 +10,45 @@ use homeport_item::item::ItemError;
 use homeport_item::{Number, NumberError};
 
 use crate::constraints::SHOWN_MAX_BYTES;
+use crate::failure::Failure;
 
-/// The value that a text shows, with room for what is said of it.
+/// The longest text: the shown part of a value and the message around it.
 const TEXT_MAX_BYTES: usize = SHOWN_MAX_BYTES + 256;
 
+/// The two wordings that DynamoDB has for invalid values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wording {
+    Newer,
+    Older,
+}
+
+/// Why a value is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
     newer: String,
-    /// Where it is worded in another way.
+    /// Only if it differs.
     older: Option<String>,
     too_deep: bool,
+    /// The value does not have exactly one type.
+    wrong_type_count: bool,
 }
 
 impl Problem {
-    /// One that is worded the same everywhere.
+    /// A problem with the same text in both wordings.
     pub(super) fn new(text: impl Into<String>) -> Self {
         Self {
             newer: cut_off(text.into()),
             older: None,
             too_deep: false,
+            wrong_type_count: false,
+        }
+    }
+
+    /// A value without a type, or with several.
+    pub(super) fn wrong_type_count(text: &str) -> Self {
+        Self {
+            wrong_type_count: true,
+            ..Self::new(text)
         }
     }
 
@@ -51,9 +71,26 @@ impl Problem {
             NumberError::Empty => format!("{error}: "),
             _ => error.to_string(),
         };
-        match Number::parse_narrow(text) {
+        match Number::parse_legacy(text) {
             Err(older) => Self::worded(newer, older.to_string()),
             Ok(_) => Self::worded(newer.clone(), newer),
+        }
+    }
+
+    /// The failure of a request with this value.
+    pub(crate) fn failure(&self, wording: Wording) -> Failure {
+        self.failure_with(match wording {
+            Wording::Newer => self.newer(),
+            Wording::Older => self.older(),
+        })
+    }
+
+    /// The failure of a request with this value and a text that contains the problem.
+    pub(crate) fn failure_with(&self, text: impl Into<String>) -> Failure {
+        let failure = Failure::validation(text);
+        match self.wrong_type_count {
+            true => failure.never_counted(),
+            false => failure,
         }
     }
 
@@ -71,19 +108,19 @@ impl Problem {
         self.older.is_some()
     }
 
-    /// The value has more levels than a value may have.
+    /// Whether the value has too many levels.
     pub(crate) fn is_too_deep(&self) -> bool {
         self.too_deep
     }
 }
 
-/// A text with no more of a value than messages show.
+/// Shortens a text to the part that messages show.
 fn cut_off(mut text: String) -> String {
     text.truncate(text.floor_char_boundary(TEXT_MAX_BYTES));
     text
 }
 
-/// Members of a set as the newer words list them: sorted up to the first repetition, then as they came.
+/// Members of a set as the newer wording lists them: sorted up to the first repetition, then in their order.
 pub(super) fn sorted_to_repetition<T: Ord>(members: &[T]) -> Vec<&T> {
     let mut seen = BTreeSet::new();
     let distinct = members
@@ -94,7 +131,7 @@ pub(super) fn sorted_to_repetition<T: Ord>(members: &[T]) -> Vec<&T> {
     seen.into_iter().chain(rest).collect()
 }
 
-/// Joins members for a message, which shows no more of them than messages show of any value.
+/// Joins members for a message, up to the length that messages show.
 pub(super) fn listed<T: fmt::Display>(
     members: impl IntoIterator<Item = T>,
     separator: &str,
@@ -118,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_are_sorted_up_to_the_first_repetition() {
+    fn members_are_sorted_up_to_first_repetition() {
         for (members, listed) in [
             (&["b", "a", "b"][..], &["a", "b", "b"][..]),
             (&["c", "b", "b", "a"], &["b", "c", "b", "a"]),
@@ -131,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_are_cut_off() {
+    fn long_lists_are_truncated() {
         assert_eq!(listed(["a", "b"], ", "), "a, b");
         assert_eq!(listed(vec!["ab"; 100_000], ",").len(), SHOWN_MAX_BYTES);
         assert!(listed(["é".repeat(5_000)], ",").len() <= SHOWN_MAX_BYTES);
@@ -141,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_refused_in_two_ways() {
+    fn invalid_numbers_have_two_wordings() {
         for (text, newer, older) in [
             (
                 "",

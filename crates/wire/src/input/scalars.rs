@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 
 const MAP_FOUND: &str = "Start of structure or map found where not expected";
 
-/// A string, borrowed where it has no escapes.
+/// A string, borrowed if it has no escapes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
 
@@ -17,7 +17,7 @@ impl Text<'_> {
     }
 }
 
-/// A 32-bit number; what is larger is cut off.
+/// A 32-bit number; larger ones are clamped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Integer(pub(crate) i64);
 
@@ -91,7 +91,7 @@ impl<'de> Deserialize<'de> for Long {
     }
 }
 
-/// A moment in milliseconds since the epoch; requests give seconds, perhaps with a fraction.
+/// A time in milliseconds since the epoch. Requests have seconds, which may have a fraction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Timestamp(pub(crate) i64);
 
@@ -119,7 +119,7 @@ impl<'de> Visitor<'de> for TimestampVisitor {
     }
 
     fn visit_f64<E: Error>(self, secs: f64) -> Result<i64, E> {
-        // The cast stops at the ends, which are times that nothing happened at.
+        // The cast saturates.
         Ok((secs * 1000.0).round() as i64)
     }
 
@@ -160,7 +160,7 @@ impl<'de> Visitor<'de> for NumberVisitor {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<i64, E> {
-        // The cast cuts the fraction off and stops at the ends, which is what is wanted.
+        // The cast truncates the fraction and saturates, as DynamoDB does.
         Ok(value as i64)
     }
 

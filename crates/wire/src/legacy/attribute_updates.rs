@@ -1,4 +1,4 @@
-//! `AttributeUpdates`: what an update does to each attribute.
+//! `AttributeUpdates`: the actions of an update, by attribute.
 
 use homeport_item::expression::{Path, Update, UpdateError, UpdateOperand};
 use homeport_item::item::ITEM_SIZE_MAX_BYTES;
@@ -21,7 +21,7 @@ impl Named for UpdateInput<'_> {
     const NAME: &'static str = "AttributeValueUpdate";
 }
 
-/// Updates by the names of their attributes.
+/// Updates by attribute name.
 pub(crate) type AttributeUpdates<'a> = Mapping<'a, Element<UpdateInput<'a>>>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ enum Action {
     Delete,
 }
 
-/// The updates as one.
+/// The updates as one tree.
 pub(crate) fn update(given: Option<&AttributeUpdates<'_>>) -> Result<Update, Failure> {
     let given = given.map_or(&[][..], |given| &given.0);
     let mut checked = Vec::with_capacity(given.len());
@@ -54,7 +54,7 @@ pub(crate) fn update(given: Option<&AttributeUpdates<'_>>) -> Result<Update, Fai
         }
         update = extend(update, name, action, value)?;
     }
-    // No item could hold it; what is refused here is not carried to the committer.
+    // No item could hold the result, so the update does not reach the committer.
     if added_bytes > ITEM_SIZE_MAX_BYTES {
         return Err(Failure::validation(
             "Item size to update has exceeded the maximum allowed size",
@@ -68,7 +68,7 @@ fn action(given: Option<&Text<'_>>) -> Result<Action, Failure> {
         None | Some("PUT") => Ok(Action::Put),
         Some("ADD") => Ok(Action::Add),
         Some("DELETE") => Ok(Action::Delete),
-        // The stray quote is DynamoDB's own.
+        // The stray quote is DynamoDB's.
         Some(_) => Err(Failure::validation(
             "Member must satisfy enum value set: [ADD, DELETE, PUT]' for Action",
         )),
@@ -101,7 +101,7 @@ fn extend(
         Action::Put => Ok(update.set(name, value)),
         Action::Delete if is_set(kind) => Ok(update.delete(name, value)),
         Action::Delete => refused("DELETE action with value", kind),
-        // Expressions add to numbers and sets alone; adding to a list is appending to it.
+        // Expressions can add only to numbers and sets. Adding to a list appends to it.
         Action::Add if kind == ValueKind::L => {
             let list = UpdateOperand::if_not_exists(Path::new(name), Value::L(Vec::new()));
             Ok(update.set(name, UpdateOperand::list_append(list, value)))
@@ -111,7 +111,7 @@ fn extend(
     }
 }
 
-/// A failure of an update in the words that it has for this parameter.
+/// The failure of an update with the text that it has for this parameter.
 pub(crate) fn worded(failure: Failure) -> Failure {
     failure.reworded(
         &UpdateError::WrongType.to_string(),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn every_action_does_what_it_does_in_dynamodb() {
+    fn actions_work_as_in_dynamodb() {
         for (json, name, expected) in [
             (r#"{"t":{"Value":{"S":"y"}}}"#, "t", r#"{"S":"y"}"#),
             (
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn actions_that_cannot_be_are_refused() {
+    fn invalid_actions_are_rejected() {
         let prefix = "One or more parameter values were invalid: ";
         for (json, text) in [
             (
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_type_has_the_text_of_this_parameter() {
+    fn wrong_type_has_text_of_this_parameter() {
         let failure = Failure::validation(UpdateError::WrongType.to_string());
         assert_eq!(
             worded(failure).text(),

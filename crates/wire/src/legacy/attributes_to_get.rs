@@ -1,4 +1,4 @@
-//! `AttributesToGet`: which attributes a read returns, whole ones only.
+//! `AttributesToGet`: the top-level attributes that a read returns.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,12 @@ use crate::constraints::Constraints;
 use crate::failure::Failure;
 use crate::input::{List, Text};
 
-/// Attributes that one request may name.
+/// The largest number of names in a request.
 const NAMES_MAX: usize = 255;
 
 pub(crate) type AttributesToGet<'a> = List<Text<'a>>;
 
-/// How many names there may be is one of the violations that are reported together.
+/// The constraint on the number of names.
 pub(crate) fn constrain_names(
     constraints: &mut Constraints,
     path: &str,
@@ -23,7 +23,7 @@ pub(crate) fn constrain_names(
     constraints.list_length(path, given, 1, NAMES_MAX);
 }
 
-/// The names as a projection. A dot in one is part of the name.
+/// The names as a projection. A dot is part of a name.
 pub(crate) fn projection(
     given: Option<&AttributesToGet<'_>>,
 ) -> Result<Option<Projection>, Failure> {
@@ -51,7 +51,7 @@ mod tests {
     use homeport_item::expression::Path;
 
     #[test]
-    fn names_are_whole_attributes_and_stand_once() {
+    fn names_are_top_level_attributes_and_unique() {
         let names = |json: &'static str| -> AttributesToGet<'static> {
             serde_json::from_str(json).expect("names")
         };

@@ -1,4 +1,4 @@
-//! `ConditionalOperator`: how several conditions are joined.
+//! `ConditionalOperator`: joins several conditions with AND or OR.
 
 use homeport_item::expression::Condition;
 
@@ -11,7 +11,7 @@ pub(crate) enum Join {
     Any,
 }
 
-/// Checks the operator against how many conditions there are to join.
+/// Checks the operator against the number of conditions.
 pub(crate) fn join(operator: Option<&Text<'_>>, conditions: usize) -> Result<Join, Failure> {
     let Some(operator) = operator else {
         return Ok(Join::All);
@@ -25,7 +25,7 @@ pub(crate) fn join(operator: Option<&Text<'_>>, conditions: usize) -> Result<Joi
         )),
         (_, "AND") => Ok(Join::All),
         (_, "OR") => Ok(Join::Any),
-        // The list is DynamoDB's own, with its mistake.
+        // The wrong list of values is DynamoDB's.
         _ => Err(Failure::validation(
             "Failed to satisfy constraint: Member must satisfy enum value set: [ALL, OR]",
         )),
@@ -47,7 +47,7 @@ mod tests {
     use std::borrow::Cow;
 
     #[test]
-    fn an_operator_needs_conditions_to_join() {
+    fn operator_needs_several_conditions() {
         for (operator, conditions, expected) in [
             (None, 0, Ok(Join::All)),
             (Some("OR"), 2, Ok(Join::Any)),

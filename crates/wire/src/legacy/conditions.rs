@@ -1,4 +1,4 @@
-//! `QueryFilter` and `ScanFilter`: a condition for each attribute that is looked at. `KeyConditions` has the same form.
+//! `QueryFilter` and `ScanFilter`: conditions by attribute name. `KeyConditions` has the same form.
 
 use homeport_item::Value;
 use homeport_item::expression::Condition;
@@ -8,9 +8,8 @@ use serde::Deserialize;
 use super::conditional_operator::Join;
 use super::operator::Operator;
 use crate::constraints::Constraints;
-use crate::expressions::Values;
 use crate::failure::Failure;
-use crate::input::{Attribute, Element, List, Mapping, Named, Text};
+use crate::input::{Attribute, Element, List, Mapping, Named, Text, Wording};
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -24,10 +23,10 @@ impl Named for ConditionInput<'_> {
     const NAME: &'static str = "Condition";
 }
 
-/// Conditions by the names of their attributes.
+/// Conditions by attribute name.
 pub(crate) type Conditions<'a> = Mapping<'a, Element<ConditionInput<'a>>>;
 
-/// A condition without an operator is one of the violations that are reported together.
+/// The constraint that every condition has an operator.
 pub(crate) fn constrain(
     constraints: &mut Constraints,
     member: &str,
@@ -41,18 +40,18 @@ pub(crate) fn constrain(
     }
 }
 
-/// Checks every value before anything else is said about the conditions.
-pub(crate) fn check_values(given: Option<&Conditions<'_>>, wording: Values) -> Result<(), Failure> {
+/// Checks all values, which come before the other checks of the conditions.
+pub(crate) fn check_values(
+    given: Option<&Conditions<'_>>,
+    wording: Wording,
+) -> Result<(), Failure> {
     let conditions = given.iter().flat_map(|given| &given.0);
     let mut values = conditions
         .flat_map(|(_, Element(condition))| &condition.attribute_value_list)
         .flat_map(|list| &list.0);
     match values.find_map(|Attribute(read)| read.as_ref().err()) {
         None => Ok(()),
-        Some(problem) => Err(Failure::validation(match wording {
-            Values::Newer => problem.newer(),
-            Values::Older => problem.older(),
-        })),
+        Some(problem) => Err(problem.failure(wording)),
     }
 }
 
@@ -68,7 +67,7 @@ pub(crate) fn filter(
     Ok(join.conditions(conditions))
 }
 
-/// A query's filter may not ask for what its key conditions ask for.
+/// Checks that the filter of a query has no key attributes.
 pub(crate) fn check_filter_keys<'n>(
     keys: &KeySchema,
     names: impl IntoIterator<Item = &'n str>,
@@ -81,14 +80,14 @@ pub(crate) fn check_filter_keys<'n>(
     }
 }
 
-/// An attribute's name with an operator and values that fit each other.
+/// An attribute name with an operator and values that match.
 type Checked<'g> = (&'g str, Operator, Vec<Value>);
 
-/// The conditions, each found to be one.
+/// The conditions after their checks.
 pub(super) fn checked<'g>(given: Option<&'g Conditions<'_>>) -> Result<Vec<Checked<'g>>, Failure> {
     let mut checked = Vec::new();
     for (name, Element(condition)) in given.iter().flat_map(|given| &given.0) {
-        // The constraints let no condition without an operator through.
+        // The constraints reject a condition without an operator.
         let operator = condition.comparison_operator.as_ref();
         let operator = Operator::parse(operator.map_or("", Text::as_str))?;
         let values = list(condition.attribute_value_list.as_ref())?;
@@ -105,10 +104,10 @@ pub(super) fn list(given: Option<&List<Attribute>>) -> Result<Vec<Value>, Failur
     given.iter().map(value).collect()
 }
 
-/// A value of a condition or an update, within the limits.
+/// A valid value of a condition or an update.
 pub(super) fn value(given: &Attribute) -> Result<Value, Failure> {
     let read = given.0.clone();
-    read.map_err(|problem| Failure::validation(problem.newer()))
+    read.map_err(|problem| problem.failure(Wording::Newer))
 }
 
 #[cfg(test)]
@@ -121,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_are_joined_as_asked() {
+    fn conditions_are_joined_by_operator() {
         let given = conditions(
             r#"{"a":{"ComparisonOperator":"EQ","AttributeValueList":[{"S":"x"}]},"b.c":{"ComparisonOperator":"NOT_NULL"}}"#,
         );
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn very_many_conditions_are_no_danger_to_the_stack() {
+    fn many_conditions_do_not_overflow_stack() {
         let many: Vec<String> = (0..100_000)
             .map(|at| format!(r#""a{at}":{{"ComparisonOperator":"NULL"}}"#))
             .collect();
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_without_an_operator_are_violations() {
+    fn missing_operators_are_violations() {
         let given = conditions(r#"{"a":{"AttributeValueList":[{"S":"x"}]}}"#);
         let mut constraints = Constraints::new();
         constrain(&mut constraints, "scanFilter", Some(&given));

@@ -23,10 +23,10 @@ impl Named for ExpectedInput<'_> {
     const NAME: &'static str = "ExpectedAttributeValue";
 }
 
-/// What is expected of each attribute.
+/// Expectations by attribute name.
 pub(crate) type Expected<'a> = Mapping<'a, Element<ExpectedInput<'a>>>;
 
-/// The condition that a write has to meet; none when nothing is expected.
+/// The condition of a write; `None` without expectations.
 pub(crate) fn condition(
     given: Option<&Expected<'_>>,
     join: Join,
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expected_is_a_condition() {
+    fn expectations_become_conditions() {
         let item = Item::new().with("a", "x").with("n", 3);
         for (json, expected) in [
             (r#"{"a":{"Value":{"S":"x"}}}"#, true),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn expectations_that_contradict_themselves_are_refused() {
+    fn contradictory_expectations_are_rejected() {
         for (json, text) in [
             (
                 r#"{"a":{"Exists":true,"ComparisonOperator":"NULL"}}"#,

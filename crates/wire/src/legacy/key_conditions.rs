@@ -1,4 +1,4 @@
-//! `KeyConditions`: what a query asks of the keys.
+//! `KeyConditions`: the key conditions of a query.
 
 use homeport_item::expression::{self, KeyCondition, KeyConditionError, SortCondition};
 use homeport_item::schema::{KEY_PART_ATTRIBUTES_MAX, KeySchema};
@@ -7,19 +7,19 @@ use super::conditions::{self, Conditions};
 use crate::access::{self, Values};
 use crate::failure::Failure;
 
-/// The partition key's and the sort key's, where each has one attribute.
+/// One for the partition key and one for the sort key, if each has one attribute.
 const SIMPLE_CONDITIONS_MAX: usize = 2;
-/// One for each attribute of a key, as many as a key can have.
+/// One for each attribute that a key can have.
 const CONDITIONS_MAX: usize = 2 * KEY_PART_ATTRIBUTES_MAX;
 
-/// Conditions that are not yet known to be those of a table's or an index's keys.
+/// Conditions that are not yet bound to the keys of a table or an index.
 #[derive(Debug)]
 pub(crate) struct KeyConditions(
-    /// Nothing stands for an operator that no query can use, which is only said once the keys are known.
+    /// `None` is an operator that no query can use. This is reported when the keys are known.
     Vec<(String, Option<SortCondition>)>,
 );
 
-/// The partition that the conditions of a request ask for.
+/// The partition that the conditions select.
 pub(crate) fn partition(given: Option<&Conditions<'_>>, name: &str) -> Values {
     let conditions = given.and_then(|given| KeyConditions::read(given).ok());
     let equal = conditions.iter().flat_map(|conditions| &conditions.0);
@@ -42,9 +42,9 @@ impl KeyConditions {
         Ok(Self(conditions.collect()))
     }
 
-    /// Gives each key its condition.
+    /// Matches the conditions with the keys.
     pub(crate) fn bind(self, keys: &KeySchema) -> Result<KeyCondition, Failure> {
-        if !keys.has_several() {
+        if !keys.is_multi_attribute() {
             self.check_simple(keys)?;
         }
         let conditions = self
@@ -63,7 +63,7 @@ impl KeyConditions {
     /// Checks conditions on a key whose parts have one attribute each.
     fn check_simple(&self, keys: &KeySchema) -> Result<(), KeyConditionError> {
         let has = |name: &str| self.0.iter().any(|(known, _)| known == name);
-        let missed = |name: &str| Err(KeyConditionError::Missed(name.to_owned()));
+        let missed = |name: &str| Err(KeyConditionError::MissingKeyElement(name.to_owned()));
         if self.0.len() > SIMPLE_CONDITIONS_MAX {
             return Err(KeyConditionError::TooManyConditions);
         }
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_get_their_conditions() {
+    fn conditions_are_bound_to_keys() {
         let condition = bound(
             r#"{"sk":{"ComparisonOperator":"BETWEEN","AttributeValueList":[{"N":"1"},{"N":"2"}]},"pk":{"ComparisonOperator":"EQ","AttributeValueList":[{"S":"x"}]}}"#,
             true,
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_that_no_query_can_use_are_refused() {
+    fn unusable_conditions_are_rejected() {
         let pk = r#""pk":{"ComparisonOperator":"EQ","AttributeValueList":[{"S":"x"}]}"#;
         for (json, sort, text) in [
             (

@@ -1,8 +1,7 @@
 //! The parameters from before expressions: `Expected`, `AttributeUpdates`, `KeyConditions`, `QueryFilter`, `ScanFilter`,
 //! `AttributesToGet` and `ConditionalOperator`.
 //!
-//! Each is checked as DynamoDB checks it and then becomes a tree of the expression language, so that nothing behind this
-//! module knows that they exist.
+//! Each is checked as in DynamoDB and converted to a tree of the expression language. Only this module knows these parameters.
 
 mod attribute_updates;
 mod attributes_to_get;

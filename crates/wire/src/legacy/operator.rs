@@ -1,4 +1,4 @@
-//! The comparison operators of conditions from before expressions, and what each is among expressions.
+//! The comparison operators of legacy conditions, and their expressions.
 
 use homeport_item::expression::{Condition, Path, SortCondition};
 use homeport_item::{Value, ValueKind};
@@ -54,15 +54,15 @@ impl Operator {
             .map_or("", |(name, _)| name)
     }
 
-    /// Checks how many values there are.
+    /// Checks the number of values.
     pub(super) fn check_count(self, count: usize) -> Result<(), Failure> {
-        let right = match self {
+        let is_valid = match self {
             Self::Exists | Self::NotExists => count == 0,
             Self::In => count > 0,
             Self::Between => count == 2,
             _ => count == 1,
         };
-        if right {
+        if is_valid {
             return Ok(());
         }
         Err(Failure::invalid_values(format_args!(
@@ -71,11 +71,11 @@ impl Operator {
         )))
     }
 
-    /// Checks the types of the values: IN looks at all of them, the others at the first.
+    /// Checks the types of the values: all of them for IN, otherwise the first one.
     pub(super) fn check_kinds(self, values: &[Value]) -> Result<(), Failure> {
-        let looked_at = if self == Self::In { values.len() } else { 1 };
-        for value in values.iter().take(looked_at) {
-            if !self.takes(value.kind()) {
+        let checked = if self == Self::In { values.len() } else { 1 };
+        for value in values.iter().take(checked) {
+            if !self.accepts(value.kind()) {
                 return Err(Failure::invalid_values(format_args!(
                     "ComparisonOperator {} is not valid for {} AttributeValue type",
                     self.name(),
@@ -86,7 +86,7 @@ impl Operator {
         Ok(())
     }
 
-    fn takes(self, kind: ValueKind) -> bool {
+    fn accepts(self, kind: ValueKind) -> bool {
         use ValueKind::{B, Bool, N, Null, S};
         match self {
             Self::LessOrEqual
@@ -101,7 +101,7 @@ impl Operator {
         }
     }
 
-    /// Checks the values against each other.
+    /// Checks that the values have one type, and that bounds are in order.
     pub(super) fn check_together(self, values: &[Value]) -> Result<(), Failure> {
         if values
             .windows(2)
@@ -113,7 +113,7 @@ impl Operator {
         }
         if self == Self::Between
             && let [lower, upper] = values
-            && SortCondition::Greater(upper.clone()).holds(lower)
+            && SortCondition::Greater(upper.clone()).matches(lower)
         {
             return Err(Failure::validation(
                 "The BETWEEN condition was provided a range where the lower bound is greater than the upper bound",
@@ -122,7 +122,7 @@ impl Operator {
         Ok(())
     }
 
-    /// The condition on an attribute; the values have been counted.
+    /// The condition on an attribute. The number of values has been checked.
     pub(super) fn condition(self, name: &str, values: Vec<Value>) -> Option<Condition> {
         let path = Path::new(name);
         let mut values = values.into_iter();
@@ -146,7 +146,7 @@ impl Operator {
         })
     }
 
-    /// The condition on a key; none for what no query can look up.
+    /// The condition on a key; `None` if no query can use it.
     pub(super) fn key_condition(self, values: Vec<Value>) -> Option<SortCondition> {
         let mut values = values.into_iter();
         Some(match self {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operator_says_what_it_says_in_dynamodb() {
+    fn operators_work_as_in_dynamodb() {
         let text = |text: &str| Value::S(text.to_owned());
         let number = |number: i64| Value::from(number);
         let set = Value::string_set(["x", "y"]).expect("a set");
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_an_operator_cannot_take_are_refused() {
+    fn invalid_operands_are_rejected() {
         let text = |text: &str| Value::S(text.to_owned());
         let set = Value::string_set(["x"]).expect("a set");
         for (name, values, expected) in [

@@ -1,53 +1,11 @@
-//! The operations, one file each: parse, validate, call the engine, answer.
+//! The operations, one file each in the folder of their resource: read the request, check it, call the engine, respond.
 
-mod batch_execute_statement;
-mod batch_get_item;
-mod batch_write_item;
-mod create_backup;
-mod create_table;
-mod delete_backup;
-mod delete_item;
-mod delete_table;
-mod describe_backup;
-mod describe_continuous_backups;
-mod describe_contributor_insights;
-mod describe_endpoints;
-mod describe_export;
-mod describe_import;
-mod describe_limits;
-mod describe_stream;
-mod describe_table;
-mod describe_time_to_live;
-mod execute_statement;
-mod execute_transaction;
-mod export_table_to_point_in_time;
-mod get_item;
-mod get_records;
-mod get_shard_iterator;
-mod import_table;
-mod list_backups;
-mod list_contributor_insights;
-mod list_exports;
-mod list_imports;
-mod list_streams;
-mod list_tables;
-mod list_tags_of_resource;
-mod put_item;
-mod query;
-mod reading;
-mod restore_table_from_backup;
-mod restore_table_to_point_in_time;
-mod scan;
-mod tag_resource;
-mod transact_get_items;
-mod transact_write_items;
-mod untag_resource;
-mod update_continuous_backups;
-mod update_contributor_insights;
-mod update_item;
-mod update_table;
-mod update_time_to_live;
-mod writing;
+mod archives;
+mod items;
+mod page;
+mod statements;
+mod streams;
+mod tables;
 
 use crate::access::Call;
 use crate::config::Credential;
@@ -55,14 +13,14 @@ use crate::failure::Failure;
 use crate::service::Service;
 
 macro_rules! operations {
-    ($($name:ident => $module:ident),* $(,)?) => {
-        /// What a client can ask for.
+    ($($name:ident => $folder:ident :: $module:ident),* $(,)?) => {
+        /// An operation of DynamoDB or DynamoDB Streams.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Operation {
             $($name,)*
         }
 
-        /// The names of all operations that are answered, those of streams too.
+        /// The names of all supported operations, including those of streams.
         pub const OPERATIONS: &[&str] = &[$(stringify!($name)),*];
 
         impl Operation {
@@ -80,10 +38,9 @@ macro_rules! operations {
             }
         }
 
-        /// Reads the request of an operation, checks that the caller is permitted what it needs, and runs it; the answer is
-        /// the JSON of its body.
+        /// Reads the request of an operation, authorizes the caller and runs the operation. Returns the JSON of the response.
         ///
-        /// IMPORTANT: this is the only way to an operation, so that none can be run without authorization.
+        /// IMPORTANT: this is the only way to run an operation, so none can run without authorization.
         pub(crate) async fn run(
             service: &Service,
             operation: Operation,
@@ -100,7 +57,7 @@ macro_rules! operations {
                 $(Operation::$name => {
                     let input = call.read(body)?;
                     let entry = call.authorize(&input)?;
-                    let answer = $module::run(service, input).await;
+                    let answer = $folder::$module::run(service, input).await;
                     entry.record(answer.as_ref().map(|_| ()));
                     answer
                 })*
@@ -109,12 +66,12 @@ macro_rules! operations {
     };
 }
 
-/// What the targets of requests begin with. DynamoDB and its streams are two services.
+/// The services in the targets of requests.
 const TABLES_TARGET: &str = "DynamoDB_20120810";
 const STREAMS_TARGET: &str = "DynamoDBStreams_20120810";
 
 impl Operation {
-    /// The operation that a request's target names.
+    /// The operation in the target of a request.
     pub(crate) fn from_target(target: &str) -> Option<Self> {
         let (service, name) = target.split_once('.')?;
         let operation = Self::from_name(name)?;
@@ -132,50 +89,50 @@ impl Operation {
 }
 
 operations! {
-    BatchExecuteStatement => batch_execute_statement,
-    BatchGetItem => batch_get_item,
-    BatchWriteItem => batch_write_item,
-    CreateBackup => create_backup,
-    CreateTable => create_table,
-    DeleteBackup => delete_backup,
-    DeleteItem => delete_item,
-    DeleteTable => delete_table,
-    DescribeBackup => describe_backup,
-    DescribeContinuousBackups => describe_continuous_backups,
-    DescribeContributorInsights => describe_contributor_insights,
-    DescribeEndpoints => describe_endpoints,
-    DescribeExport => describe_export,
-    DescribeImport => describe_import,
-    DescribeLimits => describe_limits,
-    DescribeStream => describe_stream,
-    DescribeTable => describe_table,
-    DescribeTimeToLive => describe_time_to_live,
-    ExecuteStatement => execute_statement,
-    ExecuteTransaction => execute_transaction,
-    ExportTableToPointInTime => export_table_to_point_in_time,
-    GetItem => get_item,
-    GetRecords => get_records,
-    GetShardIterator => get_shard_iterator,
-    ImportTable => import_table,
-    ListBackups => list_backups,
-    ListContributorInsights => list_contributor_insights,
-    ListExports => list_exports,
-    ListImports => list_imports,
-    ListStreams => list_streams,
-    ListTables => list_tables,
-    ListTagsOfResource => list_tags_of_resource,
-    PutItem => put_item,
-    Query => query,
-    RestoreTableFromBackup => restore_table_from_backup,
-    RestoreTableToPointInTime => restore_table_to_point_in_time,
-    Scan => scan,
-    TagResource => tag_resource,
-    TransactGetItems => transact_get_items,
-    TransactWriteItems => transact_write_items,
-    UntagResource => untag_resource,
-    UpdateContinuousBackups => update_continuous_backups,
-    UpdateContributorInsights => update_contributor_insights,
-    UpdateItem => update_item,
-    UpdateTable => update_table,
-    UpdateTimeToLive => update_time_to_live,
+    BatchExecuteStatement => statements::batch_execute_statement,
+    BatchGetItem => items::batch_get_item,
+    BatchWriteItem => items::batch_write_item,
+    CreateBackup => archives::create_backup,
+    CreateTable => tables::create_table,
+    DeleteBackup => archives::delete_backup,
+    DeleteItem => items::delete_item,
+    DeleteTable => tables::delete_table,
+    DescribeBackup => archives::describe_backup,
+    DescribeContinuousBackups => archives::describe_continuous_backups,
+    DescribeContributorInsights => tables::describe_contributor_insights,
+    DescribeEndpoints => tables::describe_endpoints,
+    DescribeExport => archives::describe_export,
+    DescribeImport => archives::describe_import,
+    DescribeLimits => tables::describe_limits,
+    DescribeStream => streams::describe_stream,
+    DescribeTable => tables::describe_table,
+    DescribeTimeToLive => tables::describe_time_to_live,
+    ExecuteStatement => statements::execute_statement,
+    ExecuteTransaction => statements::execute_transaction,
+    ExportTableToPointInTime => archives::export_table_to_point_in_time,
+    GetItem => items::get_item,
+    GetRecords => streams::get_records,
+    GetShardIterator => streams::get_shard_iterator,
+    ImportTable => archives::import_table,
+    ListBackups => archives::list_backups,
+    ListContributorInsights => tables::list_contributor_insights,
+    ListExports => archives::list_exports,
+    ListImports => archives::list_imports,
+    ListStreams => streams::list_streams,
+    ListTables => tables::list_tables,
+    ListTagsOfResource => tables::list_tags_of_resource,
+    PutItem => items::put_item,
+    Query => items::query,
+    RestoreTableFromBackup => archives::restore_table_from_backup,
+    RestoreTableToPointInTime => archives::restore_table_to_point_in_time,
+    Scan => items::scan,
+    TagResource => tables::tag_resource,
+    TransactGetItems => items::transact_get_items,
+    TransactWriteItems => items::transact_write_items,
+    UntagResource => tables::untag_resource,
+    UpdateContinuousBackups => archives::update_continuous_backups,
+    UpdateContributorInsights => tables::update_contributor_insights,
+    UpdateItem => items::update_item,
+    UpdateTable => tables::update_table,
+    UpdateTimeToLive => tables::update_time_to_live,
 }

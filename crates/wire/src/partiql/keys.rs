@@ -1,4 +1,4 @@
-//! The keys that a statement's condition names.
+//! The keys in the condition of a statement.
 
 use homeport_item::expression::{Comparator, Condition, Operand, SortCondition};
 use homeport_item::schema::{KeyAttribute, KeySchema};
@@ -6,18 +6,44 @@ use homeport_item::{Item, KeyKind, Value};
 
 use crate::failure::Failure;
 
-/// The one item that a statement is for, and what else it asks of that item.
+/// The one item that a statement addresses, and the rest of its condition.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Addressed {
     pub(crate) key: Item,
     pub(crate) rest: Option<Condition>,
 }
 
-/// Takes the item's key out of a condition: every key attribute has to equal one value, together with everything else.
+/// Why a condition does not address one item.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum AddressError {
+    #[error(
+        "Key attribute's data type should match its data type in table's schema: Key {attribute}"
+    )]
+    OtherType { attribute: String },
+    #[error("Key value must be of type S, N, or B. Key name: {attribute}, Key type: {kind}")]
+    NotKeyType {
+        attribute: String,
+        kind: &'static str,
+    },
+    #[error(
+        "Multiple conditions on same key {0}. Only single item Update/Insert/Delete are supported"
+    )]
+    Ambiguous(String),
+    #[error("Where clause does not contain a mandatory equality on all key attributes")]
+    Incomplete,
+}
+
+impl From<AddressError> for Failure {
+    fn from(error: AddressError) -> Self {
+        Self::validation(error.to_string())
+    }
+}
+
+/// Takes the key of the item out of a condition, which must require a value for every key attribute.
 pub(crate) fn addressed(
     keys: &KeySchema,
     condition: Option<Condition>,
-) -> Result<Addressed, Failure> {
+) -> Result<Addressed, AddressError> {
     let mut key = Item::new();
     let mut rest = Vec::new();
     for conjunct in condition.map_or(Vec::new(), Condition::conjuncts) {
@@ -30,10 +56,7 @@ pub(crate) fn addressed(
         check_kind(attribute, &value)?;
         match key.get(&attribute.name) {
             Some(known) if *known != value => {
-                return Err(Failure::validation(format!(
-                    "Multiple conditions on same key {}. Only single item Update/Insert/Delete are supported",
-                    attribute.name
-                )));
+                return Err(AddressError::Ambiguous(attribute.name.clone()));
             }
             _ => {
                 key.insert(attribute.name.as_str(), value);
@@ -44,9 +67,7 @@ pub(crate) fn addressed(
         .attributes()
         .any(|attribute| key.get(&attribute.name).is_none())
     {
-        return Err(Failure::validation(
-            "Where clause does not contain a mandatory equality on all key attributes",
-        ));
+        return Err(AddressError::Incomplete);
     }
     Ok(Addressed {
         key,
@@ -54,14 +75,14 @@ pub(crate) fn addressed(
     })
 }
 
-/// The values that a condition allows for an attribute, where it names them: `=` or `IN`.
+/// The values that a condition with `=` or `IN` allows for an attribute.
 pub(crate) fn choices<'c>(condition: &'c Condition, name: &str) -> Option<Vec<&'c Value>> {
     match condition {
         Condition::Compare(..) => {
             let (found, value) = equality(condition)?;
             (found == name).then(|| vec![value])
         }
-        // A choice of nothing names no partition: it is a condition that never holds.
+        // An empty list names no partition: the condition never holds.
         Condition::In(Operand::Path(path), choices)
             if path.name() == name && path.nested().is_empty() && !choices.is_empty() =>
         {
@@ -77,7 +98,7 @@ pub(crate) fn choices<'c>(condition: &'c Condition, name: &str) -> Option<Vec<&'
     }
 }
 
-/// The condition as one on a sort key, where a query can use it as such.
+/// The condition as a sort condition, if a query can use it.
 pub(super) fn sort_condition(condition: &Condition, name: &str) -> Option<SortCondition> {
     let is_key = |operand: &Operand| matches!(operand, Operand::Path(path) if path.name() == name && path.nested().is_empty());
     match condition {
@@ -121,19 +142,16 @@ pub(super) fn values(condition: &SortCondition) -> Vec<&Value> {
     }
 }
 
-/// Checks that a value is of its key's type.
-pub(super) fn check_kind(attribute: &KeyAttribute, value: &Value) -> Result<(), Failure> {
+/// Checks that a value has the type of its key attribute.
+pub(super) fn check_kind(attribute: &KeyAttribute, value: &Value) -> Result<(), AddressError> {
+    let name = || attribute.name.clone();
     match KeyKind::of(value) {
         Some(kind) if kind == attribute.kind => Ok(()),
-        Some(_) => Err(Failure::validation(format!(
-            "Key attribute's data type should match its data type in table's schema: Key {}",
-            attribute.name
-        ))),
-        None => Err(Failure::validation(format!(
-            "Key value must be of type S, N, or B. Key name: {}, Key type: {}",
-            attribute.name,
-            value.kind().name()
-        ))),
+        Some(_) => Err(AddressError::OtherType { attribute: name() }),
+        None => Err(AddressError::NotKeyType {
+            attribute: name(),
+            kind: value.kind().name(),
+        }),
     }
 }
 
@@ -168,12 +186,11 @@ mod tests {
         let Ok(Statement::Delete(delete)) = Statement::parse(&text, &[]) else {
             panic!("{text} is no statement");
         };
-        addressed(&keys, delete.condition)
-            .map_err(|failure| failure.text().unwrap_or_default().to_owned())
+        addressed(&keys, delete.condition).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn a_write_s_item_is_in_its_condition() {
+    fn condition_addresses_item_to_write() {
         let key = Item::new().with("pk", "a").with("sk", 1);
         for (condition, has_rest) in [
             ("WHERE pk = 'a' AND sk = 1", false),
@@ -187,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_that_name_no_single_item_are_refused() {
+    fn conditions_without_single_item_are_rejected() {
         let mandatory = "Where clause does not contain a mandatory equality on all key attributes";
         for (condition, text) in [
             ("", mandatory),

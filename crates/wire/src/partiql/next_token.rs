@@ -1,7 +1,7 @@
-//! `NextToken`: where a SELECT goes on.
+//! `NextToken`: where the next page of a SELECT starts.
 //!
-//! A token belongs to one statement with its parameters, exactly as they were sent. It is opaque, not secret: it holds the key
-//! that `LastEvaluatedKey` shows too.
+//! A token is valid for one statement with its parameters, exactly as they were sent. It is opaque but not secret: its key is
+//! also in `LastEvaluatedKey`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,15 +11,15 @@ use sha2::{Digest as _, Sha256};
 
 use crate::failure::Failure;
 
-/// Bytes of the statement's digest that a token keeps.
+/// Bytes of the digest of the statement in a token.
 const FINGERPRINT_BYTES: usize = 16;
 
-/// Where to go on.
+/// The start of the next page.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Resume {
-    /// Which of the partitions that the statement names; 0 for a scan.
+    /// The position among the partitions of the statement; 0 for a scan.
     pub(crate) partition: usize,
-    /// Behind which key; none at the start of a partition.
+    /// The key before the page; `None` at the start of a partition.
     pub(crate) start: Option<Item>,
 }
 
@@ -30,7 +30,7 @@ struct Content {
     start: Option<Item>,
 }
 
-/// What ties a token to its statement.
+/// Identifies a statement with its parameters.
 pub(crate) fn fingerprint(statement: &str, parameters: &[Value]) -> String {
     let mut digest = Sha256::new();
     digest.update(statement.as_bytes());
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_goes_on_with_its_own_statement_alone() {
+    fn token_is_valid_for_its_own_statement_only() {
         let print = fingerprint("SELECT * FROM t", &[Value::from(1)]);
         let resume = Resume {
             partition: 2,

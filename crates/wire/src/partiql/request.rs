@@ -1,4 +1,4 @@
-//! What the three operations with statements have in common: a statement with its parameters.
+//! A statement with its parameters, as the three operations on statements read it.
 
 use homeport_item::Value;
 use homeport_partiql::{STATEMENT_MAX_CHARS, Statement};
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::access::{self, Permission, Resources};
 use crate::constraints::{Constraints, RETURN_ON_FAILURE};
 use crate::failure::Failure;
-use crate::input::{Attribute, Flag, List, Named, Problem, Text};
+use crate::input::{Attribute, Element, Flag, List, Named, Problem, Text, Wording};
 
 /// One statement of a batch or a transaction.
 #[derive(Debug, Deserialize)]
@@ -37,7 +37,7 @@ impl Named for StatementInput<'_> {
     const NAME: &'static str = "ParameterizedStatement";
 }
 
-/// The constraints on a statement and what goes with it; `path` ends where the members' names begin.
+/// The constraints on a statement and its parameters. `path` is the prefix of the names of the members.
 pub(crate) fn constrain(
     constraints: &mut Constraints,
     path: &str,
@@ -69,18 +69,33 @@ pub(crate) fn constrain(
     );
 }
 
+/// The constraints on the statements of a batch or a transaction.
+pub(crate) fn constrain_list(
+    constraints: &mut Constraints,
+    path: &str,
+    given: Option<&List<Element<StatementInput<'_>>>>,
+    most: usize,
+) {
+    constraints.not_null(path, given);
+    constraints.list_length(path, given, 1, most);
+    for (at, Element(statement)) in given.iter().flat_map(|list| list.0.iter().enumerate()) {
+        let path = format!("{path}.{}.member.", at + 1);
+        constrain(constraints, &path, statement, |_| {});
+    }
+}
+
 pub(crate) fn parameters(given: Option<&List<Attribute>>) -> Result<Vec<Value>, Failure> {
     let given = given.map_or(&[][..], |list| &list.0);
     given
         .iter()
         .map(|Attribute(read)| {
-            let problem = |problem: Problem| Failure::validation(problem.older());
-            read.clone().map_err(problem)
+            let failure = |problem: Problem| problem.failure(Wording::Older);
+            read.clone().map_err(failure)
         })
         .collect()
 }
 
-/// Reads the statement, which the constraints have seen to be there.
+/// Parses the statement. The constraints have checked that it is there.
 pub(crate) fn parse(given: Option<&Text<'_>>, parameters: &[Value]) -> Result<Statement, Failure> {
     let text = given.map_or("", Text::as_str);
     Statement::parse(text, parameters).map_err(|error| Failure::validation(error.to_string()))

@@ -17,7 +17,7 @@ use crate::capacity::{self, Consumed};
 use crate::expressions;
 use crate::failure::Failure;
 
-/// A SELECT and how it is to be carried out.
+/// A SELECT with the options of its request.
 #[derive(Debug)]
 pub(crate) struct Reading {
     pub(crate) select: Select,
@@ -26,9 +26,9 @@ pub(crate) struct Reading {
     pub(crate) resume: Resume,
 }
 
-/// PartiQL reads no index of whose key a part has several attributes.
+/// Rejects an index with several attributes in a part of its key, which PartiQL cannot read.
 pub(crate) fn refuse_several(index: &IndexSchema) -> Result<(), Failure> {
-    if index.key.has_several() {
+    if index.key.is_multi_attribute() {
         return Err(Failure::validation(
             "PartiQL statements cannot be executed on tables with multi-attribute HASH keys or multi-attribute RANGE keys.",
         ));
@@ -44,21 +44,21 @@ pub(crate) struct Selected {
     pub(crate) consumed: Consumed,
 }
 
-/// How the condition of a SELECT is met.
+/// How a SELECT is executed.
 #[derive(Debug)]
 struct Plan {
     /// The partitions to query, in order; none for a scan.
     partitions: Vec<Value>,
     sort: Option<(String, SortCondition)>,
     descending: bool,
-    /// What the engine filters.
+    /// The filter of the engine.
     filter: Option<Condition>,
-    /// What is asked of key attributes beyond the query, which the engine takes for no filter.
+    /// Conditions on key attributes beyond the query. The engine does not accept them in a filter.
     late: Option<Condition>,
 }
 
 impl Reading {
-    /// Reads a page. It may take as long as reading a megabyte from the disk does.
+    /// Reads a page, which is up to one megabyte from the disk.
     pub(crate) fn run(self, engine: &Engine) -> Result<Selected, Failure> {
         let table = self.select.target.table.clone();
         let view = engine.table(&table)?;
@@ -122,7 +122,7 @@ impl Reading {
             return Ok(None);
         };
         let index = schema.index(name).ok_or_else(|| {
-            // The operations without statements name the index here.
+            // Query and Scan name the index in this text.
             Failure::validation("The table does not have the specified index")
         })?;
         refuse_several(index)?;
@@ -134,7 +134,7 @@ impl Reading {
         Ok(Some(index))
     }
 
-    /// Queries one partition after the other until the page is full; answers where to go on.
+    /// Queries one partition after the other until the page is full. Returns where the next page starts.
     fn query_partitions(
         &self,
         engine: &Engine,
@@ -185,7 +185,7 @@ impl Reading {
     }
 }
 
-/// What was read so far.
+/// The pages that were read so far.
 struct Pages<'p> {
     items: Vec<StoredItem>,
     late: Option<&'p Condition>,
@@ -215,17 +215,10 @@ impl Pages<'_> {
     }
 
     fn consumed(&self, index: Option<&IndexSchema>) -> Consumed {
-        let Some(index) = index else {
-            return Consumed::of_table(self.units);
-        };
-        let mut consumed = Consumed::of_table(self.fetched_units);
-        let side = if index.local {
-            &mut consumed.local
-        } else {
-            &mut consumed.global
-        };
-        side.push((index.name.clone(), self.units));
-        consumed
+        match index {
+            Some(index) => Consumed::of_index(index, self.units, self.fetched_units),
+            None => Consumed::of_table(self.units),
+        }
     }
 }
 
@@ -252,7 +245,7 @@ impl Plan {
             .filter(|at| keys::choices(&conjuncts[*at], &partition.name).is_some())
             .collect();
         let &[at] = &naming[..] else {
-            // Named twice in different ways, what is left of it only filters.
+            // Several conditions on the partition key only filter.
             if !order.is_empty() {
                 return Err(Failure::validation(
                     "Must have at least one non-optional hash key condition in WHERE clause when using ORDER BY clause.",
@@ -278,7 +271,7 @@ impl Plan {
             partitions.push(value.clone());
         }
         let sort = take_sort(keys, &mut conjuncts)?;
-        let descending = arrange(keys, order, &mut partitions)?;
+        let descending = sort_partitions(keys, order, &mut partitions)?;
         let (late, filter) = conjuncts
             .into_iter()
             .partition(|conjunct| conjunct.paths().iter().any(|path| keys.has(path.name())));
@@ -292,7 +285,7 @@ impl Plan {
     }
 }
 
-/// Takes the condition on the sort key out, where there is exactly one that a query can use.
+/// Takes the condition on the sort key out, if exactly one is usable in a query.
 fn take_sort(
     keys: &KeySchema,
     conjuncts: &mut Vec<Condition>,
@@ -316,8 +309,8 @@ fn take_sort(
     Ok(Some((attribute.name.clone(), condition)))
 }
 
-/// Puts the partitions in the order that is asked for; answers whether each is read backwards.
-fn arrange(
+/// Sorts the partitions as requested. Returns whether each partition is read in descending order.
+fn sort_partitions(
     keys: &KeySchema,
     order: &[OrderTerm],
     partitions: &mut [Value],
@@ -333,9 +326,9 @@ fn arrange(
         ));
     }
     partitions.sort_by(|one, other| {
-        if SortCondition::Less(other.clone()).holds(one) {
+        if SortCondition::Less(other.clone()).matches(one) {
             Ordering::Less
-        } else if SortCondition::Greater(other.clone()).holds(one) {
+        } else if SortCondition::Greater(other.clone()).matches(one) {
             Ordering::Greater
         } else {
             Ordering::Equal
@@ -344,16 +337,16 @@ fn arrange(
     if partition_term.is_some_and(|term| term.descending) {
         partitions.reverse();
     }
-    // Without a term for the sort key, DynamoDB reads each partition backwards.
+    // Without a term for the sort key, DynamoDB reads each partition in descending order.
     let sort_term = keys.sort.as_ref().and_then(|sort| term(&sort.name));
     Ok(sort_term.is_none_or(|term| term.descending))
 }
 
-/// A query of an index can only filter by what the index carries.
+/// Checks that the filter of an index query only uses attributes that the index projects.
 fn check_filter(schema: &TableSchema, index: &IndexSchema, plan: &Plan) -> Result<(), Failure> {
     let mut missing: Vec<&str> = Vec::new();
     for path in plan.filter.iter().flat_map(Condition::paths) {
-        if !index.carries(&schema.key, path.name()) && !missing.contains(&path.name()) {
+        if !index.projects(&schema.key, path.name()) && !missing.contains(&path.name()) {
             missing.push(path.name());
         }
     }
@@ -367,7 +360,7 @@ fn check_filter(schema: &TableSchema, index: &IndexSchema, plan: &Plan) -> Resul
     )))
 }
 
-/// What a SELECT shows of an item: each path's value under the path's last name.
+/// The item in the response to a SELECT: the value of each path under the last name of the path.
 pub(crate) fn labelled(item: StoredItem, paths: &[Path]) -> Result<Item, Failure> {
     let item = item.to_item()?;
     if paths.is_empty() {
@@ -382,7 +375,7 @@ pub(crate) fn labelled(item: StoredItem, paths: &[Path]) -> Result<Item, Failure
     Ok(shown)
 }
 
-/// A path's last name with the indexes behind it.
+/// The last name of a path with the list indexes after it.
 fn label(path: &Path) -> String {
     let mut label = path.name().to_owned();
     for element in path.nested() {

@@ -1,9 +1,9 @@
-//! The Authorization header and what is wrong with one.
+//! The Authorization header and its errors.
 
 use super::{ALGORITHM, SERVICE, TERMINATOR};
 use crate::failure::Failure;
 
-/// An Authorization header, taken apart.
+/// A parsed Authorization header.
 #[derive(Debug)]
 pub(super) struct Authorization<'a> {
     pub(super) access_key_id: &'a str,
@@ -68,7 +68,7 @@ impl<'a> Authorization<'a> {
         )
     }
 
-    /// Puts the parts of a signature together; `required` headers have to be signed.
+    /// An authorization from its parts. The `required` headers must be signed.
     pub(super) fn from_parts(
         credential: &'a str,
         signed_headers: &'a str,
@@ -107,7 +107,7 @@ impl<'a> Authorization<'a> {
         })
     }
 
-    /// Checks what the signature is for. Any region will do.
+    /// Checks the scope of the signature. Every region is valid.
     pub(super) fn check_scope(&self, request_date: &str) -> Result<(), Failure> {
         let mut text = String::new();
         if self.service != SERVICE {
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn incomplete_headers_are_told_what_they_lack() {
+    fn incomplete_headers_name_missing_parts() {
         for (header, has_date, text) in [
             (
                 "AWS4-",
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn another_service_or_day_is_refused() {
+    fn other_service_or_day_is_rejected() {
         let header = "AWS4-HMAC-SHA256 Credential=id/20200101/eu-west-1/s3/aws4_request, SignedHeaders=host;x-amz-date, Signature=x";
         let authorization = Authorization::parse(header, true).expect("complete");
         let text = authorization.check_scope("20200102").expect_err("refused");

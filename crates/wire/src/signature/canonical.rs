@@ -1,4 +1,4 @@
-//! What is signed: the request in its canonical form, and the keys derived for it.
+//! The string to sign: the canonical form of a request, and the derived signing key.
 
 use hmac::{Hmac, Mac as _};
 use hyper::header::HeaderMap;
@@ -32,7 +32,7 @@ pub(super) fn request(head: &Parts, signed_headers: &[&str], body_hash: &str) ->
     out
 }
 
-/// The parameters in order, without the signature itself; requests with a header have none.
+/// The parameters in order, without the signature itself.
 fn query(query: &str) -> String {
     let mut parameters: Vec<String> = query
         .split('&')
@@ -58,7 +58,7 @@ fn header(head: &Parts, name: &str) -> String {
     };
     let found = values(&head.headers);
     if found.is_empty() && name.eq_ignore_ascii_case("host") {
-        // HTTP/2 carries the host in the request's address.
+        // HTTP/2 has the host in the URI.
         return head
             .uri
             .authority()
@@ -69,7 +69,7 @@ fn header(head: &Parts, name: &str) -> String {
 }
 
 pub(super) fn string_to_sign(amz_date: &str, scope: &str, canonical: &str) -> String {
-    let hash = hex(&Sha256::digest(canonical));
+    let hash = hex::encode(Sha256::digest(canonical));
     format!("{ALGORITHM}\n{amz_date}\n{scope}\n{hash}")
 }
 
@@ -87,22 +87,12 @@ pub(super) fn hmac(key: &[u8], data: &[u8]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut out = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        out.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_signing_key_is_that_of_the_published_example() {
+    fn signing_key_matches_published_example() {
         // From the documentation of Signature Version 4, for the service iam; derived here by the
         // same steps with another service name.
         let mut key = hmac(b"AWS4wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", b"20150830");
@@ -110,13 +100,13 @@ mod tests {
             key = hmac(&key, part.as_bytes());
         }
         assert_eq!(
-            hex(&key),
+            hex::encode(key),
             "c4afb1cc5771d871763a393e44b703571b55cc28424d1a5e86da6ed3c154a4b9"
         );
     }
 
     #[test]
-    fn queries_are_put_in_order() {
+    fn query_parameters_are_sorted() {
         assert_eq!(query("b=2&a"), "a=&b=2");
         assert_eq!(query(""), "");
     }

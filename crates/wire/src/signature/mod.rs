@@ -1,4 +1,4 @@
-//! Who is asking: AWS Signature Version 4, in the Authorization header or, presigned, in the address.
+//! Authenticates callers by AWS Signature Version 4, in the Authorization header or, presigned, in the URI.
 
 mod authorization;
 mod canonical;
@@ -18,7 +18,7 @@ pub(crate) use presigned::target;
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 const SERVICE: &str = "dynamodb";
 const TERMINATOR: &str = "aws4_request";
-/// How far a request's time may lie from ours.
+/// The largest difference between the time of a request and the server's.
 const SKEW_MAX_SECS: i64 = 15 * 60;
 
 const AMZ_DATE: HeaderName = HeaderName::from_static("x-amz-date");
@@ -73,19 +73,14 @@ fn check<'c>(
     let amz_date = text(&head.headers, &AMZ_DATE);
     let authorization = Authorization::parse(given, amz_date.is_some())?;
     let amz_date = amz_date.unwrap_or_default();
-    let at_secs = date::parse(amz_date).ok_or_else(|| {
-        Failure::unsigned(
-            "IncompleteSignatureException",
-            format!("Date must be in ISO-8601 'basic format'. Got '{amz_date}'. See http://en.wikipedia.org/wiki/ISO_8601"),
-        )
-    })?;
+    let at_secs = parse_date(amz_date)?;
     check_time(amz_date, at_secs, config.clock.now_ms().div_euclid(1000))?;
     authorization.check_scope(&amz_date[..8])?;
     let credential = credential(config, authorization.access_key_id)?;
     let Some(body) = body else {
         return Ok(Some(credential));
     };
-    let body_hash = canonical::hex(&Sha256::digest(body));
+    let body_hash = hex::encode(Sha256::digest(body));
     if let Some(claimed) = text(&head.headers, &CONTENT_SHA256)
         && claimed != body_hash
     {
@@ -122,9 +117,8 @@ fn check_signature(
         authorization.date,
         authorization.region,
     );
-    let expected = canonical::hex(&canonical::hmac(&key, to_sign.as_bytes()));
-    // IMPORTANT: compared in constant time, so that the time taken tells nothing about how much of
-    // a guessed signature is right.
+    let expected = hex::encode(canonical::hmac(&key, to_sign.as_bytes()));
+    // IMPORTANT: compared in constant time, so that an attacker cannot measure how much of a guessed signature is correct.
     if bool::from(
         expected
             .as_bytes()
@@ -136,17 +130,20 @@ fn check_signature(
     }
 }
 
-/// A time in ISO 8601's basic format.
-pub(crate) fn format_secs(secs: i64) -> String {
-    date::format(secs)
+fn parse_date(amz_date: &str) -> Result<i64, Failure> {
+    date::parse(amz_date).ok_or_else(|| {
+        Failure::unsigned(
+            "IncompleteSignatureException",
+            format!("Date must be in ISO-8601 'basic format'. Got '{amz_date}'. See http://en.wikipedia.org/wiki/ISO_8601"),
+        )
+    })
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-// DIFFERENCE: DynamoDB adds the canonical request that it computed, which helps who writes a signer
-// and says nothing new to others.
+// DIFFERENCE: DynamoDB adds the canonical request that it computed, which only helps authors of signers.
 fn mismatch() -> Failure {
     Failure::unsigned(
         "InvalidSignatureException",
@@ -155,22 +152,31 @@ fn mismatch() -> Failure {
 }
 
 fn check_time(amz_date: &str, at_secs: i64, now_secs: i64) -> Result<(), Failure> {
-    let refused = |text: String| Err(Failure::unsigned("InvalidSignatureException", text));
     if at_secs < now_secs - SKEW_MAX_SECS {
-        return refused(format!(
-            "Signature expired: {amz_date} is now earlier than {} ({} - 15 min.)",
-            date::format(now_secs - SKEW_MAX_SECS),
-            date::format(now_secs)
+        return Err(Failure::unsigned(
+            "InvalidSignatureException",
+            format!(
+                "Signature expired: {amz_date} is now earlier than {} ({} - 15 min.)",
+                date::format(now_secs - SKEW_MAX_SECS),
+                date::format(now_secs)
+            ),
         ));
     }
-    if at_secs > now_secs + SKEW_MAX_SECS {
-        return refused(format!(
+    check_not_in_future(amz_date, at_secs, now_secs)
+}
+
+fn check_not_in_future(amz_date: &str, at_secs: i64, now_secs: i64) -> Result<(), Failure> {
+    if at_secs <= now_secs + SKEW_MAX_SECS {
+        return Ok(());
+    }
+    Err(Failure::unsigned(
+        "InvalidSignatureException",
+        format!(
             "Signature not yet current: {amz_date} is still later than {} ({} + 15 min.)",
             date::format(now_secs + SKEW_MAX_SECS),
             date::format(now_secs)
-        ));
-    }
-    Ok(())
+        ),
+    ))
 }
 
 #[cfg(test)]
@@ -216,12 +222,12 @@ mod tests {
             .map(|(name, value)| (*name, value.as_str()))
             .collect();
         let names: Vec<&str> = signed_headers.split(';').collect();
-        let body_hash = canonical::hex(&Sha256::digest(BODY));
+        let body_hash = hex::encode(Sha256::digest(BODY));
         let canonical = canonical::request(&head(&borrowed), &names, &body_hash);
         let scope = "20231114/us-east-1/dynamodb/aws4_request";
         let to_sign = canonical::string_to_sign("20231114T221320Z", scope, &canonical);
         let key = canonical::signing_key(secret, "20231114", "us-east-1");
-        let signature = canonical::hex(&canonical::hmac(&key, to_sign.as_bytes()));
+        let signature = hex::encode(canonical::hmac(&key, to_sign.as_bytes()));
         headers.push((
             "authorization",
             format!("AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/{scope}, SignedHeaders={signed_headers}, Signature={signature}"),
@@ -246,12 +252,12 @@ mod tests {
     const HEADERS: &str = "content-type;host;x-amz-date;x-amz-target";
 
     #[test]
-    fn a_right_signature_is_taken() {
+    fn valid_signature_is_accepted() {
         assert_eq!(verified(&signed(SECRET, HEADERS), BODY), Ok(()));
     }
 
     #[test]
-    fn a_signature_made_by_botocore_is_taken() {
+    fn signature_of_botocore_is_accepted() {
         // botocore 1.43.11 signed this request with this key at this time.
         let headers = [
             ("host", "localhost:8000".to_owned()),
@@ -268,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_secret_body_or_header_is_refused() {
+    fn wrong_secret_body_or_header_is_rejected() {
         let kind = "InvalidSignatureException".to_owned();
         let refused = |result: Result<(), (String, String)>| result.expect_err("refused").0;
         assert_eq!(refused(verified(&signed("other", HEADERS), BODY)), kind);
@@ -282,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn missing_parts_are_named() {
         assert_eq!(
             verified(&[], BODY),
             Err((
@@ -307,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_is_good_for_fifteen_minutes() {
+    fn signature_is_valid_for_fifteen_minutes() {
         let headers = signed(SECRET, HEADERS);
         let borrowed: Vec<_> = headers
             .iter()
@@ -334,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn without_credentials_everyone_may_ask() {
+    fn every_caller_is_allowed_without_credentials() {
         assert!(verify(&Config::default(), &head(&[]), BODY).is_ok());
     }
 }

@@ -1,14 +1,16 @@
-//! Presigned requests: the signature is in the address, and good for as long as it says.
+//! Presigned requests: the signature and its time of validity are in the URI.
 
 use hyper::http::request::Parts;
 use sha2::{Digest as _, Sha256};
 
 use super::authorization::Authorization;
-use super::{ALGORITHM, SKEW_MAX_SECS, canonical, check_signature, credential, date};
+use super::{
+    ALGORITHM, SKEW_MAX_SECS, check_not_in_future, check_signature, credential, date, parse_date,
+};
 use crate::config::{Config, Credential};
 use crate::failure::Failure;
 
-/// The longest that a signature may be good for: seven days.
+/// The longest validity of a signature: seven days.
 const EXPIRES_MAX_SECS: i64 = 604_800;
 
 const ALGORITHM_PARAMETER: &str = "X-Amz-Algorithm";
@@ -19,14 +21,14 @@ const DATE: &str = "X-Amz-Date";
 const EXPIRES: &str = "X-Amz-Expires";
 const TARGET: &str = "X-Amz-Target";
 
-/// Whether the signature is in the address.
+/// Whether the signature is in the URI.
 pub(super) fn is_presigned(head: &Parts) -> bool {
     [ALGORITHM_PARAMETER, CREDENTIAL, SIGNATURE]
         .iter()
         .any(|name| parameter(head, name).is_some())
 }
 
-/// The operation that a presigned request names in its address, where signers move headers to.
+/// The operation in the URI of a presigned request, where signers move headers to.
 pub(crate) fn target(head: &Parts) -> Option<String> {
     is_presigned(head)
         .then(|| parameter(head, TARGET))
@@ -74,20 +76,15 @@ pub(super) fn check<'c>(
             format!("Unsupported AWS 'algorithm': '{algorithm}' (only {ALGORITHM} for now). "),
         ));
     }
-    let at_secs = date::parse(&amz_date).ok_or_else(|| {
-        Failure::unsigned(
-            "IncompleteSignatureException",
-            format!("Date must be in ISO-8601 'basic format'. Got '{amz_date}'. See http://en.wikipedia.org/wiki/ISO_8601"),
-        )
-    })?;
-    // IMPORTANT: what the request does must be signed too, or who gets hold of an address could do anything with it.
+    let at_secs = parse_date(&amz_date)?;
+    // IMPORTANT: the operation must be signed too. Otherwise a leaked URI would permit every operation.
     let required = [("host", "Host"), ("x-amz-target", "X-Amz-Target")];
-    let in_address = usize::from(parameter(head, TARGET).is_some());
+    let in_uri = usize::from(parameter(head, TARGET).is_some());
     let authorization = Authorization::from_parts(
         &credential_text,
         &signed_headers,
         &signature,
-        &required[..required.len() - in_address],
+        &required[..required.len() - in_uri],
     )?;
     authorization.check_scope(&amz_date[..8])?;
     check_age(
@@ -100,7 +97,7 @@ pub(super) fn check<'c>(
     let Some(body) = body else {
         return Ok(found);
     };
-    let body_hash = canonical::hex(&Sha256::digest(body));
+    let body_hash = hex::encode(Sha256::digest(body));
     check_signature(found, &authorization, head, &amz_date, &body_hash)?;
     Ok(found)
 }
@@ -113,7 +110,7 @@ fn check_age(
 ) -> Result<(), Failure> {
     let refused = |text: String| Err(Failure::unsigned("InvalidSignatureException", text));
     let expires_secs = match expires {
-        // Without a time of its own it is good for as long as a signature in a header.
+        // The default is the validity of a signature in a header.
         None => SKEW_MAX_SECS,
         Some(text) => match text.parse() {
             Ok(secs) if (1..=EXPIRES_MAX_SECS).contains(&secs) => secs,
@@ -131,17 +128,10 @@ fn check_age(
             date::format(now_secs)
         ));
     }
-    if at_secs > now_secs + SKEW_MAX_SECS {
-        return refused(format!(
-            "Signature not yet current: {amz_date} is still later than {} ({} + 15 min.)",
-            date::format(now_secs + SKEW_MAX_SECS),
-            date::format(now_secs)
-        ));
-    }
-    Ok(())
+    check_not_in_future(amz_date, at_secs, now_secs)
 }
 
-/// A parameter of the address, decoded.
+/// A decoded parameter of the URI.
 fn parameter(head: &Parts, name: &str) -> Option<String> {
     head.uri.query()?.split('&').find_map(|pair| {
         let (key, value) = pair.split_once('=')?;
@@ -149,7 +139,7 @@ fn parameter(head: &Parts, name: &str) -> Option<String> {
     })
 }
 
-/// Turns `%2F` and the like back; what is no such sequence stays as it is.
+/// Decodes percent-encoding. Invalid sequences are kept.
 fn decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -177,6 +167,7 @@ fn decode(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::signature::canonical;
     use homeport_engine::ManualClock;
     use hyper::Request;
     use std::sync::Arc;
@@ -207,11 +198,11 @@ mod tests {
             "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIDEXAMPLE%2F{}&X-Amz-Date=20231114T221320Z&X-Amz-Expires={expires}&X-Amz-SignedHeaders=host&X-Amz-Target=DynamoDB_20120810.DescribeTable",
             scope.replace('/', "%2F")
         );
-        let body_hash = canonical::hex(&Sha256::digest(BODY));
+        let body_hash = hex::encode(Sha256::digest(BODY));
         let canonical_request = canonical::request(&head(&query), &["host"], &body_hash);
         let to_sign = canonical::string_to_sign("20231114T221320Z", scope, &canonical_request);
         let key = canonical::signing_key(SECRET, "20231114", "us-east-1");
-        let signature = canonical::hex(&canonical::hmac(&key, to_sign.as_bytes()));
+        let signature = hex::encode(canonical::hmac(&key, to_sign.as_bytes()));
         format!("{query}&X-Amz-Signature={signature}")
     }
 
@@ -222,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_presigned_request_is_good_for_as_long_as_it_says() {
+    fn presigned_request_is_valid_until_it_expires() {
         let query = presigned("3600");
         assert_eq!(verified(&query, BODY, NOW_MS), Ok(()));
         assert_eq!(verified(&query, BODY, NOW_MS + 3_600_000), Ok(()));
@@ -242,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_presigned_request_that_was_changed_is_refused() {
+    fn changed_presigned_request_is_rejected() {
         let query = presigned("3600");
         let mismatch = verified(&query, b"{}", NOW_MS).expect_err("another body");
         assert!(mismatch.starts_with("The request signature we calculated does not match"));
@@ -267,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn missing_parameters_are_named() {
         assert_eq!(
             verified("X-Amz-Algorithm=AWS4-HMAC-SHA256", BODY, NOW_MS),
             Err("AWS query-string parameters must include 'X-Amz-Credential'. AWS query-string parameters must include 'X-Amz-Signature'. AWS query-string parameters must include 'X-Amz-SignedHeaders'. AWS query-string parameters must include 'X-Amz-Date'. Re-examine the query-string parameters.".to_owned())
@@ -275,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_decoded() {
+    fn percent_encoding_is_decoded() {
         assert_eq!(decode("a%2Fb%zz%4"), "a/b%zz%4");
     }
 }

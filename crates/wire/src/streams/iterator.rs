@@ -1,4 +1,4 @@
-//! Shard iterators: everything that a server needs to read on, so that they outlive its restarts.
+//! Shard iterators. They contain everything that is needed to continue reading, so they survive restarts of the server.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,13 +6,13 @@ use homeport_engine::{ShardId, ShardPosition, StreamId};
 
 use crate::failure::Failure;
 
-/// How long an iterator can be used.
+/// The validity of an iterator.
 const AGE_MAX_MS: i64 = 15 * 60 * 1000;
 const VERSION: u8 = 1;
 const PAYLOAD_LEN: usize = 46;
 const CHECKSUM_LEN: usize = 4;
 
-/// A place in a shard.
+/// A position in a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ShardIterator {
     pub(crate) stream: StreamId,
@@ -22,7 +22,7 @@ pub(crate) struct ShardIterator {
 }
 
 impl ShardIterator {
-    /// The text that clients get: the stream's ARN, as in DynamoDB, and what is in it for us.
+    /// The text for clients: the ARN of the stream, as in DynamoDB, and the encoded iterator.
     pub(crate) fn write(&self, stream_arn: &str) -> String {
         let (kind, sequence) = match self.position {
             ShardPosition::Oldest => (0, 0),
@@ -42,7 +42,7 @@ impl ShardIterator {
         format!("{stream_arn}|1|{}", STANDARD.encode(bytes))
     }
 
-    /// What an iterator says; the stream's ARN that stands before it.
+    /// Parses a valid iterator. Returns it with the ARN in front of it.
     pub(crate) fn read(text: &str, now_ms: i64) -> Result<(Self, &str), Failure> {
         let (arn, iterator) =
             parse(text).ok_or_else(|| Failure::validation("Invalid ShardIterator"))?;
@@ -52,7 +52,7 @@ impl ShardIterator {
         Ok((iterator, arn))
     }
 
-    /// What an iterator says, however old it is.
+    /// Parses an iterator, which may have expired.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         parse(text).map(|(_, iterator)| iterator)
     }
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn an_iterator_leads_back_to_its_place_until_it_expires() {
+    fn iterators_round_trip_until_they_expire() {
         for position in [ShardPosition::Oldest, ShardPosition::At(99)] {
             let given = iterator(position);
             let text = given.write("arn:x");
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_times_do_not_panic() {
+    fn extreme_times_do_not_panic() {
         for (issued_at_ms, expired) in [(i64::MIN, true), (i64::MAX, false)] {
             let forged = ShardIterator {
                 issued_at_ms,
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_iterator_is_refused() {
+    fn changed_iterators_are_rejected() {
         let text = iterator(ShardPosition::At(99)).write("arn:x");
         let (arn, encoded) = text.split_once("|1|").expect("three parts");
         let mut bytes = STANDARD.decode(encoded).expect("base64");

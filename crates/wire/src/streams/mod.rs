@@ -1,4 +1,4 @@
-//! What streams are to clients: ARNs, shard ids, sequence numbers and iterators as texts.
+//! Streams as clients see them: ARNs, shard ids, sequence numbers and iterators.
 
 pub(crate) mod iterator;
 pub(crate) mod names;
@@ -7,22 +7,23 @@ use homeport_engine::{Engine, Stream};
 
 use crate::failure::Failure;
 use crate::input::Text;
-use crate::tables::arn;
+use crate::tables::arn::{self, TablePart};
 use crate::tables::description::stream_label;
 
 /// The ARN of a stream.
 pub(crate) fn arn_of(region: &str, stream: &Stream) -> String {
-    arn::of_stream(
+    arn::of_part(
         region,
         &stream.table,
+        TablePart::Stream,
         &stream_label(stream.id.enabled_at_ms),
     )
 }
 
-/// The stream that an ARN names, of whatever region and account.
+/// The stream with this ARN, in any region and account.
 pub(crate) fn find(engine: &Engine, given: Option<&Text<'_>>) -> Result<Stream, Failure> {
     let given = given.map_or("", Text::as_str);
-    let (table, label) = arn::stream_of(given)
+    let (table, label) = arn::part_of(given, TablePart::Stream)
         .ok_or_else(|| Failure::validation(format!("Invalid StreamArn: {given}")))?;
     engine
         .streams()

@@ -1,4 +1,4 @@
-//! Shard ids and sequence numbers as clients see them.
+//! Shard ids and sequence numbers in requests and responses.
 
 use homeport_engine::ShardId;
 
@@ -7,10 +7,10 @@ pub(crate) const SEQUENCE_NUMBER_LEN: (usize, usize) = (21, 40);
 pub(crate) const STREAM_ARN_LEN: (usize, usize) = (37, 1024);
 
 const SHARD_PREFIX: &str = "shardId-";
-/// Added to the engine's own numbers, which makes all of them 21 digits long.
+/// Added to the numbers of the engine, so that all have 21 digits.
 const SEQUENCE_BASE: u128 = 100_000_000_000_000_000_000;
 
-/// Ids are in the order of their shards.
+/// The id of a shard. Ids sort like their shards.
 pub(crate) fn shard_id(id: ShardId) -> String {
     format!("{SHARD_PREFIX}{:020}-{:08x}", id.started_at_ms, id.first)
 }
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sequence_numbers_have_one_length_and_lead_back() {
+    fn sequence_numbers_round_trip_with_fixed_length() {
         for sequence in [0, 1, 9_999_999, u64::MAX] {
             let text = sequence_number(sequence);
             assert_eq!(text.len(), SEQUENCE_NUMBER_LEN.0);
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn shard_ids_lead_back_and_have_dynamodb_s_length() {
+    fn shard_ids_round_trip_with_dynamodb_length() {
         for (started_at_ms, first) in [(0, 1), (1_800_000_000_000, u64::MAX)] {
             let id = ShardId {
                 started_at_ms,

@@ -1,4 +1,4 @@
-//! Backups of tables as clients see them: their ARNs and their descriptions.
+//! ARNs and descriptions of table backups.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use homeport_engine::{Engine, TableBackup};
 use homeport_item::schema::IndexSchema;
 use serde::Serialize;
 
-use super::arn;
+use super::arn::{self, TablePart};
 use super::description::{
     self, DescribedEncryption, DescribedKey, DescribedProjection, DescribedStream, Seconds,
 };
@@ -15,7 +15,7 @@ use crate::constraints::Constraints;
 use crate::failure::Failure;
 use crate::input::Text;
 
-/// The structure that DescribeBackup and DeleteBackup answer with.
+/// The response of DescribeBackup and DeleteBackup.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct DescribedBackup {
@@ -99,7 +99,7 @@ struct SourceExpiry {
     attribute_name: Option<String>,
 }
 
-/// What is told of a backup besides what it holds.
+/// The description of a backup without its source table.
 pub(crate) fn details(region: &str, backup: &TableBackup, is_deleted: bool) -> BackupDetails {
     BackupDetails {
         backup_arn: arn_of(region, backup),
@@ -184,17 +184,17 @@ fn units(throughput: Throughput) -> Units {
 }
 
 pub(crate) fn arn_of(region: &str, backup: &TableBackup) -> String {
-    arn::of_backup(region, &backup.schema.name, &backup.id)
+    arn::of_part(region, &backup.schema.name, TablePart::Backup, &backup.id)
 }
 
-/// The backup that a request's ARN names, of whatever region and account.
+/// The backup with the ARN of a request, in any region and account.
 pub(crate) fn find(engine: &Engine, given: Option<&Text<'_>>) -> Result<Arc<TableBackup>, Failure> {
     let mut constraints = Constraints::new();
     constraints.not_null("backupArn", given);
     constraints.text_length("backupArn", given, arn::LEN.0, arn::LEN.1);
     constraints.finish()?;
     let given = given.map_or("", Text::as_str);
-    let (table, id) = arn::backup_of(given).ok_or_else(|| {
+    let (table, id) = arn::part_of(given, TablePart::Backup).ok_or_else(|| {
         Failure::validation(format!("The provided backupArn is not valid: {given}"))
     })?;
     engine

@@ -1,6 +1,6 @@
-//! Buckets: folders of one directory that the operator has set, where DynamoDB has buckets of S3.
+//! Buckets: folders in a configured directory, in place of S3 buckets.
 //!
-//! What a request names never leads out of the directory: names and prefixes are checked, and symbolic links are not
+//! IMPORTANT: a request never reaches files outside the directory. Names and prefixes are checked, and symbolic links are not
 //! followed.
 
 use std::io::ErrorKind;
@@ -14,9 +14,9 @@ use crate::service::Service;
 
 const NAME_LEN_MAX: usize = 255;
 const PREFIX_LEN_MAX: usize = 1024;
-/// Files that one import may have.
+/// The largest number of files of an import.
 const FILES_MAX: usize = 100_000;
-/// Levels of folders that one import may have.
+/// The largest depth of folders of an import.
 const DEPTH_MAX: usize = 32;
 
 /// An open bucket.
@@ -58,7 +58,7 @@ impl Bucket {
             })
     }
 
-    /// Checks that objects can be written under a prefix: what there is of it already are folders, and no links to others.
+    /// Checks that objects can be written under a prefix: its existing parts must be folders, and not symbolic links.
     pub(crate) fn check_prefix(&self, prefix: &str) -> Result<(), Failure> {
         let mut folder = Some(self.folder.clone());
         for part in prefix.split('/').filter(|part| !part.is_empty()) {
@@ -76,7 +76,7 @@ impl Bucket {
         Ok(())
     }
 
-    /// The keys of the files whose keys begin with a prefix, in order. What exports keep beside their data is left out.
+    /// The sorted keys of the files whose keys begin with a prefix, without the manifests of exports.
     pub(crate) fn files(&self, prefix: &str) -> Result<Vec<String>, Failure> {
         let mut files = Vec::new();
         collect(&self.folder, "", prefix, DEPTH_MAX, &mut files)?;
@@ -136,7 +136,7 @@ fn check_part(part: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Letters, digits, dots, hyphens and underscores between letters or digits.
+/// Whether a name has only letters, digits, dots, hyphens and underscores, and begins and ends with a letter or digit.
 fn is_name(name: &str) -> bool {
     let ends = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
     name.len() >= 2
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_prefixes_stay_within_the_directory() {
+    fn names_and_prefixes_stay_in_directory() {
         for name in ["exports", "my-bucket.1", "a_b"] {
             assert!(is_name(name), "{name}");
         }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn deeper_folders_are_not_skipped_silently() {
+    fn too_deep_folders_are_errors() {
         let directory = tempfile::tempdir().expect("a directory");
         let bucket = Bucket {
             folder: Folder::open(directory.path()).expect("a folder"),

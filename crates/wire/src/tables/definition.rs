@@ -1,5 +1,4 @@
-//! Keys, indexes and throughput as requests define them, with the checks that CreateTable and
-//! UpdateTable share.
+//! Definitions of keys, indexes and throughput in requests, with the checks that CreateTable and UpdateTable share.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +16,7 @@ use crate::input::{Element, Field, Flag, List, Long, Named, Text};
 
 const UNITS_MAX: i64 = 1_000_000_000_000;
 pub(crate) const GLOBAL_INDEXES_MAX: usize = 20;
-/// Attributes that the projections of all indexes may name together.
+/// The largest total number of attributes in the projections of all indexes.
 const INCLUDED_MAX: usize = 100;
 
 #[derive(Debug, Deserialize)]
@@ -92,7 +91,7 @@ pub(crate) struct OnDemandInput {
     pub(crate) max_write_request_units: Option<Long>,
 }
 
-/// As DynamoDB shows it in a message.
+/// The form in messages of DynamoDB.
 impl std::fmt::Display for Element<KeySchemaElement<'_>> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let shown =
@@ -124,24 +123,24 @@ named! {
     OnDemandInput => "OnDemandThroughput",
 }
 
-/// What a key is the key of.
+/// The owner of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyOf {
     Table,
     LocalIndex,
-    /// Whose partition key and sort key may have several attributes each.
+    /// Its partition key and sort key may have several attributes each.
     GlobalIndex,
 }
 
-/// Attributes of a table's key, and of a local index's.
+/// Attributes of the key of a table or a local index.
 pub(crate) const KEY_ATTRIBUTES_MAX: usize = 2;
 
-/// Attribute definitions that have passed the constraints.
+/// Attribute definitions that passed the constraints.
 #[derive(Debug)]
 pub(crate) struct Definitions<'a> {
-    /// In their order.
+    /// In the order of the request.
     names: Vec<&'a str>,
-    /// A request may have very many, and ask for each.
+    /// A map, because a request may have very many definitions and look up each.
     kinds: BTreeMap<&'a str, KeyKind>,
 }
 
@@ -163,7 +162,7 @@ impl<'a> Definitions<'a> {
         };
         for (name, kind) in definitions {
             found.names.push(name);
-            // Of two definitions of one name the first one counts.
+            // Of two definitions of a name, the first one counts.
             found.kinds.entry(name).or_insert(kind);
         }
         found
@@ -190,7 +189,7 @@ impl<'a> Definitions<'a> {
         self.names().collect::<Vec<_>>().join(", ")
     }
 
-    /// The keys that a key schema names.
+    /// The key with this key schema.
     pub(crate) fn key(
         &self,
         elements: &List<Element<KeySchemaElement<'_>>>,
@@ -210,8 +209,8 @@ impl<'a> Definitions<'a> {
                 self.listed()
             )));
         }
-        if of == KeyOf::GlobalIndex && has_several(elements) {
-            return self.several(elements);
+        if of == KeyOf::GlobalIndex && is_multi_attribute(elements) {
+            return self.multi_attribute_key(elements);
         }
         if names.len() == 2 && names[0] == names[1] {
             if of_table && self.len() == 1 {
@@ -245,8 +244,8 @@ impl<'a> Definitions<'a> {
         Ok(KeySchema::new(partition, names.get(1).and_then(attribute)))
     }
 
-    /// The key of a global index of which a part has several attributes.
-    fn several(
+    /// The key of a global index with several attributes in a part.
+    fn multi_attribute_key(
         &self,
         elements: &List<Element<KeySchemaElement<'_>>>,
     ) -> Result<KeySchema, Failure> {
@@ -287,13 +286,13 @@ impl<'a> Definitions<'a> {
             .iter()
             .filter_map(|name| Some(KeyAttribute::new(*name, self.kind(name)?)));
         let partition: Vec<_> = attributes.by_ref().take(hashes).collect();
-        KeySchema::of_parts(partition, attributes)
+        KeySchema::from_attributes(partition, attributes)
             .ok_or_else(|| Failure::validation("Invalid KeySchema"))
     }
 }
 
-/// Whether a part of the key has several attributes.
-fn has_several(elements: &List<Element<KeySchemaElement<'_>>>) -> bool {
+/// Whether the partition key or the sort key has several attributes.
+fn is_multi_attribute(elements: &List<Element<KeySchemaElement<'_>>>) -> bool {
     elements.0.len() > 2
         || elements
             .0
@@ -374,7 +373,7 @@ pub(crate) fn constrain_throughput(
 /// The constraints on an index.
 pub(crate) fn constrain_index(constraints: &mut Constraints, path: &str, given: &IndexInput<'_>) {
     constraints.not_null(&format!("{path}.indexName"), given.index_name.as_ref());
-    constraints.index_name(&format!("{path}.indexName"), given.index_name.as_ref());
+    constraints.resource_name(&format!("{path}.indexName"), given.index_name.as_ref());
     constrain_key(
         constraints,
         &format!("{path}.keySchema"),
@@ -430,7 +429,7 @@ pub(crate) fn check_units(throughput: Throughput, index: Option<&str>) -> Result
     Ok(())
 }
 
-/// An index that has passed the constraints.
+/// An index that passed the constraints.
 pub(crate) fn index(
     given: &IndexInput<'_>,
     definitions: &Definitions<'_>,
@@ -500,7 +499,7 @@ pub(crate) fn projection(
     }
 }
 
-/// How many attributes the projections may name together.
+/// Checks the total number of attributes in the projections.
 pub(crate) fn check_included(indexes: &[IndexSchema]) -> Result<(), Failure> {
     let included: usize = indexes
         .iter()
@@ -529,7 +528,7 @@ pub(crate) fn stream_view(name: &str) -> StreamView {
     }
 }
 
-/// Checks how a table is to be encrypted; none is by a key of Homeport's own choosing.
+/// The encryption key of a table; `None` for the default encryption.
 pub(crate) fn encryption(given: &EncryptionInput<'_>) -> Result<Option<String>, Failure> {
     let enabled = given.enabled.is_some_and(|flag| flag.0);
     if !enabled {

@@ -1,15 +1,16 @@
-//! A table as clients see it described.
+//! Descriptions of tables.
 
-use homeport_engine::{Extent, IndexState, TableDescription, TableExtent};
+use homeport_engine::{DataSize, IndexState, TableDescription, TableSize};
 use homeport_item::KeyKind;
 use homeport_item::schema::{IndexProjection, IndexSchema, KeySchema, StreamView};
+use jiff::Timestamp;
 use serde::Serialize;
 
-use super::arn;
+use super::arn::{self, TablePart};
 use super::settings::{Billing, Encryption, TableSettings, Throughput};
 use super::warm_throughput::WarmThroughput;
 
-/// The structure that CreateTable, DescribeTable, UpdateTable and DeleteTable answer with.
+/// The table description in responses.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct Described {
@@ -57,7 +58,7 @@ struct DescribedRestore {
     restore_in_progress: bool,
 }
 
-/// Seconds since the epoch with their fraction.
+/// Seconds since the epoch, with a fraction.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct Seconds(f64);
 
@@ -209,11 +210,11 @@ impl DescribedEncryption {
     }
 }
 
-/// Describes a table that is there.
+/// The description of a table.
 pub(crate) fn describe(
     region: &str,
     table: &TableDescription,
-    extent: &TableExtent,
+    extent: &TableSize,
     status: &'static str,
 ) -> Described {
     let settings = TableSettings::read(&table.settings);
@@ -254,7 +255,7 @@ pub(crate) fn describe(
         stream_specification: schema.stream.map(DescribedStream::of),
         latest_stream_arn: label
             .as_ref()
-            .map(|label| arn::of_stream(region, &schema.name, label)),
+            .map(|label| arn::of_part(region, &schema.name, TablePart::Stream, label)),
         latest_stream_label: label,
         encryption: settings
             .encryption
@@ -290,7 +291,7 @@ fn describe_index(
     table: &str,
     index: &IndexSchema,
     state: Option<IndexState>,
-    extent: Extent,
+    extent: DataSize,
     settings: &TableSettings,
 ) -> DescribedIndex {
     let building = state == Some(IndexState::Building);
@@ -363,23 +364,13 @@ pub(crate) fn view_name(view: StreamView) -> &'static str {
     }
 }
 
-/// A stream's label: when it was switched on, in ISO 8601 with milliseconds.
+/// The label of a stream: the time at which it was enabled, in ISO 8601 with milliseconds.
 pub(crate) fn stream_label(at_ms: i64) -> String {
-    let secs = crate::signature::format_secs(at_ms.div_euclid(1000));
-    let (date, time) = secs.split_at(8);
-    format!(
-        "{}-{}-{}T{}:{}:{}.{:03}",
-        &date[..4],
-        &date[4..6],
-        &date[6..],
-        &time[1..3],
-        &time[3..5],
-        &time[5..7],
-        at_ms.rem_euclid(1000)
-    )
+    let time = Timestamp::from_millisecond(at_ms).unwrap_or(Timestamp::MAX);
+    time.strftime("%Y-%m-%dT%H:%M:%S.%3f").to_string()
 }
 
-/// An id in the form of a UUID that no other table of this store has.
+/// A table id in the form of a UUID, unique in this store.
 pub(crate) fn table_id(id: u32, created_at_ms: i64) -> String {
     let made = created_at_ms.unsigned_abs();
     format!(
@@ -396,12 +387,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_s_label_is_its_time() {
+    fn stream_label_is_its_time() {
         assert_eq!(stream_label(1_700_000_000_123), "2023-11-14T22:13:20.123");
     }
 
     #[test]
-    fn table_ids_look_like_uuids_and_differ() {
+    fn table_ids_are_unique_uuids() {
         let id = table_id(7, 1_700_000_000_123);
         assert_eq!(id.len(), 36);
         assert_ne!(id, table_id(8, 1_700_000_000_123));

@@ -1,6 +1,6 @@
-//! Contributor insights of tables and indexes: a setting that clients make and look at.
+//! Contributor insights of tables and indexes.
 //!
-//! DIFFERENCE: DynamoDB has CloudWatch count which keys are used most. Here the setting is kept and told, and nothing is counted.
+//! DIFFERENCE: in DynamoDB, CloudWatch counts the most used keys. Here the setting is only stored and described.
 
 use homeport_engine::TableDescription;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use crate::output::Object;
 pub(crate) const ACTIONS: [&str; 2] = ["ENABLE", "DISABLE"];
 pub(crate) const MODES: [&str; 2] = ["ACCESSED_AND_THROTTLED_KEYS", "THROTTLED_KEYS"];
 
-/// What was last asked for a table or one of its indexes.
+/// The last setting of a table or an index.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Insights {
     pub(crate) is_enabled: bool,
@@ -21,7 +21,7 @@ pub(crate) struct Insights {
     pub(crate) changed_at_ms: i64,
 }
 
-/// What insights are about: a table, or one of its global indexes.
+/// A table or one of its global indexes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) table: &'a str,
@@ -29,7 +29,7 @@ pub(crate) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// The index that is named, if any, must be one of the table's.
+    /// The subject of a request. A named index must be a global index of the table.
     pub(crate) fn of(
         table: &'a TableDescription,
         index: Option<&'a Text<'_>>,
@@ -48,7 +48,7 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// The name that its insights are kept under; no index has an empty one.
+    /// The key of its insights in the settings: the name of the index, or empty for the table.
     pub(crate) fn key(self) -> &'a str {
         self.index.unwrap_or_default()
     }
@@ -57,7 +57,7 @@ impl<'a> Subject<'a> {
         settings.insights.get(self.key())
     }
 
-    /// Writes what it is and how its insights stand.
+    /// Writes the names and the status of the insights.
     pub(crate) fn write(self, object: &mut Object<'_>, status: &str) {
         object.text("TableName", self.table);
         if let Some(index) = self.index {

@@ -1,4 +1,4 @@
-//! What tables are to clients: names with an ARN, settings beyond their schema, descriptions.
+//! Tables as clients see them: ARNs, settings beyond the schema, descriptions, backups, exports and imports.
 
 pub(crate) mod arn;
 pub(crate) mod backup;

@@ -1,16 +1,16 @@
-//! The times that a table with point-in-time recovery can be restored to, as clients see them. They are commit times, as
-//! changes are stamped with; the wall clock may be far from them.
+//! The times that a table with point-in-time recovery can be restored to. They are commit times, which may differ from the wall
+//! clock.
 
 use homeport_engine::{History, RestorePoint};
 
 use crate::service::Service;
 
-/// The first and the last second that a table can be restored to. Whole seconds, because clients cut fractions off.
+/// The first and the last second that a table can be restored to. Whole seconds, because clients truncate fractions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RestoreWindow {
     pub(crate) earliest_secs: i64,
     pub(crate) latest_secs: i64,
-    /// The first restorable moment, which lies within the first second.
+    /// The first restorable time, within the first second.
     earliest_ms: i64,
 }
 
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn recovery_has_a_window_at_once() {
+    fn recovery_window_exists_at_once() {
         let history = History {
             since_ms: 5_400,
             period_days: 35,

@@ -1,4 +1,4 @@
-//! The table that a restore makes: what it takes over from its source, and what a request changes.
+//! The target table of a restore: the settings of the source with the changes of the request.
 
 use homeport_engine::{NewTable, RestoreError, TableDescription};
 use homeport_item::schema::{IndexSchema, TableSchema};
@@ -11,9 +11,10 @@ use super::settings::{Billing, Encryption, OnDemand, Restored, TableSettings};
 use crate::constraints::Constraints;
 use crate::failure::Failure;
 use crate::input::{Element, Field, List, Text};
+use crate::output;
 use crate::service::Service;
 
-/// What a request may say about the table to be made; every restoring operation has these members.
+/// The members of restore requests that override settings of the source table.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Overrides<'a> {
     #[serde(rename = "BillingModeOverride", borrow)]
@@ -53,8 +54,8 @@ impl Overrides<'_> {
         }
     }
 
-    /// The table that is to be made from `source` under another name. Tags, streams, expiry, protection and
-    /// point-in-time recovery are not taken over, as in DynamoDB.
+    /// The new table from `source` with another name. Tags, streams, expiry, deletion protection and point-in-time recovery are
+    /// not copied, as in DynamoDB.
     pub(crate) fn table(
         &self,
         name: &str,
@@ -137,8 +138,8 @@ impl Overrides<'_> {
         Ok(())
     }
 
-    /// The source's indexes of one kind that the new table is to have. A request may leave some out, and
-    /// must name the others as they are.
+    /// The local or global indexes of the source that the new table gets. A request may omit some, and must describe the others
+    /// unchanged.
     fn kept(&self, source: &TableSchema, local: bool) -> Result<Vec<IndexSchema>, Failure> {
         let given = if local {
             &self.local_indexes
@@ -187,21 +188,16 @@ fn has_keys(index: &IndexSchema, given: Option<&List<Element<KeySchemaElement<'_
     names.eq(known)
 }
 
-/// The answer to a request that began a restore.
-pub(crate) fn answer(
+/// The response to a request that started a restore.
+pub(crate) fn respond(
     service: &Service,
     begun: Result<TableDescription, RestoreError>,
 ) -> Result<Vec<u8>, Failure> {
     let described = super::description::describe(
         &service.config().region,
         &begun?,
-        &homeport_engine::TableExtent::default(),
+        &homeport_engine::TableSize::default(),
         "CREATING",
     );
-    let mut out = Vec::with_capacity(1024);
-    let mut object = crate::output::Object::new(&mut out);
-    serde_json::to_writer(object.member("TableDescription"), &described)
-        .map_err(|error| Failure::internal(&error))?;
-    object.end();
-    Ok(out)
+    output::single_member("TableDescription", &described)
 }

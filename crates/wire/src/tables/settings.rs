@@ -1,5 +1,4 @@
-//! What DynamoDB's clients set on a table and the engine has no use for. It is kept with the table
-//! as JSON, so that it lives and goes with it.
+//! Table settings of the protocol that the engine does not use. The engine stores them with the table, as JSON.
 
 use std::collections::BTreeMap;
 
@@ -13,24 +12,24 @@ use super::warm_throughput::WarmThroughput;
 pub(crate) struct TableSettings {
     pub(crate) billing: Billing,
     pub(crate) throughput: Throughput,
-    /// When the table was last set to be paid per request.
+    /// The last change to on-demand billing.
     pub(crate) pay_per_request_at_ms: Option<i64>,
     pub(crate) on_demand: Option<OnDemand>,
     pub(crate) index_throughput: BTreeMap<String, Throughput>,
-    /// The highest value that the table ever had, if it is more than the billing mode's.
+    /// The highest value so far, if it is above the minimum of the billing mode.
     pub(crate) warm: WarmThroughput,
     pub(crate) index_warm: BTreeMap<String, WarmThroughput>,
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) deletion_protection: bool,
     pub(crate) table_class: Option<String>,
     pub(crate) encryption: Option<Encryption>,
-    /// Of the table under an empty name, and of its indexes.
+    /// By index name; the table has an empty name.
     pub(crate) insights: BTreeMap<String, Insights>,
-    /// Where the table was restored from.
+    /// The source, if the table was restored.
     pub(crate) restored: Option<Restored>,
 }
 
-/// What a table was made from.
+/// The source of a restored table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Restored {
     pub(crate) backup_arn: Option<String>,
@@ -45,7 +44,7 @@ pub(crate) enum Billing {
     Provisioned,
 }
 
-/// Provisioned units. They are kept and told, and limit nothing.
+/// Provisioned units. They are stored and described, but limit nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub(crate) struct Throughput {
@@ -80,15 +79,15 @@ impl Billing {
 impl TableSettings {
     /// The warm throughput of the table.
     pub(crate) fn warm_throughput(&self) -> WarmThroughput {
-        let least = WarmThroughput::least(self.billing, self.throughput);
-        least.max(self.warm)
+        let minimum = WarmThroughput::minimum(self.billing, self.throughput);
+        minimum.max(self.warm)
     }
 
     /// The warm throughput of a global index.
     pub(crate) fn index_warm_throughput(&self, index: &str) -> WarmThroughput {
         let throughput = self.index_throughput.get(index).copied();
-        let least = WarmThroughput::least(self.billing, throughput.unwrap_or_default());
-        least.max(self.index_warm.get(index).copied().unwrap_or_default())
+        let minimum = WarmThroughput::minimum(self.billing, throughput.unwrap_or_default());
+        minimum.max(self.index_warm.get(index).copied().unwrap_or_default())
     }
 
     /// Stores the current warm throughput of the table and of these indexes, so that a change of their throughput does
@@ -101,13 +100,13 @@ impl TableSettings {
         }
     }
 
-    /// Reads what is kept with a table; a table that was not made through this protocol has none.
+    /// Parses the stored settings. A table that was not created through this protocol has none.
     pub(crate) fn read(kept: &str) -> Self {
         if kept.is_empty() {
             return Self::default();
         }
         serde_json::from_str(kept).unwrap_or_else(|error| {
-            tracing::warn!(%error, "the settings of a table cannot be read");
+            tracing::warn!(%error, "cannot read the settings of a table; using the defaults");
             Self::default()
         })
     }
@@ -122,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_are_read_as_they_were_written() {
+    fn settings_round_trip() {
         let mut settings = TableSettings {
             billing: Billing::Provisioned,
             deletion_protection: true,

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use homeport_engine::TableError;
 use serde::Deserialize;
 
 use super::arn;
 use super::settings::TableSettings;
+use crate::constraints::Constraints;
 use crate::failure::Failure;
 use crate::input::{Element, List, Named, Text};
 use crate::service::Service;
@@ -27,7 +29,7 @@ impl Named for Tag<'_> {
     const NAME: &'static str = "Tag";
 }
 
-/// The tags of a request, checked.
+/// The valid tags of a request.
 pub(crate) fn read(given: &List<Element<Tag<'_>>>) -> Result<BTreeMap<String, String>, Failure> {
     let mut tags = BTreeMap::new();
     for Element(tag) in &given.0 {
@@ -60,7 +62,7 @@ pub(crate) fn read(given: &List<Element<Tag<'_>>>) -> Result<BTreeMap<String, St
     Ok(tags)
 }
 
-/// Whether a tag may contain the character: letters, digits and spaces of any script, and a few signs.
+/// Whether a tag may contain the character: letters, digits and spaces of any script, and some punctuation.
 fn is_allowed(character: char) -> bool {
     let is_space = character.is_whitespace() && !character.is_control();
     character.is_alphanumeric() || is_space || "_.:/=+-@".contains(character)
@@ -89,7 +91,7 @@ pub(crate) fn check_count(tags: &BTreeMap<String, String>) -> Result<(), Failure
     Ok(())
 }
 
-/// The table that a resource's ARN names.
+/// The table with the ARN of a resource.
 pub(crate) fn table<'a>(resource: Option<&'a Text<'_>>) -> Result<&'a str, Failure> {
     let Some(resource) = resource.map(Text::as_str) else {
         return Err(Failure::validation("Invalid TableArn"));
@@ -106,35 +108,65 @@ pub(crate) fn table<'a>(resource: Option<&'a Text<'_>>) -> Result<&'a str, Failu
     })
 }
 
-pub(crate) fn not_found(resource: &str) -> Failure {
-    Failure::not_found(format!(
-        "Requested resource not found: ResourcArn: {resource} not found"
-    ))
+/// Checks the members of a request that changes tags, and returns the table.
+pub(crate) fn check_request<'a, T>(
+    resource: Option<&'a Text<'_>>,
+    member: &str,
+    given: Option<&T>,
+) -> Result<&'a str, Failure> {
+    if resource.is_some() {
+        let mut constraints = Constraints::new();
+        constraints.not_null(member, given);
+        constraints.finish()?;
+    }
+    table(resource)
 }
 
-/// The settings of a table whose tags are to be listed. DynamoDB does not tell whether a table is there that nobody may see.
-pub(crate) fn shown(
+/// Changes the tags of a table.
+pub(crate) async fn change(
+    service: &Service,
+    resource: Option<&Text<'_>>,
+    table: &str,
+    change: impl FnOnce(&mut BTreeMap<String, String>) -> Result<(), Failure> + Send + 'static,
+) -> Result<Vec<u8>, Failure> {
+    let _change = service.begin_table_change().await;
+    if settings(service, table)?.is_none() {
+        let resource = resource.map_or("", Text::as_str);
+        return Err(Failure::not_found(format!(
+            "Requested resource not found: ResourcArn: {resource} not found"
+        )));
+    }
+    service
+        .engine()
+        .change_settings(table, move |kept| {
+            let mut settings = TableSettings::read(kept);
+            change(&mut settings.tags)?;
+            Ok::<_, Failure>(settings.write())
+        })
+        .await?;
+    // The response is empty, without even an empty object.
+    Ok(Vec::new())
+}
+
+/// The tags of a table. DynamoDB does not reveal whether a table exists that the caller may not see.
+pub(crate) fn list(
     service: &Service,
     table: &str,
     resource: &str,
-) -> Result<TableSettings, Failure> {
-    match settings(service, table, resource) {
-        Err(failure) if failure == not_found(resource) => Err(Failure::access_denied(format!(
+) -> Result<BTreeMap<String, String>, Failure> {
+    match settings(service, table)? {
+        Some(settings) => Ok(settings.tags),
+        None => Err(Failure::access_denied(format!(
             "User: arn:aws:iam::000000000000:root is not authorized to perform: dynamodb:ListTagsOfResource on resource: {resource}"
         ))),
-        answer => answer,
     }
 }
 
-/// The settings of the table with that name.
-pub(crate) fn settings(
-    service: &Service,
-    table: &str,
-    resource: &str,
-) -> Result<TableSettings, Failure> {
+/// The settings of a table, if it exists.
+fn settings(service: &Service, table: &str) -> Result<Option<TableSettings>, Failure> {
     match service.engine().describe_table(table) {
-        Ok(description) => Ok(TableSettings::read(&description.settings)),
-        Err(homeport_engine::TableError::Missing(_)) => Err(not_found(resource)),
+        Ok(description) => Ok(Some(TableSettings::read(&description.settings))),
+        Err(TableError::Missing(_)) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

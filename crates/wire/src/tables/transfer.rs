@@ -1,12 +1,17 @@
-//! Exports and imports as clients see them.
+//! Descriptions of exports and imports.
 
-use homeport_engine::Transfer;
+use std::sync::Arc;
+
+use homeport_engine::{Engine, Transfer, TransferKind};
 use serde::{Deserialize, Serialize};
 
-use super::arn;
+use super::arn::{self, TablePart};
 use super::description::{self, Seconds};
+use crate::constraints::Constraints;
+use crate::failure::Failure;
+use crate::input::Text;
 
-/// What is kept with an export or an import.
+/// Parameters of the request that are stored with an export or import.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub(crate) struct Notes {
@@ -26,7 +31,7 @@ impl Notes {
     }
 }
 
-/// The structure that ExportTableToPointInTime and DescribeExport answer with.
+/// The response of ExportTableToPointInTime and DescribeExport.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct DescribedExport {
@@ -57,7 +62,7 @@ pub(crate) struct DescribedExport {
     item_count: Option<u64>,
 }
 
-/// The structure that ImportTable and DescribeImport answer with.
+/// The response of ImportTable and DescribeImport.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct DescribedImport {
@@ -94,7 +99,7 @@ struct DescribedSource {
 /// `manifest-summary.json` of an export.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Summary {
+struct ManifestSummary {
     version: &'static str,
     export_arn: String,
     start_time: String,
@@ -113,11 +118,11 @@ struct Summary {
     export_type: &'static str,
 }
 
-/// What went wrong is in the server's log, and a client learns that something did.
+/// Clients get no details of a failure; the server's log has them.
 const FAILURE_CODE: &str = "UNKNOWN";
 const FAILURE_MESSAGE: &str = "The operation failed on the server";
 
-/// What the names of an export's files begin with, up to its id.
+/// The beginning of the keys of an export, up to its id.
 pub(crate) fn key_prefix(notes: &Notes) -> String {
     let prefix = notes.prefix.as_deref().unwrap_or_default();
     let parts: Vec<&str> = prefix.split('/').filter(|part| !part.is_empty()).collect();
@@ -125,6 +130,39 @@ pub(crate) fn key_prefix(notes: &Notes) -> String {
         true => "AWSDynamoDB/".to_owned(),
         false => format!("{}/AWSDynamoDB/", parts.join("/")),
     }
+}
+
+/// The export or import that a request's ARN names.
+pub(crate) fn find(
+    engine: &Engine,
+    kind: TransferKind,
+    given: Option<&Text<'_>>,
+) -> Result<Arc<Transfer>, Failure> {
+    let (path, member, part, missing): (_, _, _, fn(&str) -> Failure) = match kind {
+        TransferKind::Export => (
+            "exportArn",
+            "ExportArn",
+            TablePart::Export,
+            Failure::export_not_found,
+        ),
+        TransferKind::Import => (
+            "importArn",
+            "ImportArn",
+            TablePart::Import,
+            Failure::import_not_found,
+        ),
+    };
+    let mut constraints = Constraints::new();
+    constraints.not_null(path, given);
+    constraints.text_length(path, given, arn::LEN.0, arn::LEN.1);
+    constraints.finish()?;
+    let given = given.map_or("", Text::as_str);
+    let (table, id) = arn::part_of(given, part)
+        .ok_or_else(|| Failure::validation(format!("Invalid {member}: {given}")))?;
+    engine
+        .transfer(kind, id)
+        .filter(|found| found.table == table)
+        .ok_or_else(|| missing(given))
 }
 
 fn status(transfer: &Transfer) -> &'static str {
@@ -139,7 +177,7 @@ pub(crate) fn describe_export(region: &str, export: &Transfer) -> DescribedExpor
     let notes = Notes::read(&export.notes);
     let completed = export.ended_at_ms.is_some() && export.failure.is_none();
     DescribedExport {
-        export_arn: arn::of_export(region, &export.table, &export.id),
+        export_arn: arn::of_part(region, &export.table, TablePart::Export, &export.id),
         export_status: status(export),
         start_time: Seconds::from_ms(export.started_at_ms),
         end_time: export.ended_at_ms.map(Seconds::from_ms),
@@ -163,7 +201,7 @@ pub(crate) fn describe_export(region: &str, export: &Transfer) -> DescribedExpor
 pub(crate) fn describe_import(region: &str, import: &Transfer) -> DescribedImport {
     let notes = Notes::read(&import.notes);
     DescribedImport {
-        import_arn: arn::of_import(region, &import.table, &import.id),
+        import_arn: arn::of_part(region, &import.table, TablePart::Import, &import.id),
         import_status: status(import),
         table_arn: arn::of_table(region, &import.table),
         table_id: description::table_id(import.table_id, import.table_created_at_ms),
@@ -210,7 +248,7 @@ pub(crate) struct ImportSummary {
 
 pub(crate) fn summarise_export(region: &str, export: &Transfer) -> ExportSummary {
     ExportSummary {
-        export_arn: arn::of_export(region, &export.table, &export.id),
+        export_arn: arn::of_part(region, &export.table, TablePart::Export, &export.id),
         export_status: status(export),
         export_type: "FULL_EXPORT",
     }
@@ -230,12 +268,12 @@ pub(crate) fn summarise_import(region: &str, import: &Transfer) -> ImportSummary
 }
 
 /// The text of `manifest-summary.json`.
-pub(crate) fn summary(region: &str, export: &Transfer) -> Vec<u8> {
+pub(crate) fn manifest_summary(region: &str, export: &Transfer) -> Vec<u8> {
     let notes = Notes::read(&export.notes);
     let time = |at_ms: i64| format!("{}Z", description::stream_label(at_ms));
-    let summary = Summary {
+    let summary = ManifestSummary {
         version: "2020-06-30",
-        export_arn: arn::of_export(region, &export.table, &export.id),
+        export_arn: arn::of_part(region, &export.table, TablePart::Export, &export.id),
         start_time: time(export.started_at_ms),
         end_time: time(export.ended_at_ms.unwrap_or(export.started_at_ms)),
         table_arn: arn::of_table(region, &export.table),

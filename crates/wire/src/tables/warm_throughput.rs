@@ -9,7 +9,7 @@ use super::settings::{Billing, Throughput};
 use crate::failure::Failure;
 use crate::input::{Field, Long, Named};
 
-/// What every table and every index on demand has from the start.
+/// The initial warm throughput of tables and indexes with on-demand billing.
 const ON_DEMAND: WarmThroughput = WarmThroughput {
     read: 12_000,
     write: 4_000,
@@ -40,7 +40,7 @@ pub(crate) struct WarmThroughput {
     pub(crate) write: i64,
 }
 
-/// What the units are for, as messages name it.
+/// The table or index in messages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Subject<'a> {
     Table,
@@ -57,8 +57,8 @@ impl fmt::Display for Subject<'_> {
 }
 
 impl WarmThroughput {
-    /// The least that a table or an index has.
-    pub(crate) fn least(billing: Billing, throughput: Throughput) -> Self {
+    /// The minimum of a table or an index.
+    pub(crate) fn minimum(billing: Billing, throughput: Throughput) -> Self {
         match billing {
             Billing::PayPerRequest => ON_DEMAND,
             Billing::Provisioned => Self {
@@ -86,8 +86,8 @@ impl WarmThroughput {
         let Some(Field(given)) = given.filter(|Field(given)| !given.is_empty()) else {
             return Ok(None);
         };
-        let least = Self::least(billing, throughput);
-        least
+        let minimum = Self::minimum(billing, throughput);
+        minimum
             .raised_to(given, |unit| {
                 let than = match (billing, unit) {
                     (Billing::PayPerRequest, _) => {

@@ -1,4 +1,4 @@
-//! What credentials with policies may do.
+//! Permissions of credentials with policies.
 
 use homeport_wire::Config;
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ fn denied(answer: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn a_policy_permits_what_it_allows_and_nothing_else() {
+async fn policy_permits_only_what_it_allows() {
     let server = server().await;
     let own = json!({"TableName": "things", "Item": key("ann")});
     assert_eq!(server.call_as(&ANN, "PutItem", own).await.0, 200);
@@ -186,7 +186,7 @@ async fn a_policy_permits_what_it_allows_and_nothing_else() {
             denied(&answer);
         }
     }
-    // Who has no policy may do everything.
+    // A credential without a policy has all permissions.
     let (status, _) = server
         .call_as(&ADMIN, "Scan", json!({"TableName": "things"}))
         .await;
@@ -194,7 +194,7 @@ async fn a_policy_permits_what_it_allows_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn refusals_say_what_is_missing_in_aws_s_words() {
+async fn denials_name_the_missing_permission() {
     let server = server().await;
     let (_, answer) = server
         .call_as(
@@ -221,7 +221,7 @@ async fn refusals_say_what_is_missing_in_aws_s_words() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_not_permitted() {
+async fn unreadable_values_are_not_permitted() {
     let server = server().await;
     let own = json!({"pk": {"S": "ann"}, "sk": {"N": "1"}});
     for (operation, request) in [

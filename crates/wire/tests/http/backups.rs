@@ -56,7 +56,7 @@ async fn count(server: &Server, table: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_backup_is_described_listed_and_deleted() {
+async fn backups_are_described_listed_and_deleted() {
     let server = Server::start().await;
     server.create_indexed_table("things").await;
     put(&server, "things", 1).await;
@@ -121,7 +121,7 @@ async fn a_backup_is_described_listed_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_table_is_restored_with_what_the_request_changes() {
+async fn restored_table_has_requested_overrides() {
     let server = Server::start().await;
     server.create_indexed_table("things").await;
     for n in 0..3 {
@@ -175,7 +175,7 @@ async fn a_table_is_restored_with_what_the_request_changes() {
 }
 
 #[tokio::test]
-async fn a_table_is_restored_to_any_second_that_is_told() {
+async fn table_is_restored_to_any_listed_second() {
     let clock = Arc::new(ManualClock::at_ms(START_MS));
     let config = Config {
         clock: Arc::clone(&clock) as _,
@@ -196,7 +196,7 @@ async fn a_table_is_restored_to_any_second_that_is_told() {
     let enabled = server.ok("UpdateContinuousBackups", on).await;
     let enabled = &enabled["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"];
     let start = START_MS / 1000;
-    // At once there is a time to restore to, though its second is not over.
+    // There is a restorable time at once, although its second is not over.
     assert_eq!(enabled["EarliestRestorableDateTime"], start);
     assert_eq!(enabled["LatestRestorableDateTime"], start);
     let body = json!({"SourceTableName": "things", "TargetTableName": "at-once", "RestoreDateTime": start});
@@ -268,12 +268,12 @@ async fn restore_window_ignores_clock_jumps() {
         json!({"SourceTableName": "things", "TargetTableName": "then", "RestoreDateTime": latest});
     server.ok("RestoreTableToPointInTime", body).await;
     is_active(&server, "then").await;
-    // The second item was put a second later.
+    // The second item was written a second later.
     assert_eq!(count(&server, "then").await, 1);
 }
 
 #[tokio::test]
-async fn bad_requests_are_refused() {
+async fn invalid_requests_are_rejected() {
     let server = Server::start().await;
     server.create_plain_table("things").await;
     let unknown =

@@ -41,7 +41,7 @@ async fn batches_write_and_read_several_tables() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_an_answer_is_left_for_another() {
+async fn keys_beyond_response_size_are_unprocessed() {
     let server = Server::start().await;
     server.create_plain_table("large").await;
     let text = "x".repeat(390 * 1024);
@@ -69,7 +69,7 @@ async fn what_does_not_fit_an_answer_is_left_for_another() {
 }
 
 #[tokio::test]
-async fn bad_batches_are_refused() {
+async fn invalid_batches_are_rejected() {
     let server = Server::start().await;
     server.create_plain_table("first").await;
     let put = json!({"PutRequest": {"Item": {"pk": {"S": "a"}}}});

@@ -1,4 +1,4 @@
-//! Requests that browsers send for web pages: which hosts and origins are answered.
+//! Requests of web pages: which hosts and origins are allowed.
 
 use bytes::Bytes;
 use homeport_wire::{Config, Credential};
@@ -38,7 +38,7 @@ async fn body(answer: Response<Full<Bytes>>) -> Value {
 }
 
 #[tokio::test]
-async fn rebound_host_names_are_refused() {
+async fn rebound_host_names_are_rejected() {
     let server = Server::start().await;
     for host in ["evil.example", "evil.example:8000", "192.0.2.1:8000"] {
         let (status, answer) = send(&server, &[("host", host)]).await;
@@ -104,7 +104,7 @@ async fn every_named_host_must_be_local() {
 }
 
 #[tokio::test]
-async fn listed_hosts_are_answered() {
+async fn listed_hosts_are_allowed() {
     let server = Server::start_with(Config {
         allowed_origins: "db.example.com".parse().expect("a list"),
         ..Config::default()
@@ -118,7 +118,7 @@ async fn listed_hosts_are_answered() {
 }
 
 #[tokio::test]
-async fn web_pages_of_other_sites_are_refused() {
+async fn web_pages_of_other_sites_are_rejected() {
     let server = Server::start().await;
     for origin in ["https://evil.example", "http://localhost:3000", "null"] {
         let (status, answer) = send(&server, &[("origin", origin)]).await;
@@ -128,7 +128,7 @@ async fn web_pages_of_other_sites_are_refused() {
 }
 
 #[tokio::test]
-async fn allowed_pages_may_read_their_answers() {
+async fn allowed_pages_may_read_responses() {
     const PAGE: &str = "https://app.example.com";
     let server = Server::start_with(Config {
         allowed_origins: PAGE.parse().expect("a list"),
@@ -139,7 +139,7 @@ async fn allowed_pages_may_read_their_answers() {
     assert_eq!(status, 200);
     assert_eq!(answer.headers()["access-control-allow-origin"], PAGE);
     assert_eq!(answer.headers()["vary"], "origin");
-    // A program gets no such headers.
+    // Programs without an `Origin` get no CORS headers.
     let (_, answer) = send(&server, &[]).await;
     assert!(!answer.headers().contains_key("access-control-allow-origin"));
     for (origin, expected) in [(PAGE, 200), ("https://evil.example", 403)] {
@@ -171,7 +171,7 @@ async fn signed_requests_may_name_any_host() {
     })
     .await;
     let (status, answer) = send(&server, &[(HOST.as_str(), "db.example.com")]).await;
-    // Refused for its missing signature, not for its host.
+    // Rejected because of the missing signature, not because of the host.
     assert_eq!(status, 400);
     let kind = body(answer).await["__type"].to_string();
     assert!(kind.contains("MissingAuthenticationToken"), "{kind}");

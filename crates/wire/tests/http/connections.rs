@@ -1,15 +1,15 @@
-//! The port's limits on connections and slow clients.
+//! Limits on connections and slow clients.
 
 use std::time::Duration;
 
-use homeport_wire::listen::{ConnectionLimits, Connections, TrustedProxies};
+use homeport_listen::{ConnectionLimits, Connections, TrustedProxies};
 use homeport_wire::{Config, Credential};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::server::Server;
 
-/// Nothing here takes so long unless it is broken.
+/// Nothing here takes this long unless it is broken.
 const PATIENCE: Duration = Duration::from_secs(30);
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
 
@@ -19,11 +19,11 @@ async fn open(server: &Server, bytes: &[u8]) -> TcpStream {
     stream
 }
 
-/// All that a connection still brings until the server closes it.
+/// Everything that a connection receives until the server closes it.
 async fn rest(mut stream: TcpStream) -> String {
     let mut bytes = Vec::new();
     let reading = stream.read_to_end(&mut bytes);
-    // A reset is an end as well.
+    // A reset also ends the connection.
     let _ = tokio::time::timeout(PATIENCE, reading)
         .await
         .expect("closed in time");
@@ -31,7 +31,7 @@ async fn rest(mut stream: TcpStream) -> String {
 }
 
 #[tokio::test]
-async fn half_sent_headers_are_cut_off() {
+async fn incomplete_headers_time_out() {
     let server = Server::start_with(Config {
         header_timeout: Duration::from_millis(100),
         ..Config::default()
@@ -64,7 +64,7 @@ async fn connections_beyond_the_total_get_503() {
 }
 
 #[tokio::test]
-async fn slow_bodies_are_cut_off() {
+async fn slow_bodies_time_out() {
     let server = Server::start_with(Config {
         body_timeout: Duration::from_millis(100),
         ..Config::default()
@@ -76,7 +76,7 @@ async fn slow_bodies_are_cut_off() {
 }
 
 #[tokio::test]
-async fn large_body_of_a_stranger_is_not_awaited() {
+async fn large_unauthenticated_body_is_not_read() {
     let server = Server::start_with(Config {
         credentials: vec![Credential::new("ADMIN", "admin secret")],
         ..Config::default()

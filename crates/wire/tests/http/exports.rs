@@ -20,7 +20,7 @@ struct World {
 }
 
 impl World {
-    /// A table with recovery, an item for each of five seconds, the first of which is gone in the last.
+    /// A table with recovery and one new item in each of five seconds. The first item is deleted in the last second.
     async fn new() -> Self {
         let buckets = tempfile::tempdir().expect("a directory");
         std::fs::create_dir(buckets.path().join("exports")).expect("a bucket");
@@ -50,7 +50,7 @@ impl World {
         }
     }
 
-    /// Waits until a transfer has ended; its description.
+    /// Waits until a transfer has ended, and returns its description.
     async fn ended(&self, operation: &str, body: Value, wrapper: &str, status: &str) -> Value {
         let wait = async {
             loop {
@@ -121,7 +121,7 @@ fn import_request(table: &str, prefix: &str, compression: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_exported_is_imported_as_it_was() {
+async fn exported_items_are_imported_unchanged() {
     let world = World::new().await;
     let now = world.export(json!({})).await;
     assert_eq!(now["ExportStatus"], "COMPLETED", "{now}");
@@ -151,7 +151,7 @@ async fn what_is_exported_is_imported_as_it_was() {
     let copied = world.items("copy").await;
     let keys: Vec<_> = copied.iter().map(|item| item["pk"]["S"].clone()).collect();
     assert_eq!(keys, ["i0", "i1", "i2"]);
-    // A prefix may be a whole export, too.
+    // A prefix may also select a whole export.
     let prefix = now["ExportManifest"].as_str().expect("a manifest");
     let prefix = prefix.trim_end_matches("manifest-summary.json");
     world.import("again", prefix).await;
@@ -173,7 +173,7 @@ async fn what_is_exported_is_imported_as_it_was() {
 }
 
 #[tokio::test]
-async fn lines_that_are_no_items_are_counted_and_left_out() {
+async fn invalid_lines_are_counted_and_skipped() {
     let world = World::new().await;
     let folder = world.buckets.path().join("exports").join("mine");
     std::fs::create_dir(&folder).expect("a folder");
@@ -204,7 +204,7 @@ async fn lines_that_are_no_items_are_counted_and_left_out() {
     assert_eq!(world.items("mine").await, [item]);
     let (name, _) = world.server.refused("ImportTable", body).await;
     assert_eq!(name, "ResourceInUseException");
-    // What cannot be read at all makes no table.
+    // A file that cannot be read creates no table.
     let gzip = import_request("never", "mine/", "GZIP");
     let begun = world.server.ok("ImportTable", gzip).await;
     let arn = begun["ImportTableDescription"]["ImportArn"].clone();
@@ -228,7 +228,7 @@ async fn lines_that_are_no_items_are_counted_and_left_out() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_sent_again_begins_nothing() {
+async fn repeated_request_starts_nothing() {
     let world = World::new().await;
     let first = world.export(json!({"ClientToken": "one"})).await;
     world.clock.advance_ms(5);
@@ -244,7 +244,7 @@ async fn a_request_that_is_sent_again_begins_nothing() {
 }
 
 #[tokio::test]
-async fn bad_requests_are_refused() {
+async fn invalid_requests_are_rejected() {
     let world = World::new().await;
     world.server.create_plain_table("plain").await;
     let plain = "arn:aws:dynamodb:us-east-1:000000000000:table/plain";
@@ -371,7 +371,7 @@ async fn bad_requests_are_refused() {
 }
 
 #[tokio::test]
-async fn links_do_not_lead_out_of_a_bucket() {
+async fn symbolic_links_cannot_leave_bucket() {
     let world = World::new().await;
     let outside = tempfile::tempdir().expect("a directory");
     let line = r#"{"Item":{"pk":{"S":"a"}}}"#;
@@ -387,7 +387,7 @@ async fn links_do_not_lead_out_of_a_bucket() {
         ("linked", ""),
         ("exports", "link"),
         ("exports", "link/deeper"),
-        // The folder that every export makes.
+        // The folder that every export creates.
         ("exports", "real"),
     ] {
         let export = json!({"TableArn": ARN, "S3Bucket": bucket, "S3Prefix": prefix});

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::server::Server;
 
 #[tokio::test]
-async fn an_item_of_every_type_comes_back_as_it_was_put() {
+async fn items_of_every_type_round_trip() {
     let server = Server::start().await;
     server.create_plain_table("things").await;
     let item = json!({
@@ -42,7 +42,7 @@ async fn an_item_of_every_type_comes_back_as_it_was_put() {
 }
 
 #[tokio::test]
-async fn conditions_decide_and_tell() {
+async fn failed_conditions_prevent_writes() {
     let server = Server::start().await;
     server.create_plain_table("things").await;
     let put = |value: &str| {
@@ -67,7 +67,7 @@ async fn conditions_decide_and_tell() {
 }
 
 #[tokio::test]
-async fn updates_answer_with_what_is_asked_for() {
+async fn updates_return_requested_values() {
     let server = Server::start().await;
     server.create_plain_table("things").await;
     let update = |returned: &str| {
@@ -103,7 +103,7 @@ async fn updates_answer_with_what_is_asked_for() {
 }
 
 #[tokio::test]
-async fn writes_cost_the_table_and_its_indexes() {
+async fn writes_consume_capacity_of_table_and_indexes() {
     let server = Server::start().await;
     server.create_indexed_table("readings").await;
     let item = json!({"pk": {"S": "a"}, "sk": {"N": "1"}, "l": {"S": "x"}, "g": {"S": "y"}, "v": {"S": "z"}});
@@ -124,7 +124,7 @@ async fn writes_cost_the_table_and_its_indexes() {
         answer["ItemCollectionMetrics"]["ItemCollectionKey"],
         json!({"pk": {"S": "a"}})
     );
-    // The same again changes no index.
+    // The same update again changes no index.
     let answer = server.ok("PutItem", put).await;
     assert_eq!(answer["ConsumedCapacity"]["CapacityUnits"], json!(1.0));
     let moved = json!({
@@ -140,7 +140,7 @@ async fn writes_cost_the_table_and_its_indexes() {
 }
 
 #[tokio::test]
-async fn bad_keys_and_tables_are_refused() {
+async fn invalid_keys_and_tables_are_rejected() {
     let server = Server::start().await;
     server.create_indexed_table("readings").await;
     let get = |key: Value| json!({"TableName": "readings", "Key": key});

@@ -1,4 +1,4 @@
-//! The parameters from before expressions, on every operation that has them.
+//! The parameters from before expressions, in every operation that has them.
 
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ fn found(answer: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn key_conditions_and_query_filters_choose_items() {
+async fn key_conditions_and_query_filters_select_items() {
     let server = server().await;
     let pk = json!({"ComparisonOperator": "EQ", "AttributeValueList": [{"S": "a"}]});
     let sort = |operator: &str, values: Value| json!({"pk": pk, "sk": {"ComparisonOperator": operator, "AttributeValueList": values}});
@@ -93,7 +93,7 @@ async fn key_conditions_and_query_filters_choose_items() {
 }
 
 #[tokio::test]
-async fn scan_filters_choose_items() {
+async fn scan_filters_select_items() {
     let server = server().await;
     for (filter, expected) in [
         (json!({}), 5),
@@ -126,7 +126,7 @@ async fn scan_filters_choose_items() {
 }
 
 #[tokio::test]
-async fn reads_return_the_attributes_to_get() {
+async fn reads_return_requested_attributes() {
     let server = server().await;
     let names = json!(["v", "a.b", "none"]);
     let expected = json!({"v": {"S": "v1"}, "a.b": {"N": "7"}});
@@ -146,7 +146,7 @@ async fn reads_return_the_attributes_to_get() {
 }
 
 #[tokio::test]
-async fn writes_happen_only_as_expected() {
+async fn writes_require_their_expectations() {
     let server = server().await;
     let failed = (
         "ConditionalCheckFailedException".to_owned(),
@@ -181,7 +181,7 @@ async fn writes_happen_only_as_expected() {
 }
 
 #[tokio::test]
-async fn attribute_updates_change_and_answer() {
+async fn attribute_updates_change_and_return_values() {
     let server = server().await;
     let update = |updates: Value, returned: &str| json!({"TableName": "things", "Key": key(1), "AttributeUpdates": updates, "ReturnValues": returned});
     let answer = server
@@ -233,13 +233,13 @@ async fn attribute_updates_change_and_answer() {
         text,
         "One or more parameter values were invalid: Cannot update attribute sk. This attribute is part of the key"
     );
-    // Without an item, an update makes one.
+    // An update of a missing item creates it.
     let fresh = json!({"TableName": "things", "Key": key(9), "AttributeUpdates": {}, "ReturnValues": "ALL_NEW"});
     assert_eq!(server.ok("UpdateItem", fresh).await["Attributes"], key(9));
 }
 
 #[tokio::test]
-async fn parameters_of_a_wrong_form_are_refused() {
+async fn malformed_parameters_are_rejected() {
     let server = server().await;
     for (operation, members, kind, text) in [
         (

@@ -1,4 +1,4 @@
-//! The real service with a real engine on a free port, spoken to over HTTP.
+//! Tests over HTTP of the real service with a real engine on a free port.
 
 mod access;
 mod authorization;

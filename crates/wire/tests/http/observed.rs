@@ -1,5 +1,4 @@
-//! Refusals that were seen on the real service in 2026 and published with their texts: what this one
-//! says must be the same to the letter.
+//! Errors that were observed on the real service in 2026 and published with their texts. The texts here must be identical.
 
 use serde_json::{Value, json};
 
@@ -33,7 +32,7 @@ async fn server() -> Server {
     server
 }
 
-/// Sends each request and compares the whole refusal.
+/// Sends each request and compares the whole error.
 async fn check(cases: &[(&str, Value, &str, &str)]) {
     let server = server().await;
     for (operation, request, kind, text) in cases {
@@ -68,7 +67,7 @@ fn with(mut request: Value, members: Value) -> Value {
 }
 
 #[tokio::test]
-async fn names_of_tables() {
+async fn table_names_are_checked() {
     let empty = "1 validation error detected: Value at 'TableName' failed to satisfy constraint: Member must have length greater than or equal to 1";
     let short = "1 validation error detected: Value 'ab' at 'tableName' failed to satisfy constraint: Member must have length greater than or equal to 3";
     check(&[
@@ -88,7 +87,7 @@ async fn names_of_tables() {
 }
 
 #[tokio::test]
-async fn what_a_write_returns() {
+async fn return_values_are_checked() {
     let values = "Failed to satisfy constraint: Member must satisfy enum value set: [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]";
     let capacity = "Value 'INVALID' at 'returnConsumedCapacity' failed to satisfy constraint: Member must satisfy enum value set: [INDEXES, TOTAL, NONE]";
     let metrics = "Value 'INVALID' at 'returnItemCollectionMetrics' failed to satisfy constraint: Member must satisfy enum value set: [SIZE, NONE]";
@@ -121,7 +120,7 @@ async fn what_a_write_returns() {
 }
 
 #[tokio::test]
-async fn values_and_expressions_of_single_writes() {
+async fn values_and_expressions_of_writes_are_checked() {
     let item = |value: Value| put(json!({"Item": {"pk": {"S": "x"}, "bad": value}}));
     let mut nested = json!({"S": "x"});
     for _ in 0..32 {

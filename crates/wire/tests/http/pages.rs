@@ -87,7 +87,7 @@ async fn filters_projections_and_counts_apply() {
 }
 
 #[tokio::test]
-async fn indexes_answer_with_what_they_carry_or_fetch() {
+async fn index_reads_fetch_missing_attributes() {
     let server = with_readings().await;
     let global = json!({
         "TableName": "readings", "IndexName": "global",
@@ -123,12 +123,12 @@ async fn indexes_answer_with_what_they_carry_or_fetch() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_attributes_come_from_the_snapshot_of_the_index() {
+async fn all_attributes_come_from_one_snapshot() {
     const ITEMS: usize = 60;
     const WRITES: usize = 80;
     let server = Server::start().await;
     server.create_indexed_table("readings").await;
-    // All items move together from one end of the index to the other and back.
+    // All items move together between the ends of the index.
     let write = async |round: usize| {
         let l = if round.is_multiple_of(2) {
             "even"
@@ -169,7 +169,7 @@ async fn all_attributes_come_from_the_snapshot_of_the_index() {
 }
 
 #[tokio::test]
-async fn segments_of_a_scan_cover_the_table_once() {
+async fn scan_segments_cover_the_table_once() {
     let server = Server::start().await;
     server.create_plain_table("things").await;
     for number in 0..50 {
@@ -197,7 +197,7 @@ async fn segments_of_a_scan_cover_the_table_once() {
 }
 
 #[tokio::test]
-async fn bad_pages_are_refused() {
+async fn invalid_pages_are_rejected() {
     let server = with_readings().await;
     let query = |changes: Value| {
         let mut query = json!({

@@ -23,7 +23,7 @@ fn statement(text: &str) -> Value {
     json!({"Statement": text})
 }
 
-/// What a SELECT finds, as `pk` and `sk` in one.
+/// The results of a SELECT, with `pk` and `sk` joined.
 async fn found(server: &Server, text: &str) -> Vec<String> {
     let answer = server.ok("ExecuteStatement", statement(text)).await;
     keys(&answer)
@@ -39,7 +39,7 @@ fn keys(answer: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn select_queries_where_it_can_and_scans_where_it_must() {
+async fn select_queries_if_possible_and_scans_otherwise() {
     let server = server().await;
     for (text, expected, scanned) in [
         (
@@ -109,7 +109,7 @@ async fn select_queries_where_it_can_and_scans_where_it_must() {
         ),
     ] {
         assert_eq!(found(&server, text).await, expected, "{text}");
-        // A limit of what is read at most leaves nothing to go on with only if no more than that was to be read.
+        // A limit returns no token only if there are no further items.
         let limited = json!({"Statement": text, "Limit": scanned + 1});
         let answer = server.ok("ExecuteStatement", limited).await;
         assert_eq!(
@@ -127,7 +127,7 @@ async fn select_queries_where_it_can_and_scans_where_it_must() {
 }
 
 #[tokio::test]
-async fn select_shows_what_is_asked_for_under_its_last_name() {
+async fn select_names_paths_by_their_last_name() {
     let server = server().await;
     let text = "SELECT v, m.deep[0], m.deep[1].x, none FROM things WHERE pk = 'a' AND sk = 1";
     let answer = server.ok("ExecuteStatement", statement(text)).await;
@@ -135,14 +135,14 @@ async fn select_shows_what_is_asked_for_under_its_last_name() {
         answer["Items"],
         json!([{"v": {"S": "v1"}, "deep[0]": {"N": "1"}, "x": {"N": "1"}}])
     );
-    // What a local index does not carry is fetched.
+    // Attributes that a local index does not project are fetched.
     let text = "SELECT v FROM things.local WHERE pk = 'a' AND l = 'x1'";
     let answer = server.ok("ExecuteStatement", statement(text)).await;
     assert_eq!(answer["Items"], json!([{"v": {"S": "v1"}}]));
 }
 
 #[tokio::test]
-async fn pages_add_up_to_the_whole() {
+async fn pages_add_up_to_all_items() {
     let server = server().await;
     for text in [
         "SELECT * FROM things",
@@ -175,7 +175,7 @@ async fn pages_add_up_to_the_whole() {
 }
 
 #[tokio::test]
-async fn writes_change_one_item_and_return_what_is_asked_for() {
+async fn writes_change_one_item_and_return_requested_values() {
     let server = server().await;
     for (text, expected) in [
         (
@@ -221,7 +221,7 @@ async fn writes_change_one_item_and_return_what_is_asked_for() {
 }
 
 #[tokio::test]
-async fn parameters_and_capacity_are_those_of_the_other_operations() {
+async fn parameters_and_capacity_match_other_operations() {
     let server = server().await;
     let insert = json!({
         "Statement": "INSERT INTO things VALUE {'pk': ?, 'sk': ?, 'b': ?}",
@@ -248,7 +248,7 @@ async fn parameters_and_capacity_are_those_of_the_other_operations() {
 }
 
 #[tokio::test]
-async fn statements_that_cannot_be_are_refused_as_dynamodb_refuses_them() {
+async fn invalid_statements_get_dynamodb_errors() {
     let server = server().await;
     let invalid = "ValidationException";
     for (text, kind, expected) in [
@@ -387,7 +387,7 @@ async fn statements_that_cannot_be_are_refused_as_dynamodb_refuses_them() {
 }
 
 #[tokio::test]
-async fn statements_of_a_batch_fail_alone() {
+async fn batch_statements_fail_independently() {
     let server = server().await;
     let batch = json!({
         "ReturnConsumedCapacity": "TOTAL",
@@ -451,7 +451,7 @@ async fn statements_of_a_batch_fail_alone() {
 }
 
 #[tokio::test]
-async fn a_transaction_of_statements_happens_whole_or_not_at_all() {
+async fn transactions_of_statements_are_atomic() {
     let server = server().await;
     let statements = json!([
         {"Statement": "INSERT INTO things VALUE {'pk': 'new', 'sk': 1}"},
@@ -463,7 +463,7 @@ async fn a_transaction_of_statements_happens_whole_or_not_at_all() {
     let answer = server.ok("ExecuteTransaction", request.clone()).await;
     assert_eq!(answer["Responses"], json!([]));
     assert!(answer["ConsumedCapacity"][0]["WriteCapacityUnits"].is_number());
-    // A repeat with the same token changes nothing and succeeds.
+    // A repeated request with the same token succeeds and changes nothing.
     let repeated = server.ok("ExecuteTransaction", request).await;
     assert!(repeated["ConsumedCapacity"][0]["ReadCapacityUnits"].is_number());
     let (status, answer) = server

@@ -1,4 +1,4 @@
-//! What holds for every request.
+//! Properties of every request.
 
 use std::io::{Read as _, Write as _};
 
@@ -18,7 +18,7 @@ use crate::server::Server;
 use crate::signing::{ADMIN, credentials, sha256};
 
 #[tokio::test]
-async fn a_get_tells_that_the_service_is_healthy() {
+async fn get_of_root_reports_health() {
     let server = Server::start().await;
     let request = Request::get(format!("http://{}/", server.address)).body(Full::default());
     let response = server.send(request.expect("a request")).await;
@@ -80,7 +80,7 @@ async fn only_the_root_path_is_served() {
 }
 
 #[tokio::test]
-async fn compressed_requests_are_carried_out() {
+async fn compressed_requests_are_accepted() {
     let server = Server::start().await;
     server.create_plain_table("texts").await;
     for (coding, encode) in [
@@ -101,7 +101,7 @@ async fn compressed_requests_are_carried_out() {
 }
 
 #[tokio::test]
-async fn undecodable_requests_are_refused() {
+async fn undecodable_requests_are_rejected() {
     let server = Server::start().await;
     let whole = gzip(b"{}");
     for (coding, body, expected) in [
@@ -164,7 +164,7 @@ fn zlib(data: &[u8]) -> Vec<u8> {
 }
 
 impl Server {
-    /// Sends a body with a content coding; the status of the answer.
+    /// Sends a body with a content encoding, and returns the status of the response.
     async fn send_coded(&self, operation: &str, coding: &str, body: Vec<u8>) -> u16 {
         let request = self
             .request(operation)
@@ -176,7 +176,7 @@ impl Server {
 }
 
 #[tokio::test]
-async fn answers_carry_an_id_and_a_checksum() {
+async fn responses_have_id_and_checksum() {
     let server = Server::start().await;
     let request = server.request("ListTables").body("{}".into());
     let response = server.send(request.expect("a request")).await;
@@ -191,7 +191,7 @@ async fn answers_carry_an_id_and_a_checksum() {
 }
 
 #[tokio::test]
-async fn long_answers_are_compressed_where_that_is_taken() {
+async fn long_responses_are_compressed_if_accepted() {
     let server = Server::start().await;
     server.create_plain_table("texts").await;
     let item = json!({"pk": {"S": "a"}, "text": {"S": "abc".repeat(2000)}});
@@ -218,7 +218,7 @@ async fn long_answers_are_compressed_where_that_is_taken() {
 }
 
 #[tokio::test]
-async fn http_2_is_understood_without_asking() {
+async fn http_2_works_with_prior_knowledge() {
     let server = Server::start().await;
     let client: Client<_, Full<Bytes>> = Client::builder(TokioExecutor::new())
         .http2_only(true)
@@ -229,7 +229,7 @@ async fn http_2_is_understood_without_asking() {
 }
 
 #[tokio::test]
-async fn what_is_no_request_is_refused() {
+async fn malformed_requests_are_rejected() {
     let server = Server::start().await;
     let (kind, _) = server.refused("FlushAllTables", json!({})).await;
     assert_eq!(kind, "UnknownOperationException");
@@ -245,7 +245,7 @@ async fn what_is_no_request_is_refused() {
 }
 
 #[tokio::test]
-async fn a_body_over_the_limit_is_refused() {
+async fn body_over_the_limit_is_rejected() {
     let server = Server::start().await;
     let body = vec![b' '; 16 * 1024 * 1024 + 1];
     let request = server.request("ListTables").body(Bytes::from(body).into());
@@ -254,7 +254,7 @@ async fn a_body_over_the_limit_is_refused() {
 }
 
 #[tokio::test]
-async fn an_answer_without_the_body_read_says_that_the_connection_ends() {
+async fn response_before_body_closes_connection() {
     let server = Server::start().await;
     let over_the_limit = 16 * 1024 * 1024 + 1;
     for (method, announced, status, closes) in [

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::server::Server;
 
 #[tokio::test]
-async fn with_credentials_every_request_must_be_signed() {
+async fn credentials_require_signed_requests() {
     let server = Server::start_with(Config {
         credentials: vec![Credential::new("id", "secret")],
         ..Config::default()
@@ -32,7 +32,7 @@ async fn with_credentials_every_request_must_be_signed() {
 }
 
 #[tokio::test]
-async fn without_credentials_any_signature_will_do() {
+async fn any_signature_is_accepted_without_credentials() {
     let server = Server::start().await;
     let request = server
         .request("ListTables")

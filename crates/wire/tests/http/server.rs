@@ -1,4 +1,4 @@
-//! A server for one test, and a client that speaks to it.
+//! A server for one test with a client.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) struct Server {
     pub(crate) address: String,
     pub(crate) clock: Arc<dyn Clock>,
     client: Client<HttpConnector, Full<Bytes>>,
-    // Dropped with the server, which stops it.
+    // The server stops when this is dropped.
     _stop: oneshot::Sender<()>,
     _directory: TempDir,
 }
@@ -53,7 +53,7 @@ impl Server {
         }
     }
 
-    /// Calls an operation; answers with the status and the body.
+    /// Calls an operation, and returns the status and the body.
     pub(crate) async fn call(&self, operation: &str, body: Value) -> (u16, Value) {
         let request = self.request(operation).body(body.to_string().into());
         let response = self.send(request.expect("a request")).await;
@@ -78,7 +78,7 @@ impl Server {
         }
     }
 
-    /// Calls an operation that must be refused; answers with the error's name and text.
+    /// Calls an operation that must fail, and returns the name and the text of the error.
     #[track_caller]
     pub(crate) fn refused(
         &self,
@@ -121,7 +121,7 @@ impl Server {
         self.client.request(request).await.expect("an answer")
     }
 
-    /// Makes a table with the keys `pk` and `sk`, a local index on `l` and a global one on `g`.
+    /// Creates a table with the keys `pk` and `sk`, a local index on `l` and a global one on `g`.
     pub(crate) async fn create_indexed_table(&self, name: &str) {
         let attribute =
             |name: &str, kind: &str| json!({"AttributeName": name, "AttributeType": kind});
@@ -150,7 +150,7 @@ impl Server {
         .await;
     }
 
-    /// Makes a table whose only key is the string `pk`.
+    /// Creates a table whose only key is the string `pk`.
     pub(crate) async fn create_plain_table(&self, name: &str) {
         self.ok(
             "CreateTable",

@@ -1,4 +1,4 @@
-//! Requests that are signed as an SDK signs them.
+//! Requests with signatures like those of an SDK.
 
 use hmac::{Hmac, Mac as _};
 use homeport_wire::{Credential, Policy};
@@ -39,7 +39,7 @@ fn hmac(key: &[u8], data: &str) -> Vec<u8> {
     mac.finalize().into_bytes().to_vec()
 }
 
-/// The hash of a body as `x-amz-content-sha256` has it.
+/// The hash of a body in the form of `x-amz-content-sha256`.
 pub(crate) fn sha256(body: &[u8]) -> String {
     hex(&Sha256::digest(body))
 }
@@ -49,7 +49,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 impl Server {
-    /// Calls an operation with a request that `caller` signed, as an SDK would sign it.
+    /// Calls an operation with a request that `caller` signed.
     pub(crate) async fn call_as(
         &self,
         caller: &Caller,
@@ -59,7 +59,7 @@ impl Server {
         self.send_as(caller, operation, body.to_string()).await
     }
 
-    /// The same for a body that may be any text.
+    /// The same with any text as the body.
     pub(crate) async fn send_as(
         &self,
         caller: &Caller,
@@ -112,7 +112,7 @@ impl Server {
     }
 }
 
-/// A time as signatures write it.
+/// A time in the form of signatures.
 fn timestamp(secs: i64) -> String {
     let (days, second) = (secs.div_euclid(86_400), secs.rem_euclid(86_400));
     let mut year = 1970;

@@ -1,4 +1,4 @@
-//! Streams over HTTP: what a record looks like, iterators, pages and refusals.
+//! Streams over HTTP: records, iterators, pages and errors.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ async fn put(server: &Server, table: &str, n: u32) {
 }
 
 #[tokio::test]
-async fn records_show_what_their_view_asks_for() {
+async fn records_have_images_of_their_view() {
     let server = Server::start().await;
     for (view, new, old) in [
         ("KEYS_ONLY", false, false),
@@ -87,7 +87,7 @@ async fn records_show_what_their_view_asks_for() {
 }
 
 #[tokio::test]
-async fn iterators_begin_where_they_are_asked_to() {
+async fn iterators_start_at_requested_position() {
     let server = Server::start().await;
     let arn = with_stream(&server, "things", "NEW_IMAGE").await;
     for n in 0..5 {
@@ -135,7 +135,7 @@ async fn iterators_begin_where_they_are_asked_to() {
 }
 
 #[tokio::test]
-async fn an_iterator_expires_after_a_quarter_of_an_hour() {
+async fn iterators_expire_after_fifteen_minutes() {
     let clock = Arc::new(ManualClock::at_ms(1_800_000_000_000));
     let config = Config {
         clock: Arc::clone(&clock) as _,
@@ -155,7 +155,7 @@ async fn an_iterator_expires_after_a_quarter_of_an_hour() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_switched_off_ends() {
+async fn disabled_stream_ends() {
     let server = Server::start().await;
     let arn = with_stream(&server, "things", "NEW_IMAGE").await;
     put(&server, "things", 1).await;
@@ -221,7 +221,7 @@ async fn streams_are_listed_in_pages() {
 }
 
 #[tokio::test]
-async fn bad_requests_are_refused() {
+async fn invalid_requests_are_rejected() {
     let server = Server::start().await;
     let arn = with_stream(&server, "things", "NEW_IMAGE").await;
     let described = server.ok("DescribeStream", json!({"StreamArn": arn})).await;

@@ -1,11 +1,11 @@
-//! The operations on tables, their expiry and their tags.
+//! Operations on tables, time to live and tags.
 
 use serde_json::{Value, json};
 
 use crate::server::Server;
 
 #[tokio::test]
-async fn a_table_is_described_as_it_was_made() {
+async fn tables_are_described_as_created() {
     let server = Server::start().await;
     server.create_indexed_table("readings").await;
     let item = json!({"pk": {"S": "a"}, "sk": {"N": "1"}});
@@ -85,7 +85,7 @@ async fn tables_are_listed_in_pages_and_deleted() {
 }
 
 #[tokio::test]
-async fn an_index_is_added_filled_and_removed() {
+async fn index_is_added_filled_and_deleted() {
     let server = Server::start().await;
     server.create_plain_table("things").await;
     for number in 0..20 {
@@ -137,7 +137,7 @@ async fn an_index_is_added_filled_and_removed() {
 }
 
 #[tokio::test]
-async fn settings_are_changed_one_by_one() {
+async fn settings_change_independently() {
     let server = Server::start().await;
     server.create_plain_table("things").await;
     let update = |changes: Value| {
@@ -195,7 +195,7 @@ async fn settings_are_changed_one_by_one() {
 }
 
 #[tokio::test]
-async fn time_to_live_is_switched_on_and_off() {
+async fn time_to_live_is_enabled_and_disabled() {
     let server = Server::start().await;
     server.create_plain_table("things").await;
     let update = |attribute: &str, on: bool| {
@@ -350,7 +350,7 @@ async fn concurrent_updates_keep_all_settings() {
 }
 
 #[tokio::test]
-async fn concurrent_stream_changes_are_refused() {
+async fn concurrent_stream_changes_are_rejected() {
     let server = Server::start().await;
     for round in 0..5 {
         let name = format!("things{round}");

@@ -9,7 +9,7 @@ fn put(key: &str, value: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_transaction_happens_as_a_whole() {
+async fn transactions_are_atomic() {
     let server = Server::start().await;
     server.create_plain_table("things").await;
     let first =
@@ -60,7 +60,7 @@ async fn a_transaction_happens_as_a_whole() {
 }
 
 #[tokio::test]
-async fn a_token_makes_a_repeat_harmless() {
+async fn token_makes_transaction_idempotent() {
     let server = Server::start().await;
     server.create_plain_table("things").await;
     let add = |by: &str| {
@@ -84,7 +84,7 @@ async fn a_token_makes_a_repeat_harmless() {
 }
 
 #[tokio::test]
-async fn bad_transactions_are_refused() {
+async fn invalid_transactions_are_rejected() {
     let server = Server::start().await;
     server.create_plain_table("things").await;
     assert_eq!(

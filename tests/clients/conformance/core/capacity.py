@@ -71,7 +71,7 @@ CASES = [
         done(update(H, {"pk": "no item"}, "REMOVE a", **TOTAL), of(H, 1)),
         done(delete(H, {"pk": "w"}, **TOTAL), of(H, 1)),
     ]),
-    Case("nothing is told where it is not asked for", [
+    Case("no capacity is returned unless requested", [
         done(put(H, {"pk": "quiet"}, ReturnConsumedCapacity="NONE"), {"ConsumedCapacity": ABSENT}),
         done(get(H, {"pk": "quiet"}), {"ConsumedCapacity": ABSENT, "Item": {}}),
         done(scan(H), {"ConsumedCapacity": ABSENT}),
@@ -139,7 +139,7 @@ CASES = [
     Case("a condition that holds costs nothing more", [
         done(put(H, {"pk": "held"}, **condition("attribute_not_exists(pk)"), **TOTAL), of(H, 1)),
     ]),
-    Case("the size of a collection is told where the table has local indexes and it is asked for", [
+    Case("collection size is returned for tables with local indexes on request", [
         done(put(X, {**WHOLE, "pk": "size"}, ReturnItemCollectionMetrics="SIZE"),
              {"ItemCollectionMetrics": Exactly({"ItemCollectionKey": item(pk="size"), "SizeEstimateRangeGB": [0.0, 1.0]})}),
         done(update(X, {"pk": "size", "sk": "1"}, "SET shown = :s", {":s": "t"}, ReturnItemCollectionMetrics="SIZE"),

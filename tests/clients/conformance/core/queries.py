@@ -83,7 +83,7 @@ CASES = [
         done(query(C, "(pk = :p AND (sk = :s))", {":p": "greek", ":s": "beta"}), {"Items": column("sk", "beta")}),
         refused(query(C, "((pk = :p)) AND ((sk = :s))", {":p": "greek", ":s": "beta"}), "ValidationException", "The expression has redundant parentheses"),
     ]),
-    Case("a key condition that is none", [
+    Case("an invalid key condition", [
         refused(query(C, None, None), "ValidationException", "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request"),
         refused(query(C, "pk = :p AND sk.x = :v", {":p": "greek", ":v": "x"}), "ValidationException", "KeyConditionExpressions cannot have conditions on nested attributes"),
         refused(query("queries-none", "pk = :p", {":p": "x"}), "ResourceNotFoundException"),

@@ -84,7 +84,7 @@ CASES = [
         done(execute(f"SELECT * FROM \"{H}\" /* a note */ WHERE pk = 'c' /* another */"), {"Items": column("pk", "c")}),
         refused(execute(f"SELECT * FROM \"{H}\" WHERE pk = 'a' # a note"), "ValidationException"),
     ]),
-    wrong("a statement that is none", f'SELECTT * FROMM "{H}"', "Statement wasn't well formed, can't be processed"),
+    wrong("an invalid statement", f'SELECTT * FROMM "{H}"', "Statement wasn't well formed, can't be processed"),
     wrong("a table that is not there", "SELECT * FROM \"statements-none\" WHERE pk = 'x'", kind="ResourceNotFoundException"),
     wrong("a SELECT with an alias", f"SELECT * FROM \"{H}\" t WHERE pk = 'a'", "Aliasing is not supported"),
     wrong("a DELETE with an alias", f"DELETE FROM \"{H}\" t WHERE pk = 'write-0'", unchanged=[stored(H, {"pk": "write-0"}, OLD)]),

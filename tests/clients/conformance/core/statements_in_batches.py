@@ -44,7 +44,7 @@ CASES = [
     Case("a statement on no table fails alone", [
         done(batch(read("there-0"), "SELECT * FROM \"batched-none\" WHERE pk = 'x'"), {"Responses": [{"Item": item(val=0), "Error": ABSENT}, {"Error": {"Code": "ResourceNotFound"}, "Item": ABSENT}]}),
     ]),
-    Case("a statement that is none fails alone", [
+    Case("an invalid statement fails alone", [
         done(batch(f"SLECT * FROM \"{H}\" WHERE pk = 'there-0'", read("there-0")),
              {"Responses": [failed("ValidationError", "Statement wasn't well formed, can't be processed: Expected data manipulation"), {"Item": item(val=0)}]}),
     ]),

@@ -18,7 +18,7 @@ def changes(claim, before, expression, after, values=None, **more):
 
 
 def returns(claim, before, expression, values, **wanted):
-    """What each kind of return value shows of an update, which is made anew for each."""
+    """The values that each kind of ReturnValues returns for the same update, which is repeated for each."""
     key, steps = {"pk": claim}, []
     for kind, attributes in wanted.items():
         steps += [] if before is None else [done(put(H, {**key, **before}))]

@@ -1,4 +1,4 @@
-//! Cycles of dependencies, each named by the weakest set of edges that closes it.
+//! Cycles of dependencies, classified by the weakest set of edges that closes them.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -9,12 +9,11 @@ use super::{Anomaly, Kind};
 
 /// A step of a cycle: a node, and the edge that leaves it.
 type Step = (usize, Edge);
-/// Which edges a cycle may have.
+/// Which edges a cycle may contain.
 type Takes<'a> = &'a dyn Fn(Edge) -> bool;
 
-/// The anomalies of the first kind that there is, one for each component of transactions that depend on each
-/// other in this way. Cycles are searched only where a component shows that there is one: a search through
-/// all of a long history would take hours.
+/// Anomalies of the first kind that exists, one for each strongly connected component. Cycles are searched only in such
+/// components, because searching a long history completely would take hours.
 pub(super) fn find(history: &History, graph: &Graph) -> Vec<Anomaly> {
     for is_real_time in [false, true] {
         let time = move |edge: Edge| is_real_time && edge == Edge::RealTime;
@@ -55,7 +54,7 @@ fn cycle_from(
     first: Edge,
     takes: Takes<'_>,
 ) -> Option<Vec<Step>> {
-    // The newest first: less follows on them, so that a search that finds nothing ends early.
+    // Newest first: fewer transactions follow, so an unsuccessful search ends early.
     let mut from: Vec<usize> = members.iter().copied().collect();
     from.sort_unstable_by(|one, other| other.cmp(one));
     from.iter().find_map(|from| {
@@ -106,7 +105,7 @@ fn describe(history: &History, cycle: &[Step]) -> String {
     let count = history.transactions.len();
     let mut steps: Vec<String> = Vec::new();
     for (node, edge) in cycle {
-        // Moments are shown as part of the real time between transactions.
+        // Moments are shown as part of the real-time edges between transactions.
         if *node >= count {
             continue;
         }

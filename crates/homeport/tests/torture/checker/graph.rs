@@ -19,8 +19,8 @@ pub(super) enum Edge {
     RealTime,
 }
 
-/// Nodes are transactions by their numbers and, behind them, moments: one for each end of a
-/// transaction. Moments form a chain, so that real time takes few edges.
+/// Nodes are transactions by number, followed by moments, one for each end of a transaction. Moments form a chain, so that
+/// real-time order needs few edges.
 pub(super) struct Graph {
     pub(super) edges: Vec<Vec<(usize, Edge)>>,
 }
@@ -43,7 +43,7 @@ impl Graph {
                 match action {
                     Action::Append { key, .. } => *own.entry(*key).or_default() += 1,
                     Action::Read { key, values } => {
-                        // An unknown transaction has not read anything that anybody knows.
+                        // Nobody knows what an unknown transaction has read.
                         if transaction.outcome != Outcome::Committed
                             || !versions.order(*key).starts_with(values)
                         {
@@ -81,7 +81,7 @@ impl Graph {
         }
     }
 
-    /// A read of the version with this many values.
+    /// Adds a read of the version with this many values.
     fn add_read(
         &mut self,
         versions: &Versions,
@@ -101,7 +101,7 @@ impl Graph {
         }
         match writer_at(version) {
             Some(next) => self.add(reader, next, Edge::AntiDependency),
-            // Appends that happened and that no read shows come behind the longest version.
+            // Appends that happened but were never read come after the longest version.
             None if version >= order.len() => {
                 for writer in unseen.get(&key).into_iter().flatten() {
                     self.add(reader, *writer, Edge::AntiDependency);
@@ -137,7 +137,7 @@ impl Graph {
         }
     }
 
-    /// Components of more than one node over edges that `takes` accepts (Tarjan, without recursion).
+    /// Strongly connected components of more than one node over accepted edges (Tarjan, without recursion).
     pub(super) fn components(&self, takes: impl Fn(Edge) -> bool) -> Vec<Vec<usize>> {
         const NEW: usize = usize::MAX;
         let count = self.edges.len();
@@ -188,7 +188,7 @@ impl Graph {
     }
 }
 
-/// Transactions that happened, by the lists to which they appended something that no read shows.
+/// Transactions that happened, by lists to which they appended values that were never read.
 fn unseen_appends(
     history: &History,
     versions: &Versions,

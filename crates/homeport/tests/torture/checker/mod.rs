@@ -1,8 +1,8 @@
-//! Checks a history of list transactions for strict serialisability, as Elle does
+//! Checks a history of list transactions for strict serializability, as Elle does
 //! (Kingsbury and Alvaro, "Elle: Inferring Isolation Anomalies from Experimental Observations").
 //!
-//! Reads of a list give the order of its versions. From that follow dependencies between
-//! transactions; a cycle of dependencies is an anomaly. Nothing here does I/O.
+//! Reads of a list give the order of its versions, and versions give dependencies between transactions. A cycle of
+//! dependencies is an anomaly. There is no I/O here.
 
 mod cycles;
 mod graph;
@@ -17,7 +17,7 @@ use crate::history::History;
 use self::graph::Graph;
 use self::versions::Versions;
 
-/// Further ones add nothing.
+/// Maximum number of anomalies to report.
 const ANOMALIES_MAX: usize = 20;
 
 /// Kinds of anomalies, named as Adya and Elle name them.
@@ -48,7 +48,7 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Anomaly {
     pub(crate) kind: Kind,
-    /// Whether the cycle needs the order of real time: serialisable, but stale.
+    /// Whether the cycle needs real-time order: serializable, but stale.
     pub(crate) is_real_time: bool,
     pub(crate) description: String,
 }
@@ -87,7 +87,7 @@ impl fmt::Display for Anomaly {
     }
 }
 
-/// The anomalies of a history; none if it is strictly serialisable.
+/// The anomalies of a history; empty if it is strictly serializable.
 pub(crate) fn check(history: &History) -> Vec<Anomaly> {
     let versions = Versions::of(history);
     let mut anomalies = versions.anomalies(history);

@@ -1,4 +1,4 @@
-//! Each kind of anomaly is found in a history that has it, and serial histories have none.
+//! Tests of the checker: it detects every kind of anomaly, and none in serial histories.
 
 use std::collections::HashMap;
 
@@ -192,7 +192,7 @@ fn value_that_vanishes_is_found() {
     expect(&history, Kind::SingleAntiDependency, true);
 }
 
-/// As many transactions as a round of a long run has, and more.
+/// More transactions than a round of a long run has.
 #[test]
 fn lost_append_is_found_in_long_history() {
     const PER_LIST: u32 = 100;
@@ -203,7 +203,7 @@ fn lost_append_is_found_in_long_history() {
             list.clear();
         }
         all.push(vec![append(key, number)]);
-        // The first value is acknowledged, and no read shows it.
+        // The first value is acknowledged, but no read shows it.
         if number > 0 {
             list.push(number);
         }
@@ -243,8 +243,8 @@ fn plan() -> impl Strategy<Value = Vec<(Vec<(Key, bool)>, u8)>> {
 }
 
 proptest! {
-    /// Carries transactions out one after the other on real lists. Some answers get lost, some
-    /// transactions abort, and intervals overlap.
+    /// Runs transactions one after the other on real lists. Some responses are lost, some transactions abort, and intervals
+    /// overlap.
     #[test]
     fn serial_histories_have_no_anomaly(plan in plan(), overlap in 0..30_u64) {
         let mut lists: HashMap<Key, Vec<Value>> = HashMap::new();
@@ -269,9 +269,9 @@ proptest! {
                     lists.entry(key).or_default().push(next);
                 }
             }
-            // It takes effect at at * 10, somewhere between its call and its answer.
+            // It takes effect at `at * 10`, between its call and its response.
             let times = ((at * 10).saturating_sub(overlap), at * 10 + overlap);
-            // A transaction that did not happen read what nobody will compare.
+            // The reads of an aborted transaction are not compared.
             history.transactions.push(transaction(outcome, times, &done));
         }
         prop_assert_eq!(check(&history), []);

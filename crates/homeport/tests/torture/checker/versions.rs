@@ -1,5 +1,5 @@
-//! Version orders: who appended what, and in which order each list grew. Anomalies that show
-//! without a graph.
+//! Version orders: which transaction appended what, and in which order each list grew. Anomalies that show without a
+//! graph.
 
 use std::collections::{HashMap, HashSet};
 
@@ -157,10 +157,10 @@ fn appends_to(history: &History, number: usize, wanted: Key) -> Vec<Value> {
         .collect()
 }
 
-/// What a transaction knows about lists from its own earlier actions.
+/// What a transaction knows about lists from its earlier actions.
 #[derive(Default)]
 struct OwnView {
-    /// The list as read, if it was, and what was appended since.
+    /// Each list as read, if it was read, and later appends.
     lists: HashMap<Key, (Option<Vec<Value>>, Vec<Value>)>,
 }
 

@@ -1,5 +1,5 @@
-//! Damage to files of a stopped server, in copies of its directory: it is refused, or everything is
-//! served all the same; and `homeport check` says so and changes nothing. Kinds of files and of damage take turns.
+//! Damages files of a stopped server in copies of its directory. A server must reject the copy or serve everything, and
+//! `homeport check` must report the damage without changing anything. Kinds of files and of damage take turns.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -7,28 +7,28 @@ use std::process::{Command, Output};
 use super::damage_files::{Damage, Victim, content, victims};
 use crate::clients::Clients;
 use crate::crew::Crew;
-use crate::dice::Dice;
 use crate::report::{DamageOutcome, Judged, Report};
 use crate::round::Round;
 use crate::server::NoStart;
 use crate::target::Announcer;
 use crate::workloads::{Problem, Scope};
+use homeport_simulate::SeededRandom;
 
-/// Copies that are damaged in one step.
+/// Copies to damage in one step.
 const COPIES: usize = 6;
 const COPIES_SHORT: usize = 4;
-/// Reads of a copy may fail for a moment on a busy machine.
+/// Attempts to read a copy, because reads may fail for a moment on a busy machine.
 const READ_ATTEMPTS: usize = 3;
 
 pub(super) async fn inject(
     round: &mut Round<'_>,
-    dice: &mut Dice,
+    random: &mut SeededRandom,
     crew: &Crew,
 ) -> Result<(), String> {
     round.verify(crew).await?;
     {
         let _pause = crew.pause().await;
-        if dice.once_in(3) {
+        if random.once_in(3) {
             round.terminate()?;
         } else {
             round.kill()?;
@@ -42,19 +42,19 @@ pub(super) async fn inject(
     let mut kinds: Vec<&str> = Vec::new();
     for number in 0..copies {
         let copy = round.directory.join(format!("copy-{number}"));
-        copy_folder(&round.place.data_dir(), &copy)?;
+        copy_folder(&round.location.data_dir(), &copy)?;
         let all = victims(&copy).map_err(|error| error.to_string())?;
         if kinds.is_empty() {
             kinds = all.iter().map(|victim| victim.kind).collect();
             kinds.sort_unstable();
             kinds.dedup();
         }
-        let (kind, damage) = next_damage(round.report, &kinds, dice);
+        let (kind, damage) = next_damage(round.report, &kinds, random);
         kinds.retain(|other| *other != kind);
         let of_kind: Vec<Victim> = all.into_iter().filter(|it| it.kind == kind).collect();
-        let victim = dice.pick(&of_kind).clone();
+        let victim = random.pick(&of_kind).clone();
 
-        let damaged = damage.apply(&victim.path, dice);
+        let damaged = damage.apply(&victim.path, random);
         damaged.map_err(|error| format!("damaging {}: {error}", victim.path.display()))?;
         let name = victim.path.strip_prefix(&copy).unwrap_or(&victim.path);
         let judged = judge(round, &copy, &victim, number).await;
@@ -80,14 +80,18 @@ fn copy_folder(from: &Path, to: &Path) -> Result<(), String> {
     }
 }
 
-/// The combination that was tried least often so far.
-fn next_damage(report: &Report, kinds: &[&'static str], dice: &mut Dice) -> (&'static str, Damage) {
+/// The combination that was tried least often.
+fn next_damage(
+    report: &Report,
+    kinds: &[&'static str],
+    random: &mut SeededRandom,
+) -> (&'static str, Damage) {
     let of_kind = |kind: &&'static str| Damage::ALL.map(|damage| (*kind, damage));
     let mut all: Vec<(&str, Damage)> = kinds.iter().flat_map(of_kind).collect();
     let times = |(kind, damage): &(&'static str, Damage)| report.damage_count(kind, damage.name());
     let fewest = all.iter().map(times).min();
     all.retain(|combination| Some(times(combination)) == fewest);
-    *dice.pick(&all)
+    *random.pick(&all)
 }
 
 /// Runs `homeport check` and a server on a damaged copy.
@@ -130,7 +134,7 @@ async fn judge(
     })
 }
 
-/// Whether `homeport check` fails without the file. A killed server leaves files that nothing refers to any more.
+/// Whether `homeport check` fails without the file. A killed server leaves unreferenced files.
 fn is_used(round: &Round<'_>, copy: &Path, victim: &Victim) -> Result<bool, String> {
     if !victim.path.exists() {
         return Ok(false);

@@ -3,9 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::dice::Dice;
+use homeport_simulate::SeededRandom;
 
-/// Files without data of clients: locks, addresses of a running server, secrets.
+/// Files without client data: locks, addresses of a running server, secrets.
 const NO_DATA: [&str; 8] = [
     "LOCK",
     "lock",
@@ -17,7 +17,7 @@ const NO_DATA: [&str; 8] = [
     "user-jwt-secret",
 ];
 
-/// Kinds of files that a directory has sooner or later.
+/// Kinds of files that every directory eventually has.
 pub(crate) const FILE_KINDS: [&str; 10] = [
     "FORMAT",
     "MARK",
@@ -31,8 +31,8 @@ pub(crate) const FILE_KINDS: [&str; 10] = [
     "version of the store",
 ];
 
-/// Kinds of files of which `homeport check` reads every byte. The others have parts that may be damaged: MARK has a
-/// spare slot, journals an end that was not synced, and FORMAT a line break at its end.
+/// Kinds of files that `homeport check` verifies completely. In the others some damage is harmless: MARK has a spare slot,
+/// journals have an end that was not synced, and FORMAT ends with a line break.
 const CHECKED_WHOLE: [&str; 6] = [
     "CONTENTS",
     "keyring",
@@ -47,7 +47,7 @@ pub(crate) fn damage_names() -> impl Iterator<Item = &'static str> {
     Damage::ALL.into_iter().map(Damage::name)
 }
 
-/// A file, and what it is.
+/// A file and its kind.
 #[derive(Debug, Clone)]
 pub(super) struct Victim {
     pub(super) path: PathBuf,
@@ -55,7 +55,7 @@ pub(super) struct Victim {
 }
 
 impl Victim {
-    /// Whether `homeport check` must find any damage, if the store uses the file.
+    /// Whether `homeport check` must detect any damage, if the store uses the file.
     pub(super) fn is_checked_whole(&self) -> bool {
         CHECKED_WHOLE.contains(&self.kind)
     }
@@ -91,8 +91,8 @@ impl Damage {
         }
     }
 
-    /// Damages a file that is not empty. Zeros at its end count as room that was made in advance.
-    pub(super) fn apply(self, path: &Path, dice: &mut Dice) -> io::Result<()> {
+    /// Damages a non-empty file. Zeros at its end count as preallocated.
+    pub(super) fn apply(self, path: &Path, random: &mut SeededRandom) -> io::Result<()> {
         if matches!(self, Self::Remove) {
             return std::fs::remove_file(path);
         }
@@ -105,7 +105,7 @@ impl Damage {
                 bytes.truncate(usize::try_from(kept).unwrap_or(usize::MAX));
             }
             Self::CutLastByte => bytes.truncate(len.saturating_sub(1)),
-            Self::FlipBit => bytes[dice.below(len)] ^= 1 << dice.below(8),
+            Self::FlipBit => bytes[random.below(len)] ^= 1 << random.below(8),
         }
         std::fs::write(path, bytes)
     }
@@ -117,7 +117,7 @@ fn used_len(bytes: &[u8]) -> usize {
     last.map_or(0, |at| at + 1)
 }
 
-/// All files that hold data, in a fixed order.
+/// All files with data, in a fixed order.
 pub(super) fn victims(data_dir: &Path) -> io::Result<Vec<Victim>> {
     let files = files(data_dir)?;
     let newest_journal = files.iter().filter_map(|path| journal_number(path)).max();
@@ -182,7 +182,7 @@ pub(super) fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The content of a folder, for comparison; locks are left out.
+/// The contents of a folder, for comparison, without locks.
 pub(super) fn content(folder: &Path) -> io::Result<Vec<(PathBuf, Vec<u8>)>> {
     let mut all = Vec::new();
     for path in files(folder)? {
@@ -206,7 +206,7 @@ mod tests {
         for damage in Damage::ALL {
             for content in [&b"x"[..], b"some bytes", b"preallocated\0\0\0\0"] {
                 std::fs::write(&path, content).unwrap();
-                damage.apply(&path, &mut Dice::new(1)).unwrap();
+                damage.apply(&path, &mut SeededRandom::new([1])).unwrap();
                 let left = std::fs::read(&path).ok();
                 assert_ne!(left.as_deref(), Some(content), "{}", damage.name());
             }
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_told_apart_by_kind() {
+    fn files_are_classified_by_kind() {
         let directory = tempfile::tempdir().unwrap();
         let files = [
             ("FORMAT", "FORMAT"),

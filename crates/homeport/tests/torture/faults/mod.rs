@@ -1,5 +1,4 @@
-//! The faults. Each returns when its cause is gone, and fails if it did not take place. The server may be
-//! stopped then.
+//! The faults. Each returns when its cause is gone, and fails if it did not take effect. Some leave the server stopped.
 
 mod damage;
 mod damage_files;
@@ -15,15 +14,15 @@ use tokio::net::TcpStream;
 
 use crate::clients::{Caller, Clients, Reply};
 use crate::crew::Crew;
-use crate::dice::Dice;
 use crate::plan::{Fault, Step};
 use crate::round::Round;
 use crate::samples;
 use crate::server::{DESCRIPTORS, Launch};
+use homeport_simulate::SeededRandom;
 
-/// By how many days the clock is wrong, and whether the server restarts meanwhile. It goes back by less than
-/// the seven days after which a session without a connection may end, and the 30 days for which telemetry
-/// is kept: nothing that is written under such a clock may expire when the clock returns.
+/// Shifts of the clock in days, and whether the server restarts meanwhile. Backward shifts are shorter than the seven days
+/// after which a disconnected session expires, and than telemetry's retention of 30 days: no data written under the
+/// shifted clock may expire when the clock returns.
 const JUMPS: [(i64, bool); 5] = [
     (400, false),
     (-5, false),
@@ -32,43 +31,43 @@ const JUMPS: [(i64, bool); 5] = [
     (-5, true),
 ];
 const DAY_SECS: i64 = 86_400;
-/// The server notices a fault within this time.
+/// Limit for the server to notice a fault.
 const NOTICE_MAX: Duration = Duration::from_secs(30);
-/// Idle connections are opened for this long: less than the time after which the server closes them.
+/// How long idle connections are opened: shorter than the server's idle timeout.
 const CONNECT_MAX: Duration = Duration::from_secs(4);
 const POLL_EVERY: Duration = Duration::from_millis(20);
-/// Connections that replace those which the server has closed.
+/// Connections that replace those that the server has closed.
 const CONNECTIONS_MORE: usize = 64;
-/// Open connections of the harness, which may have 8192 descriptors.
+/// Limit of open connections of the harness, which may have 8192 descriptors.
 const CONNECTIONS_MAX: usize = 4096;
 
 pub(crate) async fn inject(round: &mut Round<'_>, step: &Step, crew: &Crew) -> Result<(), String> {
-    let mut dice = Dice::new(step.seed);
+    let mut random = SeededRandom::new([step.seed]);
     match step.fault {
         Fault::Kill => round.kill(),
         Fault::Terminate => {
             round.terminate()?;
-            check_is_clean(&round.launch, &round.place.data_dir())
+            check_is_clean(&round.launch, &round.location.data_dir())
         }
         Fault::PowerCut => {
-            // IMPORTANT: nothing is acknowledged after the cut. A sync that runs while the file system stops
-            // may return success, which a real power cut leaves nobody to see.
+            // IMPORTANT: nothing is acknowledged after the cut. A sync during the shutdown may return success, which nobody would
+            // see after a real power cut.
             if let Some(server) = round.server() {
                 server.freeze()?;
             }
-            let off = round.place.power_off();
+            let off = round.location.power_off();
             round.kill()?;
             off?;
-            round.place.power_on()
+            round.location.power_on()
         }
-        Fault::Disk => fill_disk(round, &mut dice).await,
-        Fault::Descriptors => exhaust_descriptors(round, &mut dice).await,
-        Fault::Clock => jump(round, &mut dice).await,
-        Fault::Damage => damage::inject(round, &mut dice, crew).await,
+        Fault::Disk => fill_disk(round, &mut random).await,
+        Fault::Descriptors => exhaust_descriptors(round, &mut random).await,
+        Fault::Clock => jump(round, &mut random).await,
+        Fault::Damage => damage::inject(round, &mut random, crew).await,
     }
 }
 
-/// `homeport check` finds nothing wrong.
+/// Requires that `homeport check` reports no problem.
 pub(crate) fn check_is_clean(launch: &Launch, data_dir: &Path) -> Result<(), String> {
     let output = launch.command(&["check"], data_dir).output();
     let output = output.map_err(|error| error.to_string())?;
@@ -76,29 +75,29 @@ pub(crate) fn check_is_clean(launch: &Launch, data_dir: &Path) -> Result<(), Str
         return Ok(());
     }
     Err(format!(
-        "homeport check finds damage where there is none: {}{}",
+        "homeport check reports damage in an undamaged directory: {}{}",
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     ))
 }
 
-/// Fills the disk, lets the writers meet it, sometimes restarts the server, and frees the disk.
-async fn fill_disk(round: &mut Round<'_>, dice: &mut Dice) -> Result<(), String> {
-    round.place.fill()?;
+/// Fills the disk, lets the writers fail, sometimes restarts the server, and frees the disk.
+async fn fill_disk(round: &mut Round<'_>, random: &mut SeededRandom) -> Result<(), String> {
+    round.location.fill()?;
     wait_until_unready(round).await?;
-    round.wait(hold(dice)).await?;
-    match dice.below(3) {
+    round.wait(hold(random)).await?;
+    match random.below(3) {
         0 => {
             round.kill()?;
-            // A server starts on a full disk too.
+            // A server must start on a full disk too.
             round.start()?;
             wait_until_unready(round).await?;
-            round.wait(hold(dice)).await?;
+            round.wait(hold(random)).await?;
         }
         1 => round.kill()?,
         _ => {}
     }
-    round.place.empty()
+    round.location.empty()
 }
 
 /// Waits until the server reports that it cannot serve all requests.
@@ -118,37 +117,39 @@ async fn wait_until_unready(round: &Round<'_>) -> Result<(), String> {
 }
 
 /// Opens more idle connections than the server has descriptors, and closes them.
-async fn exhaust_descriptors(round: &mut Round<'_>, dice: &mut Dice) -> Result<(), String> {
+async fn exhaust_descriptors(
+    round: &mut Round<'_>,
+    random: &mut SeededRandom,
+) -> Result<(), String> {
     let Some(server) = round.server() else {
         return Err("no server runs".to_owned());
     };
     let (addresses, process) = (server.addresses, server.id());
     let mut ports = vec![addresses.http, addresses.dynamodb, addresses.mqtt];
-    let first = ports.swap_remove(dice.below(ports.len()));
+    let first = ports.swap_remove(random.below(ports.len()));
     let mut open = connections(first, DESCRIPTORS).await;
     for port in ports {
         open.extend(connections(port, DESCRIPTORS / 8).await);
     }
     let deadline = Instant::now() + NOTICE_MAX;
-    // The server keeps about half of its descriptors for the store and for itself.
+    // The server reserves about half of its descriptors for the store and for itself.
     while samples::descriptors(process) < DESCRIPTORS / 2 {
         if Instant::now() > deadline {
             let (count, used) = (open.len(), samples::descriptors(process));
             return Err(format!("{count} connections take only {used} descriptors"));
         }
         tokio::time::sleep(POLL_EVERY).await;
-        // On a busy machine the server closes the first idle ones before the last are open.
+        // On a busy machine the server closes the first idle connections before the last are open.
         open.extend(connections(first, CONNECTIONS_MORE).await);
         let surplus = open.len().saturating_sub(CONNECTIONS_MAX);
         open.drain(..surplus);
     }
-    round.wait(hold(dice)).await?;
+    round.wait(hold(random)).await?;
     drop(open);
     Ok(())
 }
 
-/// Opens connections, as many of them as the server accepts in time: a port whose backlog is full accepts more a
-/// moment later.
+/// Opens as many connections as the server accepts in time: a port with a full backlog accepts more a moment later.
 async fn connections(address: SocketAddr, count: usize) -> Vec<TcpStream> {
     let deadline = Instant::now() + CONNECT_MAX;
     let mut open = Vec::with_capacity(count);
@@ -160,22 +161,22 @@ async fn connections(address: SocketAddr, count: usize) -> Vec<TcpStream> {
     open
 }
 
-/// Moves the clock, lets the writers meet it, and moves it back.
-async fn jump(round: &mut Round<'_>, dice: &mut Dice) -> Result<(), String> {
-    let (days, restarts) = *dice.pick(&JUMPS);
+/// Shifts the clock, lets the writers run, and shifts it back.
+async fn jump(round: &mut Round<'_>, random: &mut SeededRandom) -> Result<(), String> {
+    let (days, restarts) = *random.pick(&JUMPS);
     let restart = if restarts { ", with a restart" } else { "" };
     println!("  clock {days:+} days{restart}");
     set_clock(round, days).await?;
-    round.wait(hold(dice)).await?;
+    round.wait(hold(random)).await?;
     if restarts {
         round.kill()?;
         round.start()?;
-        round.wait(hold(dice)).await?;
+        round.wait(hold(random)).await?;
     }
     set_clock(round, 0).await
 }
 
-/// Sets the server's clock off by some days, and sees that the server goes by it.
+/// Shifts the server's clock, and checks that the server uses it.
 async fn set_clock(round: &Round<'_>, days: i64) -> Result<(), String> {
     let clock = round.clock.as_ref().ok_or("the clock cannot be set")?;
     clock.set(days)?;
@@ -207,6 +208,6 @@ async fn clock_error_secs(clients: &mut Clients) -> Result<i64, String> {
     Ok(shown.as_second() - now_secs)
 }
 
-fn hold(dice: &mut Dice) -> Duration {
-    Duration::from_millis(500 + dice.next() % 1500)
+fn hold(random: &mut SeededRandom) -> Duration {
+    Duration::from_millis(500 + random.next_u64() % 1500)
 }

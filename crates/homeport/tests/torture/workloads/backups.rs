@@ -1,4 +1,4 @@
-//! Backups of the bank table that are taken while it is written to. Each is one moment of the bank.
+//! Backups of the bank table while it is written to. Each must be consistent at one moment.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use super::bank::{Bank, TABLE as BANK};
-use super::{Ended, Problem, Scope, Workload, bank_audit, lock, violation, wait_active};
+use super::{OperationResult, Problem, Scope, Workload, bank_audit, lock, violation, wait_active};
 use crate::clients::{Clients, Reply};
-use crate::dice::Dice;
+use homeport_simulate::SeededRandom;
 
 const LANES: usize = 1;
 const KEPT_MAX: usize = 4;
@@ -29,7 +29,7 @@ struct State {
 #[derive(Debug, Clone)]
 struct Backup {
     arn: String,
-    /// Transfers that were acknowledged before the backup was asked for.
+    /// Transfers that were acknowledged before the backup was requested.
     transfers: BTreeSet<String>,
 }
 
@@ -47,14 +47,14 @@ impl Backups {
         format!("torture-{prefix}-{}", state.next)
     }
 
-    async fn back_up(&self, clients: &mut Clients) -> Result<Ended, String> {
+    async fn back_up(&self, clients: &mut Clients) -> Result<OperationResult, String> {
         let name = self.next_name("backup");
         let transfers = self.bank.acknowledged();
         let request = json!({"TableName": BANK, "BackupName": name});
         let answer = match clients.dynamodb("CreateBackup", &request).await {
             Reply::Done(answer) => answer,
-            Reply::Refused(..) => return Ok(Ended::Refused),
-            Reply::Unknown(_) => return Ok(Ended::Unknown),
+            Reply::Refused(..) => return Ok(OperationResult::Refused),
+            Reply::Unknown(_) => return Ok(OperationResult::Unknown),
         };
         let arn = answer["BackupDetails"]["BackupArn"].as_str();
         let Some(arn) = arn.map(str::to_owned) else {
@@ -64,39 +64,43 @@ impl Backups {
             match status(clients, &arn).await {
                 Ok(status) if status == "AVAILABLE" => {
                     lock(&self.state).backups.push(Backup { arn, transfers });
-                    return Ok(Ended::Acknowledged);
+                    return Ok(OperationResult::Acknowledged);
                 }
                 Ok(_) => tokio::time::sleep(super::WAIT_POLL).await,
-                // A backup that was cut off by a crash leaves nothing.
-                Err(_) => return Ok(Ended::Unknown),
+                // A backup that a crash interrupted leaves nothing.
+                Err(_) => return Ok(OperationResult::Unknown),
             }
         }
-        Ok(Ended::Unknown)
+        Ok(OperationResult::Unknown)
     }
 
-    /// Restores a backup, whose books must agree, and deletes the table.
-    async fn restore(&self, clients: &mut Clients, backup: &Backup) -> Result<Ended, String> {
+    /// Restores a backup, audits it, and deletes the table.
+    async fn restore(
+        &self,
+        clients: &mut Clients,
+        backup: &Backup,
+    ) -> Result<OperationResult, String> {
         let name = self.next_name("restored");
         match restore_and_audit(clients, backup, &name).await {
             Ok(()) => {}
             Err(Problem::Violation(why)) => return Err(why),
-            Err(Problem::Unreadable(_)) => return Ok(Ended::Unknown),
+            Err(Problem::Unreadable(_)) => return Ok(OperationResult::Unknown),
         }
         let request = json!({"TableName": name});
         let deleted = clients.dynamodb("DeleteTable", &request).await.done();
         Ok(match deleted {
-            Ok(_) => Ended::Acknowledged,
-            Err(_) => Ended::Unknown,
+            Ok(_) => OperationResult::Acknowledged,
+            Err(_) => OperationResult::Unknown,
         })
     }
 
-    async fn delete(&self, clients: &mut Clients, arn: &str) -> Ended {
+    async fn delete(&self, clients: &mut Clients, arn: &str) -> OperationResult {
         lock(&self.state).backups.retain(|kept| kept.arn != arn);
         let request = json!({"BackupArn": arn});
         match clients.dynamodb("DeleteBackup", &request).await {
-            Reply::Done(_) => Ended::Acknowledged,
-            Reply::Refused(..) => Ended::Refused,
-            Reply::Unknown(_) => Ended::Unknown,
+            Reply::Done(_) => OperationResult::Acknowledged,
+            Reply::Refused(..) => OperationResult::Refused,
+            Reply::Unknown(_) => OperationResult::Unknown,
         }
     }
 }
@@ -111,7 +115,7 @@ async fn status(clients: &mut Clients, arn: &str) -> Result<String, String> {
         .to_owned())
 }
 
-/// The books of a restored backup agree, and hold every transfer from before the backup.
+/// Audits a restored backup, which must contain every transfer from before the backup.
 async fn restore_and_audit(
     clients: &mut Clients,
     backup: &Backup,
@@ -151,16 +155,16 @@ impl Workload for Backups {
         &self,
         _: usize,
         clients: &mut Clients,
-        dice: &mut Dice,
-    ) -> Result<Ended, String> {
+        random: &mut SeededRandom,
+    ) -> Result<OperationResult, String> {
         let backups = lock(&self.state).backups.clone();
         if backups.len() > KEPT_MAX {
             return Ok(self.delete(clients, &backups[0].arn).await);
         }
-        if backups.is_empty() || dice.once_in(2) {
+        if backups.is_empty() || random.once_in(2) {
             return self.back_up(clients).await;
         }
-        let backup: &Backup = dice.pick(&backups);
+        let backup: &Backup = random.pick(&backups);
         self.restore(clients, backup).await
     }
 
@@ -174,9 +178,9 @@ impl Workload for Backups {
                 return violation(format!("backups: {arn} is missing"));
             }
             reply.done()?;
-            // A copy is about damage, which only a restore meets.
+            // A copy tests damage, which only a restore would detect.
             if scope == Scope::Copy {
-                // A name of its own: a restore may be repeated.
+                // A unique name, because a restore may be repeated.
                 let name = self.next_name("copy");
                 restore_and_audit(clients, backup, &name).await?;
             }

@@ -1,5 +1,5 @@
-//! Bank transfers: each is one transaction that changes two accounts and adds an entry to the
-//! ledger, which an index lists by account. The total of all accounts is constant.
+//! Bank transfers: each is one transaction that changes two accounts and adds an entry to the ledger, which an index lists
+//! by account. The total of all accounts is constant.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -8,9 +8,9 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use super::bank_audit::{self, ACCOUNTS, TOTAL};
-use super::{Ended, Problem, Scope, Workload, create_table, lock, number, violation};
+use super::{OperationResult, Problem, Scope, Workload, create_table, lock, number, violation};
 use crate::clients::{Clients, Reply};
-use crate::dice::Dice;
+use homeport_simulate::SeededRandom;
 
 pub(super) const TABLE: &str = "torture-bank";
 const LANES: usize = 3;
@@ -24,7 +24,7 @@ struct Lane {
     next: u32,
     acknowledged: BTreeSet<String>,
     refused: BTreeSet<String>,
-    /// A transfer without an answer, which is sent again with its token.
+    /// A transfer without a response, which is sent again with its token.
     open: Option<Transfer>,
 }
 
@@ -44,7 +44,7 @@ impl Bank {
         }
     }
 
-    /// All transfers that were acknowledged so far.
+    /// All transfers acknowledged so far.
     pub(super) fn acknowledged(&self) -> BTreeSet<String> {
         let acknowledged = |lane: &Mutex<Lane>| lock(lane).acknowledged.clone();
         self.lanes.iter().flat_map(acknowledged).collect()
@@ -54,9 +54,9 @@ impl Bank {
         &self,
         lane: usize,
         clients: &mut Clients,
-        dice: &mut Dice,
-    ) -> Result<Ended, String> {
-        let transfer = self.next_transfer(lane, dice);
+        random: &mut SeededRandom,
+    ) -> Result<OperationResult, String> {
+        let transfer = self.next_transfer(lane, random);
         let reply = clients
             .dynamodb("TransactWriteItems", &request(&transfer))
             .await;
@@ -66,12 +66,12 @@ impl Bank {
         Ok(match reply {
             Reply::Done(_) => {
                 state.acknowledged.insert(transfer.id);
-                Ended::Acknowledged
+                OperationResult::Acknowledged
             }
-            // The first attempt was carried out, and its token is forgotten by now.
+            // The first attempt was carried out, and its token has expired.
             Reply::Refused(..) if is_in_ledger && transfer.is_repeat => {
                 state.acknowledged.insert(transfer.id);
-                Ended::Read
+                OperationResult::Read
             }
             Reply::Refused(..) if is_in_ledger => {
                 return Err(format!(
@@ -79,38 +79,38 @@ impl Bank {
                     transfer.id
                 ));
             }
-            // Not sent, or refused without a word about the first attempt, which may have been carried out.
+            // Not sent, or rejected for another reason, so the first attempt may have been carried out.
             Reply::Refused(status, _) if status == 0 || transfer.is_repeat && !is_cancelled => {
                 state.open = Some(transfer);
-                Ended::Refused
+                OperationResult::Refused
             }
             Reply::Refused(..) => {
                 state.refused.insert(transfer.id);
-                Ended::Refused
+                OperationResult::Refused
             }
             Reply::Unknown(_) => {
                 state.open = Some(Transfer {
                     is_repeat: true,
                     ..transfer
                 });
-                Ended::Unknown
+                OperationResult::Unknown
             }
         })
     }
 
-    fn next_transfer(&self, lane: usize, dice: &mut Dice) -> Transfer {
+    fn next_transfer(&self, lane: usize, random: &mut SeededRandom) -> Transfer {
         let mut state = lock(&self.lanes[lane]);
         if let Some(open) = state.open.take() {
             return open;
         }
         let id = format!("{lane}-{}", state.next);
         state.next += 1;
-        let from = dice.below(ACCOUNTS);
+        let from = random.below(ACCOUNTS);
         Transfer {
             id,
             from,
-            to: (from + 1 + dice.below(ACCOUNTS - 1)) % ACCOUNTS,
-            amount: 1 + i64::try_from(dice.below(300)).unwrap_or_default(),
+            to: (from + 1 + random.below(ACCOUNTS - 1)) % ACCOUNTS,
+            amount: 1 + i64::try_from(random.below(300)).unwrap_or_default(),
             is_repeat: false,
         }
     }
@@ -204,15 +204,15 @@ impl Workload for Bank {
         &self,
         lane: usize,
         clients: &mut Clients,
-        dice: &mut Dice,
-    ) -> Result<Ended, String> {
-        if !dice.once_in(3) {
-            return self.transfer(lane, clients, dice).await;
+        random: &mut SeededRandom,
+    ) -> Result<OperationResult, String> {
+        if !random.once_in(3) {
+            return self.transfer(lane, clients, random).await;
         }
         match read_total(clients).await {
             Ok(total) if total != TOTAL => Err(format!("bank: the total is {total}, not {TOTAL}")),
-            Ok(_) => Ok(Ended::Read),
-            Err(_) => Ok(Ended::Unknown),
+            Ok(_) => Ok(OperationResult::Read),
+            Err(_) => Ok(OperationResult::Unknown),
         }
     }
 

@@ -1,5 +1,5 @@
-//! The books of a bank table, live or restored from a backup: balances follow from the ledger, and
-//! the index lists exactly the ledger.
+//! Audits a bank table, live or restored: balances must follow from the ledger, and the index must list exactly the
+//! ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub(super) fn entry(id: &str) -> String {
     format!("transfer-{id}")
 }
 
-/// The ids of all transfers in a table whose books agree. Nobody may write to it meanwhile.
+/// The ids of all transfers, after an audit. Nothing may write to the table meanwhile.
 pub(super) async fn audit(clients: &mut Clients, table: &str) -> Result<BTreeSet<String>, Problem> {
     let items = scan(clients, json!({"TableName": table, "ConsistentRead": true})).await?;
     let mut expected: BTreeMap<String, i64> = (0..ACCOUNTS)

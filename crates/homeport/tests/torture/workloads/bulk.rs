@@ -1,5 +1,5 @@
-//! Large items that are overwritten again and again, so that journals rotate and table files are
-//! written and merged. Each item says which version it is, and its content follows from that.
+//! Large items that are overwritten repeatedly, so that journals rotate and table files are written and merged. Each item
+//! contains its version, which determines its content.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -7,9 +7,9 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use serde_json::json;
 
-use super::{Ended, Problem, Scope, Workload, create_table, lock, number, violation};
+use super::{OperationResult, Problem, Scope, Workload, create_table, lock, number, violation};
 use crate::clients::{Clients, Reply};
-use crate::dice::Dice;
+use homeport_simulate::SeededRandom;
 
 const TABLE: &str = "torture-bulk";
 const ITEMS: usize = 24;
@@ -22,7 +22,7 @@ pub(super) struct Bulk {
 #[derive(Default)]
 struct State {
     next: i64,
-    /// By item: the newest acknowledged version, and later ones without an answer.
+    /// By item: the newest acknowledged version, and later ones without a response.
     items: BTreeMap<usize, (i64, Vec<i64>)>,
 }
 
@@ -33,7 +33,7 @@ impl Bulk {
         }
     }
 
-    async fn put(&self, clients: &mut Clients, item: usize) -> Result<Ended, String> {
+    async fn put(&self, clients: &mut Clients, item: usize) -> Result<OperationResult, String> {
         let version = {
             let mut state = lock(&self.state);
             state.next += 1;
@@ -41,7 +41,7 @@ impl Bulk {
             state.items.entry(item).or_default().1.push(version);
             version
         };
-        // With the condition, a version that was sent earlier never replaces a later one.
+        // With the condition, an older version never replaces a newer one.
         let request = json!({
             "TableName": TABLE,
             "Item": {
@@ -60,13 +60,13 @@ impl Bulk {
         Ok(match reply {
             Reply::Done(_) => {
                 *known = (version, Vec::new());
-                Ended::Acknowledged
+                OperationResult::Acknowledged
             }
             Reply::Refused(..) => {
                 known.1.retain(|open| *open != version);
-                Ended::Refused
+                OperationResult::Refused
             }
-            Reply::Unknown(_) => Ended::Unknown,
+            Reply::Unknown(_) => OperationResult::Unknown,
         })
     }
 
@@ -97,9 +97,9 @@ impl Bulk {
 
 /// The content of a version, which does not compress well.
 fn content(version: i64) -> String {
-    let mut dice = Dice::new(version.unsigned_abs());
+    let mut random = SeededRandom::new([version.unsigned_abs()]);
     (0..WORDS)
-        .map(|_| format!("{:016x}", dice.next()))
+        .map(|_| format!("{:016x}", random.next_u64()))
         .collect()
 }
 
@@ -122,16 +122,16 @@ impl Workload for Bulk {
         &self,
         _: usize,
         clients: &mut Clients,
-        dice: &mut Dice,
-    ) -> Result<Ended, String> {
-        let item = dice.below(ITEMS);
-        if dice.once_in(2) {
+        random: &mut SeededRandom,
+    ) -> Result<OperationResult, String> {
+        let item = random.below(ITEMS);
+        if random.once_in(2) {
             return self.put(clients, item).await;
         }
         match self.check(clients, item).await {
-            Ok(()) => Ok(Ended::Read),
+            Ok(()) => Ok(OperationResult::Read),
             Err(Problem::Violation(why)) => Err(why),
-            Err(Problem::Unreadable(_)) => Ok(Ended::Unknown),
+            Err(Problem::Unreadable(_)) => Ok(OperationResult::Unknown),
         }
     }
 

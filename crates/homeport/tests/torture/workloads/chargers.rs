@@ -1,4 +1,4 @@
-//! Charger events over HTTP: the server recognises repeated ones by their time and content.
+//! Charger events over HTTP. The server recognizes repeated events by time and content.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -6,16 +6,16 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use super::{Ended, Problem, Scope, Workload, lock, pages, value_of, violation};
+use super::{OperationResult, Problem, Scope, Workload, lock, pages, value_of, violation};
 use crate::clients::{Caller, Clients, Reply};
-use crate::dice::Dice;
+use homeport_simulate::SeededRandom;
 
 const LANES: usize = 2;
 const BATCH_MAX: usize = 8;
 const DAY_MS: i64 = 86_400_000;
 const PAGE_LIMIT: usize = 1000;
 
-/// Events of one charger each.
+/// One charger for each lane.
 pub(super) struct Chargers {
     start_ms: i64,
     lanes: [Mutex<Lane>; LANES],
@@ -107,12 +107,12 @@ impl Workload for Chargers {
         &self,
         lane: usize,
         clients: &mut Clients,
-        dice: &mut Dice,
-    ) -> Result<Ended, String> {
+        random: &mut SeededRandom,
+    ) -> Result<OperationResult, String> {
         let batch = {
             let mut lane = lock(&self.lanes[lane]);
             if lane.open.is_empty() {
-                let count = 1 + dice.below(BATCH_MAX);
+                let count = 1 + random.below(BATCH_MAX);
                 let first = lane.sent;
                 lane.sent += u32::try_from(count).unwrap_or(1);
                 lane.open = (first..lane.sent).collect();
@@ -141,13 +141,13 @@ impl Workload for Chargers {
                 let all = open.is_empty();
                 state.open = open;
                 Ok(match (all, has_stored) {
-                    (true, true) => Ended::Acknowledged,
-                    (true, false) => Ended::Read,
-                    (false, _) => Ended::Refused,
+                    (true, true) => OperationResult::Acknowledged,
+                    (true, false) => OperationResult::Read,
+                    (false, _) => OperationResult::Refused,
                 })
             }
-            Reply::Refused(..) => Ok(Ended::Refused),
-            Reply::Unknown(_) => Ok(Ended::Unknown),
+            Reply::Refused(..) => Ok(OperationResult::Refused),
+            Reply::Unknown(_) => Ok(OperationResult::Unknown),
         }
     }
 

@@ -1,20 +1,22 @@
-//! Single items over DynamoDB's protocol: counters that conditional updates raise by one, and one
-//! that all lanes share. The stream of their table shows every change.
+//! Single items over DynamoDB's protocol: counters that conditional updates increment, and one counter that all lanes
+//! share. The stream of their table shows every change.
 
 use std::sync::Mutex;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use super::{Ended, Problem, Scope, Workload, create_table, lock, number, stream, violation};
+use super::{
+    OperationResult, Problem, Scope, Workload, create_table, lock, number, stream, violation,
+};
 use crate::clients::{Clients, Reply};
-use crate::dice::Dice;
+use homeport_simulate::SeededRandom;
 
 const TABLE: &str = "torture-counters";
 const LANES: usize = 2;
 
 pub(super) struct Counters {
-    /// The value of each lane's own counter, and whether one more may have been stored.
+    /// The value of each lane's counter, and whether one more increment may be stored.
     own: [Mutex<(i64, bool)>; LANES],
     shared: Mutex<Shared>,
 }
@@ -23,7 +25,7 @@ pub(super) struct Counters {
 struct Shared {
     acknowledged: i64,
     unknown: i64,
-    /// The greatest value that anybody has seen.
+    /// The greatest value seen.
     seen: i64,
 }
 
@@ -35,8 +37,12 @@ impl Counters {
         }
     }
 
-    /// Raises the lane's own counter, on the condition that it is what the lane knows.
-    async fn raise_own(&self, lane: usize, clients: &mut Clients) -> Result<Ended, String> {
+    /// Increments the lane's counter, on the condition that it has the known value.
+    async fn raise_own(
+        &self,
+        lane: usize,
+        clients: &mut Clients,
+    ) -> Result<OperationResult, String> {
         let (known, is_open) = *lock(&self.own[lane]);
         if is_open {
             return self.resolve(lane, clients, known).await;
@@ -59,34 +65,34 @@ impl Counters {
         Ok(match reply {
             Reply::Done(_) => {
                 *state = (known + 1, false);
-                Ended::Acknowledged
+                OperationResult::Acknowledged
             }
-            Reply::Refused(..) => Ended::Refused,
+            Reply::Refused(..) => OperationResult::Refused,
             Reply::Unknown(_) => {
                 *state = (known, true);
-                Ended::Unknown
+                OperationResult::Unknown
             }
         })
     }
 
-    /// Finds out whether an update without an answer was carried out.
+    /// Determines whether an update without a response was carried out.
     async fn resolve(
         &self,
         lane: usize,
         clients: &mut Clients,
         known: i64,
-    ) -> Result<Ended, String> {
+    ) -> Result<OperationResult, String> {
         let Ok(now) = read(clients, &format!("own-{lane}")).await else {
-            return Ok(Ended::Unknown);
+            return Ok(OperationResult::Unknown);
         };
         if now != known && now != known + 1 {
             return Err(format!("counters: own-{lane} is {now} after {known}"));
         }
         *lock(&self.own[lane]) = (now, false);
-        Ok(Ended::Read)
+        Ok(OperationResult::Read)
     }
 
-    async fn raise_shared(&self, clients: &mut Clients) -> Result<Ended, String> {
+    async fn raise_shared(&self, clients: &mut Clients) -> Result<OperationResult, String> {
         let floor = lock(&self.shared).seen;
         let request = json!({
             "TableName": TABLE, "Key": key("shared"),
@@ -103,27 +109,27 @@ impl Counters {
                 }
                 shared.acknowledged += 1;
                 shared.seen = shared.seen.max(new);
-                Ok(Ended::Acknowledged)
+                Ok(OperationResult::Acknowledged)
             }
-            Reply::Refused(..) => Ok(Ended::Refused),
+            Reply::Refused(..) => Ok(OperationResult::Refused),
             Reply::Unknown(_) => {
                 shared.unknown += 1;
-                Ok(Ended::Unknown)
+                Ok(OperationResult::Unknown)
             }
         }
     }
 
-    async fn read_shared(&self, clients: &mut Clients) -> Result<Ended, String> {
+    async fn read_shared(&self, clients: &mut Clients) -> Result<OperationResult, String> {
         let floor = lock(&self.shared).seen;
         let Ok(now) = read(clients, "shared").await else {
-            return Ok(Ended::Unknown);
+            return Ok(OperationResult::Unknown);
         };
         if now < floor {
             return Err(format!("counters: shared is {now}, and {floor} was seen"));
         }
         let mut shared = lock(&self.shared);
         shared.seen = shared.seen.max(now);
-        Ok(Ended::Read)
+        Ok(OperationResult::Read)
     }
 }
 
@@ -163,9 +169,9 @@ impl Workload for Counters {
         &self,
         lane: usize,
         clients: &mut Clients,
-        dice: &mut Dice,
-    ) -> Result<Ended, String> {
-        match dice.below(3) {
+        random: &mut SeededRandom,
+    ) -> Result<OperationResult, String> {
+        match random.below(3) {
             0 => self.raise_own(lane, clients).await,
             1 => self.raise_shared(clients).await,
             _ => self.read_shared(clients).await,

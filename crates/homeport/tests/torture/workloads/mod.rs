@@ -19,23 +19,23 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use crate::clients::{Caller, Clients};
-use crate::dice::Dice;
 use crate::history::Recorder;
+use homeport_simulate::SeededRandom;
 
 pub(crate) use telemetry::Telemetry;
 
-/// How an operation of a writer ended.
+/// The result of a writer's operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// Something was written, and the server said so.
+pub(crate) enum OperationResult {
+    /// Something was written and acknowledged.
     Acknowledged,
-    /// Nothing was written: a read that found what it must, or a repetition of an earlier write.
+    /// Nothing was written: a successful read, or a repeated write.
     Read,
     Refused,
     Unknown,
 }
 
-impl Ended {
+impl OperationResult {
     pub(crate) const ALL: [Self; 4] =
         [Self::Acknowledged, Self::Read, Self::Refused, Self::Unknown];
 }
@@ -43,9 +43,9 @@ impl Ended {
 /// Why a verification fails.
 #[derive(Debug)]
 pub(crate) enum Problem {
-    /// Something is there that must not be, or is missing.
+    /// Something is wrong or missing.
     Violation(String),
-    /// The server answers with an error: it serves nothing wrong.
+    /// The server responds with an error, but nothing is wrong.
     Unreadable(String),
 }
 
@@ -55,7 +55,7 @@ impl From<String> for Problem {
     }
 }
 
-/// What is verified.
+/// The server that is verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// The server that the writers use, while they are paused.
@@ -68,7 +68,7 @@ pub(crate) enum Scope {
 pub(crate) trait Workload: Send + Sync {
     fn name(&self) -> &'static str;
 
-    /// Writers that run at the same time.
+    /// Number of concurrent writers.
     fn lanes(&self) -> usize {
         2
     }
@@ -76,15 +76,15 @@ pub(crate) trait Workload: Send + Sync {
     /// Creates what the writers need.
     async fn prepare(&self, clients: &mut Clients) -> Result<(), String>;
 
-    /// One write, or one read that checks something; an error is a violation.
+    /// Does one write or one verifying read. An error is a violation.
     async fn write(
         &self,
         lane: usize,
         clients: &mut Clients,
-        dice: &mut Dice,
-    ) -> Result<Ended, String>;
+        random: &mut SeededRandom,
+    ) -> Result<OperationResult, String>;
 
-    /// Everything that was acknowledged is there, and nothing else.
+    /// Checks that everything acknowledged is stored, and nothing else.
     async fn verify(&self, clients: &mut Clients, scope: Scope) -> Result<(), Problem>;
 }
 
@@ -122,9 +122,9 @@ fn violation<T>(text: String) -> Result<T, Problem> {
     Err(Problem::Violation(text))
 }
 
-/// A value that a number stands for, so that a stored one can be compared.
+/// The value that belongs to a number, for comparison with a stored value.
 fn value_of(lane: usize, number: u32) -> u64 {
-    Dice::new((lane as u64) << 32 | u64::from(number)).next() % 100_000
+    SeededRandom::new([lane as u64, u64::from(number)]).next_u64() % 100_000
 }
 
 /// Creates an API key.
@@ -139,7 +139,7 @@ async fn create_key(clients: &mut Clients, system: &str) -> Result<String, Strin
         .ok_or_else(|| format!("no key in {created}"))
 }
 
-/// All members of a list that comes in pages; `path` ends where a cursor is added.
+/// All members of a paged list; a cursor is appended to `path`.
 async fn pages(clients: &mut Clients, path: &str, list: &str) -> Result<Vec<Value>, String> {
     let mut all = Vec::new();
     let mut cursor = String::new();
@@ -147,7 +147,7 @@ async fn pages(clients: &mut Clients, path: &str, list: &str) -> Result<Vec<Valu
         let path = format!("{path}{cursor}");
         let answer = clients.http(Caller::Operator, "GET", &path, None).await;
         let mut answer = answer.done().map_err(|why| format!("GET {path}: {why}"))?;
-        // The record store answers in an envelope.
+        // The record store wraps responses in an envelope.
         if answer.get("response").is_some() {
             answer = answer["response"].take();
         }

@@ -1,4 +1,4 @@
-//! Records over HTTP: one request each, never sent again, so that each is stored at most once.
+//! Records over HTTP: one request each, never repeated, so each is stored at most once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -6,9 +6,9 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use serde_json::json;
 
-use super::{Ended, Problem, Scope, Workload, lock, pages, violation};
+use super::{OperationResult, Problem, Scope, Workload, lock, pages, violation};
 use crate::clients::{Caller, Clients, Reply};
-use crate::dice::Dice;
+use homeport_simulate::SeededRandom;
 
 const DAY_MS: i64 = 86_400_000;
 const PAGE_LIMIT: usize = 1000;
@@ -20,10 +20,10 @@ pub(super) struct Records {
 
 #[derive(Default)]
 struct State {
-    /// The address of the journal.
+    /// Path of the journal.
     journal: String,
     sent: u32,
-    /// Acknowledged, or stored without an answer and seen since: a record that was seen stays.
+    /// Acknowledged records, and unacknowledged ones that were seen: a seen record must stay.
     acknowledged: BTreeSet<u32>,
     refused: BTreeSet<u32>,
 }
@@ -69,7 +69,12 @@ impl Workload for Records {
         Ok(())
     }
 
-    async fn write(&self, _: usize, clients: &mut Clients, _: &mut Dice) -> Result<Ended, String> {
+    async fn write(
+        &self,
+        _: usize,
+        clients: &mut Clients,
+        _: &mut SeededRandom,
+    ) -> Result<OperationResult, String> {
         let (path, number) = {
             let mut state = lock(&self.state);
             let number = state.sent;
@@ -86,13 +91,13 @@ impl Workload for Records {
         Ok(match reply {
             Reply::Done(_) => {
                 state.acknowledged.insert(number);
-                Ended::Acknowledged
+                OperationResult::Acknowledged
             }
             Reply::Refused(..) => {
                 state.refused.insert(number);
-                Ended::Refused
+                OperationResult::Refused
             }
-            Reply::Unknown(_) => Ended::Unknown,
+            Reply::Unknown(_) => OperationResult::Unknown,
         })
     }
 

@@ -1,5 +1,5 @@
-//! Lists that only grow, written and read by transactions and by single-item operations. All of it
-//! goes into the history that is checked for serialisability.
+//! Lists that only grow, written and read by transactions and single-item operations. The history of all of them is
+//! checked for serializability.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -7,16 +7,16 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use super::{Ended, Problem, Scope, Workload, create_table, lock, violation};
+use super::{OperationResult, Problem, Scope, Workload, create_table, lock, violation};
 use crate::clients::{Clients, Reply};
-use crate::dice::Dice;
 use crate::history::{Action, Key, Outcome, Recorder};
+use homeport_simulate::SeededRandom;
 
 const TABLE: &str = "torture-registers";
 const LANES: usize = 4;
 /// Lists in use at one time.
 const KEYS: usize = 4;
-/// Appends after which new lists are used, so that reads stay small.
+/// Appends before switching to new lists, so that reads stay small.
 const APPENDS_PER_GENERATION: u32 = 400;
 
 pub(super) struct Registers {
@@ -27,7 +27,7 @@ pub(super) struct Registers {
 #[derive(Default)]
 struct State {
     appends: u32,
-    /// Lists as the last verification of the live server saw them.
+    /// The lists as the last verification of the live server saw them.
     last_seen: BTreeMap<Key, Vec<u32>>,
 }
 
@@ -39,11 +39,11 @@ impl Registers {
         }
     }
 
-    /// Some of the lists in use, each once.
-    fn draw_keys(&self, dice: &mut Dice, count: usize) -> Vec<Key> {
+    /// Distinct lists among those in use.
+    fn draw_keys(&self, random: &mut SeededRandom, count: usize) -> Vec<Key> {
         let mut keys = self.keys();
         while keys.len() > count {
-            keys.swap_remove(dice.below(keys.len()));
+            keys.swap_remove(random.below(keys.len()));
         }
         keys
     }
@@ -60,9 +60,13 @@ impl Registers {
         state.appends
     }
 
-    async fn append_to_several(&self, clients: &mut Clients, dice: &mut Dice) -> Ended {
-        let count = 1 + dice.below(3);
-        let keys = self.draw_keys(dice, count);
+    async fn append_to_several(
+        &self,
+        clients: &mut Clients,
+        random: &mut SeededRandom,
+    ) -> OperationResult {
+        let count = 1 + random.below(3);
+        let keys = self.draw_keys(random, count);
         let appends: Vec<(Key, u32)> = keys
             .into_iter()
             .map(|key| (key, self.next_value()))
@@ -79,14 +83,18 @@ impl Registers {
         self.transact(clients, &items, actions).await
     }
 
-    /// Appends to one list on the condition that another is as it was read.
-    async fn append_after_reading(&self, clients: &mut Clients, dice: &mut Dice) -> Ended {
-        let keys = self.draw_keys(dice, 2);
+    /// Appends to one list on the condition that another is unchanged since it was read.
+    async fn append_after_reading(
+        &self,
+        clients: &mut Clients,
+        random: &mut SeededRandom,
+    ) -> OperationResult {
+        let keys = self.draw_keys(random, 2);
         let [read, written] = keys[..] else {
-            return Ended::Refused;
+            return OperationResult::Refused;
         };
         let Some(values) = self.get(clients, read).await else {
-            return Ended::Unknown;
+            return OperationResult::Unknown;
         };
         let value = self.next_value();
         let mut check = json!({"TableName": TABLE, "Key": key_of(read)});
@@ -115,7 +123,7 @@ impl Registers {
         clients: &mut Clients,
         items: &[Value],
         actions: Vec<Action>,
-    ) -> Ended {
+    ) -> OperationResult {
         let invoked = self.recorder.now_ns();
         let request = json!({ "TransactItems": items });
         let reply = clients.dynamodb("TransactWriteItems", &request).await;
@@ -124,8 +132,12 @@ impl Registers {
         ended
     }
 
-    async fn append_and_read(&self, clients: &mut Clients, dice: &mut Dice) -> Ended {
-        let key = self.draw_keys(dice, 1)[0];
+    async fn append_and_read(
+        &self,
+        clients: &mut Clients,
+        random: &mut SeededRandom,
+    ) -> OperationResult {
+        let key = self.draw_keys(random, 1)[0];
         let value = self.next_value();
         let mut request = append(key, value);
         request["ReturnValues"] = json!("ALL_NEW");
@@ -206,11 +218,11 @@ fn values_of(item: &Value) -> Vec<u32> {
     values.iter().filter_map(number).collect()
 }
 
-fn outcome_of(reply: &Reply) -> (Outcome, Ended) {
+fn outcome_of(reply: &Reply) -> (Outcome, OperationResult) {
     match reply {
-        Reply::Done(_) => (Outcome::Committed, Ended::Acknowledged),
-        Reply::Refused(..) => (Outcome::Aborted, Ended::Refused),
-        Reply::Unknown(_) => (Outcome::Unknown, Ended::Unknown),
+        Reply::Done(_) => (Outcome::Committed, OperationResult::Acknowledged),
+        Reply::Refused(..) => (Outcome::Aborted, OperationResult::Refused),
+        Reply::Unknown(_) => (Outcome::Unknown, OperationResult::Unknown),
     }
 }
 
@@ -232,31 +244,31 @@ impl Workload for Registers {
         &self,
         _: usize,
         clients: &mut Clients,
-        dice: &mut Dice,
-    ) -> Result<Ended, String> {
-        Ok(match dice.below(6) {
-            0 | 1 => self.append_to_several(clients, dice).await,
-            2 => self.append_after_reading(clients, dice).await,
-            3 => self.append_and_read(clients, dice).await,
+        random: &mut SeededRandom,
+    ) -> Result<OperationResult, String> {
+        Ok(match random.below(6) {
+            0 | 1 => self.append_to_several(clients, random).await,
+            2 => self.append_after_reading(clients, random).await,
+            3 => self.append_and_read(clients, random).await,
             4 => {
-                let key = self.draw_keys(dice, 1)[0];
+                let key = self.draw_keys(random, 1)[0];
                 match self.get(clients, key).await {
-                    Some(_) => Ended::Read,
-                    None => Ended::Unknown,
+                    Some(_) => OperationResult::Read,
+                    None => OperationResult::Unknown,
                 }
             }
             _ => {
-                let keys = self.draw_keys(dice, 3);
+                let keys = self.draw_keys(random, 3);
                 match self.read_and_record(clients, &keys).await {
-                    Ok(()) => Ended::Read,
-                    Err(_) => Ended::Unknown,
+                    Ok(()) => OperationResult::Read,
+                    Err(_) => OperationResult::Unknown,
                 }
             }
         })
     }
 
-    /// Live, the reads join the history, whose check finds what is lost. In a copy, every list must
-    /// hold at least what the live server showed last.
+    /// On the live server, the reads join the history, whose check detects losses. In a copy, every list must contain at least
+    /// what the live server showed last.
     async fn verify(&self, clients: &mut Clients, scope: Scope) -> Result<(), Problem> {
         let newest = self.keys().last().copied().unwrap_or_default();
         let keys: Vec<Key> = (0..=newest).collect();

@@ -1,4 +1,4 @@
-//! Sensor readings over HTTP in idempotent batches: each is stored exactly once.
+//! Sensor readings over HTTP in idempotent batches: each must be stored exactly once.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -6,9 +6,11 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use super::{Ended, Problem, Scope, Workload, create_key, lock, pages, value_of, violation};
+use super::{
+    OperationResult, Problem, Scope, Workload, create_key, lock, pages, value_of, violation,
+};
 use crate::clients::{Caller, Clients, Reply};
-use crate::dice::Dice;
+use homeport_simulate::SeededRandom;
 
 const LANES: usize = 2;
 const BATCH_MAX: usize = 20;
@@ -16,7 +18,7 @@ const DAY_MS: i64 = 86_400_000;
 const PAGE_LIMIT: usize = 1000;
 const BOOT_ID: &str = "7d9f2c34-5b61-4e0a-9c3d-2f1e0a9b8c7d";
 
-/// Readings of one device each.
+/// One device for each lane.
 pub(super) struct Sensors {
     start_ms: i64,
     key: Mutex<String>,
@@ -28,7 +30,7 @@ struct Lane {
     /// Readings that were sent at least once.
     sent: u32,
     acknowledged: BTreeSet<u32>,
-    /// A batch that is sent until it is acknowledged.
+    /// A batch that is repeated until it is acknowledged.
     open: Vec<u32>,
 }
 
@@ -131,13 +133,13 @@ impl Workload for Sensors {
         &self,
         lane: usize,
         clients: &mut Clients,
-        dice: &mut Dice,
-    ) -> Result<Ended, String> {
+        random: &mut SeededRandom,
+    ) -> Result<OperationResult, String> {
         let key = lock(&self.key).clone();
         let batch = {
             let mut lane = lock(&self.lanes[lane]);
             if lane.open.is_empty() {
-                let count = 1 + dice.below(BATCH_MAX);
+                let count = 1 + random.below(BATCH_MAX);
                 let first = lane.sent;
                 lane.sent += u32::try_from(count).unwrap_or(1);
                 lane.open = (first..lane.sent).collect();
@@ -165,13 +167,13 @@ impl Workload for Sensors {
                 let all = open.is_empty();
                 state.open = open;
                 Ok(match (all, has_stored) {
-                    (true, true) => Ended::Acknowledged,
-                    (true, false) => Ended::Read,
-                    (false, _) => Ended::Refused,
+                    (true, true) => OperationResult::Acknowledged,
+                    (true, false) => OperationResult::Read,
+                    (false, _) => OperationResult::Refused,
                 })
             }
-            Reply::Refused(..) => Ok(Ended::Refused),
-            Reply::Unknown(_) => Ok(Ended::Unknown),
+            Reply::Refused(..) => Ok(OperationResult::Refused),
+            Reply::Unknown(_) => Ok(OperationResult::Unknown),
         }
     }
 

@@ -1,5 +1,5 @@
-//! The stream of the counters table: it shows every change of every counter once and in order, with
-//! times that never go backwards.
+//! The stream of the counters table: it must show every change of every counter once and in order, with times that never
+//! decrease.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::clients::Clients;
 
 const PAGE_LIMIT: usize = 1000;
 
-/// What a stream says that every counter has become.
+/// The final value of every counter, according to the stream.
 pub(super) async fn counters(
     clients: &mut Clients,
     table: &str,

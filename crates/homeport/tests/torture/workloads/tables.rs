@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use super::{Ended, Problem, Scope, Workload, lock, number, scan, violation};
+use super::{OperationResult, Problem, Scope, Workload, lock, number, scan, violation};
 use crate::clients::{Clients, Reply};
-use crate::dice::Dice;
 use crate::target::Addresses;
+use homeport_simulate::SeededRandom;
 
 const LANES: usize = 1;
 const ITEMS: i64 = 5;
@@ -26,19 +26,19 @@ struct State {
     tables: BTreeMap<String, Table>,
 }
 
-/// What is certain about a table.
+/// The certain knowledge about a table.
 #[derive(Debug, Clone, Copy)]
 struct Table {
     table: Known,
     index: Known,
-    /// The server that the last operation was sent to. Nothing of that is still under way on another one.
+    /// The server that received the last operation. Operations of earlier servers have ended.
     sent_to: Option<Addresses>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Known {
     Present,
-    /// There, without items: it was created, and the transaction was not carried out.
+    /// Exists without items: it was created, and the transaction was not carried out.
     Empty,
     Absent,
     Unknown,
@@ -61,7 +61,7 @@ impl Tables {
         lock(&self.state).tables.insert(name.to_owned(), table);
     }
 
-    async fn create(&self, clients: &mut Clients) -> Ended {
+    async fn create(&self, clients: &mut Clients) -> OperationResult {
         let name = {
             let mut state = lock(&self.state);
             state.next += 1;
@@ -72,7 +72,7 @@ impl Tables {
             .await
             .is_err()
         {
-            return Ended::Unknown;
+            return OperationResult::Unknown;
         }
         let puts: Vec<Value> = (0..ITEMS)
             .map(|n| json!({"Put": {"TableName": name, "Item": {"pk": {"S": n.to_string()}, "n": {"N": n.to_string()}}}}))
@@ -82,32 +82,32 @@ impl Tables {
         match clients.dynamodb("TransactWriteItems", &request).await {
             Reply::Done(_) => {
                 self.set(clients, &name, Known::Present, Known::Absent);
-                Ended::Acknowledged
+                OperationResult::Acknowledged
             }
-            Reply::Refused(..) => Ended::Refused,
-            Reply::Unknown(_) => Ended::Unknown,
+            Reply::Refused(..) => OperationResult::Refused,
+            Reply::Unknown(_) => OperationResult::Unknown,
         }
     }
 
-    async fn delete(&self, clients: &mut Clients, name: &str) -> Result<Ended, String> {
+    async fn delete(&self, clients: &mut Clients, name: &str) -> Result<OperationResult, String> {
         self.set(clients, name, Known::Unknown, Known::Unknown);
         let request = json!({"TableName": name});
         let reply = clients.dynamodb("DeleteTable", &request).await;
         match reply {
             Reply::Done(_) => {
                 self.set(clients, name, Known::Absent, Known::Absent);
-                Ok(Ended::Acknowledged)
+                Ok(OperationResult::Acknowledged)
             }
-            Reply::Refused(0, _) | Reply::Unknown(_) => Ok(Ended::Unknown),
+            Reply::Refused(0, _) | Reply::Unknown(_) => Ok(OperationResult::Unknown),
             Reply::Refused(..) if reply.is_refused_with("ResourceNotFoundException") => {
                 Err(format!("tables: {name} was acknowledged and is gone"))
             }
-            Reply::Refused(..) => Ok(Ended::Refused),
+            Reply::Refused(..) => Ok(OperationResult::Refused),
         }
     }
 
-    /// Adds the index to a table that has none, or removes it, and waits until that is done.
-    async fn change(&self, clients: &mut Clients, name: &str, index: Known) -> Ended {
+    /// Adds the index, or removes it, and waits until that is done.
+    async fn change(&self, clients: &mut Clients, name: &str, index: Known) -> OperationResult {
         let (change, wanted, later) = if index == Known::Absent {
             let create = json!({"Create": {
                 "IndexName": INDEX,
@@ -129,20 +129,20 @@ impl Tables {
         self.set(clients, name, Known::Present, Known::Unknown);
         match clients.dynamodb("UpdateTable", &request).await {
             Reply::Done(_) => {}
-            Reply::Refused(..) => return Ended::Refused,
-            Reply::Unknown(_) => return Ended::Unknown,
+            Reply::Refused(..) => return OperationResult::Refused,
+            Reply::Unknown(_) => return OperationResult::Unknown,
         }
         match wait_for_index(clients, name, wanted).await {
             Ok(()) => {
                 self.set(clients, name, Known::Present, later);
-                Ended::Acknowledged
+                OperationResult::Acknowledged
             }
-            Err(_) => Ended::Unknown,
+            Err(_) => OperationResult::Unknown,
         }
     }
 }
 
-/// Waits until the index has a status, or is gone.
+/// Waits until the index has a status, or is deleted.
 async fn wait_for_index(
     clients: &mut Clients,
     name: &str,
@@ -178,8 +178,8 @@ impl Workload for Tables {
         &self,
         _: usize,
         clients: &mut Clients,
-        dice: &mut Dice,
-    ) -> Result<Ended, String> {
+        random: &mut SeededRandom,
+    ) -> Result<OperationResult, String> {
         let present: Vec<(String, Known)> = {
             let state = lock(&self.state);
             let tables = state.tables.iter();
@@ -191,11 +191,11 @@ impl Workload for Tables {
         if present.is_empty() {
             return Ok(self.create(clients).await);
         }
-        let (name, index) = dice.pick(&present);
+        let (name, index) = random.pick(&present);
         if present.len() > KEPT_MAX {
             return self.delete(clients, name).await;
         }
-        match dice.below(4) {
+        match random.below(4) {
             0 => self.delete(clients, name).await,
             1 | 2 if *index != Known::Unknown => Ok(self.change(clients, name, *index).await),
             _ => Ok(self.create(clients).await),
@@ -235,7 +235,7 @@ impl Workload for Tables {
                 }
                 _ => {}
             }
-            // A request without an answer may still be carried out by the server that it was sent to.
+            // The server that received a request without a response may still carry it out.
             let is_unknown = known.table == Known::Unknown || known.index == Known::Unknown;
             let is_over = known.sent_to != clients.target().now();
             if scope == Scope::Live && is_unknown && is_over {
@@ -246,7 +246,7 @@ impl Workload for Tables {
     }
 }
 
-/// What a table is now: absent, empty, or with all items of its transaction in it and in its index.
+/// A table's state: missing, empty, or with all items of its transaction in table and index.
 async fn inspect(clients: &mut Clients, name: &str) -> Result<Inspected, Problem> {
     let request = json!({"TableName": name});
     let reply = clients.dynamodb("DescribeTable", &request).await;
@@ -290,7 +290,7 @@ struct Inspected {
     index: Known,
 }
 
-/// A table and its index hold the items that were put in one transaction.
+/// Checks that a table and its index contain the items that were put in one transaction.
 fn check_items(name: &str, items: &[Value]) -> Result<(), Problem> {
     let mut numbers: Vec<i64> = items.iter().filter_map(|item| number(item, "n")).collect();
     numbers.sort_unstable();

@@ -1,5 +1,5 @@
-//! Telemetry over MQTT with QoS 1: what was acknowledged is stored, and reaches a subscriber with a
-//! durable session at least once.
+//! Telemetry over MQTT with QoS 1: acknowledged messages are stored, and reach a subscriber with a durable session at
+//! least once.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -9,19 +9,21 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use super::{Ended, Problem, Scope, Workload, create_key, lock, pages, value_of, violation};
+use super::{
+    OperationResult, Problem, Scope, Workload, create_key, lock, pages, value_of, violation,
+};
 use crate::clients::Clients;
-use crate::dice::Dice;
 use crate::mqtt::{Connection, Message};
 use crate::server::ADMIN_TOKEN;
 use crate::target::{Addresses, Target};
+use homeport_simulate::SeededRandom;
 
 const LANES: usize = 2;
 const BATCH_MAX: usize = 10;
 const PAGE_LIMIT: usize = 1000;
 const SUBSCRIBER: &str = "torture-subscriber";
 const FILTER: &str = "van/+/telemetry";
-/// How long a message may take to reach the subscriber once the writers are paused.
+/// Limit for a message to reach the subscriber once the writers are paused.
 const DELIVERY_MAX: Duration = Duration::from_secs(30);
 const POLL_EVERY: Duration = Duration::from_millis(20);
 const MESSAGES_PER_CONNECTION_MAX: usize = 300;
@@ -39,7 +41,7 @@ pub(crate) struct Telemetry {
 struct Lane {
     sent: u32,
     acknowledged: BTreeSet<u32>,
-    /// Seen in the store, whether acknowledged or not: a message that was seen stays.
+    /// Messages seen in the store, acknowledged or not: a seen message must stay.
     seen: BTreeSet<u32>,
 }
 
@@ -54,16 +56,21 @@ impl Telemetry {
         }
     }
 
-    /// Receives messages for as long as the round lasts, over one connection after the other. Between
-    /// connections messages wait in the session.
-    pub(crate) async fn subscribe(&self, target: Target, stop: &AtomicBool, mut dice: Dice) {
+    /// Receives messages during the whole round over consecutive connections. Between connections messages queue in the
+    /// session.
+    pub(crate) async fn subscribe(
+        &self,
+        target: Target,
+        stop: &AtomicBool,
+        mut random: SeededRandom,
+    ) {
         while !stop.load(Ordering::Relaxed) {
             if let Some(addresses) = target.now() {
-                let count = 1 + dice.below(MESSAGES_PER_CONNECTION_MAX);
-                // A connection may end with an error: the server's end, or a fault.
+                let count = 1 + random.below(MESSAGES_PER_CONNECTION_MAX);
+                // A connection may end with an error when the server ends or during a fault.
                 let _ = self.receive(addresses, &target, stop, count).await;
             }
-            let away = u64::try_from(dice.below(AWAY_MS_MAX)).unwrap_or_default();
+            let away = u64::try_from(random.below(AWAY_MS_MAX)).unwrap_or_default();
             tokio::time::sleep(Duration::from_millis(away)).await;
         }
     }
@@ -100,7 +107,7 @@ impl Telemetry {
                 )),
             }
             left -= 1;
-            // The last message of a connection is not acknowledged, so that it comes again.
+            // The last message of a connection stays unacknowledged, so that it is redelivered.
             if left > 0 {
                 connection.acknowledge(&message).await?;
             }
@@ -228,23 +235,23 @@ impl Workload for Telemetry {
         &self,
         lane: usize,
         clients: &mut Clients,
-        dice: &mut Dice,
-    ) -> Result<Ended, String> {
+        random: &mut SeededRandom,
+    ) -> Result<OperationResult, String> {
         let Some(addresses) = clients.target().now() else {
-            return Ok(Ended::Refused);
+            return Ok(OperationResult::Refused);
         };
         let key = lock(&self.key).clone();
         let thing = thing(lane);
         let opened = Connection::open(addresses.mqtt, &thing, (&thing, &key), true);
         let Ok((mut connection, _)) = opened.await else {
-            return Ok(Ended::Refused);
+            return Ok(OperationResult::Refused);
         };
-        let mut ended = Ended::Acknowledged;
-        for _ in 0..=dice.below(3) {
+        let mut ended = OperationResult::Acknowledged;
+        for _ in 0..=random.below(3) {
             let numbers: Vec<u32> = {
                 let mut lane = lock(&self.lanes[lane]);
                 let first = lane.sent;
-                lane.sent += u32::try_from(1 + dice.below(BATCH_MAX)).unwrap_or(1);
+                lane.sent += u32::try_from(1 + random.below(BATCH_MAX)).unwrap_or(1);
                 (first..lane.sent).collect()
             };
             let payloads: Vec<String> = numbers.iter().map(|n| payload(lane, *n)).collect();
@@ -255,7 +262,7 @@ impl Workload for Telemetry {
                 state.acknowledged.insert(numbers[*at]);
             }
             if acknowledged.len() < numbers.len() {
-                ended = Ended::Unknown;
+                ended = OperationResult::Unknown;
                 break;
             }
         }

@@ -1,4 +1,4 @@
-//! What is said of conditions that are refused.
+//! Error messages of invalid conditions.
 
 use super::{placeholders, value};
 use crate::expression::{Condition, OPERATORS_MAX};
@@ -29,7 +29,7 @@ fn check(text: &str, expect: &str) {
 }
 
 #[test]
-fn well_formed_conditions_are_taken() {
+fn valid_conditions_are_accepted() {
     for text in [
         "a = :a",
         "#a.b[0].c<>:a",
@@ -58,7 +58,7 @@ fn well_formed_conditions_are_taken() {
 }
 
 #[test]
-fn syntax_errors_show_the_token_and_its_surroundings() {
+fn syntax_errors_show_token_and_context() {
     let check = |text, token, near| {
         check(
             text,
@@ -98,7 +98,7 @@ fn syntax_errors_show_the_token_and_its_surroundings() {
 }
 
 #[test]
-fn empty_and_overlong_texts_are_refused() {
+fn empty_and_overlong_texts_are_rejected() {
     check("", "The expression can not be empty;");
     check(" \n", "The expression can not be empty;");
     let text = format!("a = :a{}", " ".repeat(4090));
@@ -110,7 +110,7 @@ fn empty_and_overlong_texts_are_refused() {
 }
 
 #[test]
-fn redundant_parentheses_come_before_other_mistakes() {
+fn redundant_parentheses_are_reported_first() {
     for text in [
         "a=a and a > ((b))",
         "(a)between(((b.c)).d)and(c)",
@@ -126,7 +126,7 @@ fn redundant_parentheses_come_before_other_mistakes() {
 }
 
 #[test]
-fn functions_must_be_known_and_stand_where_they_may() {
+fn unknown_and_misplaced_functions_are_rejected() {
     check(
         "whatever((:x)) > a",
         "Invalid function name; function: whatever",
@@ -167,7 +167,7 @@ fn functions_must_be_known_and_stand_where_they_may() {
 }
 
 #[test]
-fn reserved_words_are_named_as_written() {
+fn reserved_words_are_reported_as_written() {
     let check = |text, word| {
         check(
             text,
@@ -180,7 +180,7 @@ fn reserved_words_are_named_as_written() {
 }
 
 #[test]
-fn undefined_placeholders_are_named() {
+fn undefined_placeholders_are_reported() {
     for (text, name) in [
         ("attribute_exists(#P.RearView, :a) and a=a", "#P"),
         ("begins_with(Pictures.#RearView)", "#RearView"),
@@ -260,7 +260,7 @@ fn the_first_operand_must_differ_from_the_others() {
 }
 
 #[test]
-fn operands_must_have_types_that_the_operator_takes() {
+fn operand_types_are_checked() {
     for (text, operator, json) in [
         ("attribute_type(b, :a)", "attribute_type", r#"{"N":"1"}"#),
         (
@@ -305,7 +305,7 @@ fn operands_must_have_types_that_the_operator_takes() {
 }
 
 #[test]
-fn bounds_must_fit_each_other() {
+fn bounds_must_match_and_be_ordered() {
     check(
         "a BETWEEN :b AND :s",
         "The BETWEEN operator requires upper bound to be greater than or equal to lower bound; lower bound operand: AttributeValue: {S:b}, upper bound operand: AttributeValue: {S:a}",
@@ -318,7 +318,7 @@ fn bounds_must_fit_each_other() {
 
 #[test]
 fn operators_are_limited() {
-    // Each further condition costs an AND and an `=`.
+    // Each further condition adds an AND and an `=`.
     let chain = |count: usize| vec!["a=:a"; count].join(" OR ");
     check(&chain(OPERATORS_MAX / 2), "fine");
     check(
@@ -344,7 +344,7 @@ fn paths_are_limited() {
 }
 
 #[test]
-fn the_kind_of_expression_is_named() {
+fn messages_name_the_expression_kind() {
     let refused = Condition::parse("", &mut placeholders(&[], &[])).expect_err("empty");
     assert_eq!(
         refused.to_string(),

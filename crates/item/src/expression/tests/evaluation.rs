@@ -1,4 +1,4 @@
-//! What conditions say of items.
+//! Evaluation of conditions and projections.
 
 use super::{item, placeholders, value};
 use crate::expression::{Condition, Operand, Path, Projection};
@@ -13,7 +13,7 @@ const ITEM: &str = r#"{
     "ss": {"SS": ["a", "b"]}, "ns": {"NS": ["1", "2.5"]}, "bs": {"BS": ["YQ=="]}
 }"#;
 
-/// Checks against the item and against its stored form.
+/// Evaluates `text` on the item and on its stored form.
 fn check(text: &str, json: &str, expect: bool) {
     let mut placeholders = placeholders(&[], &[(":v", value(json))]);
     let condition = Condition::parse(text, &mut placeholders).expect("a condition");
@@ -26,7 +26,7 @@ fn check(text: &str, json: &str, expect: bool) {
 }
 
 #[test]
-fn comparisons_hold_within_a_type() {
+fn comparisons_work_within_a_type() {
     check("n = :v", r#"{"N":"5.0"}"#, true);
     check("n <> :v", r#"{"N":"5"}"#, false);
     check("n < :v", r#"{"N":"10"}"#, true);
@@ -41,7 +41,7 @@ fn comparisons_hold_within_a_type() {
 }
 
 #[test]
-fn values_of_two_types_are_only_unequal() {
+fn different_types_are_only_unequal() {
     let text = r#"{"S":"5"}"#;
     check("n = :v", text, false);
     check("n <> :v", text, true);
@@ -53,7 +53,7 @@ fn values_of_two_types_are_only_unequal() {
 }
 
 #[test]
-fn what_is_missing_is_only_unequal() {
+fn missing_values_are_only_unequal() {
     let one = r#"{"N":"1"}"#;
     for text in [
         "q = :v",
@@ -72,7 +72,7 @@ fn what_is_missing_is_only_unequal() {
 }
 
 #[test]
-fn ranges_and_lists_of_choices() {
+fn between_and_in_match_listed_values() {
     check("n BETWEEN :v AND m.l[0]", r#"{"N":"5"}"#, true);
     check("n BETWEEN m.l[0] AND :v", r#"{"N":"9"}"#, false);
     check("s BETWEEN :v AND n", r#"{"S":"a"}"#, false);
@@ -81,7 +81,7 @@ fn ranges_and_lists_of_choices() {
 }
 
 #[test]
-fn functions_look_at_the_item() {
+fn functions_read_the_item() {
     let any = r#"{"S":"N"}"#;
     check("attribute_exists(m.k) AND n <> :v", any, true);
     check("attribute_exists(m.x) AND n <> :v", any, false);
@@ -107,7 +107,7 @@ fn functions_look_at_the_item() {
 }
 
 #[test]
-fn sizes_count_what_the_type_consists_of() {
+fn size_depends_on_the_type() {
     for (path, size) in [
         ("s", 5),
         ("u", 3),
@@ -128,8 +128,8 @@ fn sizes_count_what_the_type_consists_of() {
 }
 
 #[test]
-fn connectives_bind_as_documented() {
-    // OR holds least, NOT most.
+fn connectives_have_documented_precedence() {
+    // OR has the lowest precedence, NOT the highest.
     check("n = :v OR n = :v AND n <> :v", r#"{"N":"5"}"#, true);
     check("(n = :v OR n = :v) AND n <> :v", r#"{"N":"5"}"#, false);
     check("NOT n <> :v AND n = :v", r#"{"N":"5"}"#, true);
@@ -139,7 +139,7 @@ fn connectives_bind_as_documented() {
 }
 
 #[test]
-fn conditions_built_in_code_are_those_of_texts() {
+fn built_conditions_equal_parsed_ones() {
     let mut placeholders = placeholders(
         &[],
         &[
@@ -162,7 +162,7 @@ fn conditions_built_in_code_are_those_of_texts() {
 }
 
 #[test]
-fn projections_keep_only_what_is_asked_for() {
+fn projections_keep_only_selected_parts() {
     let check = |text: &str, expect: &str| {
         let projection = Projection::parse(text, &mut placeholders(&[], &[])).expect("paths");
         let whole = item(ITEM);
@@ -183,7 +183,7 @@ fn projections_keep_only_what_is_asked_for() {
 }
 
 #[test]
-fn projections_that_overlap_are_refused() {
+fn overlapping_projections_are_rejected() {
     let check = |text: &str, expect: &str| {
         let refused = Projection::parse(text, &mut placeholders(&[("#n", "n")], &[]));
         let refused = refused.expect_err("an overlap").to_string();

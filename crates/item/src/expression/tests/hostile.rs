@@ -1,12 +1,12 @@
-//! Whatever the text, it is read or refused, never a panic.
+//! Every text is parsed or rejected without a panic.
 
 use proptest::prelude::*;
 
 use super::{item, placeholders};
 use crate::KeyKind;
 use crate::expression::{
-    Condition, ExpressionError, KeyCondition, NESTING_MAX, OPERATORS_MAX, Placeholders, Problem,
-    Projection, Update,
+    Condition, ExpressionError, ExpressionProblem, KeyCondition, NESTING_MAX, OPERATORS_MAX,
+    Placeholders, Projection, Update,
 };
 use crate::schema::{KeyAttribute, KeySchema};
 use crate::value::{Value, arbitrary::any_item};
@@ -38,7 +38,7 @@ fn read_as_everything(text: &str) {
     }
 }
 
-fn problem<T: std::fmt::Debug>(outcome: Result<T, ExpressionError>) -> Problem {
+fn problem<T: std::fmt::Debug>(outcome: Result<T, ExpressionError>) -> ExpressionProblem {
     match outcome.expect_err("a refusal") {
         ExpressionError::Invalid { problem, .. } => problem,
         other => panic!("{other}"),
@@ -46,7 +46,7 @@ fn problem<T: std::fmt::Debug>(outcome: Result<T, ExpressionError>) -> Problem {
 }
 
 #[test]
-fn nesting_is_bounded_before_the_stack_is() {
+fn nesting_is_limited_before_stack_overflow() {
     for (open, inner, close) in [
         ("(", "a = :n", ")"),
         ("NOT ", "a = :n", ""),
@@ -69,8 +69,14 @@ fn nesting_is_bounded_before_the_stack_is() {
         let text = format!("a = {}b{}", "(".repeat(levels), ")".repeat(levels));
         problem(Condition::parse(&text, &mut any_placeholders()))
     };
-    assert_eq!(operand(NESTING_MAX), Problem::RedundantParentheses);
-    assert_eq!(operand(NESTING_MAX + 1), Problem::TooDeep(NESTING_MAX));
+    assert_eq!(
+        operand(NESTING_MAX),
+        ExpressionProblem::RedundantParentheses
+    );
+    assert_eq!(
+        operand(NESTING_MAX + 1),
+        ExpressionProblem::TooDeep(NESTING_MAX)
+    );
     let calls = |levels| {
         let text = format!(
             "SET a = {}b{}",
@@ -82,12 +88,12 @@ fn nesting_is_bounded_before_the_stack_is() {
     assert!(calls(NESTING_MAX).is_ok());
     assert_eq!(
         problem(calls(NESTING_MAX + 1)),
-        Problem::TooDeep(NESTING_MAX)
+        ExpressionProblem::TooDeep(NESTING_MAX)
     );
 }
 
 #[test]
-fn conditions_nest_as_deep_as_operators_allow() {
+fn condition_nesting_is_limited_by_operators_only() {
     let nested = |open: &str, levels| {
         let text = format!("{}a = :n{}", open.repeat(levels), ")".repeat(levels));
         Condition::parse(&text, &mut any_placeholders())
@@ -100,34 +106,37 @@ fn conditions_nest_as_deep_as_operators_allow() {
         assert_eq!(condition.paths().len(), if levels == 149 { 150 } else { 1 });
     }
     let refused = nested("a = :n OR (", 150);
-    assert_eq!(problem(refused), Problem::TooManyOperators(301));
+    assert_eq!(problem(refused), ExpressionProblem::TooManyOperators(301));
     let refused = nested("NOT (", 300);
-    assert_eq!(problem(refused), Problem::TooManyOperators(301));
-    assert_eq!(problem(nested("(", 2040)), Problem::RedundantParentheses);
+    assert_eq!(problem(refused), ExpressionProblem::TooManyOperators(301));
+    assert_eq!(
+        problem(nested("(", 2040)),
+        ExpressionProblem::RedundantParentheses
+    );
 }
 
 #[test]
-fn the_longest_chain_is_evaluated_and_dropped() {
+fn longest_chain_is_evaluated_and_dropped() {
     let text = vec!["a=:n"; OPERATORS_MAX / 2].join(" AND ");
     let chain = Condition::parse(&text, &mut any_placeholders()).expect("a chain");
     assert_eq!(chain.matches(&item(r#"{"a": {"N":"1"}}"#)), Ok(true));
 }
 
 #[test]
-fn a_megabyte_is_refused_unread() {
+fn megabyte_is_rejected_before_tokenizing() {
     let text = "(".repeat(1 << 20);
     let outcome = Condition::parse(&text, &mut any_placeholders());
-    assert_eq!(problem(outcome), Problem::TooLong(1 << 20));
+    assert_eq!(problem(outcome), ExpressionProblem::TooLong(1 << 20));
 }
 
 #[test]
-fn as_many_paths_as_fit_are_compared() {
+fn maximum_number_of_paths_is_compared() {
     let paths: Vec<String> = (0..700).map(|index| format!("a[{index}]")).collect();
     read_as_everything(&format!("REMOVE {}", paths[..500].join(",")));
     read_as_everything(&paths[..550].join(","));
 }
 
-/// Texts made of what expressions are made of.
+/// Texts made of random expression tokens.
 fn token_soup() -> impl Strategy<Value = String> {
     let words = proptest::sample::select(vec![
         "a",
@@ -188,19 +197,19 @@ fn token_soup() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn random_texts_do_no_harm(text in "\\PC{0,64}") {
+    fn random_texts_do_not_panic(text in "\\PC{0,64}") {
         read_as_everything(&text);
     }
 
     #[test]
-    fn random_tokens_do_no_harm(text in token_soup()) {
+    fn random_tokens_do_not_panic(text in token_soup()) {
         read_as_everything(&text);
         read_as_everything(&format!("SET a = {text}"));
         read_as_everything(&format!("a = {text}"));
     }
 
     #[test]
-    fn random_items_are_updated_or_left_alone(text in token_soup(), before in any_item()) {
+    fn random_updates_succeed_or_change_nothing(text in token_soup(), before in any_item()) {
         let Ok(update) = Update::parse(&format!("SET a = {text}"), &mut any_placeholders()) else {
             return Ok(());
         };

@@ -1,4 +1,4 @@
-//! What queries may ask of keys.
+//! Key conditions of queries.
 
 use super::{item, placeholders};
 use crate::KeyKind;
@@ -24,7 +24,7 @@ fn parse(text: &str, schema: &KeySchema) -> Result<KeyCondition, String> {
 }
 
 #[test]
-fn conditions_on_the_keys_are_taken_in_any_order() {
+fn key_conditions_are_accepted_in_any_order() {
     let key = || KeyCondition::new("a", "x");
     let sorted = |condition| key().with_sort("b", condition);
     let one = || Value::from(1);
@@ -59,11 +59,12 @@ fn several() -> KeySchema {
     let partition = [("a", text), ("c", text)];
     let sort = [("b", number), ("d", number), ("e", text)];
     let attribute = |(name, kind)| KeyAttribute::new(name, kind);
-    KeySchema::of_parts(partition.map(attribute), sort.map(attribute)).expect("a partition key")
+    KeySchema::from_attributes(partition.map(attribute), sort.map(attribute))
+        .expect("a partition key")
 }
 
 #[test]
-fn keys_of_several_attributes_take_equalities_and_then_one_condition() {
+fn multi_attribute_keys_accept_equalities_then_one_condition() {
     let texts = |names: &[&str]| -> Vec<(String, Value)> {
         let value = |name: &str| match name {
             "b" => Value::from(1),
@@ -102,7 +103,7 @@ fn keys_of_several_attributes_take_equalities_and_then_one_condition() {
 }
 
 #[test]
-fn keys_of_several_attributes_take_no_gaps() {
+fn multi_attribute_keys_reject_gaps() {
     let range = "must have equality conditions specified in the query because a condition is present on key attribute";
     for (text, expect) in [
         (
@@ -141,7 +142,7 @@ fn keys_of_several_attributes_take_no_gaps() {
 }
 
 #[test]
-fn anything_else_is_refused() {
+fn other_conditions_are_rejected() {
     let several = "Invalid condition in KeyConditionExpression: Multiple attribute names used in one condition";
     let nested = "KeyConditionExpressions cannot have conditions on nested attributes";
     let nameless = "Invalid condition in KeyConditionExpression: No key attribute specified";
@@ -240,7 +241,7 @@ fn anything_else_is_refused() {
 }
 
 #[test]
-fn a_condition_says_which_items_it_means() {
+fn key_condition_matches_items() {
     let matches = |text: &str, b: i32| {
         let condition = parse(text, &schema(true)).expect("a condition");
         condition

@@ -1,4 +1,4 @@
-//! Tests of the whole language: text in, message or effect out.
+//! Tests of the whole language, from the text to the message or effect.
 
 mod condition_messages;
 mod evaluation;
@@ -11,7 +11,7 @@ use super::Placeholders;
 use crate::item::Item;
 use crate::value::Value;
 
-/// `{"#a": "a", …}` and `{":v": …}` of a request.
+/// The placeholder maps of a request.
 fn placeholders(names: &[(&str, &str)], values: &[(&str, Value)]) -> Placeholders {
     let names = names
         .iter()

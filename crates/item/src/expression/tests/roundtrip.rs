@@ -1,4 +1,4 @@
-//! Trees that are printed and read again are the same trees.
+//! Printing a tree and parsing the text gives the same tree.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -86,7 +86,7 @@ fn any_comparison() -> impl Strategy<Value = Condition> {
         (any_operand(any_value()), any_operand(any_value()))
             .prop_map(|(whole, part)| Condition::Contains(whole, part)),
     ]
-    // A path compared with itself is refused by the language.
+    // The language rejects a path compared with itself.
     .prop_filter("compares a path with itself", |condition| match condition {
         Condition::Compare(Operand::Path(one), _, Operand::Path(two))
         | Condition::BeginsWith(Operand::Path(one), Operand::Path(two))
@@ -144,7 +144,7 @@ fn any_update() -> impl Strategy<Value = Update> {
             Update::new().delete(path, Value::string_set(members).expect("a set"))
         }),
     ];
-    // Actions whose paths overlap with earlier ones are left out.
+    // Leave out actions whose paths overlap earlier ones.
     vec(action, 1..6).prop_map(|actions| {
         actions
             .into_iter()
@@ -185,7 +185,7 @@ fn any_key_condition() -> impl Strategy<Value = KeyCondition> {
 
 proptest! {
     #[test]
-    fn conditions_read_back_and_mean_the_same(condition in any_condition(), item in any_item()) {
+    fn printed_conditions_parse_back_and_match_equally(condition in any_condition(), item in any_item()) {
         let mut printer = Printer::new();
         let text = condition.print(&mut printer);
         let mut placeholders = reading(printer);
@@ -196,7 +196,7 @@ proptest! {
     }
 
     #[test]
-    fn updates_read_back_and_do_the_same(update in any_update(), item in any_item()) {
+    fn printed_updates_parse_back_and_apply_equally(update in any_update(), item in any_item()) {
         let mut printer = Printer::new();
         let text = update.print(&mut printer);
         let mut placeholders = reading(printer);
@@ -213,7 +213,7 @@ proptest! {
     }
 
     #[test]
-    fn an_update_changes_only_its_paths(update in any_update(), item in any_item()) {
+    fn update_changes_only_its_paths(update in any_update(), item in any_item()) {
         let mut after = item.clone();
         let applied = update.apply(&mut after);
         if applied.is_err() {
@@ -228,7 +228,7 @@ proptest! {
     }
 
     #[test]
-    fn projections_read_back(paths in vec(any_path(), 1..5)) {
+    fn printed_projections_parse_back(paths in vec(any_path(), 1..5)) {
         let projection = Projection { paths };
         let mut printer = Printer::new();
         let text = projection.print(&mut printer);
@@ -240,7 +240,7 @@ proptest! {
     }
 
     #[test]
-    fn key_conditions_read_back(condition in any_key_condition()) {
+    fn printed_key_conditions_parse_back(condition in any_key_condition()) {
         let sort = KeyAttribute::new("sk", KeyKind::N);
         let schema = KeySchema::new(KeyAttribute::new("pk", KeyKind::S), Some(sort));
         let mut printer = Printer::new();
@@ -250,7 +250,7 @@ proptest! {
     }
 
     #[test]
-    fn a_projection_takes_nothing_that_is_not_there(item in any_item(), paths in vec(any_path(), 0..5)) {
+    fn projection_returns_only_existing_parts(item in any_item(), paths in vec(any_path(), 0..5)) {
         let picked = Projection { paths }.apply(&item);
         prop_assert!(picked.size() <= item.size());
         prop_assert!(picked.iter().all(|(name, _)| item.get(name).is_some()));
@@ -260,7 +260,7 @@ proptest! {
 }
 
 #[test]
-fn one_name_and_one_value_need_one_placeholder() {
+fn equal_names_and_values_share_placeholders() {
     let mut printer = Printer::new();
     let condition = Path::new("a")
         .equals(1)
@@ -276,7 +276,7 @@ fn one_name_and_one_value_need_one_placeholder() {
 }
 
 #[test]
-fn parentheses_stand_only_where_they_are_needed() {
+fn parentheses_are_printed_only_where_needed() {
     let leaf = |name: &str| Condition::exists(name);
     let print = |condition: Condition| {
         let text = condition.print(&mut Printer::new());

@@ -1,4 +1,4 @@
-//! What is said of updates that are refused, and what the others do.
+//! Error messages of invalid updates, and effects of valid ones.
 
 use super::{item, placeholders, value};
 use crate::expression::{Path, Projection, Update, UpdateError, UpdateOperand};
@@ -21,7 +21,7 @@ fn refuse(text: &str, expect: &str) {
 }
 
 #[test]
-fn syntax_errors_show_the_token_and_its_surroundings() {
+fn syntax_errors_show_token_and_context() {
     for (text, token, near) in [
         ("whatever", "whatever", "whatever"),
         ("set a", "<EOF>", "a"),
@@ -61,7 +61,7 @@ fn syntax_errors_show_the_token_and_its_surroundings() {
 }
 
 #[test]
-fn other_mistakes_are_reported_in_their_order() {
+fn other_mistakes_are_reported_in_order() {
     refuse(
         "set #c = :c set abOrt = :x",
         "Attribute name is a reserved keyword; reserved keyword: abOrt",
@@ -142,7 +142,7 @@ fn paths_may_not_overlap_or_conflict() {
 }
 
 #[test]
-fn operands_must_have_types_that_the_operator_takes() {
+fn operand_types_are_checked() {
     let check = |text: &str, json: &str, expect: &str| {
         let found = parse(text, &value(json)).expect_err(text);
         let head = "Invalid UpdateExpression: Incorrect operand type for operator or function";
@@ -186,7 +186,7 @@ fn operands_must_have_types_that_the_operator_takes() {
 }
 
 #[test]
-fn trees_built_in_code_are_checked_alike() {
+fn built_trees_pass_the_same_checks() {
     let a = || Path::new("a");
     let message = |update: Update| update.check().map_err(|error| error.to_string());
     assert_eq!(
@@ -228,14 +228,13 @@ fn applied(text: &str, json: &str) -> Result<Item, UpdateError> {
     match update.apply(&mut after) {
         Ok(()) => Ok(after),
         Err(error) => {
-            assert_eq!(after, before, "a refused update changes nothing: {text}");
+            assert_eq!(after, before, "a failed update changes nothing: {text}");
             Err(error)
         }
     }
 }
 
-/// Checks what the update makes of the attributes that `expect` holds, and that it leaves the
-/// others alone.
+/// Checks the update's effect on the attributes in `expect`, and that all others are unchanged.
 fn check(text: &str, json: &str, expect: &str) {
     let after = applied(text, json).expect(text);
     let mut expected = item(BEFORE);
@@ -249,7 +248,7 @@ fn check(text: &str, json: &str, expect: &str) {
 }
 
 #[test]
-fn set_sees_the_item_as_it_was() {
+fn set_reads_the_original_item() {
     check(
         "SET n = s, s = n",
         "{\"N\":\"1\"}",
@@ -280,7 +279,7 @@ fn set_sees_the_item_as_it_was() {
 }
 
 #[test]
-fn indexes_are_those_before_the_update() {
+fn list_indexes_refer_to_original_list() {
     let one = r#"{"N":"9"}"#;
     check(
         "SET l[1] = :a",
@@ -338,7 +337,7 @@ fn remove_add_and_delete() {
 }
 
 #[test]
-fn updates_that_do_not_fit_change_nothing() {
+fn failing_updates_change_nothing() {
     let check = |text: &str, json: &str, expect| {
         assert_eq!(applied(text, json).expect_err(text), expect, "{text}");
     };
@@ -377,7 +376,7 @@ fn updates_that_do_not_fit_change_nothing() {
 }
 
 #[test]
-fn touched_paths_make_the_projection_of_what_was_updated() {
+fn update_paths_project_the_updated_parts() {
     let update = parse("SET m.k = :n REMOVE l[0] ADD n :n", &Value::Null).expect("an update");
     let projection = Projection::from(update.paths());
     assert_eq!(

@@ -49,7 +49,7 @@ impl Dial {
         Ok(Self { address, tls })
     }
 
-    /// A connection that nothing has been said on, or why there is none.
+    /// A new connection on which nothing was sent yet, or why connecting failed.
     pub(super) async fn connect(&self) -> Result<Box<dyn Io>, String> {
         let BridgeAddress { host, port, .. } = &self.address;
         let stream = TcpStream::connect((host.as_str(), *port)).await;

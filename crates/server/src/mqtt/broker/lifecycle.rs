@@ -42,7 +42,7 @@ pub(in crate::mqtt) struct Parting {
     pub(in crate::mqtt) expiry_secs: Option<u32>,
 }
 
-/// Why a session cannot be had.
+/// Why a session cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::mqtt) enum OpenError {
     #[error("there are too many sessions")]
@@ -64,8 +64,8 @@ impl Broker {
                 self.with_trie(|trie| trie.insert(filter, &session, *how));
             }
             if is_cut_off {
-                // The process ended while the session was connected: its time runs from now on. The
-                // store need not know: another start would begin it anew.
+                // The process ended while the session was connected, so the session's expiry starts now.
+                // It is not stored: another start would restart it.
                 let mut state = session.state();
                 let secs = i64::from(state.expiry_secs);
                 state.expires_at = Some(self.now_secs().plus_secs(secs));
@@ -130,7 +130,7 @@ impl Broker {
         }
     }
 
-    /// Lets go of a session at the end of a connection.
+    /// Detaches a session from its connection when the connection ends.
     pub(in crate::mqtt) async fn detach(
         &self,
         session: &Arc<Session>,

@@ -32,7 +32,7 @@ use super::access::{Access, Credentials};
 use super::measure::Meters;
 use super::settings::MqttSettings;
 use crate::auth::AdminToken;
-use crate::limits::RateLimiter;
+use crate::auth::RateLimiter;
 use retained::Retained;
 use trie::Trie;
 

@@ -201,7 +201,7 @@ pub(in crate::mqtt) fn puback(out: &mut BytesMut, version: Version, id: u16, rea
     }
 }
 
-/// `codes` are those of MQTT 5; an older client is told of every failure as 0x80.
+/// `codes` are those of MQTT 5; older clients get 0x80 for every failure.
 pub(in crate::mqtt) fn suback(out: &mut BytesMut, version: Version, id: u16, codes: &[Reason]) {
     out.put_u8(0x90);
     match version {

@@ -31,7 +31,7 @@ impl Fields {
         self.0.try_get_u32().map_err(|_| short())
     }
 
-    /// An id that packets are acknowledged by; zero is none.
+    /// A packet identifier, by which packets are acknowledged; zero is invalid.
     pub(super) fn packet_id(&mut self) -> Result<u16, Refusal> {
         match self.u16()? {
             0 => Err(Refusal::malformed("a packet identifier is zero")),

@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use homeport_listen::REFUSAL_TIMEOUT;
 use homeport_systems::ids::UuidV4;
 use homeport_systems::messages::{Message, check_topic};
-use homeport_wire::listen::REFUSAL_TIMEOUT;
 
 use super::{Connection, delivery_of};
 use crate::mqtt::access::{Access, Denied};

@@ -263,7 +263,7 @@ impl Connection {
         }
     }
 
-    /// Brings what was accepted to its end, says goodbye, and lets go of the session.
+    /// Finishes accepted packets, sends DISCONNECT and detaches the session.
     async fn finish(mut self: Box<Self>, end: End) {
         let drained = std::future::poll_fn(|context| self.poll_drain(context));
         let mut end = match tokio::time::timeout(DRAIN_MAX, drained).await {

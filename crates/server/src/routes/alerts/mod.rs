@@ -1,15 +1,19 @@
-//! Alerts: what is watched for, and what was found. For operators only.
+//! Alerts and their definitions, for operators.
 
+mod definition_terms;
 mod definitions;
 mod raised;
-mod terms;
 
+use homeport_systems::alerts::PAGE_MAX;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::request::PageQuery;
 use crate::state::AppState;
 
-pub(super) use terms::{AbsenceBody, RateBody, ThresholdBody};
+pub(crate) use definition_terms::{AbsenceBody, RateBody, ThresholdBody};
+
+type Page = PageQuery<PAGE_MAX>;
 
 pub(super) fn documented() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()

@@ -1,42 +1,41 @@
-//! `/v1/alerts`: what was raised, what became of it, and that someone has seen it.
+//! `/v1/alerts`: raised alerts, their notifications and acknowledgements.
 
 use axum::Json;
 use axum::extract::State;
-use homeport_systems::alerts::{Alert, AlertFilter, AlertId, Notification, PAGE_MAX, StateFilter};
+use homeport_systems::alerts::{Alert, AlertFilter, AlertId, Notification, StateFilter};
 use homeport_systems::time::{EpochMillis, UtcMillis};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::terms::SourceWord;
-use crate::auth::Admin;
-use crate::body::JsonBody;
-use crate::decimal::Decimal;
-use crate::forms::alerts::{self as forms, AlertPath};
-use crate::problem::{Problem, ProblemBody};
+use super::Page;
+use crate::auth::{Authenticated, Operators};
+use crate::openapi::enums::{AlertSource, AlertState, AlertStateBody, AlertStateFilter};
+use crate::openapi::schemas::alerts::{self as schemas, AlertPath};
+use crate::problem::Problem;
+use crate::request::{Decimal, JsonBody, PathPart, UrlQuery};
 use crate::state::AppState;
-use crate::url::{self, PathPart, UrlQuery};
 
 /// An alert.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Alert)]
 pub(super) struct AlertBody {
-    #[schema(schema_with = forms::timed_id)]
+    #[schema(schema_with = schemas::timed_id)]
     alert_id: String,
-    #[schema(schema_with = forms::timed_id)]
+    #[schema(schema_with = schemas::timed_id)]
     definition_id: String,
-    /// As it was called when the alert was raised
+    /// Name of the definition when the alert was raised
     definition_name: String,
-    source: SourceWord,
-    /// A thing, a hardware id, or group/device/journal
+    source: AlertSource,
+    /// Thing name, hardware id, or group/device/journal
     device: String,
-    state: StateWord,
+    state: AlertStateBody,
     #[schema(example = "battery.volts is 11.8, below 12")]
     reason: String,
-    /// The value that raised it, where there is one
+    /// The value that raised the alert, if there is one
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = forms::decimal, required = false)]
+    #[schema(schema_with = schemas::decimal, required = false)]
     value: Option<Decimal>,
-    /// The time of that value, or of the last sign of life
+    /// Time of that value, or when the device was last seen
     observed_at: String,
     raised_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,13 +43,13 @@ pub(super) struct AlertBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     clear_reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = forms::decimal, required = false)]
+    #[schema(schema_with = schemas::decimal, required = false)]
     clear_value: Option<Decimal>,
     #[serde(skip_serializing_if = "Option::is_none")]
     acknowledged: Option<AcknowledgementBody>,
 }
 
-/// An alert with what was sent about it.
+/// An alert with its notifications.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AlertWithTrace)]
 pub(super) struct TracedAlert {
@@ -68,18 +67,18 @@ struct AcknowledgementBody {
     note: Option<String>,
 }
 
-/// What was sent to one target, or is to be.
+/// A notification to one target.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AlertNotification)]
 struct NotificationBody {
-    /// raised or cleared
+    /// `raised` or `cleared`
     event: &'static str,
-    /// push, webhook, mqtt or email
+    /// `push`, `webhook`, `mqtt` or `email`
     target: &'static str,
-    /// queued, sending, sent, failed or dropped
+    /// `queued`, `sending`, `sent`, `failed` or `dropped`
     state: &'static str,
     attempts: u32,
-    /// How many of these were never answered: each may have arrived
+    /// Attempts without a response; each may have been delivered
     unanswered: u32,
     trace: Vec<StepBody>,
 }
@@ -91,58 +90,36 @@ struct StepBody {
     step: String,
 }
 
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = AlertState)]
-enum StateWord {
-    Open,
-    Cleared,
-}
-
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct AlertList {
     alerts: Vec<AlertBody>,
-    /// Absent on the last page
+    /// Cursor of the next page; absent on the last page
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
 
-/// Who has seen it.
+/// An acknowledgement.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AcknowledgeAlert {
-    #[schema(schema_with = forms::name)]
+    #[schema(schema_with = schemas::name)]
     by: String,
     #[serde(default)]
-    #[schema(schema_with = forms::note, required = false)]
+    #[schema(schema_with = schemas::note, required = false)]
     note: Option<String>,
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ListQuery {
-    /// Which alerts; all unless given
+    /// State of the alerts; all states if absent
     #[param(inline)]
-    state: Option<StateParameter>,
-    /// Those of one device
+    state: Option<AlertStateFilter>,
+    /// Device of the alerts
     device: Option<String>,
-    /// Those of one definition
-    #[param(schema_with = forms::timed_id, required = false)]
+    /// Definition of the alerts
+    #[param(schema_with = schemas::timed_id, required = false)]
     definition: Option<String>,
-    /// Items of a page
-    #[param(minimum = 1, maximum = 100, default = 100)]
-    limit: Option<usize>,
-    /// Where the page before ended
-    cursor: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = AlertStateFilter)]
-pub(super) enum StateParameter {
-    Open,
-    Cleared,
-    All,
 }
 
 fn time(at: EpochMillis) -> String {
@@ -152,9 +129,9 @@ fn time(at: EpochMillis) -> String {
 impl From<Alert> for AlertBody {
     fn from(alert: Alert) -> Self {
         let state = if alert.is_open() {
-            StateWord::Open
+            AlertState::Open
         } else {
-            StateWord::Cleared
+            AlertState::Cleared
         };
         let cleared = alert.cleared;
         Self {
@@ -163,7 +140,7 @@ impl From<Alert> for AlertBody {
             definition_name: alert.definition_name.into(),
             source: alert.source.into(),
             device: alert.device.into(),
-            state,
+            state: state.into(),
             reason: alert.reason,
             value: alert.value.map(Decimal),
             observed_at: time(alert.observed_at),
@@ -171,74 +148,72 @@ impl From<Alert> for AlertBody {
             cleared_at: cleared.as_ref().map(|cleared| time(cleared.at)),
             clear_reason: cleared.as_ref().map(|cleared| cleared.reason.clone()),
             clear_value: cleared.and_then(|cleared| cleared.value).map(Decimal),
-            acknowledged: alert.acknowledged.map(|seen| AcknowledgementBody {
-                at: time(seen.at),
-                by: seen.by.into(),
-                note: seen.note.map(String::from),
-            }),
+            acknowledged: alert
+                .acknowledged
+                .map(|acknowledgement| AcknowledgementBody {
+                    at: time(acknowledgement.at),
+                    by: acknowledgement.by.into(),
+                    note: acknowledgement.note.map(String::from),
+                }),
         }
     }
 }
 
 impl From<Notification> for NotificationBody {
     fn from(notification: Notification) -> Self {
-        let trace = notification.steps.into_iter().map(|step| StepBody {
-            at: time(step.at),
-            step: step.what,
-        });
+        let trace = notification
+            .delivery
+            .steps
+            .into_iter()
+            .map(|step| StepBody {
+                at: time(step.at),
+                step: step.what,
+            });
         Self {
             event: notification.event.as_str(),
             target: notification.target.kind(),
-            state: notification.state.as_str(),
-            attempts: notification.attempts,
-            unanswered: notification.unanswered,
+            state: notification.delivery.state.as_str(),
+            attempts: notification.delivery.attempts,
+            unanswered: notification.delivery.unanswered,
             trace: trace.collect(),
         }
     }
 }
 
-/// Alerts, the newest first
+/// List alerts, the newest first
 #[utoipa::path(get, path = "/v1/alerts", tag = "alerts",
-    security(("admin_token" = [])), params(ListQuery), responses(
+    security(("admin_token" = [])), params(ListQuery, Page), responses(
     (status = 200, description = "A page of alerts", body = AlertList),
-    (status = 400, description = "The definition, the limit or the cursor is not right", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "Not an operator", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
 ))]
 pub(super) async fn list_alerts(
-    _: Admin,
+    _: Authenticated<Operators>,
     State(state): State<AppState>,
     UrlQuery(query): UrlQuery<ListQuery>,
+    page: Page,
 ) -> Result<Json<AlertList>, Problem> {
     let filter = AlertFilter {
-        state: match query.state {
-            Some(StateParameter::Open) => StateFilter::Open,
-            Some(StateParameter::Cleared) => StateFilter::Cleared,
-            Some(StateParameter::All) | None => StateFilter::All,
-        },
+        state: query.state.map_or(StateFilter::All, |state| state.0),
         device: query.device,
         definition: query.definition.map(|id| id.parse()).transpose()?,
     };
-    let limit = url::limit(query.limit, PAGE_MAX)?;
-    let cursor = url::cursor(query.cursor.as_deref())?;
-    let page = state.alerts.alerts(&filter, limit, cursor).await?;
+    let page = state
+        .alerts
+        .alerts(&filter, page.limit, page.cursor)
+        .await?;
     Ok(Json(AlertList {
         alerts: page.alerts.into_iter().map(AlertBody::from).collect(),
         next_cursor: page.next.map(|cursor| cursor.encode()),
     }))
 }
 
-/// One alert, with what was sent about it
+/// Get an alert with its notifications
 #[utoipa::path(get, path = "/v1/alerts/{alert_id}", tag = "alerts",
     security(("admin_token" = [])), params(AlertPath), responses(
     (status = 200, description = "The alert", body = TracedAlert),
-    (status = 400, description = "The id is none", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "Not an operator", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 404, description = "There is no such alert", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
+    (status = 404, description = "Alert not found"),
 ))]
 pub(super) async fn get_alert(
-    _: Admin,
+    _: Authenticated<Operators>,
     State(state): State<AppState>,
     PathPart(id): PathPart<AlertId>,
 ) -> Result<Json<TracedAlert>, Problem> {
@@ -250,18 +225,15 @@ pub(super) async fn get_alert(
     }))
 }
 
-/// Note that someone has seen an alert; the first one counts
+/// Acknowledge an alert; only the first acknowledgement is kept
 #[utoipa::path(post, path = "/v1/alerts/{alert_id}/acknowledge", tag = "alerts",
     security(("admin_token" = [])), params(AlertPath), request_body = AcknowledgeAlert, responses(
-    (status = 200, description = "It is noted", body = AlertBody),
-    (status = 400, description = "Something is not as it should be", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "Not an operator", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 404, description = "There is no such alert", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 409, description = "Someone else has acknowledged it", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
+    (status = 200, description = "The acknowledged alert", body = AlertBody),
+    (status = 404, description = "Alert not found"),
+    (status = 409, description = "Already acknowledged by someone else"),
 ))]
 pub(super) async fn acknowledge_alert(
-    _: Admin,
+    _: Authenticated<Operators>,
     State(state): State<AppState>,
     PathPart(id): PathPart<AlertId>,
     JsonBody(body): JsonBody<AcknowledgeAlert>,

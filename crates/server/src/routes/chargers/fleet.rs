@@ -2,27 +2,28 @@
 
 use axum::Json;
 use axum::extract::State;
-use homeport_systems::chargers::{Charger, DeviceName, PAGE_MAX};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use homeport_systems::chargers::{Charger, DeviceName};
+use serde::Serialize;
+use utoipa::ToSchema;
 
-use crate::auth::Reader;
-use crate::forms::chargers::ChargerPath;
-use crate::problem::{Problem, ProblemBody};
-use crate::routes::json::PlainItem;
+use super::{Page, SYSTEM, readable};
+use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Subject};
+use crate::openapi::schemas::chargers::ChargerPath;
+use crate::problem::Problem;
+use crate::request::PathPart;
+use crate::request::plain_json::PlainItem;
 use crate::state::AppState;
-use crate::url::{self, PathPart, UrlQuery};
 
-/// A charger: what the registry has about it, and its state.
+/// A charger: its registration and its state.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Charger)]
 pub(in crate::routes) struct ChargerBody {
     #[schema(example = "SC-C014EA63")]
     device_id: String,
-    /// Attributes of the registry
+    /// Attributes of the registration
     #[schema(value_type = Object)]
     registration: PlainItem,
-    /// What it reported last, and what operators set
+    /// Attributes last reported by the device or set by operators
     #[schema(value_type = Object)]
     state: PlainItem,
 }
@@ -30,19 +31,9 @@ pub(in crate::routes) struct ChargerBody {
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::routes) struct ChargerList {
     chargers: Vec<ChargerBody>,
-    /// Absent on the last page
+    /// Cursor of the next page; absent on the last page
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
-}
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(in crate::routes) struct FleetQuery {
-    /// Items of a page
-    #[param(minimum = 1, maximum = 1000, default = 100)]
-    limit: Option<usize>,
-    /// Where the page before ended
-    cursor: Option<String>,
 }
 
 impl From<Charger> for ChargerBody {
@@ -55,49 +46,37 @@ impl From<Charger> for ChargerBody {
     }
 }
 
-/// The fleet, in no particular order
+/// List chargers, in no particular order
 #[utoipa::path(get, path = "/v1/chargers", tag = "chargers",
-    security(("admin_token" = []), ("device_key" = [])), params(FleetQuery), responses(
+    security(("admin_token" = []), ("device_key" = [])), params(Page), responses(
     (status = 200, description = "A page of chargers", body = ChargerList),
-    (status = 400, description = "The limit or the cursor is not right", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "Neither operator nor device", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 403, description = "The key is of another system", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 429, description = "Too many requests with this key", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
 ))]
 pub(in crate::routes) async fn list_chargers(
-    caller: Reader,
+    caller: Authenticated<ApiKeysOrOperators>,
     State(state): State<AppState>,
-    UrlQuery(query): UrlQuery<FleetQuery>,
+    page: Page,
 ) -> Result<Json<ChargerList>, Problem> {
-    caller.check_system(super::SYSTEM)?;
-    let limit = url::limit(query.limit, PAGE_MAX)?;
-    let cursor = url::cursor(query.cursor.as_deref())?;
-    let page = state.chargers.fleet(limit, cursor).await?;
+    caller.check(Action::Read, SYSTEM, Subject::All)?;
+    let page = state.chargers.fleet(page.limit, page.cursor).await?;
     Ok(Json(ChargerList {
         chargers: page.chargers.into_iter().map(ChargerBody::from).collect(),
         next_cursor: page.next.map(|cursor| cursor.encode()),
     }))
 }
 
-/// One charger
+/// Get a charger
 #[utoipa::path(get, path = "/v1/chargers/{device_id}", tag = "chargers",
     security(("admin_token" = []), ("device_key" = [])),
     params(ChargerPath), responses(
     (status = 200, description = "The charger", body = ChargerBody),
-    (status = 400, description = "The id is none", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "Neither operator nor device", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 403, description = "The key is of another system", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 404, description = "There is no such device", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 429, description = "Too many requests with this key", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
+    (status = 404, description = "Device not found"),
 ))]
 pub(in crate::routes) async fn get_charger(
-    caller: Reader,
+    caller: Authenticated<ApiKeysOrOperators>,
     State(state): State<AppState>,
     PathPart(device): PathPart<DeviceName>,
 ) -> Result<Json<ChargerBody>, Problem> {
-    caller.check_system(super::SYSTEM)?;
-    let charger = state.chargers.charger(&device.sc_id()).await?;
+    let sc_id = readable(&caller, &device)?;
+    let charger = state.chargers.charger(&sc_id).await?;
     Ok(Json(charger.into()))
 }

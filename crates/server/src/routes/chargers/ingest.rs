@@ -15,31 +15,27 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::auth::Reader;
-use crate::body::Body;
-use crate::forms::chargers;
-use crate::measure;
-use crate::object::Object;
-use crate::problem::{Problem, ProblemBody};
-use crate::routes::json;
+use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Caller, Subject};
+use crate::metrics;
+use crate::openapi::schemas::chargers as schemas;
+use crate::problem::Problem;
+use crate::request::{Body, Object, parse_time, plain_json};
 use crate::state::AppState;
-use crate::url;
 
-/// Events, as they are read first: each is looked at on its own, so that one that cannot be
-/// understood does not stop the others.
+/// A request whose events are parsed one by one, so that an invalid one does not affect the others.
 #[derive(Deserialize)]
 struct Request<'a> {
     #[serde(borrow)]
     events: Vec<&'a RawValue>,
 }
 
-/// One event, or up to 100 of them.
+/// Schema of one event, or up to 100 of them.
 #[derive(Debug)]
 pub(in crate::routes) struct RequestBody;
 
 impl PartialSchema for RequestBody {
     fn schema() -> RefOr<Schema> {
-        chargers::events()
+        schemas::events()
     }
 }
 
@@ -49,38 +45,38 @@ impl ToSchema for RequestBody {
     }
 }
 
-/// One event.
+/// An event.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = NewChargerEvent)]
-pub(in crate::routes) struct EventBody<'a> {
-    /// The UUID of the device; with it, a device becomes known on its first event
+pub(crate) struct EventBody<'a> {
+    /// UUID of the device; the first event with it registers the device
     #[serde(borrow)]
-    #[schema(schema_with = chargers::uuid_or_null, required = false)]
+    #[schema(schema_with = schemas::uuid_or_null, required = false)]
     wireless_device_id: Option<Cow<'a, str>>,
-    /// Its SC-ID; enough for a device that is known
+    /// SC-ID; sufficient for a registered device
     #[serde(borrow)]
-    #[schema(schema_with = chargers::device_name_or_null, required = false)]
+    #[schema(schema_with = schemas::device_name_or_null, required = false)]
     device_id: Option<Cow<'a, str>>,
     #[serde(borrow)]
-    #[schema(schema_with = chargers::event_type)]
+    #[schema(schema_with = schemas::event_type)]
     event_type: Cow<'a, str>,
-    /// When it happened: milliseconds since 1970, or RFC 3339; when it arrives unless given
+    /// Time of the event: milliseconds since 1970, or RFC 3339; time of arrival if absent
     #[serde(borrow)]
-    #[schema(schema_with = chargers::time_or_null, required = false)]
+    #[schema(schema_with = schemas::time_or_null, required = false)]
     occurred_at: Option<&'a RawValue>,
-    /// The uplink's number. An event with this or a time is stored once, however often it is sent
+    /// Number of the uplink. An event with a number or a time is stored once, even if it is sent again
     sequence: Option<u64>,
-    /// What the device reports
+    /// Reported data
     #[serde(borrow)]
     #[schema(value_type = Option<Object>, example = json!({"j1772_state": "C", "current_ma": 16000}))]
     data: Option<&'a RawValue>,
 }
 
-/// What became of the events.
+/// Results of an ingest.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ChargerEventResults)]
 pub(in crate::routes) struct IngestAnswer {
-    /// One for each event, in order
+    /// One result for each event, in order
     results: Vec<EventResult>,
 }
 
@@ -91,60 +87,54 @@ pub(in crate::routes) struct EventResult {
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     device_id: Option<String>,
-    /// Where it stands in the timeline
+    /// Wall-clock time in America/Denver
     #[serde(skip_serializing_if = "Option::is_none")]
     timestamp_mt: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timestamp_utc_ms: Option<i64>,
-    /// Why it was rejected, for programs
+    /// Error code of a rejected event
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<&'static str>,
-    /// Why it was rejected, for people
+    /// Error message of a rejected event
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
 
-/// An event that goes no further.
-struct Refused {
+/// An event that failed validation.
+struct Invalid {
     code: &'static str,
     reason: String,
 }
 
-/// Store events, one or up to 100, each once
+/// Store up to 100 events, each exactly once
 #[utoipa::path(post, path = "/v1/chargers/events", tag = "chargers",
     security(("device_key" = []), ("admin_token" = [])),
     request_body = RequestBody, responses(
-    (status = 200, description = "What became of each event", body = IngestAnswer),
-    (status = 400, description = "The request cannot be read, or has no or more than 100 events", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "Neither device nor operator", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 403, description = "The key is of another system", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 413, description = "The body is too large", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 429, description = "Too many requests with this key", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot answer; send it again", body = ProblemBody, content_type = "application/problem+json")
+    (status = 200, description = "The result for each event", body = IngestAnswer),
 ))]
 pub(in crate::routes) async fn ingest_events(
-    caller: Reader,
+    caller: Authenticated<ApiKeysOrOperators>,
     State(state): State<AppState>,
     Body(body): Body,
 ) -> Result<Json<IngestAnswer>, Problem> {
-    caller.check_system(super::SYSTEM)?;
-    let unreadable = |error| Problem::invalid(format!("the body is not as expected: {error}"));
-    let whole: &RawValue = serde_json::from_slice(&body).map_err(unreadable)?;
-    let raw = match serde_json::from_str::<Object<Request<'_>>>(whole.get()) {
+    caller.check(Action::Write, super::SYSTEM, Subject::None)?;
+    let invalid_body = |error| Problem::invalid(format!("invalid body: {error}"));
+    let body: &RawValue = serde_json::from_slice(&body).map_err(invalid_body)?;
+    let raw = match serde_json::from_str::<Object<Request<'_>>>(body.get()) {
         Ok(Object(request)) => request.events,
-        // A list that is wrong is no single event.
-        Err(error) if has_events(whole) => return Err(unreadable(error)),
-        Err(_) if whole.get().starts_with('{') => vec![whole],
-        Err(error) => return Err(unreadable(error)),
+        // An invalid list is not a single event.
+        Err(error) if has_events(body) => return Err(invalid_body(error)),
+        Err(_) if body.get().starts_with('{') => vec![body],
+        Err(error) => return Err(invalid_body(error)),
     };
     if raw.is_empty() || raw.len() > EVENTS_PER_REQUEST_MAX {
         return Err(Problem::invalid(format!(
-            "a request has 1 to {EVENTS_PER_REQUEST_MAX} events, this one has {}",
+            "a request must have 1 to {EVENTS_PER_REQUEST_MAX} events; this one has {}",
             raw.len()
         )));
     }
     let now = state.chargers.now_ms();
-    let parsed: Vec<Result<NewEvent, Refused>> =
+    let parsed: Vec<Result<NewEvent, Invalid>> =
         raw.iter().map(|raw| parse(&caller, raw, now)).collect();
     let events: Vec<NewEvent> = parsed.iter().flatten().cloned().collect();
     let mut outcomes = if events.is_empty() {
@@ -155,24 +145,24 @@ pub(in crate::routes) async fn ingest_events(
     .into_iter();
     let results = parsed.into_iter().map(|parsed| match parsed {
         Ok(_) => result(outcomes.next()),
-        Err(refused) => rejected(refused),
+        Err(invalid) => rejected(invalid),
     });
     Ok(Json(IngestAnswer {
         results: results.collect(),
     }))
 }
 
-fn has_events(whole: &RawValue) -> bool {
+fn has_events(body: &RawValue) -> bool {
     #[derive(Deserialize)]
     struct Members<'a> {
         #[serde(borrow)]
         events: Option<&'a RawValue>,
     }
-    serde_json::from_str::<Members<'_>>(whole.get()).is_ok_and(|members| members.events.is_some())
+    serde_json::from_str::<Members<'_>>(body.get()).is_ok_and(|members| members.events.is_some())
 }
 
-fn parse(caller: &Reader, raw: &RawValue, now: EpochMillis) -> Result<NewEvent, Refused> {
-    let invalid = |reason: String| Refused {
+fn parse(caller: &Caller, raw: &RawValue, now: EpochMillis) -> Result<NewEvent, Invalid> {
+    let invalid = |reason: String| Invalid {
         code: "INVALID_EVENT",
         reason,
     };
@@ -186,23 +176,14 @@ fn parse(caller: &Reader, raw: &RawValue, now: EpochMillis) -> Result<NewEvent, 
         EventDevice::Wireless(wireless) => ScId::of(*wireless),
         EventDevice::ScId(sc_id) => sc_id.clone(),
     };
-    if !may_write(caller, &device_id) {
-        return Err(Refused {
+    let subject = device_id.to_string();
+    caller
+        .check(Action::Write, super::SYSTEM, Subject::One(&subject))
+        .map_err(|forbidden| Invalid {
             code: "OUT_OF_SCOPE",
-            reason: format!("the key may not write for {device_id}"),
-        });
-    }
+            reason: forbidden.to_string(),
+        })?;
     Ok(event)
-}
-
-/// A key's scopes name devices by either id; operators may write for all.
-fn may_write(caller: &Reader, device_id: &ScId) -> bool {
-    let Some(key) = &caller.0 else { return true };
-    let names = |scope: &String| {
-        let name = scope.parse::<DeviceName>();
-        name.is_ok_and(|name| name.sc_id() == *device_id)
-    };
-    key.scopes.is_empty() || key.scopes.iter().any(names)
 }
 
 impl EventBody<'_> {
@@ -233,9 +214,8 @@ impl EventBody<'_> {
             (None, None) => return Err("wireless_device_id or device_id is missing".to_owned()),
         };
         let data = match self.data.filter(|raw| raw.get() != "null") {
-            Some(raw) => {
-                json::object(raw, DATA_DEPTH_MAX).map_err(|reason| format!("data: {reason}"))?
-            }
+            Some(raw) => plain_json::parse_members(raw, DATA_DEPTH_MAX)
+                .map_err(|reason| format!("data: {reason}"))?,
             None => Default::default(),
         };
         Ok(NewEvent {
@@ -248,7 +228,7 @@ impl EventBody<'_> {
     }
 }
 
-/// A time as a JSON number or string.
+/// Parses a time that is a JSON number or string.
 fn time(raw: &RawValue) -> Result<Option<EpochMillis>, String> {
     if raw.get() == "null" {
         return Ok(None);
@@ -257,8 +237,9 @@ fn time(raw: &RawValue) -> Result<Option<EpochMillis>, String> {
         Ok(text) => text,
         Err(_) => Cow::Borrowed(raw.get()),
     };
-    url::parse_time(&text).map(Some).ok_or_else(|| {
-        "occurred_at must be milliseconds since 1970 or a time as 2024-01-15T10:30:00Z".to_owned()
+    parse_time(&text).map(Some).ok_or_else(|| {
+        "occurred_at must be milliseconds since 1970 or a time such as 2024-01-15T10:30:00Z"
+            .to_owned()
     })
 }
 
@@ -298,24 +279,24 @@ fn result(outcome: Option<EventOutcome>) -> EventResult {
             reason: Some(rejection.to_string()),
             ..empty
         },
-        // There is an outcome for every event; without one it is not known to be stored.
+        // Every event has an outcome. Without one, the event may not be stored.
         None => EventResult {
             code: Some("UNKNOWN"),
             ..empty
         },
     };
-    measure::charger_event(result.status);
+    metrics::charger_event(result.status);
     result
 }
 
-fn rejected(refused: Refused) -> EventResult {
-    measure::charger_event("rejected");
+fn rejected(invalid: Invalid) -> EventResult {
+    metrics::charger_event("rejected");
     EventResult {
         status: "rejected",
         device_id: None,
         timestamp_mt: None,
         timestamp_utc_ms: None,
-        code: Some(refused.code),
-        reason: Some(refused.reason),
+        code: Some(invalid.code),
+        reason: Some(invalid.reason),
     }
 }

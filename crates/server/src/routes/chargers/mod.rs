@@ -1,10 +1,40 @@
 //! Chargers: events, the fleet, states, daily statistics.
 
-pub(super) mod daily;
-pub(super) mod events;
-pub(super) mod fleet;
-pub(super) mod ingest;
-pub(super) mod state;
+mod daily;
+mod events;
+mod fleet;
+mod ingest;
+mod state;
 
-/// The system's name in keys.
+use homeport_systems::chargers::{DeviceName, PAGE_MAX, ScId};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::auth::{Action, Caller, Forbidden, Subject};
+use crate::request::PageQuery;
+use crate::state::AppState;
+
+pub(crate) use ingest::EventBody;
+
+/// Name of the system in API keys.
 const SYSTEM: &str = "chargers";
+
+type Page = PageQuery<PAGE_MAX>;
+
+pub(super) fn documented() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(fleet::list_chargers))
+        .routes(routes!(ingest::ingest_events, events::list_fleet_events))
+        .routes(routes!(fleet::get_charger))
+        .routes(routes!(events::list_events))
+        .routes(routes!(state::get_state, state::patch_state))
+        .routes(routes!(daily::list_daily))
+        .routes(routes!(daily::rebuild_daily))
+}
+
+/// The SC-ID of a charger, if the caller may read it.
+fn readable(caller: &Caller, device: &DeviceName) -> Result<ScId, Forbidden> {
+    let sc_id = device.sc_id();
+    caller.check(Action::Read, SYSTEM, Subject::One(&sc_id.to_string()))?;
+    Ok(sc_id)
+}

@@ -1,4 +1,4 @@
-//! `/v1/export`: what devices stored, and what a table has, as files.
+//! `/v1/export`: downloads of device data and of tables.
 
 use std::sync::Arc;
 
@@ -10,49 +10,22 @@ use futures_util::{StreamExt as _, stream};
 use homeport_systems::export::{DeviceExport, Export, ExportError, Format};
 use homeport_systems::fleet::FleetError;
 use homeport_systems::time::EpochMillis;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tokio::sync::OwnedSemaphorePermit;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
-use super::devices::SystemWord;
 use super::tables::{self, TablePath, TableSelection};
-use crate::auth::Admin;
-use crate::forms;
-use crate::problem::{Problem, ProblemBody};
+use crate::auth::{Authenticated, Operators};
+use crate::openapi::enums::{DeviceFileFormat, ExportedSystem, ItemFileFormat};
+use crate::openapi::schemas;
+use crate::problem::Problem;
+use crate::request::{PathPart, UrlQuery, optional_time};
 use crate::state::AppState;
-use crate::url::{self, PathPart, UrlQuery};
 
-/// When to come back while others export.
+/// Wait before a retry while too many exports are running.
 const RETRY_AFTER_SECS: u64 = 10;
-/// Characters of a selection of items in an address, which has to fit into the head of a request.
+/// Maximum characters of a query in the URL, which must fit into the request head.
 const SELECTION_LEN_MAX: usize = 4096;
-
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum FormatWord {
-    #[default]
-    Csv,
-    Ndjson,
-    Parquet,
-}
-
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum ItemFormatWord {
-    #[default]
-    Csv,
-    Ndjson,
-}
-
-/// A system whose devices store something over time.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum ExportedSystem {
-    Sensors,
-    Chargers,
-    Telemetry,
-    Records,
-}
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
@@ -64,21 +37,20 @@ pub(super) struct ExportPath {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ExportQuery {
-    /// One device, by its id in the list of devices; all of the system unless given
+    /// Id from the list of devices; all devices of the system if absent
     #[param(max_length = 600)]
     device: Option<String>,
-    /// The oldest time wanted: milliseconds since 1970, or RFC 3339
-    #[param(schema_with = forms::time, required = false)]
+    /// Oldest time: milliseconds since 1970 or RFC 3339, included
+    #[param(schema_with = schemas::time, required = false)]
     from: Option<String>,
-    /// The newest time wanted
-    #[param(schema_with = forms::time, required = false)]
+    /// Newest time, included
+    #[param(schema_with = schemas::time, required = false)]
     to: Option<String>,
-    /// CSV and Parquet have a row for each value, NDJSON a line for each stored item; `csv` unless given
+    /// CSV (default) and Parquet have a row for each value, NDJSON a line for each stored item
     #[param(inline)]
-    format: Option<FormatWord>,
-    /// CSV only: texts as stored. Unless `true`, a text that a spreadsheet could evaluate as a formula
-    /// (one that begins with `=`, `+`, `-` or `@`, also after white space, or with a tab or line break) gets
-    /// the prefix `'`
+    format: Option<DeviceFileFormat>,
+    /// CSV only: write texts as stored. Otherwise a text that a spreadsheet could evaluate as a formula (one that
+    /// starts with `=`, `+`, `-` or `@`, also after white space, or with a tab or line break) gets the prefix `'`
     #[param(default = false)]
     raw: Option<bool>,
 }
@@ -86,83 +58,47 @@ pub(super) struct ExportQuery {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ExportTableQuery {
-    /// The body of a query or a scan of the table as JSON, without limit and cursor; everything unless
-    /// given
+    /// The body of a query or scan of the table as JSON, without limit and cursor; all items if absent
     #[param(max_length = 4096)]
     q: Option<String>,
-    /// `csv` unless given
+    /// Default `csv`
     #[param(inline)]
-    format: Option<ItemFormatWord>,
-    /// CSV only: texts as stored. Unless `true`, a text that a spreadsheet could evaluate as a formula
-    /// (one that begins with `=`, `+`, `-` or `@`, also after white space, or with a tab or line break) gets
-    /// the prefix `'`
+    format: Option<ItemFileFormat>,
+    /// CSV only: write texts as stored. Otherwise a text that a spreadsheet could evaluate as a formula (one that
+    /// starts with `=`, `+`, `-` or `@`, also after white space, or with a tab or line break) gets the prefix `'`
     #[param(default = false)]
     raw: Option<bool>,
 }
 
-impl From<FormatWord> for Format {
-    fn from(word: FormatWord) -> Self {
-        match word {
-            FormatWord::Csv => Self::CSV,
-            FormatWord::Ndjson => Self::Ndjson,
-            FormatWord::Parquet => Self::Parquet,
-        }
-    }
-}
-
-impl From<ItemFormatWord> for Format {
-    fn from(word: ItemFormatWord) -> Self {
-        match word {
-            ItemFormatWord::Csv => Self::CSV,
-            ItemFormatWord::Ndjson => Self::Ndjson,
-        }
-    }
-}
-
-impl From<ExportedSystem> for SystemWord {
-    fn from(system: ExportedSystem) -> Self {
-        match system {
-            ExportedSystem::Sensors => Self::Sensors,
-            ExportedSystem::Chargers => Self::Chargers,
-            ExportedSystem::Telemetry => Self::Telemetry,
-            ExportedSystem::Records => Self::Records,
-        }
-    }
-}
-
-/// What devices of a system stored in a range of time, both ends included, as a file
+/// Export the data of a system's devices to a file
 ///
-/// The file comes as it is made. If the connection breaks off, it is not whole.
+/// The file is streamed. If the connection is closed early, it is incomplete.
 #[utoipa::path(get, path = "/v1/export/{system}", tag = "console", security(("admin_token" = [])),
     params(ExportPath, ExportQuery), responses(
     (status = 200, description = "The file", content((String = "text/csv"), (serde_json::Value = "application/x-ndjson"), (String = "application/vnd.apache.parquet"))),
-    (status = 400, description = "There is no such system, or the range or the format is not right", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "No operator", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 404, description = "There is no such device", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot answer, or others export now", body = ProblemBody, content_type = "application/problem+json")
+    (status = 404, description = "Device not found"),
+    (status = 503, description = "Too many exports are running, or the store is unavailable; retry later")
 ))]
 pub(super) async fn export_devices(
-    _: Admin,
+    _: Authenticated<Operators>,
     State(state): State<AppState>,
     Path(path): Path<ExportPath>,
     UrlQuery(query): UrlQuery<ExportQuery>,
 ) -> Result<Response, Problem> {
-    let bound = |name, text: Option<&String>| text.map(|text| url::time(name, text)).transpose();
-    let word = SystemWord::from(path.system);
-    let asked = DeviceExport {
-        system: word.into(),
+    let selection = DeviceExport {
+        system: path.system.0,
         device: query.device.filter(|device| !device.is_empty()),
-        from: bound("from", query.from.as_ref())?.unwrap_or(EpochMillis(0)),
-        to: bound("to", query.to.as_ref())?.unwrap_or(EpochMillis(i64::MAX)),
+        from: optional_time("from", query.from.as_deref())?.unwrap_or(EpochMillis(0)),
+        to: optional_time("to", query.to.as_deref())?.unwrap_or(EpochMillis(i64::MAX)),
     };
-    let format = format(query.format.unwrap_or_default(), query.raw);
-    let name = match &asked.device {
-        Some(device) => format!("{}-{device}", asked.system),
-        None => asked.system.to_string(),
+    let format = format(query.format.map(|format| format.0), query.raw);
+    let name = match &selection.device {
+        Some(device) => format!("{}-{device}", selection.system),
+        None => selection.system.to_string(),
     };
     let permit = permit(&state)?;
-    let export = match Export::of_devices(&state.console.fleet, asked, format).await {
-        // What cannot be an id of the system is the id of no device.
+    let export = match Export::of_devices(&state.console.fleet, selection, format).await {
+        // An invalid id cannot belong to a device.
         Err(ExportError::Fleet(FleetError::Invalid(_))) => {
             return Err(FleetError::DeviceMissing.into());
         }
@@ -171,43 +107,42 @@ pub(super) async fn export_devices(
     Ok(body(export, None, permit, &name, format))
 }
 
-/// The items of a table, or of a query or scan of it, as a file
+/// Export the items of a table, or of a query or scan of it, to a file
 #[utoipa::path(get, path = "/v1/export/tables/{table}", tag = "console", security(("admin_token" = [])),
     params(TablePath, ExportTableQuery), responses(
     (status = 200, description = "The file", content((String = "text/csv"), (serde_json::Value = "application/x-ndjson"))),
-    (status = 400, description = "The query or the format is not right", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "No operator", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 404, description = "There is no such table or index", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot answer, or others export now", body = ProblemBody, content_type = "application/problem+json")
+    (status = 404, description = "Table or index not found"),
+    (status = 503, description = "Too many exports are running, or the store is unavailable; retry later")
 ))]
 pub(super) async fn export_table(
-    _: Admin,
+    _: Authenticated<Operators>,
     State(state): State<AppState>,
     PathPart(table): PathPart<String>,
     UrlQuery(query): UrlQuery<ExportTableQuery>,
 ) -> Result<Response, Problem> {
-    let schema = tables::schema(&state, &table).await?;
+    let schema = tables::table_schema(&state, &table).await?;
     let selection = match query.q.as_deref().map(str::trim) {
         None | Some("") => TableSelection::default(),
         Some(text) if text.chars().count() > SELECTION_LEN_MAX => {
-            return Err(Problem::invalid("q has at most 4096 characters"));
+            return Err(Problem::invalid("q must have at most 4096 characters"));
         }
         Some(text) => serde_json::from_str(text)
-            .map_err(|error| Problem::invalid(format!("q is not as expected: {error}")))?,
+            .map_err(|error| Problem::invalid(format!("invalid q: {error}")))?,
     };
-    let format = format(query.format.unwrap_or_default(), query.raw);
+    let format = format(query.format.map(|format| format.0), query.raw);
     let permit = permit(&state)?;
     let browser = &state.console.tables;
-    let mut export = Export::of_table(browser, schema, selection.asked(), format)?;
-    // What is wrong with the query shows now, and not in the middle of a file.
+    let mut export = Export::of_table(browser, schema, selection.into_request(), format)?;
+    // An invalid query fails here and not after the file has started.
     let first = export.next_bytes().await?.unwrap_or_default();
     Ok(body(export, Some(first), permit, &table, format))
 }
 
-fn format(word: impl Into<Format>, raw: Option<bool>) -> Format {
+fn format(format: Option<Format>, raw: Option<bool>) -> Format {
+    let format = format.unwrap_or(Format::CSV);
     match raw {
-        Some(true) => word.into().raw(),
-        _ => word.into(),
+        Some(true) => format.raw(),
+        _ => format,
     }
 }
 
@@ -217,13 +152,13 @@ fn permit(state: &AppState) -> Result<OwnedSemaphorePermit, Problem> {
         Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "TOO_MANY_EXPORTS",
-            "others export now; try again later",
+            "too many exports are running; try again later",
         )
         .retry_after(RETRY_AFTER_SECS)
     })
 }
 
-/// The file as it is made: the next part is read when the client has taken the one before.
+/// The file as a stream. The next part is read when the client has received the previous one.
 fn body(
     export: Export,
     first: Option<Vec<u8>>,
@@ -241,20 +176,20 @@ fn body(
             Ok(Some(part)) => Some((Ok(Bytes::from(part)), Some((export, None, permit)))),
             Ok(None) => None,
             Err(error) => {
-                tracing::warn!(%error, "an export was broken off");
-                // The client sees that the file is not whole.
+                tracing::warn!(%error, "an export failed");
+                // The connection is closed, so the client notices that the file is incomplete.
                 Some((Err(error), None))
             }
         }
     });
-    // Names of devices have characters that names of files do not.
+    // Device ids can contain characters that file names cannot.
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     let name: String = name
         .chars()
         .map(|letter| if is_plain(letter) { letter } else { '-' })
         .collect();
     let disposition = format!("attachment; filename=\"{name}.{}\"", format.as_str());
-    // IMPORTANT: fused, since compression asks once more after the end.
+    // IMPORTANT: fused, because the compression layer polls once more after the end.
     let mut response = Body::from_stream(parts.fuse()).into_response();
     let headers = response.headers_mut();
     headers.insert(

@@ -1,4 +1,4 @@
-//! `/v1/live`: what happens, as it happens, as server-sent events.
+//! `/v1/live`: changes of devices as server-sent events.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -9,116 +9,99 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::{StreamExt as _, stream};
-use homeport_store::ChangeKind;
 use homeport_systems::fleet::LiveEntry;
 use homeport_systems::live::{LiveEvent, LiveFilter, LivePosition, LiveReader};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::devices::SystemWord;
-use super::history::{self, EntryBody};
-use crate::auth::{Admin, bearer, cookie, text};
+use super::timeline::{EntryBody, parse_types};
+use crate::auth::{Authenticated, Operators, bearer_token, header_text, session_cookie};
 use crate::console::Console;
-use crate::problem::{Problem, ProblemBody};
+use crate::openapi::enums::{DeviceSystem, ItemChangeKind};
+use crate::problem::Problem;
+use crate::request::UrlQuery;
 use crate::state::AppState;
-use crate::url::UrlQuery;
 
-/// How often a quiet feed says that it is there.
+/// Interval of heartbeats on a stream without events.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// When a browser comes back after a connection has ended, in milliseconds.
+/// Wait of a browser before it reconnects, in milliseconds.
 const RETRY_MS: u64 = 2000;
-/// Longest name of a device that is asked for.
+/// Longest device id in the filter.
 const DEVICE_LEN_MAX: usize = 600;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct LiveQuery {
-    /// Of one system only
+    /// System of the devices
     #[param(inline)]
-    system: Option<SystemWord>,
-    /// Of one device only, by its id in the list of devices
+    system: Option<DeviceSystem>,
+    /// Id from the list of devices
     #[param(max_length = 600)]
     device: Option<String>,
-    /// `telemetry`, `state`, `ota`, `scheduler`, `alert`, `notification` and `command`, with commas
-    /// between them; all unless given
+    /// Comma-separated entry types: `telemetry`, `state`, `ota`, `scheduler`, `alert`, `notification`, `command`; all
+    /// if absent
     #[param(
         pattern = "^(telemetry|state|ota|scheduler|alert|notification|command)(,(telemetry|state|ota|scheduler|alert|notification|command))*$"
     )]
     types: Option<String>,
-    /// Where to go on, for those who cannot send the header `Last-Event-ID`
+    /// Position to continue from, for clients that cannot send the header `Last-Event-ID`
     last_event_id: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-#[schema(as = ChangeKind)]
-enum KindWord {
-    Insert,
-    Modify,
-    Remove,
-}
-
-/// The data of an event `change`.
+/// Data of an event `change`.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LiveChange)]
 pub(in crate::routes) struct ChangeBody {
     #[serde(flatten)]
     entry: EntryBody,
-    system: SystemWord,
-    /// One of the devices that it is about
+    system: DeviceSystem,
+    /// A device that the change concerns
     device: String,
-    kind: KindWord,
+    kind: ItemChangeKind,
 }
 
-/// A client that listens. Dropped with its connection.
-struct Listening {
+/// The stream of one client; dropped with its connection.
+struct LiveStream {
     reader: LiveReader,
     device: Option<String>,
     console: Arc<Console>,
-    /// The session that the client signed in with; `None` for the admin token itself, which lasts as long
-    /// as the process.
+    /// The client's session; `None` for the admin token, which never expires.
     session: Option<String>,
 }
 
 impl ChangeBody {
-    fn new(entry: LiveEntry, wanted: Option<&String>) -> Self {
-        let device = match wanted {
-            Some(wanted) => wanted.clone(),
+    fn new(entry: LiveEntry, filter: Option<&String>) -> Self {
+        let device = match filter {
+            Some(device) => device.clone(),
             None => entry.devices.into_iter().next().unwrap_or_default(),
         };
         Self {
             system: entry.system.into(),
             device,
-            kind: match entry.change {
-                ChangeKind::Insert => KindWord::Insert,
-                ChangeKind::Modify => KindWord::Modify,
-                ChangeKind::Remove => KindWord::Remove,
-            },
+            kind: entry.change.into(),
             entry: entry.entry.into(),
         }
     }
 }
 
-/// What happens to devices, as it happens
+/// Follow changes of devices
 ///
-/// An event `change` has what happened; `id` is a place to go on from, and comes with the last event
-/// of those that were read together: who goes on may see some again, which have the same id in their
-/// data. An event `gap` says that changes were left out. A comment comes every 15 seconds. A stream that
-/// was opened in a session of the console ends with that session.
+/// An event `change` describes a change. The last event of a batch has an `id` to continue from; a client that
+/// continues may receive some changes again, with the same id in their data. An event `gap` reports that changes were
+/// skipped. A comment is sent after 15 seconds without events. A stream that was opened in a console session ends
+/// with the session.
 #[utoipa::path(get, path = "/v1/live", tag = "console", security(("admin_token" = [])),
-    params(LiveQuery, ("Last-Event-ID" = Option<String>, Header, description = "Where to go on; from now on unless given")), responses(
-    (status = 200, description = "Events that do not end", body = ChangeBody, content_type = "text/event-stream"),
-    (status = 400, description = "The filter or the place to go on from is not right", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "No operator", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "There are too many who listen, or the store cannot answer", body = ProblemBody, content_type = "application/problem+json")
+    params(LiveQuery, ("Last-Event-ID" = Option<String>, Header, description = "Position to continue from; new changes only if absent")), responses(
+    (status = 200, description = "An endless stream of events", body = ChangeBody, content_type = "text/event-stream"),
+    (status = 503, description = "Too many clients follow the feed, or the store is unavailable; retry later")
 ))]
 pub(super) async fn follow_live(
-    _: Admin,
+    _: Authenticated<Operators>,
     State(state): State<AppState>,
     headers: HeaderMap,
     UrlQuery(query): UrlQuery<LiveQuery>,
 ) -> Result<Response, Problem> {
-    let last = text(&headers, "last-event-id").or(query.last_event_id.as_deref());
+    let last = header_text(&headers, "last-event-id").or(query.last_event_id.as_deref());
     let from: Option<LivePosition> = match last.filter(|last| !last.is_empty()) {
         Some(last) => Some(last.parse()?),
         None => None,
@@ -128,35 +111,35 @@ pub(super) async fn follow_live(
         .as_ref()
         .is_some_and(|device| device.len() > DEVICE_LEN_MAX)
     {
-        return Err(Problem::invalid("device has at most 600 bytes"));
+        return Err(Problem::invalid("device must have at most 600 bytes"));
     }
     let filter = LiveFilter {
-        system: query.system.map(Into::into),
+        system: query.system.map(|system| system.0),
         device: device.clone(),
-        types: history::types(query.types.as_deref())?,
+        types: parse_types(query.types.as_deref())?,
     };
     let reader = state.console.live.follow(filter, from).await?;
-    let hello = format!("retry: {RETRY_MS}\nid: {}\n\n", reader.position());
-    // IMPORTANT: who does not take what is sent is cut off by the port, which bounds the silence of
-    // every connection; heartbeats keep all others alive.
-    let session = match bearer(&headers) {
+    let first_lines = format!("retry: {RETRY_MS}\nid: {}\n\n", reader.position());
+    // IMPORTANT: the port closes connections that are idle too long. Heartbeats keep a stream open, and a client
+    // that stops reading is disconnected.
+    let session = match bearer_token(&headers) {
         Some(_) => None,
-        None => cookie::sent(&headers).map(str::to_owned),
+        None => session_cookie::session_token(&headers).map(str::to_owned),
     };
-    let listening = Listening {
+    let live = LiveStream {
         reader,
         device,
         console: Arc::clone(&state.console),
         session,
     };
     let events = stream::unfold(
-        (listening, Some(hello)),
-        |(mut listening, hello)| async move {
-            let text = match hello {
-                Some(hello) => hello,
-                None => listening.next().await?,
+        (live, Some(first_lines)),
+        |(mut live, first_lines)| async move {
+            let text = match first_lines {
+                Some(lines) => lines,
+                None => live.next().await?,
             };
-            Some((Ok::<_, Infallible>(Bytes::from(text)), (listening, None)))
+            Some((Ok::<_, Infallible>(Bytes::from(text)), (live, None)))
         },
     );
     let headers = [
@@ -166,8 +149,8 @@ pub(super) async fn follow_live(
     Ok((headers, Body::from_stream(events.fuse())).into_response())
 }
 
-impl Listening {
-    /// The next lines to send; `None` at the end of the feed or of the client's session.
+impl LiveStream {
+    /// The next lines to send; `None` when the feed or the client's session ends.
     async fn next(&mut self) -> Option<String> {
         let sessions = &self.console.sessions;
         let session = self.session.as_deref();
@@ -181,12 +164,12 @@ impl Listening {
             () = session_end => return None,
             event = tokio::time::timeout(HEARTBEAT, self.reader.next()) => event,
         };
-        // It may have expired while both were waited for.
+        // The session may have expired during the wait.
         if session.is_some_and(|session| sessions.expires_at(session).is_none()) {
             return None;
         }
         match event {
-            Err(_) => Some(": still here\n\n".to_owned()),
+            Err(_) => Some(": heartbeat\n\n".to_owned()),
             Ok(Ok(Some(LiveEvent::Entries(entries, position)))) => {
                 let mut text = String::new();
                 let last = entries.len().saturating_sub(1);
@@ -207,8 +190,8 @@ impl Listening {
             }
             Ok(Ok(None)) => None,
             Ok(Err(error)) => {
-                // The client comes back, and goes on where it was.
-                tracing::warn!(%error, "the live feed ends for a client");
+                // The client reconnects and continues from its position.
+                tracing::warn!(%error, "a live feed ended");
                 None
             }
         }

@@ -1,13 +1,14 @@
-//! What the console is made of: its page, and the routes that it asks beside those of the systems.
+//! The console: its page, and routes that span all systems.
 
 mod devices;
 mod export;
-mod history;
 mod live;
 mod overview;
 mod page;
+mod series;
 mod session;
 mod tables;
+mod timeline;
 
 use axum::Router;
 use utoipa_axum::router::OpenApiRouter;
@@ -25,8 +26,8 @@ pub(super) fn documented() -> OpenApiRouter<AppState> {
         .routes(routes!(overview::get_overview))
         .routes(routes!(devices::list_fleet_devices))
         .routes(routes!(devices::get_fleet_device))
-        .routes(routes!(history::get_device_series))
-        .routes(routes!(history::get_device_timeline))
+        .routes(routes!(series::get_device_series))
+        .routes(routes!(timeline::get_device_timeline))
         .routes(routes!(live::follow_live))
         .routes(routes!(export::export_devices))
         .routes(routes!(export::export_table))
@@ -37,7 +38,7 @@ pub(super) fn documented() -> OpenApiRouter<AppState> {
         .routes(routes!(tables::put_table_item, tables::delete_table_item))
 }
 
-/// The page and what it loads.
+/// The page and its assets.
 pub(super) fn page() -> Router<AppState> {
     page::router()
 }

@@ -1,4 +1,4 @@
-//! `/v1/overview`: how everything does, at a glance.
+//! `/v1/overview`: state of devices, ingest, alerts and storage.
 
 use axum::Json;
 use axum::extract::State;
@@ -7,13 +7,14 @@ use homeport_systems::rules;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::devices::{SystemWord, shown};
-use crate::auth::Admin;
-use crate::measure;
-use crate::problem::{Problem, ProblemBody};
+use super::devices::format_time;
+use crate::auth::{Authenticated, Operators};
+use crate::metrics;
+use crate::openapi::enums::DeviceSystem;
+use crate::problem::Problem;
 use crate::state::AppState;
 
-/// Open alerts that are counted one by one; there are hardly ever so many.
+/// Maximum number of open alerts that are counted.
 const OPEN_COUNTED_MAX: usize = 10_000;
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -26,7 +27,7 @@ pub(super) struct Overview {
     ingest: IngestBody,
     alerts: AlertsBody,
     storage: StorageBody,
-    /// Absent where the store is Amazon DynamoDB
+    /// Absent if the store is Amazon DynamoDB
     #[serde(skip_serializing_if = "Option::is_none")]
     commit: Option<CommitBody>,
 }
@@ -34,19 +35,19 @@ pub(super) struct Overview {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = OverviewSystem)]
 struct SystemBody {
-    system: SystemWord,
+    system: DeviceSystem,
     devices: usize,
     online: usize,
     late: usize,
     silent: usize,
 }
 
-/// Readings, events and messages since the start, whatever the way they came.
+/// Readings, events and messages since the start, over HTTP and MQTT.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = OverviewIngest)]
 struct IngestBody {
     stored: u64,
-    /// Known already, and not stored again
+    /// Repeats that were not stored again
     duplicates: u64,
     rejected: u64,
 }
@@ -55,14 +56,14 @@ struct IngestBody {
 #[schema(as = OverviewAlerts)]
 struct AlertsBody {
     open: usize,
-    /// Of those that are open
+    /// Open alerts that are not acknowledged
     unacknowledged: usize,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = OverviewStorage)]
 struct StorageBody {
-    /// On disk; absent where the store is Amazon DynamoDB
+    /// Bytes on disk; absent if the store is Amazon DynamoDB
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
     tables: Vec<StoredBody>,
@@ -72,14 +73,14 @@ struct StorageBody {
 #[schema(as = OverviewTable)]
 struct StoredBody {
     name: String,
-    /// About as many, where counting would take long
+    /// An estimate where counting would take long
     #[serde(skip_serializing_if = "Option::is_none")]
     items: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
 }
 
-/// How long groups of writes took to be on disk, since the start.
+/// Commit latencies since the start.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = OverviewCommit)]
@@ -90,16 +91,14 @@ struct CommitBody {
     p99_ms: f64,
 }
 
-/// How everything does, at a glance
+/// Get an overview of devices, ingest, alerts and storage
 ///
-/// What is counted since the start only grows: who asks twice knows the rate.
+/// Counts since the start only increase; the difference of two responses is a rate.
 #[utoipa::path(get, path = "/v1/overview", tag = "console", security(("admin_token" = [])), responses(
-    (status = 200, description = "How everything does", body = Overview),
-    (status = 401, description = "No operator", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
+    (status = 200, description = "The overview", body = Overview),
 ))]
 pub(super) async fn get_overview(
-    _: Admin,
+    _: Authenticated<Operators>,
     State(state): State<AppState>,
 ) -> Result<Json<Overview>, Problem> {
     let console = &state.console;
@@ -119,7 +118,7 @@ pub(super) async fn get_overview(
     });
     Ok(Json(Overview {
         version: env!("CARGO_PKG_VERSION"),
-        started_at: shown(console.started_at),
+        started_at: format_time(console.started_at),
         systems: systems.collect(),
         ingest: ingest(&state)?,
         alerts: open_alerts(&state).await?,
@@ -136,9 +135,9 @@ pub(super) async fn get_overview(
     }))
 }
 
-/// What came over HTTP is counted there; what came as a message, by the rules that it ran.
+/// HTTP ingest has its own counts; messages are counted by the actions of rules.
 fn ingest(state: &AppState) -> Result<IngestBody, Problem> {
-    let totals = measure::ingest_totals();
+    let totals = metrics::ingest_totals();
     let mut body = IngestBody {
         stored: totals.stored,
         duplicates: totals.duplicates,
@@ -170,11 +169,11 @@ async fn open_alerts(state: &AppState) -> Result<AlertsBody, Problem> {
     let mut cursor = None;
     loop {
         let page = state.alerts.alerts(&filter, PAGE_MAX, cursor).await?;
-        let unseen = page
+        let unacknowledged = page
             .alerts
             .iter()
             .filter(|alert| alert.acknowledged.is_none());
-        body.unacknowledged += unseen.count();
+        body.unacknowledged += unacknowledged.count();
         body.open += page.alerts.len();
         cursor = page.next;
         if cursor.is_none() || body.open >= OPEN_COUNTED_MAX {

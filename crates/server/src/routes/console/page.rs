@@ -1,4 +1,4 @@
-//! `/`: the console's page and what it loads, out of the binary.
+//! `/`: the page of the console and its assets, which are embedded in the binary.
 
 use axum::Router;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -10,7 +10,7 @@ use crate::state::AppState;
 
 /// A file of the console.
 struct Asset {
-    /// Below `console/dist`.
+    /// Path in `console/dist`.
     path: &'static str,
     etag: &'static str,
     bytes: &'static [u8],
@@ -18,15 +18,15 @@ struct Asset {
 
 include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
-/// The page itself.
+/// The page.
 const INDEX: &str = "index.html";
-/// Files in here have a digest in their names: what a name holds never changes.
+/// Files in this folder have a digest in their names, so their content never changes.
 const HASHED: &str = "assets/";
 
 pub(super) fn router() -> Router<AppState> {
     let mut router = Router::new();
     for asset in ASSETS {
-        let serve = move |headers: HeaderMap| async move { answer(asset, &headers) };
+        let serve = move |headers: HeaderMap| async move { respond(asset, &headers) };
         if asset.path == INDEX {
             router = router.route("/", get(serve));
         }
@@ -35,10 +35,10 @@ pub(super) fn router() -> Router<AppState> {
     router
 }
 
-fn answer(asset: &'static Asset, asked: &HeaderMap) -> Response {
-    let known = asked.get(header::IF_NONE_MATCH);
-    let is_known = known.is_some_and(|known| has_tag(known, asset.etag));
-    let mut response = match is_known {
+fn respond(asset: &'static Asset, request: &HeaderMap) -> Response {
+    let cached = request.get(header::IF_NONE_MATCH);
+    let is_unchanged = cached.is_some_and(|tags| has_tag(tags, asset.etag));
+    let mut response = match is_unchanged {
         true => StatusCode::NOT_MODIFIED.into_response(),
         false => asset.bytes.into_response(),
     };
@@ -58,11 +58,11 @@ fn answer(asset: &'static Asset, asked: &HeaderMap) -> Response {
     response
 }
 
-/// Whether a list of tags has this one. A proxy that compresses may have made it weak.
+/// Whether a list of ETags has this one. A compressing proxy may have made it weak.
 fn has_tag(list: &HeaderValue, tag: &str) -> bool {
     let list = list.to_str().unwrap_or_default();
     let mut tags = list.split(',').map(str::trim);
-    tags.any(|known| known.strip_prefix("W/").unwrap_or(known) == tag)
+    tags.any(|listed| listed.strip_prefix("W/").unwrap_or(listed) == tag)
 }
 
 fn media_type(path: &str) -> &'static str {
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_is_found_in_a_list_also_when_it_was_made_weak() {
+    fn weak_and_strong_tags_match() {
         let list = HeaderValue::from_static("\"a\", W/\"b\"");
         assert!(has_tag(&list, "\"a\""));
         assert!(has_tag(&list, "\"b\""));

@@ -1,4 +1,4 @@
-//! `/v1/session`: signing in at the console with the admin token, and out.
+//! `/v1/session`: signs operators in to the console, and out.
 
 use axum::Json;
 use axum::extract::State;
@@ -9,9 +9,9 @@ use homeport_systems::time::UtcMillis;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::auth::{client, cookie, text};
-use crate::body::JsonBody;
-use crate::problem::{Problem, ProblemBody};
+use crate::auth::{client_address, header_text, session_cookie};
+use crate::problem::Problem;
+use crate::request::JsonBody;
 use crate::state::AppState;
 
 #[derive(Deserialize, ToSchema)]
@@ -24,20 +24,19 @@ pub(in crate::routes) struct SignIn {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::routes) struct SessionBody {
-    /// When it ends, RFC 3339
+    /// Time at which the session expires, RFC 3339
     expires_at: String,
 }
 
-/// Signs in at the console
+/// Sign in to the console
 ///
-/// The answer sets a cookie, which is then as good as the admin token. What changes something also
-/// has to come from the console's own page, and to carry `X-Homeport-Console: 1`.
+/// The response sets a cookie that replaces the admin token. Requests with it that change something must come from
+/// the console's page and send `X-Homeport-Console: 1`.
 #[utoipa::path(post, path = "/v1/session", tag = "console", request_body = SignIn, responses(
-    (status = 204, description = "Signed in", headers(("Set-Cookie" = String, description = "The session; no script can read it"))),
-    (status = 400, description = "There is no token in the body", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "Invalid admin token", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 403, description = "Sent by a page of another site", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 429, description = "Too many wrong admin tokens", body = ProblemBody, content_type = "application/problem+json")
+    (status = 204, description = "Signed in", headers(("Set-Cookie" = String, description = "Session cookie; scripts cannot read it"))),
+    (status = 401, description = "Invalid admin token"),
+    (status = 403, description = "Sent by a page of another site"),
+    (status = 429, description = "Too many wrong admin tokens")
 ))]
 pub(in crate::routes) async fn begin_session(
     State(state): State<AppState>,
@@ -47,14 +46,14 @@ pub(in crate::routes) async fn begin_session(
     let is_from_page = ["sec-fetch-site", "origin"]
         .iter()
         .any(|name| parts.headers.contains_key(*name));
-    if is_from_page && !cookie::is_ours(&parts.headers, &parts.uri) {
+    if is_from_page && !session_cookie::is_from_our_page(&parts.headers, &parts.uri) {
         return Err(Problem::new(
             StatusCode::FORBIDDEN,
             "CROSS_SITE",
-            "people sign in on the console's own page",
+            "operators sign in on the console's page",
         ));
     }
-    let client = client(&parts.extensions);
+    let client = client_address(&parts.extensions);
     state.admin_token.check(body.token.trim(), client)?;
     let sessions = &state.console.sessions;
     let session = sessions.begin();
@@ -62,58 +61,54 @@ pub(in crate::routes) async fn begin_session(
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response())
 }
 
-/// Whether the console's session is open
+/// Get the console session
 #[utoipa::path(get, path = "/v1/session", tag = "console", security(("console_session" = [])), responses(
-    (status = 200, description = "It is", body = SessionBody),
-    (status = 401, description = "It is not", body = ProblemBody, content_type = "application/problem+json")
+    (status = 200, description = "The session", body = SessionBody),
+    (status = 401, description = "No session")
 ))]
 pub(in crate::routes) async fn get_session(
     State(state): State<AppState>,
     headers: HeaderMap,
 ) -> Result<Json<SessionBody>, Problem> {
-    let expires_at = cookie::sent(&headers)
+    let expires_at = session_cookie::session_token(&headers)
         .and_then(|token| state.console.sessions.expires_at(token))
         .ok_or_else(|| {
-            Problem::new(
-                StatusCode::UNAUTHORIZED,
-                "SESSION_MISSING",
-                "nobody is signed in here",
-            )
+            Problem::new(StatusCode::UNAUTHORIZED, "SESSION_MISSING", "not signed in")
         })?;
     Ok(Json(SessionBody {
         expires_at: UtcMillis::new(expires_at).to_string(),
     }))
 }
 
-/// Signs out: the session ends on the server too
+/// Sign out of the console
 #[utoipa::path(delete, path = "/v1/session", tag = "console", security(("console_session" = []), ()), responses(
-    (status = 204, description = "Nobody is signed in here any more"),
-    (status = 403, description = "Not sent by the console's own page", body = ProblemBody, content_type = "application/problem+json")
+    (status = 204, description = "Signed out"),
+    (status = 403, description = "The console's own page did not send the request")
 ))]
 pub(in crate::routes) async fn end_session(
     State(state): State<AppState>,
     parts: Parts,
 ) -> Result<Response, Problem> {
-    if let Some(token) = cookie::sent(&parts.headers) {
-        cookie::check_origin(&parts)?;
+    if let Some(token) = session_cookie::session_token(&parts.headers) {
+        session_cookie::check_origin(&parts)?;
         state.console.sessions.end(token);
     }
     let cookie = set_cookie("", 0, &parts.headers)?;
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response())
 }
 
-/// No script reads it, no other site sends it, and where the page came over TLS it never goes without.
+/// The cookie is hidden from scripts, not sent by other sites, and limited to TLS if the page was loaded over TLS.
 fn set_cookie(
     token: &str,
     lifetime_secs: i64,
     headers: &HeaderMap,
 ) -> Result<HeaderValue, Problem> {
-    // Only a proxy can have ended TLS: this port speaks HTTP.
-    let secure = match text(headers, "x-forwarded-proto") {
+    // This port serves plain HTTP, so only a proxy can terminate TLS.
+    let secure = match header_text(headers, "x-forwarded-proto") {
         Some(protocol) if protocol.eq_ignore_ascii_case("https") => "; Secure",
         _ => "",
     };
-    let name = cookie::NAME;
+    let name = session_cookie::NAME;
     let value = format!(
         "{name}={token}; HttpOnly; SameSite=Strict; Path=/; Max-Age={lifetime_secs}{secure}"
     );

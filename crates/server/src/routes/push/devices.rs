@@ -1,4 +1,4 @@
-//! `/v1/push/devices`: where a user's devices can be reached.
+//! `/v1/push/devices`: devices of users and their push tokens.
 
 use axum::Json;
 use axum::extract::State;
@@ -7,25 +7,25 @@ use homeport_systems::push::{Device, DeviceId, NewDevice, PAGE_MAX, Registered};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::auth::UserOrAdmin;
-use crate::body::JsonBody;
-use crate::forms;
-use crate::problem::{Problem, ProblemBody};
+use super::SYSTEM;
+use crate::auth::{Authenticated, UsersOrOperators};
+use crate::openapi::schemas::{self, PushDevicePath};
+use crate::problem::Problem;
+use crate::request::{JsonBody, PageQuery, PathPart, UrlQuery};
 use crate::state::AppState;
-use crate::url::{self, PathPart, UrlQuery};
 
-/// What an app says about the device that it runs on.
+/// The device on which an app runs.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schema(as = RegisterPushDevice)]
 pub(in crate::routes) struct RegisterDevice {
-    #[schema(schema_with = forms::expo_push_token)]
+    #[schema(schema_with = schemas::expo_push_token)]
     expo_push_token: String,
-    #[schema(schema_with = forms::platform)]
+    #[schema(schema_with = schemas::platform)]
     platform: String,
 }
 
-/// A device as it is stored.
+/// A registered device.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = PushDevice)]
@@ -49,44 +49,22 @@ pub(in crate::routes) struct DeviceBody {
 #[schema(as = PushDeviceList)]
 pub(in crate::routes) struct DeviceList {
     devices: Vec<DeviceBody>,
-    /// Absent on the last page
+    /// Cursor of the next page; absent on the last page
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
 
-/// For whom an operator acts.
+/// The user whose devices the request concerns.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::routes) struct ForUser {
-    /// The user; operators must name one, users can only name themselves
-    #[param(schema_with = forms::user_id, required = false)]
+    /// User id; required for operators, and users can only send their own
+    #[param(schema_with = schemas::graphic_id, required = false)]
     user_id: Option<String>,
 }
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(rename_all = "camelCase")]
-pub(in crate::routes) struct ListQuery {
-    /// The user; operators must name one, users can only name themselves
-    #[param(schema_with = forms::user_id, required = false)]
-    user_id: Option<String>,
-    /// Items of a page
-    #[param(minimum = 1, maximum = 1000, default = 100)]
-    limit: Option<usize>,
-    /// Where the page before ended
-    cursor: Option<String>,
-}
-
-/// The part of an address that names a device.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Path)]
-#[allow(dead_code, reason = "describes the path in the OpenAPI document")]
-struct DevicePath {
-    /// The device, as Expo names it
-    #[param(schema_with = forms::graphic_id)]
-    device_id: String,
-}
+type Page = PageQuery<PAGE_MAX>;
 
 impl From<Device> for DeviceBody {
     fn from(device: Device) -> Self {
@@ -103,26 +81,22 @@ impl From<Device> for DeviceBody {
     }
 }
 
-/// Register a device, or refresh it; it is active then and lasts 90 days
+/// Register or refresh a device; it is active for 90 days
 #[utoipa::path(put, path = "/v1/push/devices/{device_id}", tag = "push",
-    security(("user_token" = []), ("admin_token" = [])), params(DevicePath, ForUser),
+    security(("user_token" = []), ("admin_token" = [])), params(PushDevicePath, ForUser),
     request_body = RegisterDevice, responses(
-    (status = 200, description = "It was known and is refreshed", body = DeviceBody),
-    (status = 201, description = "It is new", body = DeviceBody),
-    (status = 400, description = "Something is not as it should be", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "Neither user nor operator", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 403, description = "Another user's", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
+    (status = 200, description = "The refreshed device", body = DeviceBody),
+    (status = 201, description = "The new device", body = DeviceBody),
 ))]
 pub(in crate::routes) async fn register_push_device(
-    caller: UserOrAdmin,
+    caller: Authenticated<UsersOrOperators>,
     State(state): State<AppState>,
     PathPart(device_id): PathPart<DeviceId>,
     UrlQuery(query): UrlQuery<ForUser>,
     JsonBody(body): JsonBody<RegisterDevice>,
 ) -> Result<(StatusCode, Json<DeviceBody>), Problem> {
     let new = NewDevice {
-        user_id: caller.user(query.user_id.as_deref())?,
+        user_id: caller.resolve_user(SYSTEM, query.user_id.as_deref())?,
         device_id,
         expo_push_token: body.expo_push_token.parse()?,
         platform: body.platform.parse()?,
@@ -133,89 +107,75 @@ pub(in crate::routes) async fn register_push_device(
     })
 }
 
-/// The active devices of a user
+/// List the active devices of a user
 #[utoipa::path(get, path = "/v1/push/devices", tag = "push",
-    security(("user_token" = []), ("admin_token" = [])), params(ListQuery), responses(
+    security(("user_token" = []), ("admin_token" = [])), params(ForUser, Page), responses(
     (status = 200, description = "A page of devices", body = DeviceList),
-    (status = 400, description = "The user, the limit or the cursor is not right", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "Neither user nor operator", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 403, description = "Another user's", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
 ))]
 pub(in crate::routes) async fn list_push_devices(
-    caller: UserOrAdmin,
+    caller: Authenticated<UsersOrOperators>,
     State(state): State<AppState>,
-    UrlQuery(query): UrlQuery<ListQuery>,
+    UrlQuery(query): UrlQuery<ForUser>,
+    page: Page,
 ) -> Result<Json<DeviceList>, Problem> {
-    let user = caller.user(query.user_id.as_deref())?;
-    let limit = url::limit(query.limit, PAGE_MAX)?;
-    let cursor = url::cursor(query.cursor.as_deref())?;
-    let page = state.push.active_devices(&user, limit, cursor).await?;
+    let user = caller.resolve_user(SYSTEM, query.user_id.as_deref())?;
+    let page = state
+        .push
+        .active_devices(&user, page.limit, page.cursor)
+        .await?;
     Ok(Json(DeviceList {
         devices: page.devices.into_iter().map(DeviceBody::from).collect(),
         next_cursor: page.next.map(|cursor| cursor.encode()),
     }))
 }
 
-/// One device, active or not
+/// Get a device, active or not
 #[utoipa::path(get, path = "/v1/push/devices/{device_id}", tag = "push",
-    security(("user_token" = []), ("admin_token" = [])), params(DevicePath, ForUser), responses(
+    security(("user_token" = []), ("admin_token" = [])), params(PushDevicePath, ForUser), responses(
     (status = 200, description = "The device", body = DeviceBody),
-    (status = 400, description = "The user or the device is none", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "Neither user nor operator", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 403, description = "Another user's", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 404, description = "There is no such device", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
+    (status = 404, description = "Device not found"),
 ))]
 pub(in crate::routes) async fn get_push_device(
-    caller: UserOrAdmin,
+    caller: Authenticated<UsersOrOperators>,
     State(state): State<AppState>,
     PathPart(device_id): PathPart<DeviceId>,
     UrlQuery(query): UrlQuery<ForUser>,
 ) -> Result<Json<DeviceBody>, Problem> {
-    let user = caller.user(query.user_id.as_deref())?;
+    let user = caller.resolve_user(SYSTEM, query.user_id.as_deref())?;
     let device = state.push.device(&user, &device_id).await?;
     Ok(Json(device.into()))
 }
 
-/// Send a device nothing any more, until it is registered again
+/// Deactivate a device until it is registered again
 #[utoipa::path(post, path = "/v1/push/devices/{device_id}/deactivate", tag = "push",
-    security(("user_token" = []), ("admin_token" = [])), params(DevicePath, ForUser), responses(
-    (status = 200, description = "The device as it is now", body = DeviceBody),
-    (status = 400, description = "The user or the device is none", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "Neither user nor operator", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 403, description = "Another user's", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 404, description = "There is no such device", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
+    security(("user_token" = []), ("admin_token" = [])), params(PushDevicePath, ForUser), responses(
+    (status = 200, description = "The updated device", body = DeviceBody),
+    (status = 404, description = "Device not found"),
 ))]
 pub(in crate::routes) async fn deactivate_push_device(
-    caller: UserOrAdmin,
+    caller: Authenticated<UsersOrOperators>,
     State(state): State<AppState>,
     PathPart(device_id): PathPart<DeviceId>,
     UrlQuery(query): UrlQuery<ForUser>,
 ) -> Result<Json<DeviceBody>, Problem> {
-    let user = caller.user(query.user_id.as_deref())?;
+    let user = caller.resolve_user(SYSTEM, query.user_id.as_deref())?;
     let device = state.push.deactivate(&user, &device_id).await?;
     Ok(Json(device.into()))
 }
 
-/// Forget a device and its token
+/// Delete a device and its token
 #[utoipa::path(delete, path = "/v1/push/devices/{device_id}", tag = "push",
-    security(("user_token" = []), ("admin_token" = [])), params(DevicePath, ForUser), responses(
-    (status = 204, description = "It is gone"),
-    (status = 400, description = "The user or the device is none", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "Neither user nor operator", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 403, description = "Another user's", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 404, description = "There is no such device", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
+    security(("user_token" = []), ("admin_token" = [])), params(PushDevicePath, ForUser), responses(
+    (status = 204, description = "Deleted"),
+    (status = 404, description = "Device not found"),
 ))]
 pub(in crate::routes) async fn delete_push_device(
-    caller: UserOrAdmin,
+    caller: Authenticated<UsersOrOperators>,
     State(state): State<AppState>,
     PathPart(device_id): PathPart<DeviceId>,
     UrlQuery(query): UrlQuery<ForUser>,
 ) -> Result<StatusCode, Problem> {
-    let user = caller.user(query.user_id.as_deref())?;
+    let user = caller.resolve_user(SYSTEM, query.user_id.as_deref())?;
     state.push.delete(&user, &device_id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,16 +1,16 @@
-//! Push: devices of app users, notifications to them, upkeep.
+//! Push: devices of app users, notifications, maintenance.
 
-pub(super) mod devices;
-pub(super) mod notifications;
-pub(super) mod upkeep;
-
-/// The system's name in keys.
-const SYSTEM: &str = "push";
+mod devices;
+mod maintenance;
+mod notifications;
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::state::AppState;
+
+/// Name of the system in API keys.
+const SYSTEM: &str = "push";
 
 pub(super) fn documented() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
@@ -26,6 +26,6 @@ pub(super) fn documented() -> OpenApiRouter<AppState> {
             notifications::list_notifications
         ))
         .routes(routes!(notifications::get_notification))
-        .routes(routes!(upkeep::clean_up_push_devices))
-        .routes(routes!(upkeep::check_push_devices))
+        .routes(routes!(maintenance::clean_up_push_devices))
+        .routes(routes!(maintenance::check_push_devices))
 }

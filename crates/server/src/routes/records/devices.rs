@@ -1,47 +1,46 @@
 //! `/v1/groups/{gid}/devices`
 
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
 use homeport_systems::records::{
-    Change, Device, DeviceChange, Model, Name, NewDevice, PAGE_MAX, POLICY_DEPTH_MAX,
-    PolicyDocument, RecordIds,
+    Change, Device, DeviceChange, Model, Name, NewDevice, POLICY_DEPTH_MAX, PolicyDocument,
+    RecordIds,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::{Added, Address, Answer, Caller, Envelope, Failure, PageQuery, ok};
-use crate::auth::Admin;
-use crate::body::JsonBody;
-use crate::forms::records::{self as forms, GroupDevicePath, GroupPath};
+use super::{Answer, Created, Envelope, Page, RecordPath, created, ok};
+use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Operators};
+use crate::openapi::schemas::records::{self as schemas, GroupDevicePath, GroupPath};
 use crate::problem::Problem;
-use crate::routes::json::{self, PlainMap};
+use crate::request::JsonBody;
+use crate::request::json_object;
+use crate::request::plain_json::{self, PlainValue};
 use crate::state::AppState;
-use crate::url::{self, UrlQuery};
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AddGroupDevice {
-    #[schema(schema_with = forms::words)]
+    #[schema(schema_with = schemas::label)]
     name: String,
-    #[schema(schema_with = forms::words_or_null, required = false)]
+    #[schema(schema_with = schemas::label_or_null, required = false)]
     model: Option<String>,
-    /// Who may do what with it: a JSON object that is kept as it is
-    #[schema(schema_with = forms::policy, required = false)]
+    /// Access policy: a JSON object that is stored as it is
+    #[schema(schema_with = schemas::policy, required = false)]
     acl_policy: Option<Box<RawValue>>,
 }
 
-/// What to change; the rest stays, and null removes what may be absent.
+/// Fields to change; absent fields stay, and null removes optional ones.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AlterGroupDevice {
-    #[schema(schema_with = forms::words_or_null, required = false)]
+    #[schema(schema_with = schemas::label_or_null, required = false)]
     name: Option<String>,
-    #[serde(default, deserialize_with = "super::present")]
-    #[schema(schema_with = forms::words_or_null, required = false)]
+    #[serde(default, deserialize_with = "json_object::present")]
+    #[schema(schema_with = schemas::label_or_null, required = false)]
     model: Option<Option<String>>,
-    #[serde(default, deserialize_with = "super::present")]
-    #[schema(schema_with = forms::policy, required = false)]
+    #[serde(default, deserialize_with = "json_object::present")]
+    #[schema(schema_with = schemas::policy, required = false)]
     acl_policy: Option<Option<Box<RawValue>>>,
 }
 
@@ -55,18 +54,18 @@ pub(super) struct GroupDeviceBody {
     model: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
-    acl_policy: Option<PlainMap>,
+    acl_policy: Option<PlainValue>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct GroupDeviceList {
     devices: Vec<GroupDeviceBody>,
-    /// Absent on the last page
+    /// Cursor of the next page; absent on the last page
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
 
-/// A device that is gone.
+/// A deleted device.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct RemovedDevice {
     gid: String,
@@ -81,14 +80,14 @@ impl GroupDeviceBody {
             name: device.name.as_str().to_owned(),
             model: device.model.as_ref().map(|model| model.as_str().to_owned()),
             acl_policy: (device.acl_policy.as_ref())
-                .map(|policy| PlainMap(policy.members().clone())),
+                .map(|policy| PlainValue::members(policy.members().clone())),
         }
     }
 }
 
-/// Numbers are kept exactly as they were sent.
+/// Parses a policy; numbers keep every digit.
 fn parse_policy(raw: Box<RawValue>) -> Result<PolicyDocument, Problem> {
-    let members = json::object(&raw, POLICY_DEPTH_MAX)
+    let members = plain_json::parse_members(&raw, POLICY_DEPTH_MAX)
         .map_err(|reason| Problem::invalid(format!("acl_policy: {reason}")))?;
     Ok(PolicyDocument::new(members)?)
 }
@@ -97,105 +96,107 @@ fn parse_policy(raw: Box<RawValue>) -> Result<PolicyDocument, Problem> {
 #[utoipa::path(post, path = "/v1/groups/{gid}/devices", tag = "records",
     security(("admin_token" = [])), params(GroupPath),
     request_body = AddGroupDevice, responses(
-    (status = 201, description = "The device", body = Envelope<GroupDeviceBody>), Failure))]
+    (status = 201, description = "The device", body = Envelope<GroupDeviceBody>)))]
 pub(super) async fn add_device(
-    _: Admin,
+    caller: Authenticated<Operators>,
     State(state): State<AppState>,
-    Path(address): Path<Address>,
+    Path(path): Path<RecordPath>,
     JsonBody(body): JsonBody<AddGroupDevice>,
-) -> Added<GroupDeviceBody> {
-    let place = address.resolve(&state).await?;
+) -> Created<GroupDeviceBody> {
+    let resolved = path.resolve(&caller, Action::Manage, &state).await?;
     let new = NewDevice {
         name: Name::try_from(body.name)?,
         model: body.model.map(Model::try_from).transpose()?,
         acl_policy: body.acl_policy.map(parse_policy).transpose()?,
     };
-    let device = state.records.add_device(place.group, new).await?;
-    let added = GroupDeviceBody::new(&place.ids, &device);
-    Ok((StatusCode::CREATED, ok(added)))
+    let device = state.records.add_device(resolved.group, new).await?;
+    Ok(created(GroupDeviceBody::new(&resolved.ids, &device)))
 }
 
-/// List all devices in a group
+/// List the devices of a group
 #[utoipa::path(get, path = "/v1/groups/{gid}/devices", tag = "records",
     security(("admin_token" = []), ("device_key" = [])),
-    params(GroupPath, PageQuery), responses(
-    (status = 200, description = "A page of devices", body = Envelope<GroupDeviceList>), Failure))]
-pub(super) async fn list_devices(
-    caller: Caller,
+    params(GroupPath, Page), responses(
+    (status = 200, description = "A page of devices", body = Envelope<GroupDeviceList>)))]
+pub(super) async fn list_group_devices(
+    caller: Authenticated<ApiKeysOrOperators>,
     State(state): State<AppState>,
-    Path(address): Path<Address>,
-    UrlQuery(query): UrlQuery<PageQuery>,
+    Path(path): Path<RecordPath>,
+    page: Page,
 ) -> Answer<GroupDeviceList> {
-    let place = address.resolve_for(&caller, &state).await?;
-    let limit = url::limit(query.limit, PAGE_MAX)?;
-    let cursor = url::cursor(query.cursor.as_deref())?;
+    let resolved = path.resolve(&caller, Action::Read, &state).await?;
     let page = state
         .records
-        .list_devices(place.group, limit, cursor)
+        .list_devices(resolved.group, page.limit, page.cursor)
         .await?;
     let devices = page.devices.iter();
     Ok(ok(GroupDeviceList {
         devices: devices
-            .map(|device| GroupDeviceBody::new(&place.ids, device))
+            .map(|device| GroupDeviceBody::new(&resolved.ids, device))
             .collect(),
         next_cursor: page.next.map(|cursor| cursor.encode()),
     }))
 }
 
-/// One device
+/// Get a device of a group
 #[utoipa::path(get, path = "/v1/groups/{gid}/devices/{did}", tag = "records",
     security(("admin_token" = []), ("device_key" = [])),
     params(GroupDevicePath), responses(
-    (status = 200, description = "The device", body = Envelope<GroupDeviceBody>), Failure))]
-pub(super) async fn get_device(
-    caller: Caller,
+    (status = 200, description = "The device", body = Envelope<GroupDeviceBody>)))]
+pub(super) async fn get_group_device(
+    caller: Authenticated<ApiKeysOrOperators>,
     State(state): State<AppState>,
-    Path(address): Path<Address>,
+    Path(path): Path<RecordPath>,
 ) -> Answer<GroupDeviceBody> {
-    let place = address.resolve_for(&caller, &state).await?;
-    let id = place.device(&address)?;
-    let device = state.records.device(place.group, id).await?;
-    Ok(ok(GroupDeviceBody::new(&place.ids, &device)))
+    let resolved = path.resolve(&caller, Action::Read, &state).await?;
+    let id = resolved.device(&path)?;
+    let device = state.records.device(resolved.group, id).await?;
+    Ok(ok(GroupDeviceBody::new(&resolved.ids, &device)))
 }
 
-/// Change a device; what is not mentioned stays
+/// Change a device; absent fields stay
 #[utoipa::path(patch, path = "/v1/groups/{gid}/devices/{did}", tag = "records",
     security(("admin_token" = [])),
     params(GroupDevicePath),
     request_body = AlterGroupDevice, responses(
-    (status = 200, description = "The device", body = Envelope<GroupDeviceBody>), Failure))]
+    (status = 200, description = "The device", body = Envelope<GroupDeviceBody>)))]
 pub(super) async fn alter_device(
-    _: Admin,
+    caller: Authenticated<Operators>,
     State(state): State<AppState>,
-    Path(address): Path<Address>,
+    Path(path): Path<RecordPath>,
     JsonBody(body): JsonBody<AlterGroupDevice>,
 ) -> Answer<GroupDeviceBody> {
-    let place = address.resolve(&state).await?;
-    let id = place.device(&address)?;
+    let resolved = path.resolve(&caller, Action::Manage, &state).await?;
+    let id = resolved.device(&path)?;
     let change = DeviceChange {
         name: body.name.map(Name::try_from).transpose()?,
         model: Change::parse(body.model, Model::try_from)?,
         acl_policy: Change::parse(body.acl_policy, parse_policy)?,
     };
-    let device = state.records.alter_device(place.group, id, change).await?;
-    Ok(ok(GroupDeviceBody::new(&place.ids, &device)))
+    let device = state
+        .records
+        .alter_device(resolved.group, id, change)
+        .await?;
+    Ok(ok(GroupDeviceBody::new(&resolved.ids, &device)))
 }
 
-/// Remove a device with its journals and records, at once for everyone who looks
+/// Delete a device with its journals and records
+///
+/// They disappear at once; the server frees their storage later.
 #[utoipa::path(delete, path = "/v1/groups/{gid}/devices/{did}", tag = "records",
     security(("admin_token" = [])),
     params(GroupDevicePath), responses(
-    (status = 200, description = "It is gone", body = Envelope<RemovedDevice>), Failure))]
+    (status = 200, description = "Deleted", body = Envelope<RemovedDevice>)))]
 pub(super) async fn remove_device(
-    _: Admin,
+    caller: Authenticated<Operators>,
     State(state): State<AppState>,
-    Path(address): Path<Address>,
+    Path(path): Path<RecordPath>,
 ) -> Answer<RemovedDevice> {
-    let place = address.resolve(&state).await?;
-    let id = place.device(&address)?;
-    state.records.remove_device(place.group, id).await?;
+    let resolved = path.resolve(&caller, Action::Manage, &state).await?;
+    let id = resolved.device(&path)?;
+    state.records.remove_device(resolved.group, id).await?;
     Ok(ok(RemovedDevice {
-        gid: address.gid,
-        did: address.did,
+        gid: path.gid,
+        did: path.did,
     }))
 }

@@ -1,41 +1,37 @@
 //! `/v1/groups`
 
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
-use homeport_systems::records::{
-    Change, Group, GroupChange, Name, NewGroup, PAGE_MAX, RecordIds, Retention,
-};
+use homeport_systems::records::{Change, Group, GroupChange, Name, NewGroup, RecordIds, Retention};
 use homeport_systems::sensors::InvalidField;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Added, Address, Answer, Caller, Envelope, Failure, PageQuery, ok};
-use crate::auth::Admin;
-use crate::body::JsonBody;
-use crate::forms::records::{self as forms, GroupPath};
+use super::{Answer, Created, Envelope, Page, RecordPath, created, ok};
+use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Operators};
+use crate::openapi::schemas::records::{self as schemas, GroupPath};
+use crate::request::JsonBody;
+use crate::request::{WholeNumber, json_object};
 use crate::state::AppState;
-use crate::url::{self, UrlQuery};
-use crate::whole::WholeNumber;
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AddGroup {
-    #[schema(schema_with = forms::words)]
+    #[schema(schema_with = schemas::label)]
     name: String,
-    /// How long history is kept; for ever unless given
-    #[schema(schema_with = forms::retention, required = false)]
+    /// Retention of the history in seconds; forever if absent
+    #[schema(schema_with = schemas::retention, required = false)]
     retention_secs: Option<WholeNumber>,
 }
 
-/// What to change; the rest stays.
+/// Fields to change; absent fields stay.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AlterGroup {
-    #[schema(schema_with = forms::words_or_null, required = false)]
+    #[schema(schema_with = schemas::label_or_null, required = false)]
     name: Option<String>,
-    /// Null keeps history for ever
-    #[serde(default, deserialize_with = "super::present")]
-    #[schema(schema_with = forms::retention, required = false)]
+    /// Null keeps the history forever
+    #[serde(default, deserialize_with = "json_object::present")]
+    #[schema(schema_with = schemas::retention, required = false)]
     retention_secs: Option<Option<WholeNumber>>,
 }
 
@@ -52,12 +48,12 @@ pub(super) struct GroupBody {
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct GroupList {
     groups: Vec<GroupBody>,
-    /// Absent on the last page
+    /// Cursor of the next page; absent on the last page
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
 
-/// A group that is gone.
+/// A deleted group.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct RemovedGroup {
     gid: String,
@@ -80,35 +76,33 @@ fn retention(WholeNumber(secs): WholeNumber) -> Result<Retention, InvalidField> 
 /// Add a group
 #[utoipa::path(post, path = "/v1/groups", tag = "records", security(("admin_token" = [])),
     request_body = AddGroup, responses(
-    (status = 201, description = "The group", body = Envelope<GroupBody>), Failure))]
+    (status = 201, description = "The group", body = Envelope<GroupBody>)))]
 pub(super) async fn add_group(
-    _: Admin,
+    _: Authenticated<Operators>,
     State(state): State<AppState>,
     JsonBody(body): JsonBody<AddGroup>,
-) -> Added<GroupBody> {
+) -> Created<GroupBody> {
     let new = NewGroup {
         name: Name::try_from(body.name)?,
         retention: body.retention_secs.map(retention).transpose()?,
     };
     let group = state.records.add_group(new).await?;
     let ids = state.records.ids().await?;
-    Ok((StatusCode::CREATED, ok(GroupBody::new(&ids, &group))))
+    Ok(created(GroupBody::new(&ids, &group)))
 }
 
 /// List groups
 #[utoipa::path(get, path = "/v1/groups", tag = "records", security(("admin_token" = [])),
-    params(PageQuery), responses(
-    (status = 200, description = "A page of groups", body = Envelope<GroupList>), Failure))]
+    params(Page), responses(
+    (status = 200, description = "A page of groups", body = Envelope<GroupList>)))]
 pub(super) async fn list_groups(
-    _: Admin,
+    _: Authenticated<Operators>,
     State(state): State<AppState>,
-    UrlQuery(query): UrlQuery<PageQuery>,
+    page: Page,
 ) -> Answer<GroupList> {
-    let limit = url::limit(query.limit, PAGE_MAX)?;
-    let cursor = url::cursor(query.cursor.as_deref())?;
-    let page = state.records.list_groups(limit, cursor).await?;
+    let page = state.records.list_groups(page.limit, page.cursor).await?;
     let mut groups = Vec::with_capacity(page.groups.len());
-    // Before the first group there are no ids to show either.
+    // The codec of ids is created with the first group.
     if !page.groups.is_empty() {
         let ids = state.records.ids().await?;
         groups.extend(page.groups.iter().map(|group| GroupBody::new(&ids, group)));
@@ -119,51 +113,53 @@ pub(super) async fn list_groups(
     }))
 }
 
-/// One group
+/// Get a group
 #[utoipa::path(get, path = "/v1/groups/{gid}", tag = "records",
     security(("admin_token" = []), ("device_key" = [])),
     params(GroupPath), responses(
-    (status = 200, description = "The group", body = Envelope<GroupBody>), Failure))]
+    (status = 200, description = "The group", body = Envelope<GroupBody>)))]
 pub(super) async fn get_group(
-    caller: Caller,
+    caller: Authenticated<ApiKeysOrOperators>,
     State(state): State<AppState>,
-    Path(address): Path<Address>,
+    Path(path): Path<RecordPath>,
 ) -> Answer<GroupBody> {
-    let place = address.resolve_for(&caller, &state).await?;
-    let group = state.records.group(place.group).await?;
-    Ok(ok(GroupBody::new(&place.ids, &group)))
+    let resolved = path.resolve(&caller, Action::Read, &state).await?;
+    let group = state.records.group(resolved.group).await?;
+    Ok(ok(GroupBody::new(&resolved.ids, &group)))
 }
 
-/// Change a group; what is not mentioned stays
+/// Change a group; absent fields stay
 #[utoipa::path(patch, path = "/v1/groups/{gid}", tag = "records", security(("admin_token" = [])),
     params(GroupPath),
     request_body = AlterGroup, responses(
-    (status = 200, description = "The group", body = Envelope<GroupBody>), Failure))]
+    (status = 200, description = "The group", body = Envelope<GroupBody>)))]
 pub(super) async fn alter_group(
-    _: Admin,
+    caller: Authenticated<Operators>,
     State(state): State<AppState>,
-    Path(address): Path<Address>,
+    Path(path): Path<RecordPath>,
     JsonBody(body): JsonBody<AlterGroup>,
 ) -> Answer<GroupBody> {
-    let place = address.resolve(&state).await?;
+    let resolved = path.resolve(&caller, Action::Manage, &state).await?;
     let change = GroupChange {
         name: body.name.map(Name::try_from).transpose()?,
         retention: Change::parse(body.retention_secs, retention)?,
     };
-    let group = state.records.alter_group(place.group, change).await?;
-    Ok(ok(GroupBody::new(&place.ids, &group)))
+    let group = state.records.alter_group(resolved.group, change).await?;
+    Ok(ok(GroupBody::new(&resolved.ids, &group)))
 }
 
-/// Remove a group with everything in it, at once for everyone who looks
+/// Delete a group with its devices, journals and records
+///
+/// They disappear at once; the server frees their storage later.
 #[utoipa::path(delete, path = "/v1/groups/{gid}", tag = "records", security(("admin_token" = [])),
     params(GroupPath), responses(
-    (status = 200, description = "It is gone", body = Envelope<RemovedGroup>), Failure))]
+    (status = 200, description = "Deleted", body = Envelope<RemovedGroup>)))]
 pub(super) async fn remove_group(
-    _: Admin,
+    caller: Authenticated<Operators>,
     State(state): State<AppState>,
-    Path(address): Path<Address>,
+    Path(path): Path<RecordPath>,
 ) -> Answer<RemovedGroup> {
-    let place = address.resolve(&state).await?;
-    state.records.remove_group(place.group).await?;
-    Ok(ok(RemovedGroup { gid: address.gid }))
+    let resolved = path.resolve(&caller, Action::Manage, &state).await?;
+    state.records.remove_group(resolved.group).await?;
+    Ok(ok(RemovedGroup { gid: path.gid }))
 }

@@ -1,37 +1,36 @@
-//! `/v1/ids`: sequential ids by tag, and how they are shown.
+//! `/v1/ids`: sequential ids by tag, and their encoded form.
 
 use axum::extract::State;
-use axum::http::StatusCode;
 use homeport_systems::records::{DispensedId, IdTag, NewIdTag};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Added, Answer, Caller, Envelope, Failure, ok};
-use crate::auth::Admin;
-use crate::body::JsonBody;
-use crate::forms::records as forms;
-use crate::object;
+use super::{Answer, Created, Envelope, SYSTEM, created, ok};
+use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Operators, Subject};
+use crate::openapi::schemas::records as schemas;
 use crate::problem::Problem;
+use crate::request::JsonBody;
+use crate::request::WholeNumber;
+use crate::request::json_object;
 use crate::state::AppState;
-use crate::whole::WholeNumber;
 
-/// A tag to make.
+/// An id tag to create.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct InitTag {
-    #[schema(schema_with = forms::id_tag)]
+    #[schema(schema_with = schemas::id_tag)]
     idtag: String,
-    #[serde(default, deserialize_with = "object::deserialize")]
+    #[serde(default, deserialize_with = "json_object::deserialize")]
     config: TagConfig,
 }
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TagConfig {
-    /// What makes its encoded ids differ from those of others; at random unless given
-    #[schema(schema_with = forms::salt, required = false)]
+    /// Salt of the tag's encoded ids; random if absent
+    #[schema(schema_with = schemas::salt, required = false)]
     salt: Option<String>,
-    /// How long an encoded id is at least
+    /// Minimum length of encoded ids
     #[schema(value_type = Option<usize>, minimum = 1, maximum = 12, default = 8)]
     min_length: Option<WholeNumber>,
 }
@@ -39,16 +38,16 @@ pub(super) struct TagConfig {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DispenseId {
-    #[schema(schema_with = forms::id_tag)]
+    #[schema(schema_with = schemas::id_tag)]
     idtag: String,
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DecodeId {
-    #[schema(schema_with = forms::id_tag)]
+    #[schema(schema_with = schemas::id_tag)]
     idtag: String,
-    #[schema(schema_with = forms::encoded_id)]
+    #[schema(schema_with = schemas::encoded_id)]
     encoded: String,
 }
 
@@ -57,7 +56,7 @@ pub(super) struct TagBody {
     idtag: String,
 }
 
-/// An id as it is stored and as it is shown.
+/// An id and its encoded form.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct IdBody {
     #[schema(example = 68)]
@@ -82,41 +81,40 @@ fn parse_tag(text: String) -> Result<IdTag, Problem> {
     Ok(IdTag::try_from(text)?)
 }
 
-/// Make an id tag
+/// Create an id tag
 ///
-/// Groups, devices and journals count in `gid`, `did` and `jid`, which are made with the first group
-/// unless they were made here before.
+/// Groups, devices and journals use the tags `gid`, `did` and `jid`. They are created with the first group
+/// unless they exist.
 #[utoipa::path(post, path = "/v1/ids/init", tag = "records", security(("admin_token" = [])),
     request_body = InitTag, responses(
-    (status = 201, description = "The tag", body = Envelope<TagBody>), Failure))]
+    (status = 201, description = "The tag", body = Envelope<TagBody>)))]
 pub(super) async fn init_tag(
-    _: Admin,
+    _: Authenticated<Operators>,
     State(state): State<AppState>,
     JsonBody(body): JsonBody<InitTag>,
-) -> Added<TagBody> {
+) -> Created<TagBody> {
     let tag = parse_tag(body.idtag)?;
     let new = NewIdTag {
         tag: tag.clone(),
         salt: body.config.salt,
-        // What is below zero is as wrong as zero is.
+        // Negative lengths are rejected like zero.
         min_length: body
             .config
             .min_length
             .map(|WholeNumber(length)| usize::try_from(length).unwrap_or(0)),
     };
     state.records.init_tag(new).await?;
-    let made = TagBody {
+    Ok(created(TagBody {
         idtag: tag.to_string(),
-    };
-    Ok((StatusCode::CREATED, ok(made)))
+    }))
 }
 
-/// The next id of a tag
+/// Dispense the next id of a tag
 #[utoipa::path(post, path = "/v1/ids/dispense", tag = "records", security(("admin_token" = [])),
     request_body = DispenseId, responses(
-    (status = 200, description = "The id", body = Envelope<IdBody>), Failure))]
+    (status = 200, description = "The id", body = Envelope<IdBody>)))]
 pub(super) async fn dispense_id(
-    _: Admin,
+    _: Authenticated<Operators>,
     State(state): State<AppState>,
     JsonBody(body): JsonBody<DispenseId>,
 ) -> Answer<IdBody> {
@@ -124,16 +122,16 @@ pub(super) async fn dispense_id(
     Ok(ok(state.records.dispense(&tag).await?.into()))
 }
 
-/// The number behind an encoded id
+/// Decode an encoded id
 #[utoipa::path(post, path = "/v1/ids/decode", tag = "records",
     security(("admin_token" = []), ("device_key" = [])), request_body = DecodeId, responses(
-    (status = 200, description = "The id", body = Envelope<IdBody>), Failure))]
+    (status = 200, description = "The id", body = Envelope<IdBody>)))]
 pub(super) async fn decode_id(
-    caller: Caller,
+    caller: Authenticated<ApiKeysOrOperators>,
     State(state): State<AppState>,
     JsonBody(body): JsonBody<DecodeId>,
 ) -> Answer<IdBody> {
-    caller.check_system()?;
+    caller.check(Action::Read, SYSTEM, Subject::None)?;
     let tag = parse_tag(body.idtag)?;
     Ok(ok(state.records.decode(&tag, &body.encoded).await?.into()))
 }

@@ -1,36 +1,34 @@
 //! `/v1/groups/{gid}/journals` and `/v1/groups/{gid}/devices/{did}/journals`
 
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
 use homeport_systems::records::{
-    DataType, DeviceId, Journal, JournalChange, Name, NewJournal, PAGE_MAX, RecordIds,
+    DataType, DeviceId, Journal, JournalChange, Name, NewJournal, RecordIds,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Added, Address, Answer, Caller, Envelope, Failure, PageQuery, Place, ok};
-use crate::auth::Admin;
-use crate::body::JsonBody;
-use crate::forms::records::{self as forms, GroupDevicePath, GroupPath, JournalPath};
+use super::{Answer, Created, Envelope, Page, RecordPath, ResolvedPath, created, ok};
+use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Operators};
+use crate::openapi::schemas::records::{self as schemas, GroupDevicePath, GroupPath, JournalPath};
+use crate::request::JsonBody;
 use crate::state::AppState;
-use crate::url::{self, UrlQuery};
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AddJournal {
-    #[schema(schema_with = forms::words)]
+    #[schema(schema_with = schemas::label)]
     name: String,
-    #[schema(schema_with = forms::words)]
+    #[schema(schema_with = schemas::label)]
     data_type: String,
 }
 
-/// What to change; the rest stays.
+/// Fields to change; absent fields stay.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AlterJournal {
-    #[schema(schema_with = forms::words_or_null, required = false)]
+    #[schema(schema_with = schemas::label_or_null, required = false)]
     name: Option<String>,
-    #[schema(schema_with = forms::words_or_null, required = false)]
+    #[schema(schema_with = schemas::label_or_null, required = false)]
     data_type: Option<String>,
 }
 
@@ -47,12 +45,12 @@ pub(super) struct JournalBody {
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct JournalList {
     journals: Vec<JournalBody>,
-    /// Absent on the last page
+    /// Cursor of the next page; absent on the last page
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
 
-/// A journal that is gone.
+/// A deleted journal.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct RemovedJournal {
     gid: String,
@@ -77,136 +75,138 @@ impl JournalBody {
     security(("admin_token" = [])),
     params(GroupDevicePath),
     request_body = AddJournal, responses(
-    (status = 201, description = "The journal", body = Envelope<JournalBody>), Failure))]
+    (status = 201, description = "The journal", body = Envelope<JournalBody>)))]
 pub(super) async fn add_journal(
-    _: Admin,
+    caller: Authenticated<Operators>,
     State(state): State<AppState>,
-    Path(address): Path<Address>,
+    Path(path): Path<RecordPath>,
     JsonBody(body): JsonBody<AddJournal>,
-) -> Added<JournalBody> {
-    let place = address.resolve(&state).await?;
-    let device = place.device(&address)?;
+) -> Created<JournalBody> {
+    let resolved = path.resolve(&caller, Action::Manage, &state).await?;
+    let device = resolved.device(&path)?;
     let new = NewJournal {
         name: Name::try_from(body.name)?,
         data_type: DataType::try_from(body.data_type)?,
     };
-    let journal = state.records.add_journal(place.group, device, new).await?;
-    let added = JournalBody::new(&place.ids, &journal);
-    Ok((StatusCode::CREATED, ok(added)))
+    let journal = state
+        .records
+        .add_journal(resolved.group, device, new)
+        .await?;
+    Ok(created(JournalBody::new(&resolved.ids, &journal)))
 }
 
-/// List all journals in a group
+/// List the journals of a group
 #[utoipa::path(get, path = "/v1/groups/{gid}/journals", tag = "records",
     security(("admin_token" = []), ("device_key" = [])),
-    params(GroupPath, PageQuery), responses(
-    (status = 200, description = "A page of journals", body = Envelope<JournalList>), Failure))]
+    params(GroupPath, Page), responses(
+    (status = 200, description = "A page of journals", body = Envelope<JournalList>)))]
 pub(super) async fn list_journals(
-    caller: Caller,
+    caller: Authenticated<ApiKeysOrOperators>,
     State(state): State<AppState>,
-    Path(address): Path<Address>,
-    UrlQuery(query): UrlQuery<PageQuery>,
+    Path(path): Path<RecordPath>,
+    page: Page,
 ) -> Answer<JournalList> {
-    let place = address.resolve_for(&caller, &state).await?;
-    read_journals(&state, &place, None, &query).await
+    let resolved = path.resolve(&caller, Action::Read, &state).await?;
+    read_journals(&state, &resolved, None, page).await
 }
 
 /// List the journals of a device
 #[utoipa::path(get, path = "/v1/groups/{gid}/devices/{did}/journals", tag = "records",
     security(("admin_token" = []), ("device_key" = [])),
-    params(GroupDevicePath, PageQuery), responses(
-    (status = 200, description = "A page of journals", body = Envelope<JournalList>), Failure))]
+    params(GroupDevicePath, Page), responses(
+    (status = 200, description = "A page of journals", body = Envelope<JournalList>)))]
 pub(super) async fn list_device_journals(
-    caller: Caller,
+    caller: Authenticated<ApiKeysOrOperators>,
     State(state): State<AppState>,
-    Path(address): Path<Address>,
-    UrlQuery(query): UrlQuery<PageQuery>,
+    Path(path): Path<RecordPath>,
+    page: Page,
 ) -> Answer<JournalList> {
-    let place = address.resolve_for(&caller, &state).await?;
-    let device = place.device(&address)?;
-    read_journals(&state, &place, Some(device), &query).await
+    let resolved = path.resolve(&caller, Action::Read, &state).await?;
+    let device = resolved.device(&path)?;
+    read_journals(&state, &resolved, Some(device), page).await
 }
 
 async fn read_journals(
     state: &AppState,
-    place: &Place,
+    resolved: &ResolvedPath,
     device: Option<DeviceId>,
-    query: &PageQuery,
+    page: Page,
 ) -> Answer<JournalList> {
-    let limit = url::limit(query.limit, PAGE_MAX)?;
-    let cursor = url::cursor(query.cursor.as_deref())?;
     let page = state
         .records
-        .list_journals(place.group, device, limit, cursor)
+        .list_journals(resolved.group, device, page.limit, page.cursor)
         .await?;
     let journals = page.journals.iter();
     Ok(ok(JournalList {
         journals: journals
-            .map(|journal| JournalBody::new(&place.ids, journal))
+            .map(|journal| JournalBody::new(&resolved.ids, journal))
             .collect(),
         next_cursor: page.next.map(|cursor| cursor.encode()),
     }))
 }
 
-/// One journal
+/// Get a journal
 #[utoipa::path(get, path = "/v1/groups/{gid}/devices/{did}/journals/{jid}", tag = "records",
     security(("admin_token" = []), ("device_key" = [])),
     params(JournalPath), responses(
-    (status = 200, description = "The journal", body = Envelope<JournalBody>), Failure))]
+    (status = 200, description = "The journal", body = Envelope<JournalBody>)))]
 pub(super) async fn get_journal(
-    caller: Caller,
+    caller: Authenticated<ApiKeysOrOperators>,
     State(state): State<AppState>,
-    Path(address): Path<Address>,
+    Path(path): Path<RecordPath>,
 ) -> Answer<JournalBody> {
-    let place = address.resolve_for(&caller, &state).await?;
-    let (device, id) = (place.device(&address)?, place.journal(&address)?);
-    let journal = state.records.journal(place.group, device, id).await?;
-    Ok(ok(JournalBody::new(&place.ids, &journal)))
+    let resolved = path.resolve(&caller, Action::Read, &state).await?;
+    let (device, id) = (resolved.device(&path)?, resolved.journal(&path)?);
+    let journal = state.records.journal(resolved.group, device, id).await?;
+    Ok(ok(JournalBody::new(&resolved.ids, &journal)))
 }
 
-/// Change a journal; what is not mentioned stays
+/// Change a journal; absent fields stay
 #[utoipa::path(patch, path = "/v1/groups/{gid}/devices/{did}/journals/{jid}", tag = "records",
     security(("admin_token" = [])),
     params(JournalPath),
     request_body = AlterJournal, responses(
-    (status = 200, description = "The journal", body = Envelope<JournalBody>), Failure))]
+    (status = 200, description = "The journal", body = Envelope<JournalBody>)))]
 pub(super) async fn alter_journal(
-    _: Admin,
+    caller: Authenticated<Operators>,
     State(state): State<AppState>,
-    Path(address): Path<Address>,
+    Path(path): Path<RecordPath>,
     JsonBody(body): JsonBody<AlterJournal>,
 ) -> Answer<JournalBody> {
-    let place = address.resolve(&state).await?;
-    let (device, id) = (place.device(&address)?, place.journal(&address)?);
+    let resolved = path.resolve(&caller, Action::Manage, &state).await?;
+    let (device, id) = (resolved.device(&path)?, resolved.journal(&path)?);
     let change = JournalChange {
         name: body.name.map(Name::try_from).transpose()?,
         data_type: body.data_type.map(DataType::try_from).transpose()?,
     };
     let journal = state
         .records
-        .alter_journal(place.group, device, id, change)
+        .alter_journal(resolved.group, device, id, change)
         .await?;
-    Ok(ok(JournalBody::new(&place.ids, &journal)))
+    Ok(ok(JournalBody::new(&resolved.ids, &journal)))
 }
 
-/// Remove a journal with its records, at once for everyone who looks
+/// Delete a journal with its records
+///
+/// They disappear at once; the server frees their storage later.
 #[utoipa::path(delete, path = "/v1/groups/{gid}/devices/{did}/journals/{jid}", tag = "records",
     security(("admin_token" = [])),
     params(JournalPath), responses(
-    (status = 200, description = "It is gone", body = Envelope<RemovedJournal>), Failure))]
+    (status = 200, description = "Deleted", body = Envelope<RemovedJournal>)))]
 pub(super) async fn remove_journal(
-    _: Admin,
+    caller: Authenticated<Operators>,
     State(state): State<AppState>,
-    Path(address): Path<Address>,
+    Path(path): Path<RecordPath>,
 ) -> Answer<RemovedJournal> {
-    let place = address.resolve(&state).await?;
-    let (device, id) = (place.device(&address)?, place.journal(&address)?);
+    let resolved = path.resolve(&caller, Action::Manage, &state).await?;
+    let (device, id) = (resolved.device(&path)?, resolved.journal(&path)?);
     state
         .records
-        .remove_journal(place.group, device, id)
+        .remove_journal(resolved.group, device, id)
         .await?;
     Ok(ok(RemovedJournal {
-        gid: address.gid,
-        did: address.did,
-        jid: address.jid,
+        gid: path.gid,
+        did: path.did,
+        jid: path.jid,
     }))
 }

@@ -1,56 +1,54 @@
 //! `…/latest`: the latest record of each journal.
 
 use axum::extract::{Path, State};
-use homeport_systems::records::{DeviceId, PAGE_MAX};
+use homeport_systems::records::DeviceId;
 
-use super::history::RecordList;
-use super::{Address, Answer, Caller, Envelope, Failure, PageQuery, Place, ok};
-use crate::forms::records::{GroupDevicePath, GroupPath};
+use super::journal_records::RecordList;
+use super::{Answer, Envelope, Page, RecordPath, ResolvedPath, ok};
+use crate::auth::{Action, ApiKeysOrOperators, Authenticated};
+use crate::openapi::schemas::records::{GroupDevicePath, GroupPath};
 use crate::state::AppState;
-use crate::url::{self, UrlQuery};
 
-/// The latest records of all devices in a group, one for each journal
+/// List the latest record of every journal in a group
 #[utoipa::path(get, path = "/v1/groups/{gid}/latest", tag = "records",
     security(("admin_token" = []), ("device_key" = [])),
-    params(GroupPath, PageQuery), responses(
-    (status = 200, description = "A page of records", body = Envelope<RecordList>), Failure))]
+    params(GroupPath, Page), responses(
+    (status = 200, description = "A page of records", body = Envelope<RecordList>)))]
 pub(super) async fn list_latest(
-    caller: Caller,
+    caller: Authenticated<ApiKeysOrOperators>,
     State(state): State<AppState>,
-    Path(address): Path<Address>,
-    UrlQuery(query): UrlQuery<PageQuery>,
+    Path(path): Path<RecordPath>,
+    page: Page,
 ) -> Answer<RecordList> {
-    let place = address.resolve_for(&caller, &state).await?;
-    read_latest(&state, &place, None, &query).await
+    let resolved = path.resolve(&caller, Action::Read, &state).await?;
+    read_latest(&state, &resolved, None, page).await
 }
 
-/// The latest records of a device, one for each journal
+/// List the latest record of every journal of a device
 #[utoipa::path(get, path = "/v1/groups/{gid}/devices/{did}/latest", tag = "records",
     security(("admin_token" = []), ("device_key" = [])),
-    params(GroupDevicePath, PageQuery), responses(
-    (status = 200, description = "A page of records", body = Envelope<RecordList>), Failure))]
+    params(GroupDevicePath, Page), responses(
+    (status = 200, description = "A page of records", body = Envelope<RecordList>)))]
 pub(super) async fn list_device_latest(
-    caller: Caller,
+    caller: Authenticated<ApiKeysOrOperators>,
     State(state): State<AppState>,
-    Path(address): Path<Address>,
-    UrlQuery(query): UrlQuery<PageQuery>,
+    Path(path): Path<RecordPath>,
+    page: Page,
 ) -> Answer<RecordList> {
-    let place = address.resolve_for(&caller, &state).await?;
-    let device = place.device(&address)?;
-    read_latest(&state, &place, Some(device), &query).await
+    let resolved = path.resolve(&caller, Action::Read, &state).await?;
+    let device = resolved.device(&path)?;
+    read_latest(&state, &resolved, Some(device), page).await
 }
 
 async fn read_latest(
     state: &AppState,
-    place: &Place,
+    resolved: &ResolvedPath,
     device: Option<DeviceId>,
-    query: &PageQuery,
+    page: Page,
 ) -> Answer<RecordList> {
-    let limit = url::limit(query.limit, PAGE_MAX)?;
-    let cursor = url::cursor(query.cursor.as_deref())?;
     let page = state
         .records
-        .latest(place.group, device, limit, cursor)
+        .latest(resolved.group, device, page.limit, page.cursor)
         .await?;
-    Ok(ok(RecordList::new(&place.ids, &page)?))
+    Ok(ok(RecordList::new(&resolved.ids, &page)?))
 }

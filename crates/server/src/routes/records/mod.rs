@@ -1,43 +1,41 @@
-//! The record store: groups, devices, journals, records, and the id dispenser. It alone answers in
-//! its document's envelope.
+//! The record store: groups, devices, journals, records, and sequential ids. Its responses have the envelope
+//! of its frozen API document.
 
 mod devices;
 mod groups;
-mod history;
 mod ids;
+mod journal_records;
 mod journals;
 mod latest;
 
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
-use axum::http::request::Parts;
-use homeport_systems::records::{DeviceId, GroupId, JournalId, RecordIds};
-use serde::{Deserialize, Deserializer, Serialize};
-use utoipa::{IntoParams, IntoResponses, ToSchema};
+use homeport_systems::records::{DeviceId, GroupId, JournalId, PAGE_MAX, RecordIds};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::auth::{Admin, Device, has_key};
-use crate::problem::{ErrorEnvelope, Problem};
+use crate::auth::{Action, Caller, Subject};
+use crate::problem::Problem;
+use crate::request::PageQuery;
 use crate::state::AppState;
 
-/// The system's name in API keys.
+/// Name of the system in API keys.
 const SYSTEM: &str = "records";
-/// What its addresses begin with.
-const ADDRESSES: [&str; 2] = ["/v1/groups", "/v1/ids"];
+/// Prefixes of its paths.
+const PREFIXES: [&str; 2] = ["/v1/groups", "/v1/ids"];
 
-/// Whether what is asked for at an address is answered in the record store's envelope.
+/// Whether responses at a path have the record store's envelope.
 pub(crate) fn answers_in_envelope(path: &str) -> bool {
-    ADDRESSES.iter().any(|address| {
-        path.strip_prefix(address)
+    PREFIXES.iter().any(|prefix| {
+        path.strip_prefix(prefix)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     })
 }
 
-/// The routes of the system.
 pub(super) fn documented() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(groups::add_group, groups::list_groups))
@@ -46,9 +44,9 @@ pub(super) fn documented() -> OpenApiRouter<AppState> {
             groups::alter_group,
             groups::remove_group
         ))
-        .routes(routes!(devices::add_device, devices::list_devices))
+        .routes(routes!(devices::add_device, devices::list_group_devices))
         .routes(routes!(
-            devices::get_device,
+            devices::get_group_device,
             devices::alter_device,
             devices::remove_device
         ))
@@ -62,8 +60,11 @@ pub(super) fn documented() -> OpenApiRouter<AppState> {
             journals::alter_journal,
             journals::remove_journal
         ))
-        .routes(routes!(history::add_record, history::list_journal_records))
-        .routes(routes!(history::list_device_records))
+        .routes(routes!(
+            journal_records::add_record,
+            journal_records::list_journal_records
+        ))
+        .routes(routes!(journal_records::list_device_records))
         .routes(routes!(latest::list_latest))
         .routes(routes!(latest::list_device_latest))
         .routes(routes!(ids::init_tag))
@@ -71,7 +72,7 @@ pub(super) fn documented() -> OpenApiRouter<AppState> {
         .routes(routes!(ids::decode_id))
 }
 
-/// An answer of success.
+/// A successful response.
 #[derive(Debug, Serialize, ToSchema)]
 struct Envelope<T> {
     #[schema(example = "OK")]
@@ -80,7 +81,8 @@ struct Envelope<T> {
 }
 
 type Answer<T> = Result<Json<Envelope<T>>, Problem>;
-type Added<T> = Result<(StatusCode, Json<Envelope<T>>), Problem>;
+type Created<T> = Result<(StatusCode, Json<Envelope<T>>), Problem>;
+type Page = PageQuery<PAGE_MAX>;
 
 fn ok<T>(response: T) -> Json<Envelope<T>> {
     Json(Envelope {
@@ -89,79 +91,13 @@ fn ok<T>(response: T) -> Json<Envelope<T>> {
     })
 }
 
-/// Every way in which a request can fail.
-#[derive(IntoResponses)]
-#[expect(dead_code, reason = "it is there for the OpenAPI document alone")]
-enum Failure {
-    /// Something sent is not right: FORMAT_INVALID or INVALID_CURSOR
-    #[response(status = 400)]
-    Invalid(ErrorEnvelope),
-    /// Neither operator nor device
-    #[response(status = 401)]
-    Unknown(ErrorEnvelope),
-    /// The key is for another system or group
-    #[response(status = 403)]
-    Forbidden(ErrorEnvelope),
-    /// There is no such thing: ERROR_NOTFOUND
-    #[response(status = 404)]
-    Missing(ErrorEnvelope),
-    /// It is there already, or nothing is free: DUPLICATE_RESOURCE, TIMESTAMP_OCCUPIED
-    #[response(status = 409)]
-    Conflict(ErrorEnvelope),
-    /// Too many requests with this key
-    #[response(status = 429)]
-    Limited(ErrorEnvelope),
-    /// The store cannot answer
-    #[response(status = 503)]
-    Unavailable(ErrorEnvelope),
+fn created<T>(response: T) -> (StatusCode, Json<Envelope<T>>) {
+    (StatusCode::CREATED, ok(response))
 }
 
-/// An operator, or a device with a key of this system.
-enum Caller {
-    Operator,
-    Device(Device),
-}
-
-impl FromRequestParts<AppState> for Caller {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
-        if has_key(parts) {
-            let device = Device::from_request_parts(parts, state).await?;
-            Ok(Self::Device(device))
-        } else {
-            Admin::from_request_parts(parts, state).await?;
-            Ok(Self::Operator)
-        }
-    }
-}
-
-impl Caller {
-    /// Refuses a device whose key is for another system, or for other groups alone.
-    fn check(&self, gid: &str) -> Result<(), Problem> {
-        match self {
-            Self::Operator => Ok(()),
-            Self::Device(device) if device.0.allows(SYSTEM, gid) => Ok(()),
-            Self::Device(_) => Err(Problem::new(
-                StatusCode::FORBIDDEN,
-                "OUT_OF_SCOPE",
-                "the key is for another system or group",
-            )),
-        }
-    }
-
-    /// Refuses a device whose key is for another system.
-    fn check_system(&self) -> Result<(), Problem> {
-        match self {
-            Self::Device(device) if device.0.system != SYSTEM => self.check(""),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// The ids in an address; which of them are there depends on the route.
+/// The encoded ids of a path; the route determines which are present.
 #[derive(Debug, Deserialize)]
-struct Address {
+struct RecordPath {
     gid: String,
     #[serde(default)]
     did: String,
@@ -169,52 +105,35 @@ struct Address {
     jid: String,
 }
 
-/// Those ids as numbers, and how to show them again.
-struct Place {
+/// The group of a path, and the codec for the other ids.
+struct ResolvedPath {
     ids: Arc<RecordIds>,
     group: GroupId,
 }
 
-impl Address {
-    async fn resolve(&self, state: &AppState) -> Result<Place, Problem> {
+impl RecordPath {
+    /// Checks that the caller may access the group, and decodes its id.
+    async fn resolve(
+        &self,
+        caller: &Caller,
+        action: Action,
+        state: &AppState,
+    ) -> Result<ResolvedPath, Problem> {
+        caller.check(action, SYSTEM, Subject::One(&self.gid))?;
         let ids = state.records.ids().await?;
         let group = ids.parse_group(&self.gid)?;
-        Ok(Place { ids, group })
-    }
-
-    /// For those who are no operators as well.
-    async fn resolve_for(&self, caller: &Caller, state: &AppState) -> Result<Place, Problem> {
-        caller.check(&self.gid)?;
-        self.resolve(state).await
+        Ok(ResolvedPath { ids, group })
     }
 }
 
-impl Place {
-    fn device(&self, address: &Address) -> Result<DeviceId, Problem> {
-        Ok(self.ids.parse_device(&address.did)?)
+impl ResolvedPath {
+    fn device(&self, path: &RecordPath) -> Result<DeviceId, Problem> {
+        Ok(self.ids.parse_device(&path.did)?)
     }
 
-    fn journal(&self, address: &Address) -> Result<JournalId, Problem> {
-        Ok(self.ids.parse_journal(&address.jid)?)
+    fn journal(&self, path: &RecordPath) -> Result<JournalId, Problem> {
+        Ok(self.ids.parse_journal(&path.jid)?)
     }
-}
-
-/// Which page of a list.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-struct PageQuery {
-    /// Items of a page
-    #[param(minimum = 1, maximum = 1000, default = 100)]
-    limit: Option<usize>,
-    /// Where the page before ended
-    cursor: Option<String>,
-}
-
-/// Tells a field that is null from one that is absent.
-fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    deserializer: D,
-) -> Result<Option<Option<T>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
 }
 
 #[cfg(test)]
@@ -222,7 +141,7 @@ mod tests {
     use super::answers_in_envelope;
 
     #[test]
-    fn only_the_record_stores_addresses_answer_in_the_envelope() {
+    fn only_record_store_paths_use_the_envelope() {
         for path in [
             "/v1/groups",
             "/v1/groups/",

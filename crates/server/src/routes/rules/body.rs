@@ -1,4 +1,4 @@
-//! Rules as they are shown.
+//! Rules in responses.
 
 use axum::Json;
 use axum::http::{HeaderName, HeaderValue, header};
@@ -9,28 +9,28 @@ use homeport_systems::time::UtcMillis;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// A rule: AWS IoT's members, and what Homeport knows about it.
+/// A rule: the members of AWS IoT, and its state in Homeport.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Rule)]
 pub struct RuleBody {
     #[serde(flatten)]
-    pub(super) written: WrittenRule,
-    /// `store`, or `file` for one of the server's file of rules
+    pub(super) definition: RuleDefinition,
+    /// `store`, or `file` for a rule of the server's rules file
     #[schema(example = "store")]
     source: &'static str,
-    /// What to know: members that do nothing here, values that are stored differently
+    /// Notes, such as members without effect in Homeport
     notes: Vec<String>,
-    /// Why it does not run though it is enabled
+    /// Why an enabled rule does not run
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
     counts: CountsBody,
 }
 
-/// What is written down of a rule or of one of its versions.
+/// The definition of a rule or of one of its versions.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct WrittenRule {
+pub(crate) struct RuleDefinition {
     rule_name: String,
     sql: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,26 +43,26 @@ pub(crate) struct WrittenRule {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     error_action: Option<ActionDocument>,
-    /// Grows with every change; 0 for rules of the file
+    /// Increases with every change; 0 for rules of the rules file
     pub(super) version: i64,
     created_at: String,
     updated_at: String,
 }
 
-/// What the rule did in this process.
+/// Counts since the start of the process.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RuleCounts)]
 pub(crate) struct CountsBody {
-    /// Messages that the statement selected
+    /// Messages that matched the statement
     matched: u64,
-    /// Messages on its topics that WHERE kept out
+    /// Messages on its topics that `WHERE` excluded
     not_matched: u64,
     /// Messages on which the statement failed
     failed: u64,
     actions_done: u64,
     actions_failed: u64,
-    /// From taking a message to all of it being durable
+    /// Mean time from receiving a message to all its writes being durable
     mean_micros: u64,
     max_micros: u64,
 }
@@ -73,19 +73,19 @@ pub(crate) struct CountsBody {
 #[schema(as = RuleVersion)]
 pub(in crate::routes) struct VersionBody {
     #[serde(flatten)]
-    written: WrittenRule,
-    /// Whether this is the change that deleted the rule
+    definition: RuleDefinition,
+    /// Whether this version is the deletion of the rule
     deleted: bool,
 }
 
-/// Something that a repeat of the message would not mend.
+/// A permanent failure: a repeat of the message would fail again.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RuleError)]
 pub(in crate::routes) struct FailureBody {
     at: String,
     topic: String,
-    /// Absent when the statement failed
+    /// Absent if the statement failed
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "DynamoDBv2Action")]
     failed_action: Option<&'static str>,
@@ -94,18 +94,18 @@ pub(in crate::routes) struct FailureBody {
     error_message: String,
 }
 
-/// A rule with its version as the answer's `ETag`.
-pub(in crate::routes) type Tagged = ([(HeaderName, HeaderValue); 1], Json<RuleBody>);
+/// A rule, with its version as the `ETag` of the response.
+pub(super) type RuleWithEtag = ([(HeaderName, HeaderValue); 1], Json<RuleBody>);
 
-pub(super) fn tagged(view: RuleView) -> Tagged {
+pub(super) fn with_etag(view: RuleView) -> RuleWithEtag {
     let body = RuleBody::from(view);
-    // Digits in quotes are a header's value.
-    let tag = HeaderValue::try_from(format!("\"{}\"", body.written.version))
+    // Digits in quotes are always a valid header value.
+    let tag = HeaderValue::try_from(format!("\"{}\"", body.definition.version))
         .unwrap_or(HeaderValue::from_static("\"0\""));
     ([(header::ETAG, tag)], Json(body))
 }
 
-impl From<Rule> for WrittenRule {
+impl From<Rule> for RuleDefinition {
     fn from(rule: Rule) -> Self {
         let document = &rule.document;
         Self {
@@ -130,7 +130,7 @@ impl From<RuleView> for RuleBody {
                 Source::Store => "store",
                 Source::File => "file",
             },
-            written: view.rule.into(),
+            definition: view.rule.into(),
             notes: view.notes,
             problem: view.problem,
             counts: view.counts.into(),
@@ -155,7 +155,7 @@ impl From<RuleCounts> for CountsBody {
 impl From<RuleVersion> for VersionBody {
     fn from(version: RuleVersion) -> Self {
         Self {
-            written: version.rule.into(),
+            definition: version.rule.into(),
             deleted: version.is_deletion,
         }
     }

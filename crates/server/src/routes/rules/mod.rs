@@ -1,10 +1,10 @@
-//! Rules, for operators: made, changed, switched, tried, and what became of them.
+//! `/v1/rules`: operators manage, test and replay rules.
 
 mod body;
-mod change;
-mod look;
+mod read;
 mod replay;
-mod trial;
+mod test_statement;
+mod write;
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -13,23 +13,23 @@ use crate::state::AppState;
 
 pub use body::RuleBody;
 pub use replay::{
-    ChangeBody, DifferenceWord, ReplayBody, ReplayTotalsBody, ReplayedBody, WouldWriteBody,
+    ChangeBody, DifferenceKind, ReplayBody, ReplayTotalsBody, ReplayedBody, WouldWriteBody,
 };
 
 pub(super) fn documented() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
-        .routes(routes!(look::list_rules, change::create_rule))
-        .routes(routes!(trial::test_statement))
+        .routes(routes!(read::list_rules, write::create_rule))
+        .routes(routes!(test_statement::test_statement))
         .routes(routes!(
-            look::get_rule,
-            change::put_rule,
-            change::patch_rule,
-            change::delete_rule
+            read::get_rule,
+            write::put_rule,
+            write::patch_rule,
+            write::delete_rule
         ))
         .routes(routes!(replay::replay_rule))
-        .routes(routes!(change::enable_rule))
-        .routes(routes!(change::disable_rule))
-        .routes(routes!(look::list_rule_versions))
-        .routes(routes!(look::get_rule_version))
-        .routes(routes!(look::list_rule_errors))
+        .routes(routes!(write::enable_rule))
+        .routes(routes!(write::disable_rule))
+        .routes(routes!(read::list_rule_versions))
+        .routes(routes!(read::get_rule_version))
+        .routes(routes!(read::list_rule_errors))
 }

@@ -14,79 +14,69 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::auth::Admin;
-use crate::body::JsonBody;
-use crate::forms;
-use crate::forms::rules::{RuleDocumentForm, RulePath};
-use crate::object;
-use crate::problem::{Problem, ProblemBody};
+use crate::auth::{Authenticated, Operators};
+use crate::openapi::schemas;
+use crate::openapi::schemas::rules::{RuleDocumentSchema, RulePath};
+use crate::openapi::schemas::telemetry::ThingQuery;
+use crate::problem::Problem;
+use crate::request::{JsonBody, PageQuery, PathPart, UrlQuery, json_object, optional_time};
 use crate::state::AppState;
-use crate::url::{self, PathPart, UrlQuery};
 
-/// Which history a rule runs over.
+type Page = PageQuery<REPLAY_PAGE_MAX>;
+
+/// The history to replay.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(in crate::routes) struct ReplayQuery {
-    /// The thing whose messages it runs over
-    #[param(
-        min_length = 1,
-        max_length = 128,
-        pattern = "^[!-.0-~]+$",
-        example = "storyteller-van-01"
-    )]
+    #[param(ignore)]
     thing: String,
-    /// The oldest time wanted: milliseconds since 1970, or RFC 3339
-    #[param(schema_with = forms::time, required = false)]
+    /// Oldest time: milliseconds since 1970 or RFC 3339, included
+    #[param(schema_with = schemas::time, required = false)]
     from: Option<String>,
-    /// The newest time wanted
-    #[param(schema_with = forms::time, required = false)]
+    /// Newest time, included
+    #[param(schema_with = schemas::time, required = false)]
     to: Option<String>,
-    /// Messages of history that are looked at
-    #[param(minimum = 1, maximum = 100, default = 100)]
-    limit: Option<usize>,
-    /// Where the page before ended
-    cursor: Option<String>,
 }
 
-/// What runs in the rule's place; the rule itself if this is empty.
+/// The rule to replay; the stored rule if empty.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schema(as = ReplayCandidate)]
 pub(in crate::routes) struct Candidate {
-    /// Another statement, with the actions that the rule has
+    /// Another statement, with the actions of the stored rule
     #[schema(example = "SELECT *, topic(2) AS thing_name FROM 'van/+/telemetry' WHERE volts < 12")]
     sql: Option<String>,
-    /// Another rule, which has a statement of its own; there need not be one of this name then
-    #[serde(default, deserialize_with = "object::optional")]
-    #[schema(value_type = Option<RuleDocumentForm>)]
+    /// Another rule; a stored rule of this name is not required
+    #[serde(default, deserialize_with = "json_object::optional")]
+    #[schema(value_type = Option<RuleDocumentSchema>)]
     topic_rule_payload: Option<RuleDocument>,
 }
 
-/// A page of a replay: what would have differed.
+/// A page of a replay: messages whose result would have differed.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = RuleReplay)]
 pub struct ReplayBody {
-    /// Those that would have changed something, the oldest first
+    /// Messages that would have changed something, the oldest first
     pub messages: Vec<ReplayedBody>,
     pub totals: ReplayTotalsBody,
-    /// Absent on the last page
+    /// Cursor of the next page; absent on the last page
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
 
-/// What a page came to.
+/// Totals of a page.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = RuleReplayTotals)]
 pub struct ReplayTotalsBody {
     /// Messages on the rule's topics
     pub messages: usize,
-    /// Writes of what is there already
+    /// Writes that equal the stored item
     pub same: usize,
     pub different: usize,
     pub failures: usize,
 }
 
-/// What the rule would have made of one message.
+/// What the rule would have done with a message.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ReplayedMessage)]
@@ -94,23 +84,23 @@ pub struct ReplayedBody {
     pub at: String,
     pub topic: String,
     pub writes: Vec<WouldWriteBody>,
-    /// What it would have done besides, such as `republish on low/van-01`
+    /// Other actions, such as `republish on low/van-01`
     pub effects: Vec<String>,
     pub failures: Vec<String>,
 }
 
-/// A write beside what is there.
+/// A write, compared with the stored item.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ReplayedWrite)]
 pub struct WouldWriteBody {
     pub table: String,
-    /// Absent when the table's keys are not known
+    /// Absent if the table's keys are unknown
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub key: Option<Box<RawValue>>,
-    pub difference: DifferenceWord,
-    /// What would be written, if there is nothing to compare it with
+    pub difference: DifferenceKind,
+    /// The item, if there is no stored one to compare with
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub item: Option<Box<RawValue>>,
@@ -118,20 +108,20 @@ pub struct WouldWriteBody {
     pub changes: Vec<ChangeBody>,
 }
 
-/// How a write differs from what is there.
+/// How a write differs from the stored item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = ReplayedDifference)]
-pub enum DifferenceWord {
+pub enum DifferenceKind {
     Same,
     New,
     Changed,
     Removed,
-    /// The table is not Homeport's
+    /// The table is unknown to Homeport
     Unknown,
 }
 
-/// An attribute as it is and as it would be.
+/// The stored and the new value of an attribute.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ReplayedChange)]
@@ -149,7 +139,7 @@ impl ReplayBody {
     /// The next page of a replay.
     ///
     /// # Errors
-    /// When the cursor is not one of this history, or the store fails.
+    /// If the cursor belongs to another history, or the store fails.
     pub async fn next(replay: &mut Replay, limit: usize) -> Result<Self, TelemetryError> {
         let page = replay.page(limit).await?.unwrap_or_default();
         let mut totals = ReplayTotals::default();
@@ -191,11 +181,11 @@ impl From<&Replayed> for ReplayedBody {
 impl From<&WouldWrite> for WouldWriteBody {
     fn from(write: &WouldWrite) -> Self {
         let (difference, item) = match &write.difference {
-            Difference::Same => (DifferenceWord::Same, None),
-            Difference::New(item) => (DifferenceWord::New, Some(item)),
-            Difference::Changed(_) => (DifferenceWord::Changed, None),
-            Difference::Removed => (DifferenceWord::Removed, None),
-            Difference::Unknown(item) => (DifferenceWord::Unknown, Some(item)),
+            Difference::Same => (DifferenceKind::Same, None),
+            Difference::New(item) => (DifferenceKind::New, Some(item)),
+            Difference::Changed(_) => (DifferenceKind::Changed, None),
+            Difference::Removed => (DifferenceKind::Removed, None),
+            Difference::Unknown(item) => (DifferenceKind::Unknown, Some(item)),
         };
         let changes = match &write.difference {
             Difference::Changed(changes) => changes.as_slice(),
@@ -216,7 +206,7 @@ impl From<&WouldWrite> for WouldWriteBody {
     }
 }
 
-/// What is printed as JSON is JSON, so that there is always some.
+/// The item as JSON. What `plain_json` prints is always valid.
 fn members(item: &Item) -> Option<Box<RawValue>> {
     RawValue::from_string(plain_json::item(item)).ok()
 }
@@ -225,27 +215,25 @@ fn value(value: &Value) -> Option<Box<RawValue>> {
     RawValue::from_string(plain_json::value(value)).ok()
 }
 
-/// Run a rule over stored telemetry and see what it would have written, beside what is there; nothing is
-/// written and no action runs
+/// Replay a rule over stored telemetry and compare its writes with the stored items; nothing is written and no
+/// action runs
 #[utoipa::path(post, path = "/v1/rules/{name}/replay", tag = "rules", security(("admin_token" = [])),
-    params(RulePath, ReplayQuery), request_body = Candidate, responses(
-    (status = 200, description = "A page of what would have differed", body = ReplayBody),
-    (status = 400, description = "The range, the limit, the cursor or the rule is not right", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "No operator", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 404, description = "There is no such rule", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
+    params(RulePath, ThingQuery, ReplayQuery, Page), request_body = Candidate, responses(
+    (status = 200, description = "Messages with differences", body = ReplayBody),
+    (status = 404, description = "Rule not found"),
 ))]
 pub(in crate::routes) async fn replay_rule(
-    _: Admin,
+    _: Authenticated<Operators>,
     State(state): State<AppState>,
     PathPart(name): PathPart<RuleName>,
     UrlQuery(query): UrlQuery<ReplayQuery>,
+    page: Page,
     JsonBody(candidate): JsonBody<Candidate>,
 ) -> Result<Json<ReplayBody>, Problem> {
     let document = match (candidate.topic_rule_payload, candidate.sql) {
         (Some(_), Some(_)) => {
             return Err(Problem::invalid(
-                "give sql or topicRulePayload, which has its own, and not both",
+                "send either sql or topicRulePayload, not both",
             ));
         }
         (Some(document), None) => document,
@@ -258,17 +246,14 @@ pub(in crate::routes) async fn replay_rule(
         }
     };
     let thing: ThingName = query.thing.parse()?;
-    let time = |name, text: Option<String>| text.map(|text| url::time(name, &text)).transpose();
     let range = ReplayRange {
         thing,
-        from: time("from", query.from)?,
-        to: time("to", query.to)?,
+        from: optional_time("from", query.from.as_deref())?,
+        to: optional_time("to", query.to.as_deref())?,
     };
-    let limit = url::limit(query.limit, REPLAY_PAGE_MAX)?;
-    let cursor = url::cursor(query.cursor.as_deref())?;
     let replay = state
         .rules
         .replay(&name, &document, state.telemetry.clone(), range)?;
-    let mut replay = replay.starting_at(cursor);
-    Ok(Json(ReplayBody::next(&mut replay, limit).await?))
+    let mut replay = replay.starting_at(page.cursor);
+    Ok(Json(ReplayBody::next(&mut replay, page.limit).await?))
 }

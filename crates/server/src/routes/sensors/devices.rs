@@ -2,17 +2,17 @@
 
 use axum::Json;
 use axum::extract::State;
-use homeport_systems::sensors::{Device, HardwareId, PAGE_MAX};
+use homeport_systems::sensors::{Device, HardwareId};
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use super::register::CapabilitiesBody;
-use crate::auth::{Admin, Reader};
-use crate::body::JsonBody;
-use crate::forms::{self, DevicePath};
-use crate::problem::{Problem, ProblemBody};
+use super::{Page, SYSTEM};
+use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Operators, Subject};
+use crate::openapi::schemas::{self, DevicePath};
+use crate::problem::Problem;
+use crate::request::{JsonBody, PathPart, json_object};
 use crate::state::AppState;
-use crate::url::{self, PathPart, UrlQuery};
 
 /// A registered device.
 #[derive(Debug, Serialize, ToSchema)]
@@ -37,27 +37,17 @@ pub(in crate::routes) struct DeviceBody {
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::routes) struct DeviceList {
     devices: Vec<DeviceBody>,
-    /// Absent on the last page
+    /// Cursor of the next page; absent on the last page
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(in crate::routes) struct ListQuery {
-    /// Items of a page
-    #[param(minimum = 1, maximum = 1000, default = 100)]
-    limit: Option<usize>,
-    /// Where the page before ended
-    cursor: Option<String>,
-}
-
-/// What to change.
+/// Fields to change.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::routes) struct PatchDevice {
-    #[serde(default, deserialize_with = "super::present")]
-    #[schema(schema_with = forms::friendly_name_change)]
+    #[serde(default, deserialize_with = "json_object::present")]
+    #[schema(schema_with = schemas::friendly_name_change)]
     friendly_name: Option<Option<String>>,
 }
 
@@ -78,47 +68,35 @@ impl From<&Device> for DeviceBody {
 
 /// List devices, the most recently active first
 #[utoipa::path(get, path = "/v1/sensors/devices", tag = "sensors",
-    security(("admin_token" = []), ("device_key" = [])), params(ListQuery), responses(
+    security(("admin_token" = []), ("device_key" = [])), params(Page), responses(
     (status = 200, description = "A page of devices", body = DeviceList),
-    (status = 400, description = "The limit or the cursor is not right", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "Neither operator nor device", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 403, description = "The key is for another system", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 429, description = "Too many requests with this key", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
 ))]
 pub(in crate::routes) async fn list_devices(
-    caller: Reader,
+    caller: Authenticated<ApiKeysOrOperators>,
     State(state): State<AppState>,
-    UrlQuery(query): UrlQuery<ListQuery>,
+    page: Page,
 ) -> Result<Json<DeviceList>, Problem> {
-    caller.check_system(super::SYSTEM)?;
-    let limit = url::limit(query.limit, PAGE_MAX)?;
-    let cursor = url::cursor(query.cursor.as_deref())?;
-    let page = state.sensors.list_devices(limit, cursor).await?;
+    caller.check(Action::Read, SYSTEM, Subject::All)?;
+    let page = state.sensors.list_devices(page.limit, page.cursor).await?;
     Ok(Json(DeviceList {
         devices: page.devices.iter().map(DeviceBody::from).collect(),
         next_cursor: page.next.map(|cursor| cursor.encode()),
     }))
 }
 
-/// One device
+/// Get a device
 #[utoipa::path(get, path = "/v1/sensors/devices/{hardware_id}", tag = "sensors",
     security(("admin_token" = []), ("device_key" = [])),
     params(DevicePath), responses(
     (status = 200, description = "The device", body = DeviceBody),
-    (status = 400, description = "The id is none", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "Neither operator nor device", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 403, description = "The key is for another system", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 404, description = "There is no such device", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 429, description = "Too many requests with this key", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
+    (status = 404, description = "Device not found"),
 ))]
 pub(in crate::routes) async fn get_device(
-    caller: Reader,
+    caller: Authenticated<ApiKeysOrOperators>,
     State(state): State<AppState>,
     PathPart(hardware_id): PathPart<HardwareId>,
 ) -> Result<Json<DeviceBody>, Problem> {
-    caller.check_system(super::SYSTEM)?;
+    caller.check(Action::Read, SYSTEM, Subject::One(hardware_id.as_str()))?;
     let device = state.sensors.device(&hardware_id).await?;
     Ok(Json(DeviceBody::from(&device)))
 }
@@ -127,14 +105,11 @@ pub(in crate::routes) async fn get_device(
 #[utoipa::path(patch, path = "/v1/sensors/devices/{hardware_id}", tag = "sensors",
     security(("admin_token" = [])), request_body = PatchDevice,
     params(DevicePath), responses(
-    (status = 200, description = "The device as it is now", body = DeviceBody),
-    (status = 400, description = "Something is not as it should be", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "No operator", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 404, description = "There is no such device", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
+    (status = 200, description = "The updated device", body = DeviceBody),
+    (status = 404, description = "Device not found"),
 ))]
 pub(in crate::routes) async fn patch_device(
-    _: Admin,
+    _: Authenticated<Operators>,
     State(state): State<AppState>,
     PathPart(hardware_id): PathPart<HardwareId>,
     JsonBody(body): JsonBody<PatchDevice>,

@@ -1,24 +1,35 @@
 //! Sensors: registration, readings, devices.
 
-pub(super) mod data;
-pub(super) mod devices;
-pub(super) mod readings;
-pub(super) mod register;
+mod devices;
+mod ingest;
+mod readings;
+mod register;
 
-use serde::{Deserialize, Deserializer};
+use homeport_systems::sensors::{FriendlyName, InvalidField, NameChange, PAGE_MAX};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-use homeport_systems::sensors::{FriendlyName, InvalidField, NameChange};
+use crate::request::PageQuery;
+use crate::state::AppState;
 
-/// The system's name in the scopes of keys.
+pub(crate) use ingest::ReadingBody;
+
+/// Name of the system in API keys.
 const SYSTEM: &str = "sensors";
 
-/// Tells a field that is null from one that is absent.
-fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    deserializer: D,
-) -> Result<Option<Option<T>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
+type Page = PageQuery<PAGE_MAX>;
+
+pub(super) fn documented() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(register::register_device))
+        .routes(routes!(ingest::ingest_readings))
+        .routes(routes!(devices::list_devices))
+        .routes(routes!(devices::get_device, devices::patch_device))
+        .routes(routes!(readings::get_latest_reading))
+        .routes(routes!(readings::list_readings))
 }
 
+/// An absent name is kept, and null removes it.
 fn name_change(sent: Option<Option<String>>) -> Result<NameChange, InvalidField> {
     Ok(match sent {
         None => NameChange::Keep,

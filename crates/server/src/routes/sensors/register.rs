@@ -8,41 +8,40 @@ use homeport_systems::sensors::{Capabilities, InvalidField, Registration, Sensor
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::auth::Device;
-use crate::body::JsonBody;
-use crate::forms;
-use crate::object;
-use crate::problem::{Problem, ProblemBody};
+use crate::auth::{Action, ApiKeys, Authenticated, Subject};
+use crate::openapi::schemas;
+use crate::problem::Problem;
+use crate::request::{JsonBody, json_object};
 use crate::state::AppState;
 
-/// What a device says about itself.
+/// A device's description of itself.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(in crate::routes) struct RegisterDevice {
-    #[schema(schema_with = forms::hardware_id)]
+    #[schema(schema_with = schemas::hardware_id)]
     hardware_id: String,
-    #[schema(schema_with = forms::uuid_v4)]
+    #[schema(schema_with = schemas::uuid_v4)]
     boot_id: String,
-    #[schema(schema_with = forms::firmware_version)]
+    #[schema(schema_with = schemas::firmware_version)]
     firmware_version: String,
-    #[serde(default, deserialize_with = "super::present")]
-    #[schema(schema_with = forms::friendly_name_change, required = false)]
+    #[serde(default, deserialize_with = "json_object::present")]
+    #[schema(schema_with = schemas::friendly_name_change, required = false)]
     friendly_name: Option<Option<String>>,
-    #[serde(deserialize_with = "object::deserialize")]
+    #[serde(deserialize_with = "json_object::deserialize")]
     capabilities: CapabilitiesBody,
 }
 
-/// What a device can do.
+/// Capabilities of a device.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(in crate::routes) struct CapabilitiesBody {
     #[serde(default)]
-    #[schema(schema_with = forms::sensor_names, required = false)]
+    #[schema(schema_with = schemas::sensor_names, required = false)]
     pub(super) sensors: Vec<String>,
     #[serde(default)]
-    #[schema(schema_with = forms::features, required = false)]
+    #[schema(schema_with = schemas::features, required = false)]
     pub(super) features: BTreeMap<String, bool>,
 }
 
-/// What a device is told.
+/// A registered device.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::routes) struct RegisteredDevice {
     #[schema(example = "registered")]
@@ -50,7 +49,7 @@ pub(in crate::routes) struct RegisteredDevice {
     #[schema(format = Uuid)]
     confirmation_id: String,
     hardware_id: String,
-    /// When it registered first
+    /// Time of the first registration
     #[schema(example = "2024-01-15T10:30:00Z")]
     registered_at: String,
 }
@@ -98,24 +97,19 @@ impl RegisterDevice {
     }
 }
 
-/// Register a device, for the first time or again
+/// Register a device, or update its registration
 #[utoipa::path(post, path = "/v1/sensors/register", tag = "sensors", security(("device_key" = [])),
     request_body = RegisterDevice, responses(
-    (status = 200, description = "Registered", body = RegisteredDevice),
-    (status = 400, description = "Something is not as it should be", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "No key, or not a good one", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 403, description = "The key is not for this device", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 413, description = "The body is too large", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 429, description = "Too many requests with this key", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
+    (status = 200, description = "The registration", body = RegisteredDevice),
 ))]
 pub(in crate::routes) async fn register_device(
-    device: Device,
+    caller: Authenticated<ApiKeys>,
     State(state): State<AppState>,
     JsonBody(body): JsonBody<RegisterDevice>,
 ) -> Result<Json<RegisteredDevice>, Problem> {
     let registration = body.parse()?;
-    device.check_scope(super::SYSTEM, registration.hardware_id.as_str())?;
+    let hardware_id = registration.hardware_id.as_str();
+    caller.check(Action::Write, super::SYSTEM, Subject::One(hardware_id))?;
     let registered = state.sensors.register(registration).await?;
     Ok(Json(RegisteredDevice {
         status: "registered",

@@ -8,33 +8,31 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::auth::Reader;
-use crate::body::Body;
-use crate::forms;
-use crate::forms::telemetry::AddressableThingPath;
-use crate::object::Object;
-use crate::problem::{Problem, ProblemBody};
+use super::SYSTEM;
+use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Subject};
+use crate::openapi::schemas::telemetry::{self as schemas, TopicThingPath};
+use crate::problem::Problem;
+use crate::request::{Body, PathPart, parse_object};
 use crate::state::AppState;
-use crate::url::PathPart;
 
-/// What a thing is to do.
+/// A command to a thing.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::routes) struct SendCommand {
-    #[schema(schema_with = forms::telemetry::word, example = "heat")]
+    #[schema(schema_with = schemas::word, example = "heat")]
     command: String,
-    /// What the thing gets with it, digit for digit; at most 65536 bytes
+    /// Parameters, passed on unchanged; at most 65536 bytes
     #[serde(default)]
     #[schema(value_type = Option<serde_json::Value>)]
     parameters: Option<Box<RawValue>>,
 }
 
-/// A command that was published.
+/// A published command.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SentCommand)]
 pub(in crate::routes) struct SentCommandBody {
     command_id: String,
-    /// Where it was published
+    /// Topic of the command
     #[schema(example = "van/storyteller-van-01/commands")]
     topic: String,
     /// Milliseconds since 1970
@@ -54,34 +52,24 @@ impl From<SentCommand> for SentCommandBody {
 /// Publish a command on `van/{thing}/commands` at QoS 1
 #[utoipa::path(post, path = "/v1/telemetry/{thing}/commands", tag = "telemetry",
     security(("admin_token" = []), ("device_key" = [])),
-    params(AddressableThingPath), request_body = SendCommand, responses(
-    (status = 202, description = "It was published", body = SentCommandBody),
-    (status = 400, description = "Something is not as it should be", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "Neither operator nor device", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 403, description = "The key is of another system or for other things", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 429, description = "Too many requests with this key", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "It cannot be kept now", body = ProblemBody, content_type = "application/problem+json")
+    params(TopicThingPath), request_body = SendCommand, responses(
+    (status = 202, description = "The command is published", body = SentCommandBody),
 ))]
 pub(in crate::routes) async fn send_command(
-    caller: Reader,
+    caller: Authenticated<ApiKeysOrOperators>,
     State(state): State<AppState>,
     PathPart(thing): PathPart<ThingName>,
     Body(body): Body,
 ) -> Result<(StatusCode, Json<SentCommandBody>), Problem> {
-    super::check(&caller, Some(&thing))?;
-    let Object(body) = serde_json::from_slice::<Object<SendCommand>>(&body)
-        .map_err(|error| Problem::invalid(format!("the body is not as expected: {error}")))?;
+    caller.check(Action::Write, SYSTEM, Subject::One(thing.as_str()))?;
+    let body: SendCommand = parse_object(&body)?;
     let command = Command {
         name: body.command.parse()?,
         parameters: body.parameters,
     };
-    let principal = match &caller.0 {
-        Some(key) => key.key_id.to_string(),
-        None => "admin".to_owned(),
-    };
     let sent = state
         .telemetry
-        .send_command(&thing, &command, Some(principal))
+        .send_command(&thing, &command, Some(caller.principal()))
         .await?;
     Ok((StatusCode::ACCEPTED, Json(sent.into())))
 }

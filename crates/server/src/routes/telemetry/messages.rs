@@ -2,83 +2,51 @@
 
 use axum::Json;
 use axum::extract::State;
-use homeport_systems::telemetry::{
-    HistoryPage, HistoryRange, MessageType, Order, PAGE_MAX, ThingName,
-};
+use homeport_systems::telemetry::{HistoryPage, HistoryRange, MessageType, Order, ThingName};
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
-use crate::auth::Reader;
-use crate::forms;
-use crate::forms::telemetry::{AnyMessageType, ThingPath};
-use crate::problem::{Problem, ProblemBody};
-use crate::routes::json::PlainItem;
+use super::{Page, SYSTEM};
+use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Subject};
+use crate::openapi::schemas::telemetry::{OptionalMessageType, RequiredMessageType, ThingPath};
+use crate::problem::Problem;
+use crate::request::plain_json::PlainItem;
+use crate::request::{PathPart, TimeRange, UrlQuery};
 use crate::state::AppState;
-use crate::url::{self, PathPart, UrlQuery};
 
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = TelemetryMessageList)]
 pub(in crate::routes) struct MessageList {
-    /// Each with all attributes of its item: `thing_name`, `timestamp` in milliseconds,
-    /// `message_type`, and what its rule kept of the payload
+    /// Stored items with `thing_name`, `timestamp` in milliseconds, `message_type`, and the attributes that the
+    /// rule selected from the payload
     #[schema(value_type = Vec<Object>)]
     messages: Vec<PlainItem>,
-    /// Absent on the last page
+    /// Cursor of the next page; absent on the last page
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(in crate::routes) struct MessagesQuery {
-    /// The oldest time wanted: milliseconds since 1970, or RFC 3339
-    #[param(schema_with = forms::time, required = false)]
-    from: Option<String>,
-    /// The newest time wanted
-    #[param(schema_with = forms::time, required = false)]
-    to: Option<String>,
-    /// The one type wanted; whether it must be there depends on the route
-    #[param(ignore)]
-    message_type: Option<String>,
-    /// `desc`, the newest first, unless `asc` is asked for
-    #[param(inline)]
-    order: Option<OrderParameter>,
-    /// Items of a page
-    #[param(minimum = 1, maximum = 1000, default = 100)]
-    limit: Option<usize>,
-    /// Where the page before ended
-    cursor: Option<String>,
-}
-
 #[derive(Debug, Deserialize)]
-pub(in crate::routes) struct LatestQuery {
+pub(in crate::routes) struct MessageTypeQuery {
     message_type: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(in crate::routes) enum OrderParameter {
-    Asc,
-    Desc,
-}
-
-impl MessagesQuery {
-    fn range(&self) -> Result<HistoryRange, Problem> {
-        let bound =
-            |name, text: Option<&String>| text.map(|text| url::time(name, text)).transpose();
-        Ok(HistoryRange {
-            from: bound("from", self.from.as_ref())?,
-            to: bound("to", self.to.as_ref())?,
-            order: match self.order {
-                Some(OrderParameter::Asc) => Order::OldestFirst,
-                Some(OrderParameter::Desc) | None => Order::NewestFirst,
-            },
-        })
+impl MessageTypeQuery {
+    fn parse(&self) -> Result<Option<MessageType>, Problem> {
+        Ok(self
+            .message_type
+            .as_ref()
+            .map(|text| text.parse())
+            .transpose()?)
     }
 }
 
-fn message_type(text: Option<&String>) -> Result<Option<MessageType>, Problem> {
-    Ok(text.map(|text| text.parse()).transpose()?)
+fn history_range(range: TimeRange) -> HistoryRange {
+    HistoryRange {
+        from: range.from,
+        to: range.to,
+        order: range.order(Order::OldestFirst, Order::NewestFirst),
+    }
 }
 
 impl From<HistoryPage> for MessageList {
@@ -90,83 +58,73 @@ impl From<HistoryPage> for MessageList {
     }
 }
 
-/// Messages of one type across all things, both ends of the range included
+/// List the messages of one type across all things by time
 #[utoipa::path(get, path = "/v1/telemetry", tag = "telemetry",
     security(("admin_token" = []), ("device_key" = [])),
-    params(("message_type" = String, Query, description = "The one type wanted", pattern = "^[!-~]+$", min_length = 1, max_length = 128), MessagesQuery), responses(
+    params(RequiredMessageType, TimeRange, Page), responses(
     (status = 200, description = "A page of messages", body = MessageList),
-    (status = 400, description = "The type is missing, or the range, the limit or the cursor is not right", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "Neither operator nor device", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 403, description = "The key is of another system, or for some things only", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 429, description = "Too many requests with this key", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
 ))]
 pub(in crate::routes) async fn list_messages_of_type(
-    caller: Reader,
+    caller: Authenticated<ApiKeysOrOperators>,
     State(state): State<AppState>,
-    UrlQuery(query): UrlQuery<MessagesQuery>,
+    UrlQuery(query): UrlQuery<MessageTypeQuery>,
+    range: TimeRange,
+    page: Page,
 ) -> Result<Json<MessageList>, Problem> {
-    super::check(&caller, None)?;
-    let range = query.range()?;
-    let message_type = message_type(query.message_type.as_ref())?;
+    caller.check(Action::Read, SYSTEM, Subject::All)?;
+    let message_type = query.parse()?;
     let message_type = message_type.ok_or_else(|| Problem::invalid("message_type is missing"))?;
-    let limit = url::limit(query.limit, PAGE_MAX)?;
-    let cursor = url::cursor(query.cursor.as_deref())?;
     let page = state
         .telemetry
-        .of_type(&message_type, range, limit, cursor)
+        .of_type(&message_type, history_range(range), page.limit, page.cursor)
         .await?;
     Ok(Json(page.into()))
 }
 
-/// Messages of one thing in a range of time, both ends included
+/// List the messages of a thing by time
 #[utoipa::path(get, path = "/v1/telemetry/{thing}", tag = "telemetry",
     security(("admin_token" = []), ("device_key" = [])),
-    params(ThingPath, AnyMessageType, MessagesQuery), responses(
+    params(ThingPath, OptionalMessageType, TimeRange, Page), responses(
     (status = 200, description = "A page of messages", body = MessageList),
-    (status = 400, description = "The range, the type, the limit or the cursor is not right", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "Neither operator nor device", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 403, description = "The key is of another system or for other things", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 429, description = "Too many requests with this key", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
 ))]
 pub(in crate::routes) async fn list_messages(
-    caller: Reader,
+    caller: Authenticated<ApiKeysOrOperators>,
     State(state): State<AppState>,
     PathPart(thing): PathPart<ThingName>,
-    UrlQuery(query): UrlQuery<MessagesQuery>,
+    UrlQuery(query): UrlQuery<MessageTypeQuery>,
+    range: TimeRange,
+    page: Page,
 ) -> Result<Json<MessageList>, Problem> {
-    super::check(&caller, Some(&thing))?;
-    let (range, message_type) = (query.range()?, message_type(query.message_type.as_ref())?);
-    let limit = url::limit(query.limit, PAGE_MAX)?;
-    let cursor = url::cursor(query.cursor.as_deref())?;
+    caller.check(Action::Read, SYSTEM, Subject::One(thing.as_str()))?;
+    let (range, message_type) = (history_range(range), query.parse()?);
     let page = state
         .telemetry
-        .history(&thing, message_type.as_ref(), range, limit, cursor)
+        .history(
+            &thing,
+            message_type.as_ref(),
+            range,
+            page.limit,
+            page.cursor,
+        )
         .await?;
     Ok(Json(page.into()))
 }
 
-/// The newest message of a thing, or its newest of one type
+/// Get the newest message of a thing, or its newest of one type
 #[utoipa::path(get, path = "/v1/telemetry/{thing}/latest", tag = "telemetry",
     security(("admin_token" = []), ("device_key" = [])),
-    params(ThingPath, AnyMessageType), responses(
-    (status = 200, description = "All attributes of its item", body = Object),
-    (status = 400, description = "The name or the type is none", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 401, description = "Neither operator nor device", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 403, description = "The key is of another system or for other things", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 404, description = "The thing has no such message", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 429, description = "Too many requests with this key", body = ProblemBody, content_type = "application/problem+json"),
-    (status = 503, description = "The store cannot answer", body = ProblemBody, content_type = "application/problem+json")
+    params(ThingPath, OptionalMessageType), responses(
+    (status = 200, description = "The attributes of the message", body = Object),
+    (status = 404, description = "No matching message"),
 ))]
 pub(in crate::routes) async fn get_latest_message(
-    caller: Reader,
+    caller: Authenticated<ApiKeysOrOperators>,
     State(state): State<AppState>,
     PathPart(thing): PathPart<ThingName>,
-    UrlQuery(query): UrlQuery<LatestQuery>,
+    UrlQuery(query): UrlQuery<MessageTypeQuery>,
 ) -> Result<Json<PlainItem>, Problem> {
-    super::check(&caller, Some(&thing))?;
-    let message_type = message_type(query.message_type.as_ref())?;
+    caller.check(Action::Read, SYSTEM, Subject::One(thing.as_str()))?;
+    let message_type = query.parse()?;
     let item = state
         .telemetry
         .latest(&thing, message_type.as_ref())

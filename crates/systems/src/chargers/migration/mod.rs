@@ -1,9 +1,8 @@
-//! Bringing data over from the tables that came before: events and the marks among them, the
-//! registry, daily aggregates. The old tables are only read.
+//! Migrates data from the predecessor's tables: events with their state markers, the registry, and daily
+//! aggregates. The old tables are only read.
 //!
-//! Every step reads one page of one old table, writes what it becomes, and then notes how far it
-//! came. A step that is done again writes the same again, so a run that was cut off anywhere goes
-//! on without harm, and what is newer in the new tables is never overwritten.
+//! Every step reads one page of one old table, writes the new items, and then stores its progress. Steps are
+//! idempotent, so an interrupted run can continue. Newer data in the new tables is never overwritten.
 
 mod old;
 mod progress;
@@ -26,9 +25,9 @@ use old::{Moved, OldEvent};
 pub use old::{OLD_DAILY, OLD_DEVICES, OLD_EVENTS, ORPHANS, old_tables};
 pub use progress::{Counts, PROGRESS, Progress, Source, Stage, progress_table};
 
-/// Old items that one step brings over, unless set.
+/// The default number of old items per step.
 pub const STEP_ITEMS: usize = 100;
-/// Items that cannot be brought over and are described; all of them are counted.
+/// Rejected items that the report describes. All of them are counted.
 pub const DESCRIPTIONS_MAX: usize = 100;
 
 /// A migration on a store that has both the old tables and the new ones.
@@ -39,7 +38,7 @@ pub struct Migration {
     step_items: usize,
     progress: Progress,
     descriptions: Vec<String>,
-    /// Whose each SC-ID would be, in a dry run, which writes none down.
+    /// The owner of each SC-ID in a dry run, which writes none.
     owners: BTreeMap<ScId, WirelessDeviceId>,
 }
 
@@ -49,14 +48,14 @@ enum Refusal {
     Store(StoreError),
 }
 
-/// The newest event of a device in a step: only that one moves the device's state on.
+/// The newest event of a device in a step. Only this one updates the state of the device.
 struct Seen {
     event: OldEvent,
     timestamp_mt: MountainTime,
 }
 
 impl Migration {
-    /// Makes the new tables and goes on where the run before stopped. A dry run makes and writes
+    /// Creates the new tables and continues where the previous run stopped. A dry run creates and writes
     /// nothing, and counts from the beginning.
     ///
     /// # Errors
@@ -85,7 +84,7 @@ impl Migration {
         })
     }
 
-    /// Has every step bring over so many items.
+    /// Sets the number of items per step.
     #[must_use]
     pub fn with_step_items(mut self, step_items: usize) -> Self {
         self.step_items = step_items.max(1);
@@ -97,13 +96,13 @@ impl Migration {
         &self.progress
     }
 
-    /// What this run could not bring over or did not find again, in words.
+    /// The items that this run rejected or did not find in the new tables.
     #[must_use]
     pub fn descriptions(&self) -> &[String] {
         &self.descriptions
     }
 
-    /// Whether everything is done, nothing was refused, and every old item was read back.
+    /// Whether everything is done, nothing was rejected, and every old item was verified.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         let counts = self.progress.counts;
@@ -114,24 +113,24 @@ impl Migration {
             && counts.verified == read
     }
 
-    /// Starts over: everything is looked at again, and what is there already stays.
+    /// Starts from the beginning: all items are read again, and existing new items stay as they are.
     pub fn restart(&mut self) {
         self.progress = Progress::new();
     }
 
-    /// Does all that is left.
+    /// Runs all remaining steps.
     ///
     /// # Errors
-    /// When the store fails; another run goes on from there.
+    /// When the store fails. Another run continues from there.
     pub async fn run(&mut self) -> Result<(), ChargersError> {
         while self.step().await? {}
         Ok(())
     }
 
-    /// Does one step. Answers whether there is another.
+    /// Runs one step; returns true if there is another one.
     ///
     /// # Errors
-    /// When the store fails; the step can be done again.
+    /// When the store fails. The step can be repeated.
     pub async fn step(&mut self) -> Result<bool, ChargersError> {
         let stage = self.progress.stage;
         let Some(source) = stage.source() else {
@@ -149,8 +148,8 @@ impl Migration {
         for old in &items {
             let done = match old::moved(source.table(), old) {
                 Err(reason) if verifies => {
-                    // It was refused, and counted, when it was to be brought over.
-                    tracing::debug!(reason, "an old item is not looked for");
+                    // It was rejected and counted when it was to be migrated.
+                    tracing::debug!(reason, "skipped the verification of a rejected item");
                     continue;
                 }
                 Err(reason) => Err(Refusal::Item(reason)),
@@ -189,7 +188,7 @@ impl Migration {
         Ok(self.progress.stage != Stage::Done)
     }
 
-    /// The next page of an old table. One that is not there is empty.
+    /// The next page of an old table. A missing table is empty.
     async fn read(&self, source: Source) -> Result<(Vec<Item>, Option<Item>), StoreError> {
         let start = self.progress.start.clone();
         let mut scan = Scan::new(source.table())
@@ -198,12 +197,12 @@ impl Migration {
         scan.consistent = true;
         match self.store.scan(scan).await {
             Ok(page) => Ok((page.items, page.next)),
-            Err(StoreError::TableMissing(_)) => Ok((Vec::new(), None)),
+            Err(StoreError::TableNotFound(_)) => Ok((Vec::new(), None)),
             Err(error) => Err(error),
         }
     }
 
-    /// Writes what an old item becomes.
+    /// Writes the new items of an old item.
     async fn bring(
         &mut self,
         moved: Moved,
@@ -256,7 +255,7 @@ impl Migration {
         Ok(())
     }
 
-    /// Makes a device known, unless its SC-ID is another's.
+    /// Registers a device, unless its SC-ID belongs to another device.
     async fn provision(&mut self, wireless: WirelessDeviceId) -> Result<ScId, Refusal> {
         let device_id = ScId::of(wireless);
         let known = self.get(schema::DEVICES, state_key(&device_id)).await?;
@@ -288,7 +287,7 @@ impl Migration {
         }
     }
 
-    /// Appends an event at the first free key; one that is there already stays.
+    /// Appends an event at the first free key, unless it is stored already.
     async fn append(&self, device_id: &ScId, event: &OldEvent) -> Result<MountainTime, Refusal> {
         for moved_ms in 0..MOVES_MAX {
             let timestamp_mt = MountainTime::of(EpochMillis(event.at.0 + moved_ms));
@@ -309,7 +308,7 @@ impl Migration {
             item.insert(schema::TIMESTAMP_MT, timestamp_mt);
             match self.store.put(ingest::append(item)).await {
                 Ok(_) => return Ok(timestamp_mt),
-                // Somebody else took the key in between.
+                // Another writer took the key in between.
                 Err(WriteError::ConditionFailed { .. }) => {}
                 Err(WriteError::Store(StoreError::Invalid(reason))) => {
                     return Err(Refusal::Item(reason));
@@ -320,7 +319,7 @@ impl Migration {
         Err(Refusal::Item("no key is free".to_owned()))
     }
 
-    /// Moves the time of the newest event on.
+    /// Updates the time of the newest event.
     async fn see(&self, device_id: &ScId, seen: &Seen) -> Result<(), StoreError> {
         if self.dry_run {
             return Ok(());
@@ -335,7 +334,7 @@ impl Migration {
             .set(schema::LAST_SEEN_UTC_MS, event.at.0)
             .set(schema::LAST_SEEN_MT, *timestamp_mt)
             .set(schema::LAST_EVENT_TYPE, event_type.unwrap_or(Value::Null))
-            // An uplink that read the state before this must read it again.
+            // An uplink that read the state before this write must read it again.
             .add(schema::REVISION, 1);
         let is_newer = Condition::not_exists(schema::LAST_SEEN_UTC_MS)
             .or(Path::new(schema::LAST_SEEN_UTC_MS).less_than(event.at.0));
@@ -346,7 +345,7 @@ impl Migration {
         }
     }
 
-    /// Adds the attributes that an item lacks; what it has stays.
+    /// Adds missing attributes to an item; existing ones keep their values.
     async fn complete(
         &self,
         table: &'static str,
@@ -376,7 +375,7 @@ impl Migration {
                 "its SC-ID belongs to another UUID".to_owned(),
             ));
         }
-        // An item that has nothing but its key is there once it was written at all.
+        // An item that has only its key exists once it has been written.
         if self.dry_run || (update.is_empty() && !there.is_empty()) {
             return Ok(());
         }
@@ -394,8 +393,8 @@ impl Migration {
         }
     }
 
-    /// Reads back what an old item became. Events must be there as they were; of the others every
-    /// attribute must be, with whatever newer value.
+    /// Verifies the new items of an old item. Events must be unchanged. Other items must have every attribute,
+    /// possibly with a newer value.
     async fn find(&self, moved: &Moved) -> Result<(), Refusal> {
         let missing = |reason: &str| Err(Refusal::Item(reason.to_owned()));
         let (table, wanted) = match moved {
@@ -464,8 +463,8 @@ impl Migration {
 
     async fn get(&self, table: &str, key: Item) -> Result<Option<Item>, Refusal> {
         match self.store.get(Get::new(table, key)).await {
-            // A dry run may be on a store without the new tables.
-            Err(StoreError::TableMissing(_)) if self.dry_run => Ok(None),
+            // A dry run may use a store without the new tables.
+            Err(StoreError::TableNotFound(_)) if self.dry_run => Ok(None),
             answer => answer.map_err(Refusal::Store),
         }
     }
@@ -477,7 +476,7 @@ fn collision(device_id: &ScId, wireless: WirelessDeviceId, owner: &str) -> Refus
     ))
 }
 
-/// An old item's key, for people.
+/// The readable key of an old item.
 fn name(old: &Item) -> String {
     let parts = [schema::DEVICE_ID, old::TIMESTAMP, schema::DATE];
     let parts = parts.iter().filter_map(|name| match old.get(name)? {

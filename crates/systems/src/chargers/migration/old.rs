@@ -1,5 +1,4 @@
-//! The tables that the chargers' data comes from, as the design document describes them, and what
-//! each of their items becomes.
+//! The predecessor's tables, as the design document describes them, and the conversion of their items.
 
 use homeport_item::schema::TableSchema;
 use homeport_item::{Item, KeyKind, Number, Value};
@@ -12,13 +11,13 @@ use crate::time::EpochMillis;
 pub const OLD_EVENTS: &str = "sidewalk-v1-device_events_v2";
 pub const OLD_DEVICES: &str = "device-registry";
 pub const OLD_DAILY: &str = "daily-aggregates";
-/// Tables that nothing uses; they are deleted only when asked for by name.
+/// Unused tables. They are deleted only when a command names them.
 pub const ORPHANS: [&str; 2] = [
     "sidewalk-v1-device_events_dedupe_v2",
     "sidewalk-v1-device_config",
 ];
 
-/// The old sort key: milliseconds since the epoch, or a number that marks a piece of state.
+/// The old sort key: milliseconds since the epoch, or a number that marks a part of the state.
 pub(super) const TIMESTAMP: &str = "timestamp";
 const SENTINELS: [(i64, &str); 4] = [
     (0, schema::SCHEDULER),
@@ -27,7 +26,7 @@ const SENTINELS: [(i64, &str); 4] = [
     (-3, schema::DIVERGENCE),
 ];
 
-/// What an item of the old tables becomes.
+/// The new form of an old item.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Moved {
     Event(OldEvent),
@@ -45,11 +44,11 @@ pub(super) struct OldEvent {
     pub(super) wireless: WirelessDeviceId,
     pub(super) at: EpochMillis,
     pub(super) uplink_id: UplinkId,
-    /// The new item, but for its key.
+    /// The new item without its key.
     pub(super) item: Item,
 }
 
-/// The old tables, for fixtures and for looking at them.
+/// The old tables, for fixtures and for inspection.
 #[must_use]
 pub fn old_tables() -> Vec<TableSchema> {
     vec![
@@ -61,7 +60,7 @@ pub fn old_tables() -> Vec<TableSchema> {
     ]
 }
 
-/// What becomes of an item of `table`, or why it cannot be brought over.
+/// Converts an item of `table`, or returns why this is impossible.
 pub(super) fn moved(table: &str, old: &Item) -> Result<Moved, String> {
     let id = old.get(schema::DEVICE_ID).and_then(Value::as_str);
     let id = id.ok_or("it has no device_id")?;
@@ -95,7 +94,7 @@ fn from_events(wireless: WirelessDeviceId, old: &Item) -> Result<Moved, String> 
         .get(TIMESTAMP)
         .and_then(Value::as_number)
         .and_then(Number::to_i64)
-        .ok_or("its timestamp is no integer")?;
+        .ok_or("its timestamp is not an integer")?;
     let mut item = old.clone();
     item.remove(TIMESTAMP);
     item.remove(schema::DEVICE_ID);
@@ -125,7 +124,7 @@ fn from_events(wireless: WirelessDeviceId, old: &Item) -> Result<Moved, String> 
         .and_then(Value::as_str)
         .is_none()
     {
-        // Without one, the index would not have it.
+        // Without this attribute, the index would not contain the item.
         item.insert(schema::EVENT_TYPE, "unknown");
     }
     Ok(Moved::Event(OldEvent {
@@ -149,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn sentinels_become_attributes_with_the_prefix_of_their_kind() {
+    fn sentinels_become_prefixed_attributes() {
         for (timestamp, prefix) in [
             (0, "scheduler_"),
             (-1, "ota_"),
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_device_is_refused() {
+    fn item_without_device_is_rejected() {
         let item = |id: &str| Item::new().with("device_id", id).with("timestamp", 1);
         assert!(moved(OLD_EVENTS, &item("SC-A1B2C3D4")).is_err());
         assert!(moved(OLD_DEVICES, &item("thing")).is_err());

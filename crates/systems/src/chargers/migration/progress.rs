@@ -1,4 +1,4 @@
-//! How far a migration came, kept in the store after every step, so that the next run goes on there.
+//! The progress of a migration, stored after every step so that the next run can continue.
 
 use homeport_item::schema::TableSchema;
 use homeport_item::{Item, KeyKind, Map, Number, Value};
@@ -6,7 +6,7 @@ use homeport_store::{Get, Put, Store, StoreError, WriteError};
 
 use super::old::{OLD_DAILY, OLD_DEVICES, OLD_EVENTS};
 
-/// Where progress is kept: a table of our own, made when a migration runs.
+/// The table of progress, which a migration creates.
 pub const PROGRESS: &str = "homeport-migrations";
 const NAME: &str = "migration";
 const CHARGERS: &str = "chargers";
@@ -14,13 +14,13 @@ const STAGE: &str = "stage";
 const START: &str = "start";
 const COUNTS: &str = "counts";
 
-/// What is done one after the other.
+/// The stages of a migration, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     Devices,
     Events,
     Daily,
-    /// Every old item is looked up in the new tables.
+    /// Every old item is verified in the new tables.
     Verify(Source),
     Done,
 }
@@ -33,26 +33,26 @@ pub enum Source {
     Daily,
 }
 
-/// What was found and done.
+/// Counts of a migration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     pub devices: u64,
     pub events: u64,
     pub states: u64,
     pub daily: u64,
-    /// Items that cannot be brought over; each is in the report.
+    /// Rejected items; each is in the report.
     pub refused: u64,
-    /// Old items that are in the new tables, each attribute of them.
+    /// Old items whose attributes are all in the new tables.
     pub verified: u64,
-    /// Old items that are not; a complete migration has none.
+    /// Old items that are not in the new tables; a complete migration has none.
     pub missing: u64,
 }
 
-/// How far a migration came.
+/// The progress of a migration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
     pub stage: Stage,
-    /// Where in the stage's table to go on.
+    /// The key of the stage's table at which to continue.
     pub(super) start: Option<Item>,
     pub counts: Counts,
 }
@@ -176,7 +176,7 @@ impl Progress {
     }
 }
 
-/// The table that progress is kept in.
+/// The schema of the table of progress.
 #[must_use]
 pub fn progress_table() -> TableSchema {
     TableSchema::new(PROGRESS, NAME, KeyKind::S)

@@ -1,8 +1,8 @@
-//! The audit log of a test's server.
+//! The audit log of a test server.
 
 use std::sync::{Arc, Mutex};
 
-/// The resources of the audit log's lines.
+/// The resources in the lines of the audit log.
 #[derive(Clone, Default)]
 pub(super) struct AuditLog(Arc<Mutex<Vec<String>>>);
 

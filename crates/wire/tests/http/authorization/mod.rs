@@ -11,7 +11,7 @@ use crate::signing::{ADMIN, ANN, credentials};
 use audit_log::AuditLog;
 use world::{Case, Names, World, arn, key, table};
 
-/// The request with each member that names another resource and is no member of its operation.
+/// The request with each foreign member that names another resource.
 fn misleading(case: &Case, request: &Value, names: &Names) -> Vec<(String, Value)> {
     let foreign = names.members().into_iter();
     let foreign = foreign.filter(|(name, _)| !case.members.contains(&name.as_str()));
@@ -25,7 +25,7 @@ fn misleading(case: &Case, request: &Value, names: &Names) -> Vec<(String, Value
 }
 
 #[tokio::test]
-async fn every_operation_is_a_case() {
+async fn every_operation_has_a_case() {
     let world = World::new().await;
     let cases: Vec<&str> = world.cases().iter().map(|case| case.operation).collect();
     assert_eq!(cases, OPERATIONS);
@@ -68,7 +68,7 @@ async fn foreign_members_permit_nothing() {
 }
 
 #[tokio::test]
-async fn foreign_members_change_no_answer() {
+async fn foreign_members_change_no_response() {
     let world = World::new().await;
     for case in world.cases() {
         let Some(own) = &case.own else {
@@ -78,7 +78,7 @@ async fn foreign_members_change_no_answer() {
         let expected = call(own.clone()).await;
         let kind = expected.1["__type"].as_str().unwrap_or_default();
         let denied = kind.ends_with("#AccessDeniedException");
-        // The tags of a table that does not exist are the one exception, as in DynamoDB.
+        // The only exception is the tags of a missing table, as in DynamoDB.
         assert!(!denied, "{}: {}", case.operation, expected.1);
         for (member, request) in misleading(&case, own, &world.secret) {
             let answer = call(request).await;
@@ -88,7 +88,7 @@ async fn foreign_members_change_no_answer() {
 }
 
 #[tokio::test]
-async fn the_audit_log_names_the_resource_that_was_used() {
+async fn audit_log_names_the_used_resource() {
     let (log, _guard) = AuditLog::start();
     let world = World::new().await;
     log.take();
@@ -115,7 +115,7 @@ async fn the_audit_log_names_the_resource_that_was_used() {
             }
         }
     }
-    // However many permitted tables come before it.
+    // Also after many permitted tables.
     let mut items: Vec<Value> = (10..90)
         .map(|number| format!("mine-{}{number}", "x".repeat(200)))
         .map(|table| json!({"Get": {"TableName": table, "Key": key()}}))
@@ -138,7 +138,7 @@ fn denied(answer: &(u16, Value)) -> &str {
 }
 
 #[tokio::test]
-async fn transfers_need_permissions_on_their_bucket() {
+async fn transfers_need_bucket_permissions() {
     let world = World::new().await;
     let call = |operation, request| world.server.call_as(&ANN, operation, request);
     let export = |bucket: &str, prefix: &str| json!({"TableArn": arn("table/mine"), "S3Bucket": bucket, "S3Prefix": prefix});
@@ -290,7 +290,7 @@ async fn every_named_table_needs_a_permission() {
     let own = json!({"TableName": elsewhere("mine"), "Key": key()});
     let (status, answer) = world.server.call_as(&ANN, "GetItem", own).await;
     assert_eq!(status, 200, "{answer}");
-    // The text before an iterator's own part does not count.
+    // The ARN in the text of an iterator is ignored.
     let (_, read) = secret.iterator.split_once('|').expect("an iterator");
     let request = json!({"ShardIterator": format!("{}|{read}", mine.stream)});
     denied(&world.server.call_as(&ANN, "GetRecords", request).await);
@@ -314,7 +314,7 @@ async fn every_named_table_needs_a_permission() {
 }
 
 #[tokio::test]
-async fn overlong_lists_are_rejected_before_their_permissions() {
+async fn overlong_lists_are_rejected_before_permission_checks() {
     let world = World::new().await;
     let get = json!({"Get": {"TableName": "secret", "Key": key()}});
     let put = json!({"Put": {"TableName": "secret", "Item": key()}});
@@ -380,7 +380,7 @@ async fn tags_of_a_new_table_need_a_permission() {
 }
 
 #[tokio::test]
-async fn starts_of_pages_show_no_other_table() {
+async fn page_starts_reveal_no_other_table() {
     let world = World::new().await;
     let (mine, secret) = (&world.mine, &world.secret);
     let id = |arn: &str| arn.rsplit('/').next().unwrap_or_default().to_owned();
@@ -488,14 +488,14 @@ async fn repeated_members_are_rejected() {
             "{body}: {answer}"
         );
     }
-    // Of entries of a map the last one counts, for the policy and for the operation.
+    // Of repeated map keys the last one counts, for the policy and for the operation.
     let entry = format!(r#"{{"Keys":[{key}]}}"#);
     let body = format!(r#"{{"RequestItems":{{"mine":{entry},"secret":{entry},"secret":null}}}}"#);
     denied(&world.server.send_as(&ANN, "BatchGetItem", body).await);
 }
 
 #[tokio::test]
-async fn limited_attributes_are_all_that_is_returned() {
+async fn only_permitted_attributes_are_returned() {
     let policy = r#"{"Statement":[{"Effect":"Allow","Action":"dynamodb:*","Resource":"arn:aws:dynamodb:*:*:table/notes","Condition":{
         "ForAllValues:StringEquals":{"dynamodb:Attributes":["pk","open"]},
         "StringEqualsIfExists":{"dynamodb:Select":"SPECIFIC_ATTRIBUTES","dynamodb:ReturnValues":"NONE"}}}]}"#;

@@ -1,4 +1,4 @@
-//! Two tables with everything that can be made of a table, and requests of every operation for each of them.
+//! Two tables with all kinds of resources, and requests of every operation for each of them.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::server::Server;
 use crate::signing::{ADMIN, credentials};
 
 const NOW_MS: i64 = 1_800_000_000_000;
-/// Everything on tables whose names begin with `mine`, and on the bucket of that name but for one folder.
+/// Everything on tables whose names begin with `mine`, and on the bucket of that name except one folder.
 const POLICY: &str = r#"{"Statement":[
   {"Effect":"Allow","Action":"dynamodb:*","Resource":["arn:aws:dynamodb:*:*:table/mine","arn:aws:dynamodb:*:*:table/mine/*","arn:aws:dynamodb:*:*:table/mine-*"]},
   {"Effect":"Allow","Action":"s3:*","Resource":["arn:aws:s3:::mine","arn:aws:s3:::mine/*"]},
@@ -25,7 +25,7 @@ pub(super) struct World {
     pub(super) secret: Names,
 }
 
-/// What requests can name of one table.
+/// The resources of one table that requests can name.
 pub(super) struct Names {
     pub(super) table: &'static str,
     pub(super) stream: String,
@@ -39,12 +39,12 @@ pub(super) struct Names {
 /// An operation, a request for each of the two tables, and the resource that the second one needs a permission for.
 pub(super) struct Case {
     pub(super) operation: &'static str,
-    /// Permitted, and always answered in the same way; `None` for operations across all tables.
+    /// Permitted, and always with the same response; `None` for operations across all tables.
     pub(super) own: Option<Value>,
-    /// About the secret table.
+    /// A request for the secret table.
     pub(super) other: Value,
     pub(super) resource: String,
-    /// The naming members that the operation has itself.
+    /// The members of the operation that name resources.
     pub(super) members: &'static [&'static str],
 }
 
@@ -99,7 +99,7 @@ impl World {
             resource: arn("table/secret"),
             members,
         };
-        // Changes are made to a table that does not exist: every answer is then the same.
+        // Changes address a missing table, so that every response is the same.
         let change = |operation, request: fn(&str) -> Value, members| Case {
             own: Some(request("mine-missing")),
             ..by_table(operation, request, members)
@@ -362,7 +362,7 @@ impl World {
 }
 
 impl Names {
-    /// A table with an item, and everything that can be made of it.
+    /// A table with an item and all kinds of resources.
     async fn new(server: &Server, buckets: &std::path::Path, table: &'static str) -> Self {
         let ok = async |operation: &str, body: Value| -> Value {
             let (status, answer) = server.call_as(&ADMIN, operation, body).await;
@@ -400,7 +400,7 @@ impl Names {
         let import = ok("ImportTable", json!({"S3BucketSource": {"S3Bucket": table, "S3KeyPrefix": "items"}, "InputFormat": "DYNAMODB_JSON", "TableCreationParameters": self::table(&format!("{table}-imported"))})).await;
         let import = &import["ImportTableDescription"]["ImportArn"];
         let backup = &backup["BackupDetails"]["BackupArn"];
-        // Once these have ended, every description stays as it is.
+        // After these have ended, descriptions no longer change.
         for (operation, body, status, ended) in [
             (
                 "DescribeBackup",

@@ -1,0 +1,50 @@
+//! Who makes a request.
+
+use std::sync::Arc;
+
+use homeport_systems::api_keys::ApiKey;
+use homeport_systems::push::UserId;
+
+use super::permission::{Action, Subject};
+use crate::problem::Problem;
+
+/// The name of operators where the author of a message or command is recorded.
+const OPERATOR_PRINCIPAL: &str = "admin";
+
+/// An authenticated caller.
+#[derive(Debug, Clone)]
+pub(crate) enum Caller {
+    /// Holds the admin token or a session of the console.
+    Operator,
+    /// A device or service with an active API key, within its rate limit.
+    ApiKey(Arc<ApiKey>),
+    /// A user of an app.
+    User(UserId),
+}
+
+impl Caller {
+    /// Who did something, as rules and stored items name them.
+    pub(crate) fn principal(&self) -> String {
+        match self {
+            Self::Operator => OPERATOR_PRINCIPAL.to_owned(),
+            Self::ApiKey(key) => key.key_id.to_string(),
+            Self::User(user) => user.to_string(),
+        }
+    }
+
+    /// The user whose devices a request concerns: users act for themselves, operators name a user.
+    pub(crate) fn resolve_user(
+        &self,
+        system: &str,
+        named: Option<&str>,
+    ) -> Result<UserId, Problem> {
+        let named: Option<UserId> = named.map(str::parse).transpose()?;
+        let user = match (self, named) {
+            (_, Some(named)) => named,
+            (Self::User(user), None) => user.clone(),
+            (_, None) => return Err(Problem::invalid("operators must set ?userId=")),
+        };
+        self.check(Action::Manage, system, Subject::One(user.as_str()))?;
+        Ok(user)
+    }
+}

@@ -1,0 +1,46 @@
+//! Authentication: turns the credentials of a request into a [`Caller`]. What a caller may do is in
+//! [`permission`](self::permission).
+
+mod admin_token;
+mod authenticated;
+mod caller;
+mod permission;
+mod rate_limit;
+pub(crate) mod session_cookie;
+mod user_tokens;
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use axum::http::{Extensions, HeaderMap, header};
+use homeport_listen::Connection;
+
+pub use admin_token::AdminToken;
+pub(crate) use admin_token::TokenRejected;
+pub(crate) use authenticated::{
+    ApiKeys, ApiKeysOrOperators, Authenticated, Everyone, Operators, UsersOrOperators,
+};
+pub(crate) use caller::Caller;
+pub(crate) use permission::{Action, Forbidden, Subject};
+pub use rate_limit::{RateLimit, RateLimiter};
+pub(crate) use user_tokens::UserTokenError;
+pub use user_tokens::{UserAlgorithm, UserKeys, UserTokenSettings, UserTokens};
+
+/// The address of the client. Requests without a known connection share the unspecified address.
+pub(crate) fn client_address(extensions: &Extensions) -> IpAddr {
+    extensions
+        .get::<Connection>()
+        .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), Connection::client)
+}
+
+/// The value of a header, if it is text.
+pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// The bearer token of a request. The scheme's name is case-insensitive.
+pub(crate) fn bearer_token(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = header_text(headers, header::AUTHORIZATION.as_str())?.split_once(' ')?;
+    scheme
+        .eq_ignore_ascii_case("Bearer")
+        .then_some(token.trim())
+}

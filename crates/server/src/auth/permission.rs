@@ -1,0 +1,245 @@
+//! The one place that decides whether a caller may read, write or manage something.
+
+use axum::http::StatusCode;
+use homeport_systems::api_keys::ApiKey;
+use homeport_systems::chargers;
+use homeport_systems::push::UserId;
+
+use super::caller::Caller;
+use crate::problem::Problem;
+
+/// The system whose subjects are users.
+const USER_SYSTEM: &str = "push";
+/// The system whose devices have two names.
+const CHARGER_SYSTEM: &str = "chargers";
+
+/// What a caller wants to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    Read,
+    /// Store or send data, as devices and services do.
+    Write,
+    /// Create, change or delete what data belongs to, such as a user's phones.
+    Manage,
+}
+
+/// What a request concerns within a system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subject<'a> {
+    /// A device, thing, group or user: what the scopes of API keys name.
+    One(&'a str),
+    /// All of them, as in a list of all devices.
+    All,
+    /// None of them in particular.
+    None,
+}
+
+/// Why a caller may not do something.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Forbidden {
+    #[error("this API key is for {0}")]
+    OtherSystem(String),
+    #[error("the scopes of this API key do not include {0}")]
+    OutOfScope(String),
+    #[error("this API key is limited to its scopes and cannot access all of {0}")]
+    ScopedKey(String),
+    #[error("only operators may do this")]
+    OperatorsOnly,
+    #[error("this belongs to another user")]
+    OtherUser,
+}
+
+impl Caller {
+    /// Whether the caller may do something to a subject of a system. Scopes of API keys restrict reads and writes
+    /// alike.
+    pub(crate) fn check(
+        &self,
+        action: Action,
+        system: &str,
+        subject: Subject<'_>,
+    ) -> Result<(), Forbidden> {
+        match self {
+            Self::Operator => Ok(()),
+            Self::ApiKey(key) => check_api_key(key, action, system, subject),
+            Self::User(user) => check_user(user, action, system, subject),
+        }
+    }
+}
+
+fn check_api_key(
+    key: &ApiKey,
+    action: Action,
+    system: &str,
+    subject: Subject<'_>,
+) -> Result<(), Forbidden> {
+    if key.system != system {
+        return Err(Forbidden::OtherSystem(key.system.clone()));
+    }
+    if action == Action::Manage {
+        return Err(Forbidden::OperatorsOnly);
+    }
+    if key.scopes.is_empty() {
+        return Ok(());
+    }
+    match subject {
+        Subject::None => Ok(()),
+        Subject::All => Err(Forbidden::ScopedKey(system.to_owned())),
+        Subject::One(subject) => {
+            let mut scopes = key.scopes.iter();
+            if scopes.any(|scope| scope_includes(system, scope, subject)) {
+                Ok(())
+            } else {
+                Err(Forbidden::OutOfScope(subject.to_owned()))
+            }
+        }
+    }
+}
+
+/// A scope is the name of a subject. Chargers have two names, and a scope may be either.
+fn scope_includes(system: &str, scope: &str, subject: &str) -> bool {
+    if scope == subject {
+        return true;
+    }
+    let sc_id = |name: &str| {
+        let name = name.parse::<chargers::DeviceName>().ok()?;
+        Some(name.sc_id())
+    };
+    system == CHARGER_SYSTEM && sc_id(scope).is_some_and(|scope| Some(scope) == sc_id(subject))
+}
+
+/// Users manage their own devices and read their own notifications; they send none.
+fn check_user(
+    user: &UserId,
+    action: Action,
+    system: &str,
+    subject: Subject<'_>,
+) -> Result<(), Forbidden> {
+    if system != USER_SYSTEM || action == Action::Write {
+        return Err(Forbidden::OperatorsOnly);
+    }
+    if subject == Subject::One(user.as_str()) {
+        Ok(())
+    } else {
+        Err(Forbidden::OtherUser)
+    }
+}
+
+impl Forbidden {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::OtherSystem(_) | Self::OutOfScope(_) | Self::ScopedKey(_) => "OUT_OF_SCOPE",
+            Self::OperatorsOnly => "OPERATORS_ONLY",
+            Self::OtherUser => "NOT_YOURS",
+        }
+    }
+}
+
+impl From<Forbidden> for Problem {
+    fn from(forbidden: Forbidden) -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            forbidden.code(),
+            forbidden.to_string(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use homeport_systems::api_keys::KeyId;
+    use homeport_systems::time::{EpochSeconds, UtcSecond};
+
+    use super::*;
+
+    const ACTIONS: [Action; 3] = [Action::Read, Action::Write, Action::Manage];
+
+    fn key(system: &str, scopes: &[&str]) -> Caller {
+        Caller::ApiKey(Arc::new(ApiKey {
+            key_id: KeyId::random(),
+            created_at: UtcSecond::new(EpochSeconds(0)),
+            last_used_at: None,
+            is_active: true,
+            description: None,
+            system: system.to_owned(),
+            scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
+        }))
+    }
+
+    #[test]
+    fn operators_may_do_everything() {
+        for action in ACTIONS {
+            for subject in [Subject::One("a"), Subject::All, Subject::None] {
+                assert_eq!(Caller::Operator.check(action, "sensors", subject), Ok(()));
+            }
+        }
+    }
+
+    #[test]
+    fn scopes_restrict_reads_and_writes_alike() {
+        let (scoped, unscoped) = (key("sensors", &["a"]), key("sensors", &[]));
+        for action in [Action::Read, Action::Write] {
+            for (subject, is_allowed) in [
+                (Subject::One("a"), true),
+                (Subject::One("b"), false),
+                (Subject::All, false),
+                (Subject::None, true),
+            ] {
+                let checked = scoped.check(action, "sensors", subject);
+                assert_eq!(checked.is_ok(), is_allowed, "{action:?} {subject:?}");
+                assert_eq!(unscoped.check(action, "sensors", subject), Ok(()));
+                assert_eq!(
+                    unscoped.check(action, "chargers", subject),
+                    Err(Forbidden::OtherSystem("sensors".to_owned()))
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn api_keys_manage_nothing() {
+        for caller in [key("push", &[]), key("push", &["anna"])] {
+            let checked = caller.check(Action::Manage, "push", Subject::One("anna"));
+            assert_eq!(checked, Err(Forbidden::OperatorsOnly));
+        }
+    }
+
+    #[test]
+    fn charger_scopes_may_be_either_name() {
+        let wireless = "b319d001-6b08-4d88-b4ca-4d2d98a6d43c";
+        let name: chargers::DeviceName = wireless.parse().expect("a UUID");
+        let sc_id = name.sc_id().to_string();
+        for (scope, subject) in [
+            (wireless, &*sc_id),
+            (&*sc_id, wireless),
+            (wireless, wireless),
+        ] {
+            let caller = key("chargers", &[scope]);
+            let checked = caller.check(Action::Read, "chargers", Subject::One(subject));
+            assert_eq!(checked, Ok(()), "{scope} {subject}");
+        }
+        let caller = key("chargers", &["SC-00000000"]);
+        assert!(
+            caller
+                .check(Action::Read, "chargers", Subject::One(&sc_id))
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn users_reach_only_their_own() {
+        let anna = Caller::User("anna".parse().expect("a user id"));
+        for (action, subject, expected) in [
+            (Action::Read, "anna", Ok(())),
+            (Action::Manage, "anna", Ok(())),
+            (Action::Write, "anna", Err(Forbidden::OperatorsOnly)),
+            (Action::Read, "bert", Err(Forbidden::OtherUser)),
+        ] {
+            let checked = anna.check(action, "push", Subject::One(subject));
+            assert_eq!(checked, expected, "{action:?} {subject}");
+        }
+        let other_system = anna.check(Action::Read, "sensors", Subject::One("anna"));
+        assert_eq!(other_system, Err(Forbidden::OperatorsOnly));
+    }
+}

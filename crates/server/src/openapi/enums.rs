@@ -1,0 +1,222 @@
+//! Enums of the systems as the API writes them: one text for each value, in JSON and in the document.
+
+use homeport_store::ChangeKind;
+use homeport_systems::alerts::{Direction, Side, SourceKind, StateFilter};
+use homeport_systems::browse::SortOperator;
+use homeport_systems::export::Format;
+use homeport_systems::fleet::{EntryType, Health, SystemName};
+use homeport_systems::push::Priority;
+
+/// Declares a newtype that is read from one of several texts, and its schema.
+macro_rules! api_choice {
+    ($(#[doc = $doc:literal])* $name:ident as $schema:literal: $inner:ty {
+        $($text:literal => $value:expr),+ $(,)?
+    }) => {
+        $(#[doc = $doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) struct $name(pub(crate) $inner);
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+                match &*text {
+                    $($text => Ok(Self($value)),)+
+                    _ => Err(serde::de::Error::unknown_variant(&text, &[$($text),+])),
+                }
+            }
+        }
+
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+                utoipa::openapi::ObjectBuilder::new()
+                    .schema_type(utoipa::openapi::schema::Type::String)
+                    .enum_values(Some([$($text),+]))
+                    .description(Some(concat!($($doc),*).trim()))
+                    .into()
+            }
+        }
+
+        impl utoipa::ToSchema for $name {
+            fn name() -> std::borrow::Cow<'static, str> {
+                std::borrow::Cow::Borrowed($schema)
+            }
+        }
+    };
+}
+
+/// Declares such a newtype that is also written; it has a text for every variant.
+macro_rules! api_enum {
+    ($(#[doc = $doc:literal])* $name:ident as $schema:literal: $inner:ident {
+        $($text:literal => $variant:ident),+ $(,)?
+    }) => {
+        api_choice! { $(#[doc = $doc])* $name as $schema: $inner { $($text => $inner::$variant),+ } }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(match self.0 { $($inner::$variant => $text),+ })
+            }
+        }
+
+        impl From<$inner> for $name {
+            fn from(value: $inner) -> Self {
+                Self(value)
+            }
+        }
+    };
+}
+
+/// The order of a list that is sorted by time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SortOrder {
+    Ascending,
+    Descending,
+}
+
+/// Whether an alert is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AlertState {
+    Open,
+    Cleared,
+}
+
+api_choice! {
+    /// The oldest or the newest item first
+    OrderParameter as "Order": SortOrder {
+        "asc" => SortOrder::Ascending,
+        "desc" => SortOrder::Descending,
+    }
+}
+
+api_enum! {
+    /// A system that has devices
+    DeviceSystem as "DeviceSystem": SystemName {
+        "sensors" => Sensors,
+        "chargers" => Chargers,
+        "telemetry" => Telemetry,
+        "records" => Records,
+        "push" => Push,
+    }
+}
+
+api_choice! {
+    /// A system whose devices store data over time
+    ExportedSystem as "ExportedSystem": SystemName {
+        "sensors" => SystemName::Sensors,
+        "chargers" => SystemName::Chargers,
+        "telemetry" => SystemName::Telemetry,
+        "records" => SystemName::Records,
+    }
+}
+
+api_enum! {
+    /// Health of a device, judged by when it was last seen
+    DeviceHealth as "DeviceHealth": Health {
+        "online" => Online,
+        "late" => Late,
+        "silent" => Silent,
+    }
+}
+
+api_enum! {
+    /// Kind of a timeline entry
+    TimelineEntryType as "TimelineEntryType": EntryType {
+        "telemetry" => Telemetry,
+        "state" => State,
+        "ota" => Ota,
+        "scheduler" => Scheduler,
+        "alert" => Alert,
+        "notification" => Notification,
+        "command" => Command,
+    }
+}
+
+api_enum! {
+    /// How an item changed
+    ItemChangeKind as "ChangeKind": ChangeKind {
+        "insert" => Insert,
+        "modify" => Modify,
+        "remove" => Remove,
+    }
+}
+
+api_choice! {
+    /// File format of exported device data
+    DeviceFileFormat as "FileFormat": Format {
+        "csv" => Format::CSV,
+        "ndjson" => Format::Ndjson,
+        "parquet" => Format::Parquet,
+    }
+}
+
+api_choice! {
+    /// File format of exported items
+    ItemFileFormat as "ItemFileFormat": Format {
+        "csv" => Format::CSV,
+        "ndjson" => Format::Ndjson,
+    }
+}
+
+api_choice! {
+    /// Comparison with the sort key
+    KeyComparison as "SortOperator": SortOperator {
+        "=" => SortOperator::Equal,
+        "<" => SortOperator::Less,
+        "<=" => SortOperator::LessOrEqual,
+        ">" => SortOperator::Greater,
+        ">=" => SortOperator::GreaterOrEqual,
+        "begins_with" => SortOperator::BeginsWith,
+        "between" => SortOperator::Between,
+    }
+}
+
+api_choice! {
+    /// Urgency of a notification
+    PushPriority as "PushPriority": Priority {
+        "default" => Priority::Default,
+        "normal" => Priority::Normal,
+        "high" => Priority::High,
+    }
+}
+
+api_enum! {
+    /// Where the watched values are stored
+    AlertSource as "AlertSource": SourceKind {
+        "telemetry" => Telemetry,
+        "sensors" => Sensors,
+        "records" => Records,
+    }
+}
+
+api_enum! {
+    /// The side of the threshold that raises the alert
+    AlertSide as "AlertSide": Side {
+        "below" => Below,
+        "above" => Above,
+    }
+}
+
+api_enum! {
+    /// The direction of change that raises the alert
+    AlertDirection as "AlertDirection": Direction {
+        "rise" => Rise,
+        "fall" => Fall,
+        "either" => Either,
+    }
+}
+
+api_enum! {
+    /// Whether the alert is open
+    AlertStateBody as "AlertState": AlertState {
+        "open" => Open,
+        "cleared" => Cleared,
+    }
+}
+
+api_choice! {
+    /// Which alerts to list
+    AlertStateFilter as "AlertStateFilter": StateFilter {
+        "open" => StateFilter::Open,
+        "cleared" => StateFilter::Cleared,
+        "all" => StateFilter::All,
+    }
+}

@@ -1,0 +1,117 @@
+//! Schemas of charger fields.
+
+use homeport_systems::chargers::{
+    DATA_DEPTH_MAX, EVENTS_PER_REQUEST_MAX, SET_MAX, STATE_VALUE_BYTES_MAX,
+};
+use utoipa::openapi::schema::{
+    AllOfBuilder, AnyOfBuilder, ObjectBuilder, Schema, SchemaType, Type,
+};
+use utoipa::openapi::{KnownFormat, Ref, RefOr, SchemaFormat};
+
+use super::{UUID, date_time, list_of_any, nullable, parameters, text, text_schemas, time};
+
+const DEVICE_NAME: &str = "^(SC-[0-9A-F]{8}|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})$";
+const EVENT_TYPE: &str = "^[a-zA-Z0-9_.-]+$";
+const SET_ATTRIBUTE: &str = "^(scheduler_|ota_|time_sync_|divergence_)[a-zA-Z0-9_.-]*$";
+/// Milliseconds since 1970 as text.
+const MILLIS: &str = "^[+-]?[0-9]{1,18}$";
+
+parameters! {
+    ChargerPath in Path {
+        /// SC-ID or UUID
+        device_id: device_name;
+    }
+    OptionalEventType in Query {
+        /// Event type; all types if absent
+        event_type: event_type, required = false;
+    }
+    RequiredEventType in Query {
+        /// Event type
+        event_type: event_type, required = true;
+    }
+}
+
+text_schemas! {
+    device_name(DEVICE_NAME, 11..=36).examples(["SC-C014EA63"]);
+    device_name_or_null(DEVICE_NAME, 11..=36)
+        .schema_type(nullable(Type::String))
+        .description(Some("SC-ID or UUID"))
+        .examples(["SC-C014EA63"]);
+    uuid_or_null(UUID, 36..=36)
+        .schema_type(nullable(Type::String))
+        .description(Some("UUID of the device; the first event with it registers the device"))
+        .examples(["b319d001-6b08-4d88-b4ca-4d2d98a6d43c"]);
+    event_type(EVENT_TYPE, 1..=64).examples(["telemetry"]);
+}
+
+pub(crate) fn time_or_null() -> RefOr<Schema> {
+    AnyOfBuilder::new()
+        .item(time())
+        .item(ObjectBuilder::new().schema_type(Type::Null))
+        .description(Some(
+            "Time of the event: milliseconds since 1970, or RFC 3339; time of arrival if absent",
+        ))
+        .into()
+}
+
+/// A day in a query: the day itself, or a time on it.
+pub(crate) fn day_or_time() -> RefOr<Schema> {
+    AnyOfBuilder::new()
+        .item(day())
+        .item(time())
+        .description(Some("A day in Mountain Time, or a time on it"))
+        .into()
+}
+
+/// A day in a body, where all forms are strings.
+pub(crate) fn day_or_time_text() -> RefOr<Schema> {
+    AnyOfBuilder::new()
+        .item(day())
+        .item(date_time())
+        .item(text(MILLIS, 1..=19))
+        .description(Some("A day in Mountain Time, or a time on it"))
+        .examples(["2026-02-01"])
+        .into()
+}
+
+fn day() -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Date)))
+}
+
+/// One event or a list. Each event is validated on its own, so the document must not say that a request with
+/// an invalid one is rejected. An invalid list is.
+pub(crate) fn events() -> RefOr<Schema> {
+    let list = ObjectBuilder::new()
+        .property(
+            "events",
+            list_of_any("NewChargerEvent", EVENTS_PER_REQUEST_MAX),
+        )
+        .required("events");
+    let no_list =
+        || ObjectBuilder::new().property("events", ObjectBuilder::new().schema_type(Type::Null));
+    let event = RefOr::<Schema>::Ref(Ref::from_schema_name("NewChargerEvent"));
+    AnyOfBuilder::new()
+        .item(list)
+        .item(AllOfBuilder::new().item(event).item(no_list()))
+        .item(no_list().description(Some("An invalid event is rejected in `results`")))
+        .description(Some("One event, or up to 100 of them"))
+        .into()
+}
+
+pub(crate) fn state_patch() -> RefOr<Schema> {
+    let value = ObjectBuilder::new()
+        .schema_type(SchemaType::AnyValue)
+        .description(Some(format!(
+            "At most {STATE_VALUE_BYTES_MAX} bytes, nested at most {DATA_DEPTH_MAX} levels deep, with numbers of at \
+             most 38 digits; null removes the attribute"
+        )));
+    ObjectBuilder::new()
+        .property_names(Some(Schema::Object(text(SET_ATTRIBUTE, 4..=64).build())))
+        .additional_properties(Some(value))
+        .min_properties(Some(1))
+        .max_properties(Some(SET_MAX))
+        .examples([serde_json::json!({"scheduler_paused": true, "ota_session": null})])
+        .into()
+}

@@ -1,0 +1,91 @@
+//! Schemas of record store fields.
+
+use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
+use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
+
+use super::{PRINTABLE, nullable, parameters, text_schemas};
+
+/// Which of these texts are ids depends on a secret salt.
+const ENCODED_ID: &str = "^[a-zA-Z0-9]+$";
+const TAG: &str = "^[a-zA-Z0-9_-]+$";
+/// No control characters; may be empty.
+const PRINTABLE_OR_EMPTY: &str = r"^[^\u0000-\u001F\u007F-\u009F]*$";
+
+parameters! {
+    GroupPath in Path {
+        /// Group id
+        gid: encoded_id;
+    }
+    GroupDevicePath in Path {
+        /// Group id
+        gid: encoded_id;
+        /// Device id
+        did: encoded_id;
+    }
+    JournalPath in Path {
+        /// Group id
+        gid: encoded_id;
+        /// Device id
+        did: encoded_id;
+        /// Journal id
+        jid: encoded_id;
+    }
+}
+
+text_schemas! {
+    encoded_id(ENCODED_ID, 1..=12).examples(["OxaYbwKR"]);
+    id_tag(TAG, 1..=64).examples(["gid"]);
+    /// A name, model, data type or record type.
+    label(PRINTABLE, 1..=128);
+    label_or_null(PRINTABLE, 1..=128).schema_type(nullable(Type::String));
+    unit(PRINTABLE_OR_EMPTY, 0..=128)
+        .description(Some("Unit of the value; empty if it has none"))
+        .examples(["C"]);
+}
+
+pub(crate) fn salt() -> RefOr<Schema> {
+    ObjectBuilder::new()
+        .schema_type(nullable(Type::String))
+        .min_length(Some(1))
+        .max_length(Some(128))
+        .description(Some("Salt of the tag's encoded ids; random if absent"))
+        .into()
+}
+
+pub(crate) fn value() -> RefOr<Schema> {
+    ObjectBuilder::new()
+        .schema_type(SchemaType::from_iter([
+            Type::Number,
+            Type::String,
+            Type::Boolean,
+        ]))
+        .max_length(Some(4096))
+        .description(Some(
+            "A number of at most 38 digits, a string of at most 4096 characters, or a boolean",
+        ))
+        .examples([21.5])
+        .into()
+}
+
+pub(crate) fn retention() -> RefOr<Schema> {
+    ObjectBuilder::new()
+        .schema_type(nullable(Type::Integer))
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+        .minimum(Some(60))
+        .maximum(Some(3_162_240_000_i64))
+        .description(Some(
+            "Retention of the history in seconds; null keeps it forever",
+        ))
+        .examples([86_400])
+        .into()
+}
+
+pub(crate) fn policy() -> RefOr<Schema> {
+    ObjectBuilder::new()
+        .schema_type(nullable(Type::Object))
+        .description(Some(
+            "Access policy, stored as it is: a JSON object of at most 16 KiB whose members are nested at most 15 \
+             levels deep, with numbers of at most 38 digits",
+        ))
+        .into()
+}

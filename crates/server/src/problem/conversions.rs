@@ -1,0 +1,294 @@
+//! The errors of the systems as problems.
+
+use axum::http::StatusCode;
+use homeport_store::StoreError;
+use homeport_systems::alerts::AlertsError;
+use homeport_systems::api_keys::ApiKeyError;
+use homeport_systems::browse::BrowseError;
+use homeport_systems::chargers::{self, ChargersError};
+use homeport_systems::cursor::CursorError;
+use homeport_systems::export::ExportError;
+use homeport_systems::fleet::FleetError;
+use homeport_systems::live::LiveError;
+use homeport_systems::push::PushError;
+use homeport_systems::records::RecordsError;
+use homeport_systems::rules::{RuleError, TrialError};
+use homeport_systems::sensors::{InvalidField, SensorsError};
+use homeport_systems::telemetry::TelemetryError;
+
+use super::Problem;
+use crate::auth::UserTokenError;
+use crate::mqtt::PublishRefusal;
+
+/// Wait before a retry when the store or a key set is unavailable.
+const RETRY_AFTER_SECS: u64 = 1;
+/// Wait before a retry when a queue or a reader limit is full.
+const QUEUE_RETRY_AFTER_SECS: u64 = 10;
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            // A missing table of a system is an outage, and not an empty result.
+            StoreError::Throttled
+            | StoreError::Unavailable(_)
+            | StoreError::TableNotFound(_)
+            | StoreError::IndexNotFound { .. } => {
+                tracing::warn!(%error, "the store is unavailable");
+                Self::new(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "STORE_UNAVAILABLE",
+                    "the store is unavailable; try again later",
+                )
+                .retry_after(RETRY_AFTER_SECS)
+            }
+            StoreError::Invalid(_) => Self::internal(&error),
+        }
+    }
+}
+
+impl From<CursorError> for Problem {
+    fn from(error: CursorError) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "INVALID_CURSOR", error.to_string())
+    }
+}
+
+impl From<InvalidField> for Problem {
+    fn from(error: InvalidField) -> Self {
+        Self::invalid(error.to_string())
+    }
+}
+
+impl From<SensorsError> for Problem {
+    fn from(error: SensorsError) -> Self {
+        let missing = |code| Self::new(StatusCode::NOT_FOUND, code, error.to_string());
+        match error {
+            SensorsError::DeviceMissing(_) => missing("DEVICE_NOT_FOUND"),
+            SensorsError::NoReadings(_) => missing("NO_READINGS"),
+            SensorsError::Cursor(error) => error.into(),
+            SensorsError::Malformed { .. } => Self::internal(&error),
+            SensorsError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<chargers::InvalidField> for Problem {
+    fn from(error: chargers::InvalidField) -> Self {
+        Self::invalid(error.to_string())
+    }
+}
+
+impl From<ChargersError> for Problem {
+    fn from(error: ChargersError) -> Self {
+        match error {
+            ChargersError::DeviceMissing(_) => {
+                Self::new(StatusCode::NOT_FOUND, "DEVICE_NOT_FOUND", error.to_string())
+            }
+            ChargersError::Invalid(error) => error.into(),
+            ChargersError::Cursor(error) => error.into(),
+            ChargersError::Malformed { .. } => Self::internal(&error),
+            ChargersError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<ApiKeyError> for Problem {
+    fn from(error: ApiKeyError) -> Self {
+        match error {
+            ApiKeyError::Invalid(detail) => Self::invalid(detail),
+            ApiKeyError::Missing(_) => {
+                Self::new(StatusCode::NOT_FOUND, "KEY_NOT_FOUND", error.to_string())
+            }
+            ApiKeyError::Cursor(error) => error.into(),
+            ApiKeyError::Malformed(_) => Self::internal(&error),
+            ApiKeyError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<RecordsError> for Problem {
+    fn from(error: RecordsError) -> Self {
+        let missing = || Self::new(StatusCode::NOT_FOUND, "ERROR_NOTFOUND", error.to_string());
+        match error {
+            RecordsError::Invalid(error) => error.into(),
+            RecordsError::EncodedId => {
+                Self::new(StatusCode::BAD_REQUEST, "FORMAT_INVALID", error.to_string())
+            }
+            RecordsError::TagMissing(_)
+            | RecordsError::GroupMissing
+            | RecordsError::DeviceMissing
+            | RecordsError::JournalMissing => missing(),
+            RecordsError::TagExists(_) => Self::new(
+                StatusCode::CONFLICT,
+                "DUPLICATE_RESOURCE",
+                error.to_string(),
+            ),
+            RecordsError::TagExhausted(_) => {
+                Self::new(StatusCode::CONFLICT, "IDS_EXHAUSTED", error.to_string())
+            }
+            RecordsError::TimeOccupied => Self::new(
+                StatusCode::CONFLICT,
+                "TIMESTAMP_OCCUPIED",
+                error.to_string(),
+            ),
+            RecordsError::Cursor(error) => error.into(),
+            RecordsError::Malformed(_) => Self::internal(&error),
+            RecordsError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<PublishRefusal> for Problem {
+    fn from(refusal: PublishRefusal) -> Self {
+        let (status, code) = match refusal {
+            PublishRefusal::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "PAYLOAD_TOO_LARGE"),
+            PublishRefusal::RetainedFull => (StatusCode::SERVICE_UNAVAILABLE, "RETAINED_FULL"),
+        };
+        Self::new(status, code, refusal.to_string())
+    }
+}
+
+impl From<UserTokenError> for Problem {
+    fn from(error: UserTokenError) -> Self {
+        match error {
+            UserTokenError::Invalid(_) => {
+                Self::new(StatusCode::UNAUTHORIZED, "TOKEN_INVALID", error.to_string())
+            }
+            UserTokenError::KeysUnavailable(_) => {
+                tracing::warn!(%error, "could not verify a user token");
+                Self::new(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "KEYS_UNAVAILABLE",
+                    "user tokens cannot be verified now; try again later",
+                )
+                .retry_after(RETRY_AFTER_SECS)
+            }
+        }
+    }
+}
+
+impl From<PushError> for Problem {
+    fn from(error: PushError) -> Self {
+        let with = |status, code| Self::new(status, code, error.to_string());
+        match error {
+            PushError::Invalid(error) => error.into(),
+            PushError::DeviceMissing => with(StatusCode::NOT_FOUND, "DEVICE_NOT_FOUND"),
+            PushError::NotificationMissing => with(StatusCode::NOT_FOUND, "NOTIFICATION_NOT_FOUND"),
+            PushError::TooManyDevices => with(StatusCode::CONFLICT, "TOO_MANY_DEVICES"),
+            PushError::KeyReused => with(StatusCode::CONFLICT, "IDEMPOTENCY_KEY_REUSED"),
+            PushError::OutboxFull => with(StatusCode::SERVICE_UNAVAILABLE, "OUTBOX_FULL")
+                .retry_after(QUEUE_RETRY_AFTER_SECS),
+            PushError::Cursor(error) => error.into(),
+            PushError::Malformed(_) => Self::internal(&error),
+            PushError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<TelemetryError> for Problem {
+    fn from(error: TelemetryError) -> Self {
+        match error {
+            TelemetryError::Invalid(error) => error.into(),
+            TelemetryError::NoMessage(_) => {
+                Self::new(StatusCode::NOT_FOUND, "NO_MESSAGE", error.to_string())
+            }
+            TelemetryError::Cursor(error) => error.into(),
+            TelemetryError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<RuleError> for Problem {
+    fn from(error: RuleError) -> Self {
+        let with = |status, code| Self::new(status, code, error.to_string());
+        match error {
+            RuleError::Field(error) => error.into(),
+            RuleError::Invalid { .. }
+            | RuleError::Statement(_)
+            | RuleError::TableNotFound { .. } => with(StatusCode::BAD_REQUEST, "INVALID_RULE"),
+            RuleError::Missing(_) => with(StatusCode::NOT_FOUND, "RULE_NOT_FOUND"),
+            RuleError::VersionMissing(_) => with(StatusCode::NOT_FOUND, "VERSION_NOT_FOUND"),
+            RuleError::Exists(_) => with(StatusCode::CONFLICT, "RULE_EXISTS"),
+            RuleError::InFile(_) => with(StatusCode::CONFLICT, "RULE_IN_FILE"),
+            RuleError::TooMany => with(StatusCode::CONFLICT, "TOO_MANY_RULES"),
+            RuleError::Changed { .. } => with(StatusCode::PRECONDITION_FAILED, "RULE_CHANGED"),
+            RuleError::Cursor(error) => error.into(),
+            RuleError::Malformed(_) => Self::internal(&error),
+            RuleError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<TrialError> for Problem {
+    fn from(error: TrialError) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "INVALID_RULE", error.to_string())
+    }
+}
+
+impl From<AlertsError> for Problem {
+    fn from(error: AlertsError) -> Self {
+        let with = |status, code| Self::new(status, code, error.to_string());
+        match error {
+            AlertsError::Invalid(error) => error.into(),
+            AlertsError::Unavailable(_) => with(StatusCode::CONFLICT, "TARGET_UNAVAILABLE"),
+            AlertsError::TooManyDefinitions => with(StatusCode::CONFLICT, "TOO_MANY_DEFINITIONS"),
+            AlertsError::DefinitionMissing => with(StatusCode::NOT_FOUND, "DEFINITION_NOT_FOUND"),
+            AlertsError::AlertMissing => with(StatusCode::NOT_FOUND, "ALERT_NOT_FOUND"),
+            AlertsError::AlreadyAcknowledged => with(StatusCode::CONFLICT, "ALREADY_ACKNOWLEDGED"),
+            AlertsError::Cursor(error) => error.into(),
+            AlertsError::Malformed(_) => Self::internal(&error),
+            AlertsError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<FleetError> for Problem {
+    fn from(error: FleetError) -> Self {
+        match error {
+            FleetError::DeviceMissing => {
+                Self::new(StatusCode::NOT_FOUND, "DEVICE_NOT_FOUND", error.to_string())
+            }
+            FleetError::Invalid(error) => error.into(),
+            FleetError::Cursor(error) => error.into(),
+            FleetError::Malformed(_) => Self::internal(&error),
+            FleetError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<BrowseError> for Problem {
+    fn from(error: BrowseError) -> Self {
+        let with = |status, code| Self::new(status, code, error.to_string());
+        match error {
+            BrowseError::Invalid(detail) => Self::invalid(detail),
+            BrowseError::TableNotFound(_) => with(StatusCode::NOT_FOUND, "TABLE_NOT_FOUND"),
+            BrowseError::IndexNotFound(_) => with(StatusCode::NOT_FOUND, "INDEX_NOT_FOUND"),
+            BrowseError::Changed => with(StatusCode::CONFLICT, "ITEM_CHANGED"),
+            BrowseError::Cursor(error) => error.into(),
+            BrowseError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<LiveError> for Problem {
+    fn from(error: LiveError) -> Self {
+        let with = |status, code| Self::new(status, code, error.to_string());
+        match error {
+            LiveError::Unavailable => with(StatusCode::SERVICE_UNAVAILABLE, "NO_CHANGES"),
+            LiveError::TooMany => with(StatusCode::SERVICE_UNAVAILABLE, "TOO_MANY_READERS")
+                .retry_after(QUEUE_RETRY_AFTER_SECS),
+            LiveError::Position => with(StatusCode::BAD_REQUEST, "INVALID_POSITION"),
+            LiveError::Fleet(error) => error.into(),
+            LiveError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<ExportError> for Problem {
+    fn from(error: ExportError) -> Self {
+        match error {
+            ExportError::Fleet(error) => error.into(),
+            ExportError::Browse(error) => error.into(),
+            ExportError::Encoding(_) => Self::internal(&error),
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! The request of the operations that only name a table.
+
+use serde::Deserialize;
+
+use crate::access::{Permission, Request, Resources};
+use crate::failure::Failure;
+use crate::input::Text;
+use crate::table_name;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct TableInput<'a> {
+    #[serde(borrow)]
+    table_name: Option<Text<'a>>,
+}
+
+impl<'a> Request<'a> for TableInput<'a> {
+    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
+        vec![resources.table(self.table_name.as_ref())]
+    }
+}
+
+impl TableInput<'_> {
+    /// The name of the table.
+    pub(crate) fn table(&self) -> Result<&str, Failure> {
+        table_name::of_tables(self.table_name.as_ref())
+    }
+}
