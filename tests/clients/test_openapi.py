@@ -14,6 +14,7 @@ import time
 import urllib.error
 import urllib.request
 
+import openapi_spec_validator
 import pytest
 from conftest import ADMIN_TOKEN
 
@@ -63,6 +64,21 @@ def operations(server):
         for method, operation in methods.items():
             if method in ("get", "put", "post", "patch", "delete"):
                 yield path, method.upper(), operation
+
+
+def test_document_is_valid_and_complete(start_server, tmp_path):
+    server = start_server(tmp_path / "data")
+    document = server.as_operator("GET", "/openapi.json")
+    openapi_spec_validator.validate(document)
+    assert document["servers"]
+    ids = [operation["operationId"] for _, _, operation in operations(server)]
+    assert len(ids) == len(set(ids))
+    for path, method, operation in operations(server):
+        # An operation without credentials says so with an empty requirement.
+        assert operation["security"], f"{method} {path} names no credentials"
+        for parameter in operation.get("parameters", []):
+            assert parameter["in"] != "path" or parameter["required"], f"{method} {path}: {parameter['name']}"
+    server.stop()
 
 
 def try_operations(server, home, key, environment, *which):

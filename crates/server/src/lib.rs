@@ -2,6 +2,7 @@
 //! requests to other services. Handlers are thin: they parse a request into the systems' types, call one
 //! use case and write the response.
 
+mod app;
 mod auth;
 mod console;
 mod listen;
@@ -15,6 +16,7 @@ mod request_id;
 mod routes;
 mod state;
 
+pub use self::app::{AppDeps, AppSettings, BuildError};
 pub use self::metrics::{Gauges, drain_latencies_until, install_recorder};
 pub use auth::{
     AdminToken, RateLimit, RateLimiter, UserAlgorithm, UserKeys, UserTokenSettings, UserTokens,

@@ -1,4 +1,4 @@
-//! Builds the console from the settings, and describes tables of both stores for it.
+//! Settings of the console, and descriptions of the tables of both stores for it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -7,13 +7,9 @@ use async_trait::async_trait;
 use homeport_engine::{Engine, IndexState, TableError};
 use homeport_item::schema::TableSchema;
 use homeport_remote::{Remote, TableStatus};
-use homeport_server::{CommitTimes, Console, EXPORTS_MAX, Sessions, Storage, StoredTable};
+use homeport_server::{CommitTimes, Storage, StoredTable};
 use homeport_store::StoreError;
-use homeport_systems::browse::TableBrowser;
-use homeport_systems::fleet::{self, Expectations, Fleet};
-use homeport_systems::live::Live;
-use homeport_systems::time::EpochMillis;
-use tokio::sync::Semaphore;
+use homeport_systems::fleet::Expectations;
 
 use crate::app::state;
 use crate::config::Settings;
@@ -25,16 +21,9 @@ const COUNTED_FOR: Duration = Duration::from_secs(10);
 /// How long descriptions of Amazon DynamoDB are cached, which updates its counts every few hours.
 const DESCRIBED_FOR: Duration = Duration::from_secs(60);
 
-/// Builds the state of the console's routes.
-pub(crate) fn console(
-    backend: &Backend,
-    settings: &Settings,
-    parts: fleet::Parts,
-) -> anyhow::Result<Console> {
-    let clock = Arc::clone(&parts.clock);
-    let hours = i64::try_from(settings.console.session_hours.get())?;
-    let fleet = Fleet::new(parts, expectations(settings)?);
-    let storage: Arc<dyn Storage> = match (&backend.engine, &backend.remote) {
+/// The tables of the open store.
+pub(crate) fn storage(backend: &Backend, settings: &Settings) -> anyhow::Result<Arc<dyn Storage>> {
+    Ok(match (&backend.engine, &backend.remote) {
         (Some(engine), _) => Arc::new(EngineStorage {
             engine: engine.clone(),
             counted: TableCache::new(COUNTED_FOR),
@@ -45,21 +34,12 @@ pub(crate) fn console(
             described: TableCache::new(DESCRIBED_FOR),
         }),
         (None, None) => anyhow::bail!("there is no store"),
-    };
-    Ok(Console {
-        sessions: Sessions::new(Arc::clone(&clock), hours * SECS_PER_HOUR),
-        tables: TableBrowser::new(Arc::clone(&backend.store)),
-        live: Live::new(
-            Arc::clone(&backend.store),
-            backend.feed.clone(),
-            Arc::clone(&clock),
-            fleet.clone(),
-        ),
-        fleet,
-        storage,
-        exports: Arc::new(Semaphore::new(EXPORTS_MAX)),
-        started_at: EpochMillis(clock.now_ms()),
     })
+}
+
+/// How long a session lasts.
+pub(crate) fn session_secs(settings: &Settings) -> anyhow::Result<i64> {
+    Ok(i64::try_from(settings.console.session_hours.get())? * SECS_PER_HOUR)
 }
 
 pub(crate) fn expectations(settings: &Settings) -> anyhow::Result<Expectations> {

@@ -1,16 +1,12 @@
-//! Builds the rule engine from the settings, the store and the rules file.
+//! Rules from the settings and the rules file.
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
-use homeport_store::{Clock, Store};
-use homeport_systems::messages::Publish;
-use homeport_systems::push::Push;
-use homeport_systems::rules::{FILE_RULES_MAX, NewRule, RuleEngine, RuleEngineDeps};
+use anyhow::{Context as _, anyhow, bail};
+use homeport_systems::rules::{FILE_RULES_MAX, NewRule, RuleError};
 use serde::Deserialize;
 
-use crate::app::state;
 use crate::config::Settings;
 
 /// Limit of the rules file.
@@ -24,35 +20,22 @@ struct RulesFile {
     rules: Vec<NewRule>,
 }
 
-/// Builds the engine with the rules of the store and of the file. The tables must exist.
-pub(crate) async fn engine(
-    store: &Arc<dyn Store>,
-    clock: &Arc<dyn Clock>,
-    push: &Push,
-    publish: Arc<dyn Publish>,
-    settings: &Settings,
-) -> anyhow::Result<RuleEngine> {
-    let names = state::table_names(settings);
-    let deps = RuleEngineDeps {
-        store: Arc::clone(store),
-        clock: Arc::clone(clock),
-        publish,
-        push: push.clone(),
-        tables: homeport_systems::schema::tables(&names),
-        telemetry_table: names.telemetry,
-        sns_topics: settings.rules.sns_topics.0.iter().cloned().collect(),
-    };
+/// The rules of the rules file, if the settings name one.
+pub(crate) fn of_file(settings: &Settings) -> anyhow::Result<Vec<NewRule>> {
     let file = settings.rules.file.as_deref();
-    let rules = file.map(read).transpose()?.unwrap_or_default();
-    let engine = match RuleEngine::new(deps, rules) {
-        Ok(engine) => engine,
-        Err(error) => {
-            let file = file.map(|path| path.display().to_string());
-            bail!("{}: {error}", file.unwrap_or_default())
-        }
-    };
-    engine.load().await.context("loading the rules")?;
-    Ok(engine)
+    Ok(file.map(read).transpose()?.unwrap_or_default())
+}
+
+/// Names the rules file in an error about one of its rules.
+pub(crate) fn in_file(settings: &Settings, error: &RuleError) -> anyhow::Error {
+    match &settings.rules.file {
+        Some(path) => anyhow!("{}: {error}", path.display()),
+        None => anyhow!("{error}"),
+    }
+}
+
+pub(crate) fn sns_topics(settings: &Settings) -> HashMap<String, String> {
+    settings.rules.sns_topics.0.iter().cloned().collect()
 }
 
 /// Reads a rules file: JSON if its extension is json, otherwise TOML.

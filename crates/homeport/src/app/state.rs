@@ -5,20 +5,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use homeport_engine::{ClockStatus, Condition, Engine};
 use homeport_server::{
-    AdminToken, AppState, BridgeStatus, Broker, BrokerParts, ClockState, Gauges, Health, RateLimit,
-    RateLimiter, StoreClock, UserAlgorithm, UserKeys, UserTokenSettings, UserTokens,
+    AppDeps, AppSettings, AppState, BridgeStatus, BuildError, ClockState, Gauges, Health,
+    RateLimit, StoreClock, UserAlgorithm, UserKeys, UserTokenSettings,
 };
-use homeport_store::{Clock, StoreError, SystemClock};
-use homeport_systems::alerts::Alerts;
-use homeport_systems::api_keys::{ApiKeys, Pepper};
-use homeport_systems::chargers::Chargers;
-use homeport_systems::fleet;
-use homeport_systems::messages::{Publish, PublishSlot};
-use homeport_systems::push::{self, Push};
-use homeport_systems::records::{self, Records};
+use homeport_store::{Clock as _, StoreError, SystemClock};
+use homeport_systems::api_keys::Pepper;
 use homeport_systems::schema::TableNames;
-use homeport_systems::sensors::{self, Sensors};
-use homeport_systems::telemetry::{self, Telemetry};
+use homeport_systems::{push, sensors};
 
 use crate::app::alerts;
 use crate::app::console;
@@ -40,24 +33,6 @@ pub(crate) async fn state(
     admin_token: &Secret,
     tasks: &Tasks,
 ) -> anyhow::Result<(AppState, Arc<BridgeStatus>)> {
-    let store = &backend.store;
-    let names = table_names(settings);
-    store
-        .ensure_tables(&homeport_systems::schema::tables(&names))
-        .await?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let removal_clock = backend.removal_clock();
-    let records = Records::new(
-        Arc::clone(store),
-        Arc::clone(&clock),
-        records::Settings {
-            table: names.records,
-            ..records::Settings::default()
-        },
-    )
-    .with_removal_clock(Arc::clone(&removal_clock));
-    // Installed before any metric is recorded.
-    let metrics = homeport_server::install_recorder()?;
     let bridge = Arc::new(BridgeStatus::new());
     let is_bridge_required = settings.bridge.url.is_some() && settings.bridge.required;
     let status = Arc::new(ServerStatus {
@@ -65,84 +40,38 @@ pub(crate) async fn state(
         bridge: is_bridge_required.then(|| Arc::clone(&bridge)),
         tasks: tasks.clone(),
     });
-    let push = Push::new(
-        Arc::clone(store),
-        Arc::clone(&clock),
-        push_settings(settings)?,
-    )
-    .with_removal_clock(Arc::clone(&removal_clock));
-    let api_keys = Arc::new(ApiKeys::new(
-        Arc::clone(store),
-        Arc::clone(&clock),
-        Pepper::new(pepper.text),
-    ));
-    let admin_token = AdminToken::new(&admin_token.text, Arc::clone(&clock));
-    let rate_limiter = Arc::new(RateLimiter::new(rate_limit(settings)?, Arc::clone(&clock)));
-    let slot = PublishSlot::new();
-    let rules = rules::engine(store, &clock, &push, Arc::new(slot.clone()), settings).await?;
-    let broker = Broker::start(BrokerParts {
-        settings: mqtt::settings(&settings.mqtt)?,
-        store: Arc::clone(store),
-        clock: Arc::clone(&clock),
-        removal_clock: Arc::clone(&removal_clock),
-        intake: Arc::new(rules.clone()),
-        api_keys: Arc::clone(&api_keys),
-        admin_token: admin_token.clone(),
-        rate_limiter: Arc::clone(&rate_limiter),
-    })
-    .await?;
-    let publish: Arc<dyn Publish> = Arc::new(broker.clone());
-    slot.fill(&publish);
-    let parts = homeport_systems::alerts::Parts {
-        store: Arc::clone(store),
-        clock: Arc::clone(&clock),
+    let deps = AppDeps {
+        store: Arc::clone(&backend.store),
         feed: backend.feed.clone(),
-        push: push.clone(),
-        records: records.clone(),
-        publish: Arc::new(slot.clone()),
-    };
-    let sensors = Sensors::new(
-        Arc::clone(store),
-        Arc::clone(&clock),
-        sensor_settings(settings)?,
-    );
-    let chargers = Chargers::new(Arc::clone(store), Arc::clone(&clock));
-    let fleet = fleet::Parts {
-        store: Arc::clone(store),
-        clock: Arc::clone(&clock),
-        sensors: sensors.clone(),
-        chargers: chargers.clone(),
-        records: records.clone(),
-        push: push.clone(),
-        names: table_names(settings),
-    };
-    let state = AppState {
-        telemetry: Telemetry::new(
-            Arc::clone(store),
-            Arc::clone(&clock),
-            Arc::new(slot),
-            &telemetry::Settings {
-                table: names.telemetry,
-            },
-        ),
-        rules,
-        publish,
-        console: Arc::new(console::console(backend, settings, fleet)?),
-        chargers,
-        sensors,
-        records,
-        api_keys,
-        broker,
-        push,
-        alerts: Alerts::new(parts, alerts::settings(settings)?),
-        user_tokens: Arc::new(UserTokens::new(user_tokens(settings)?, Arc::clone(&clock))),
-        admin_token,
-        allowed_origins: settings.network.allowed_origins.clone(),
-        rate_limiter,
+        clock: Arc::new(SystemClock),
+        removal_clock: backend.removal_clock(),
+        storage: console::storage(backend, settings)?,
         health: Arc::clone(&status) as _,
         store_clock: Arc::clone(&status) as _,
-        metrics,
         gauges: status,
+        // Installed before any metric is recorded.
+        metrics: homeport_server::install_recorder()?,
+    };
+    let app_settings = AppSettings {
+        tables: table_names(settings),
+        pepper: Pepper::new(pepper.text),
+        admin_token: admin_token.text.clone(),
+        rate_limit: rate_limit(settings)?,
+        allowed_origins: settings.network.allowed_origins.clone(),
+        user_tokens: user_tokens(settings)?,
+        session_secs: console::session_secs(settings)?,
+        sensors: sensor_settings(settings)?,
+        push: push_settings(settings)?,
+        alerts: alerts::settings(settings)?,
+        mqtt: mqtt::settings(&settings.mqtt)?,
+        expectations: console::expectations(settings)?,
+        rules: rules::of_file(settings)?,
+        sns_topics: rules::sns_topics(settings),
+    };
+    let state = match AppState::build(deps, app_settings).await {
+        Ok(state) => state,
+        Err(BuildError::Rules(error)) => return Err(rules::in_file(settings, &error)),
+        Err(error) => return Err(error.into()),
     };
     Ok((state, bridge))
 }

@@ -1,33 +1,26 @@
 //! A real server with a real engine on its own port, and a client for it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use homeport_engine::{Engine, Options};
 use homeport_server::{
-    AdminToken, AppState, Broker, BrokerParts, ClockState, CommitTimes, ConnectionLimits,
-    Connections, Console, EXPORTS_MAX, ForwardedHeader, Gauges, Health, Limits, MqttSettings,
-    RateLimit, RateLimiter, SESSION_SECS_DEFAULT, Sessions, Storage, StoreClock, StoredTable,
-    TrustedProxies, UserAlgorithm, UserKeys, UserTokenSettings, UserTokens,
+    AppDeps, AppSettings, AppState, ClockState, CommitTimes, ConnectionLimits, Connections,
+    ForwardedHeader, Gauges, Health, Limits, MqttSettings, RateLimit, SESSION_SECS_DEFAULT,
+    Storage, StoreClock, StoredTable, TrustedProxies, UserAlgorithm, UserKeys, UserTokenSettings,
 };
 use homeport_simulate::expo_stand_in::ExpoStandIn;
-use homeport_store::{Clock, ManualClock, Store, StoreError};
+use homeport_store::{Clock as _, ManualClock, StoreError};
 use homeport_systems::alerts::{self, Alerts};
 use homeport_systems::api_keys::{ApiKeys, NewApiKey, Pepper};
-use homeport_systems::browse::TableBrowser;
-use homeport_systems::chargers::Chargers;
-use homeport_systems::fleet::{self, Expectations, Fleet};
-use homeport_systems::live::Live;
-use homeport_systems::messages::{Intake as _, Message, Publish, PublishSlot};
-use homeport_systems::push::{self, Push};
-use homeport_systems::records::{self, Records};
-use homeport_systems::rules::{RuleEngine, RuleEngineDeps};
+use homeport_systems::fleet::Expectations;
+use homeport_systems::messages::{Intake as _, Message};
+use homeport_systems::rules::RuleEngine;
 use homeport_systems::schema::TableNames;
-use homeport_systems::sensors::{Sensors, Settings};
-use homeport_systems::telemetry::{self, Telemetry};
 use homeport_systems::time::EpochMillis;
+use homeport_systems::{push, sensors};
 use serde_json::Value;
 
 pub(crate) const ADMIN: &str = "admin-token-of-the-tests";
@@ -169,114 +162,41 @@ impl Server {
             ..Options::default()
         };
         let engine = Engine::open(directory.path(), options).expect("opens");
-        let tables = homeport_systems::schema::tables(&TableNames::default());
-        engine.ensure_tables(&tables).await.expect("tables");
-        let store: Arc<dyn Store> = Arc::new(engine.clone());
-        let time: Arc<dyn Clock> = Arc::clone(&clock) as _;
-        let pepper = Pepper::new("pepper".to_owned());
-        let api_keys = Arc::new(ApiKeys::new(Arc::clone(&store), Arc::clone(&time), pepper));
         let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
-        let record_settings = records::Settings::default();
-        let records = Records::new(Arc::clone(&store), Arc::clone(&time), record_settings);
-        let push = Push::new(
-            Arc::clone(&store),
-            Arc::clone(&time),
-            push::Settings::default(),
-        );
-        let slot = PublishSlot::new();
-        let deps = RuleEngineDeps {
-            store: Arc::clone(&store),
-            clock: Arc::clone(&time),
-            publish: Arc::new(slot.clone()),
-            push: push.clone(),
-            tables,
-            telemetry_table: TableNames::default().telemetry,
-            sns_topics: std::collections::HashMap::new(),
-        };
-        let rules = RuleEngine::new(deps, Vec::new()).expect("an engine");
-        rules.load().await.expect("rules");
-        let rate_limiter = Arc::new(RateLimiter::new(limit, Arc::clone(&time)));
-        let admin_token = AdminToken::new(ADMIN, Arc::clone(&time));
-        let broker = Broker::start(BrokerParts {
-            settings: MqttSettings::default(),
-            store: Arc::clone(&store),
-            clock: Arc::clone(&time),
-            removal_clock: engine.removal_clock(),
-            intake: Arc::new(rules.clone()),
-            api_keys: Arc::clone(&api_keys),
-            admin_token: admin_token.clone(),
-            rate_limiter: Arc::clone(&rate_limiter),
-        });
-        let broker = broker.await.expect("a broker");
-        let publish: Arc<dyn Publish> = Arc::new(broker.clone());
-        slot.fill(&publish);
-        let parts = alerts::Parts {
-            store: Arc::clone(&store),
-            clock: Arc::clone(&time),
+        let deps = AppDeps {
+            store: Arc::new(engine.clone()),
             feed: Some(Arc::new(engine.clone())),
-            push: push.clone(),
-            records: records.clone(),
-            publish: Arc::new(slot.clone()),
-        };
-        let alert_settings = alerts::Settings {
-            silence_grace_secs: 0,
-            has_email: true,
-            ..alerts::Settings::default()
-        };
-        let alerts = Alerts::new(parts, alert_settings);
-        let chargers = Chargers::new(Arc::clone(&store), Arc::clone(&time));
-        let sensors = Sensors::new(Arc::clone(&store), Arc::clone(&time), Settings::default());
-        let parts = fleet::Parts {
-            store: Arc::clone(&store),
-            clock: Arc::clone(&time),
-            sensors: sensors.clone(),
-            chargers: chargers.clone(),
-            records: records.clone(),
-            push: push.clone(),
-            names: TableNames::default(),
-        };
-        let fleet = Fleet::new(parts, Expectations::default());
-        let feed = Arc::new(engine.clone());
-        let live = Live::new(
-            Arc::clone(&store),
-            Some(feed),
-            Arc::clone(&time),
-            fleet.clone(),
-        );
-        let state = AppState {
-            telemetry: Telemetry::new(
-                Arc::clone(&store),
-                Arc::clone(&time),
-                Arc::new(slot),
-                &telemetry::Settings::default(),
-            ),
-            rules: rules.clone(),
-            publish,
-            chargers,
-            records,
-            push,
-            alerts: alerts.clone(),
-            user_tokens: Arc::new(UserTokens::new(users, Arc::clone(&time))),
-            sensors,
-            api_keys: Arc::clone(&api_keys),
-            broker,
-            admin_token,
-            allowed_origins: ALLOWED_ORIGIN.parse().expect("an origin"),
-            console: Arc::new(Console {
-                sessions: Sessions::new(Arc::clone(&time), SESSION_SECS_DEFAULT),
-                fleet,
-                tables: TableBrowser::new(store),
-                live,
-                storage: Arc::new(Tables(engine.clone())),
-                exports: Arc::new(tokio::sync::Semaphore::new(EXPORTS_MAX)),
-                started_at: EpochMillis(NOW_MS),
-            }),
-            rate_limiter,
+            clock: Arc::clone(&clock) as _,
+            removal_clock: engine.removal_clock(),
+            storage: Arc::new(Tables(engine.clone())),
             health: Arc::new(Quiet),
             store_clock: Arc::new(Tables(engine.clone())),
-            metrics: recorder.handle(),
             gauges: Arc::new(Quiet),
+            metrics: recorder.handle(),
         };
+        let settings = AppSettings {
+            tables: TableNames::default(),
+            pepper: Pepper::new("pepper".to_owned()),
+            admin_token: ADMIN.to_owned(),
+            rate_limit: limit,
+            allowed_origins: ALLOWED_ORIGIN.parse().expect("an origin"),
+            user_tokens: users,
+            session_secs: SESSION_SECS_DEFAULT,
+            sensors: sensors::Settings::default(),
+            push: push::Settings::default(),
+            alerts: alerts::Settings {
+                silence_grace_secs: 0,
+                has_email: true,
+                ..alerts::Settings::default()
+            },
+            mqtt: MqttSettings::default(),
+            expectations: Expectations::default(),
+            rules: Vec::new(),
+            sns_topics: HashMap::new(),
+        };
+        let state = AppState::build(deps, settings).await.expect("a server");
+        let api_keys = Arc::clone(&state.api_keys);
+        let (alerts, rules) = (state.alerts.clone(), state.rules.clone());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
             .await
             .expect("a port");

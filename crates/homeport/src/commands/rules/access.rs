@@ -9,7 +9,8 @@ use homeport_systems::cursor::Cursor;
 use homeport_systems::messages::PublishSlot;
 use homeport_systems::push::Push;
 use homeport_systems::rules::{
-    NewRule, PAGE_MAX, REPLAY_PAGE_MAX, ReplayRange, RuleDocument, RuleEngine, RuleName,
+    NewRule, PAGE_MAX, REPLAY_PAGE_MAX, ReplayRange, RuleDocument, RuleEngine, RuleEngineDeps,
+    RuleName,
 };
 use homeport_systems::telemetry::{self, Telemetry};
 use homeport_systems::time::EpochMillis;
@@ -220,8 +221,19 @@ async fn engine_on(backend: &Backend, settings: &Settings) -> anyhow::Result<Rul
         Arc::clone(&clock),
         state::push_settings(settings)?,
     );
-    let nowhere = Arc::new(PublishSlot::new());
-    app::rules::engine(&backend.store, &clock, &push, nowhere, settings).await
+    let deps = RuleEngineDeps {
+        store: Arc::clone(&backend.store),
+        clock,
+        publish: Arc::new(PublishSlot::new()),
+        push,
+        tables,
+        telemetry_table: settings.telemetry.table.clone(),
+        sns_topics: app::rules::sns_topics(settings),
+    };
+    let engine = RuleEngine::new(deps, app::rules::of_file(settings)?)
+        .map_err(|error| app::rules::in_file(settings, &error))?;
+    engine.load().await.context("loading the rules")?;
+    Ok(engine)
 }
 
 fn body(view: homeport_systems::rules::RuleView) -> anyhow::Result<Value> {

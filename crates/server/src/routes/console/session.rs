@@ -32,7 +32,7 @@ pub(in crate::routes) struct SessionBody {
 ///
 /// The response sets a cookie that replaces the admin token. Requests with it that change something must come from
 /// the console's page and send `X-Homeport-Console: 1`.
-#[utoipa::path(post, path = "/v1/session", tag = "console", request_body = SignIn, responses(
+#[utoipa::path(post, path = "/v1/session", tag = "console", request_body = SignIn, security(()), responses(
     (status = 204, description = "Signed in", headers(("Set-Cookie" = String, description = "Session cookie; scripts cannot read it"))),
     (status = 401, description = "Invalid admin token"),
     (status = 403, description = "Sent by a page of another site"),

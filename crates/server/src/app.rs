@@ -1,0 +1,196 @@
+//! Composition: builds every part of the server from a store, a clock and settings. The binary and the tests use it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use homeport_listen::AllowedOrigins;
+use homeport_store::{ChangeFeed, Clock, Store, StoreError};
+use homeport_systems::alerts::{self, Alerts};
+use homeport_systems::api_keys::{ApiKeys, Pepper};
+use homeport_systems::browse::TableBrowser;
+use homeport_systems::chargers::Chargers;
+use homeport_systems::fleet::{self, Expectations, Fleet};
+use homeport_systems::live::Live;
+use homeport_systems::messages::{Publish, PublishSlot};
+use homeport_systems::push::{self, Push};
+use homeport_systems::records::{self, Records};
+use homeport_systems::rules::{NewRule, RuleEngine, RuleEngineDeps, RuleError};
+use homeport_systems::schema::{self, TableNames};
+use homeport_systems::sensors::{self, Sensors};
+use homeport_systems::telemetry::{self, Telemetry};
+use homeport_systems::time::EpochMillis;
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::sync::Semaphore;
+
+use crate::auth::{AdminToken, RateLimit, RateLimiter, UserTokenSettings, UserTokens};
+use crate::console::{Console, EXPORTS_MAX, Sessions, Storage};
+use crate::metrics::Gauges;
+use crate::mqtt::{Broker, BrokerParts, MqttSettings};
+use crate::state::{AppState, Health, StoreClock};
+
+/// What the server is built on.
+pub struct AppDeps {
+    pub store: Arc<dyn Store>,
+    /// The change feed, if the store has one.
+    pub feed: Option<Arc<dyn ChangeFeed>>,
+    pub clock: Arc<dyn Clock>,
+    /// Decides when old data is deleted; it ignores unconfirmed clock jumps.
+    pub removal_clock: Arc<dyn Clock>,
+    pub storage: Arc<dyn Storage>,
+    pub health: Arc<dyn Health>,
+    pub store_clock: Arc<dyn StoreClock>,
+    pub gauges: Arc<dyn Gauges>,
+    pub metrics: PrometheusHandle,
+}
+
+/// The settings of all parts.
+pub struct AppSettings {
+    pub tables: TableNames,
+    pub pepper: Pepper,
+    pub admin_token: String,
+    /// The limit of each API key.
+    pub rate_limit: RateLimit,
+    /// Web pages of other origins that may use MQTT over WebSockets.
+    pub allowed_origins: AllowedOrigins,
+    pub user_tokens: UserTokenSettings,
+    pub session_secs: i64,
+    pub sensors: sensors::Settings,
+    pub push: push::Settings,
+    pub alerts: alerts::Settings,
+    pub mqtt: MqttSettings,
+    pub expectations: Expectations,
+    /// The rules of the rules file.
+    pub rules: Vec<NewRule>,
+    /// The URLs that receive notifications of the `sns` action, by the topic's ARN.
+    pub sns_topics: HashMap<String, String>,
+}
+
+/// Why the server cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    #[error("the rules file is invalid")]
+    Rules(#[source] RuleError),
+    #[error("loading the rules failed")]
+    LoadRules(#[source] RuleError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl AppState {
+    /// Creates missing tables and builds all parts.
+    ///
+    /// # Errors
+    /// If a rule is invalid, or the store fails.
+    pub async fn build(deps: AppDeps, settings: AppSettings) -> Result<Self, BuildError> {
+        let (store, clock) = (&deps.store, &deps.clock);
+        let names = &settings.tables;
+        let tables = schema::tables(names);
+        store.ensure_tables(&tables).await?;
+        let record_settings = records::Settings {
+            table: names.records.clone(),
+            ..records::Settings::default()
+        };
+        let records = Records::new(Arc::clone(store), Arc::clone(clock), record_settings)
+            .with_removal_clock(Arc::clone(&deps.removal_clock));
+        let push = Push::new(Arc::clone(store), Arc::clone(clock), settings.push)
+            .with_removal_clock(Arc::clone(&deps.removal_clock));
+        let sensors = Sensors::new(Arc::clone(store), Arc::clone(clock), settings.sensors);
+        let chargers = Chargers::new(Arc::clone(store), Arc::clone(clock));
+        let api_keys = Arc::new(ApiKeys::new(
+            Arc::clone(store),
+            Arc::clone(clock),
+            settings.pepper,
+        ));
+        let admin_token = AdminToken::new(&settings.admin_token, Arc::clone(clock));
+        let rate_limiter = Arc::new(RateLimiter::new(settings.rate_limit, Arc::clone(clock)));
+        let slot = PublishSlot::new();
+        let rules = RuleEngine::new(
+            RuleEngineDeps {
+                store: Arc::clone(store),
+                clock: Arc::clone(clock),
+                publish: Arc::new(slot.clone()),
+                push: push.clone(),
+                tables,
+                telemetry_table: names.telemetry.clone(),
+                sns_topics: settings.sns_topics,
+            },
+            settings.rules,
+        )
+        .map_err(BuildError::Rules)?;
+        rules.load().await.map_err(BuildError::LoadRules)?;
+        let broker = Broker::start(BrokerParts {
+            settings: settings.mqtt,
+            store: Arc::clone(store),
+            clock: Arc::clone(clock),
+            removal_clock: Arc::clone(&deps.removal_clock),
+            intake: Arc::new(rules.clone()),
+            api_keys: Arc::clone(&api_keys),
+            admin_token: admin_token.clone(),
+            rate_limiter: Arc::clone(&rate_limiter),
+        })
+        .await?;
+        let publish: Arc<dyn Publish> = Arc::new(broker.clone());
+        slot.fill(&publish);
+        let alert_parts = alerts::Parts {
+            store: Arc::clone(store),
+            clock: Arc::clone(clock),
+            feed: deps.feed.clone(),
+            push: push.clone(),
+            records: records.clone(),
+            publish: Arc::new(slot.clone()),
+        };
+        let fleet_parts = fleet::Parts {
+            store: Arc::clone(store),
+            clock: Arc::clone(clock),
+            sensors: sensors.clone(),
+            chargers: chargers.clone(),
+            records: records.clone(),
+            push: push.clone(),
+            names: names.clone(),
+        };
+        let fleet = Fleet::new(fleet_parts, settings.expectations);
+        let console = Console {
+            sessions: Sessions::new(Arc::clone(clock), settings.session_secs),
+            tables: TableBrowser::new(Arc::clone(store)),
+            live: Live::new(
+                Arc::clone(store),
+                deps.feed.clone(),
+                Arc::clone(clock),
+                fleet.clone(),
+            ),
+            fleet,
+            storage: Arc::clone(&deps.storage),
+            exports: Arc::new(Semaphore::new(EXPORTS_MAX)),
+            started_at: EpochMillis(clock.now_ms()),
+        };
+        let telemetry_settings = telemetry::Settings {
+            table: names.telemetry.clone(),
+        };
+        Ok(Self {
+            telemetry: Telemetry::new(
+                Arc::clone(store),
+                Arc::clone(clock),
+                Arc::new(slot),
+                &telemetry_settings,
+            ),
+            alerts: Alerts::new(alert_parts, settings.alerts),
+            user_tokens: Arc::new(UserTokens::new(settings.user_tokens, Arc::clone(clock))),
+            allowed_origins: settings.allowed_origins,
+            console: Arc::new(console),
+            sensors,
+            chargers,
+            records,
+            push,
+            rules,
+            publish,
+            api_keys,
+            broker,
+            admin_token,
+            rate_limiter,
+            health: deps.health,
+            store_clock: deps.store_clock,
+            metrics: deps.metrics,
+            gauges: deps.gauges,
+        })
+    }
+}
