@@ -8,7 +8,7 @@ use homeport_item::schema::{IndexSchema, StreamView, TableSchema};
 use serde::Deserialize;
 
 use super::create_table::index_warm_throughput;
-use crate::access::{Permission, Request, Resources};
+use crate::access::one_resource;
 use crate::constraints::Constraints;
 use crate::failure::Failure;
 use crate::input::{Element, Field, Flag, List, Named, Text};
@@ -95,11 +95,7 @@ struct Changes {
     settings: Option<TableSettings>,
 }
 
-impl<'a> Request<'a> for Input<'a> {
-    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
-        vec![resources.table(self.table_name.as_ref())]
-    }
-}
+one_resource!(Input, table, table_name);
 
 pub(crate) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let name = table_name::of_tables(input.table_name.as_ref())?;
