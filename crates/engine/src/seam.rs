@@ -6,7 +6,6 @@ use homeport_item::schema::TableSchema;
 use homeport_store::{
     Action, BATCH_WRITE_MAX, BatchGet, BatchGetOutput, BatchWrite, BatchWriteOutput, Delete, Get,
     Page, Put, Query, Scan, Store, StoreError, TransactError, Transaction, Update, WriteError,
-    WriteRequest,
 };
 
 use crate::catalogue::table::IndexState;
@@ -31,7 +30,7 @@ impl Store for Engine {
                 .await
                 .map_err(|error| match error {
                     TableError::Store(error) => error,
-                    other => StoreError::Invalid(other.to_string()),
+                    other => StoreError::invalid(other.to_string()),
                 })?;
         }
         Ok(())
@@ -82,11 +81,9 @@ impl Store for Engine {
 
     async fn batch_write(&self, request: BatchWrite) -> Result<BatchWriteOutput, StoreError> {
         if request.writes.is_empty() || request.writes.len() > BATCH_WRITE_MAX {
-            return Err(StoreError::Invalid(
-                "a batch must have 1 to 25 writes".to_owned(),
-            ));
+            return Err(StoreError::invalid("a batch must have 1 to 25 writes"));
         }
-        let actions = request.writes.iter().cloned().map(action_of).collect();
+        let actions = request.writes.iter().cloned().map(Action::from).collect();
         let outcomes = self.write_each(actions, false).await?;
         let mut answer = BatchWriteOutput::default();
         for (write, outcome) in request.writes.into_iter().zip(outcomes) {
@@ -94,7 +91,7 @@ impl Store for Engine {
                 Ok(_) => {}
                 Err(WriteError::Store(StoreError::Throttled)) => answer.unprocessed.push(write),
                 Err(WriteError::Store(error)) => return Err(error),
-                Err(other) => return Err(StoreError::Invalid(other.to_string())),
+                Err(other) => return Err(StoreError::invalid(other.to_string())),
             }
         }
         Ok(answer)
@@ -206,13 +203,6 @@ impl Engine {
             self.shared().latch.check()?;
             tokio::time::sleep(BUILD_POLL).await;
         }
-    }
-}
-
-fn action_of(write: WriteRequest) -> Action {
-    match write {
-        WriteRequest::Put { table, item } => Put::new(table, item).into(),
-        WriteRequest::Delete { table, key } => Delete::new(table, key).into(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! An item (a set of named attributes) and DynamoDB's limits on it.
 
+use std::ops::{Deref, DerefMut};
+
 use crate::map::{Map, Name};
 use crate::value::{DEPTH_MAX, Value};
 
@@ -39,17 +41,8 @@ impl Item {
         Self(Map::with_capacity(attributes))
     }
 
-    #[must_use]
-    pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0.get(name)
-    }
-
     pub fn insert(&mut self, name: impl Into<Name>, value: impl Into<Value>) -> Option<Value> {
         self.0.insert(name, value.into())
-    }
-
-    pub fn remove(&mut self, name: &str) -> Option<Value> {
-        self.0.remove(name)
     }
 
     /// Adds an attribute, for items built in code.
@@ -61,16 +54,6 @@ impl Item {
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
-    }
-
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 
     #[must_use]
@@ -116,6 +99,20 @@ impl Item {
             return Err(ItemError::TooLarge);
         }
         Ok(())
+    }
+}
+
+impl Deref for Item {
+    type Target = Map;
+
+    fn deref(&self) -> &Map {
+        &self.0
+    }
+}
+
+impl DerefMut for Item {
+    fn deref_mut(&mut self) -> &mut Map {
+        &mut self.0
     }
 }
 

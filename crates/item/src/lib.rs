@@ -16,6 +16,6 @@ pub use binary::{ItemRef, ValueRef};
 pub use item::Item;
 pub use key::KeyKind;
 pub use map::{Map, Name};
-pub use number::{Number, NumberError};
+pub use number::{Decimal, DecimalError, Number, NumberError};
 pub use set::{Set, SetError};
 pub use value::{Value, ValueError, ValueKind};

@@ -41,7 +41,7 @@ impl Parser<'_> {
             return self.insert().map(Statement::Insert);
         }
         if self.take_word("UPDATE") {
-            return self.update().map(Statement::Update);
+            return self.update(false).map(Statement::Update);
         }
         if self.at_word("DELETE") {
             self.advance();
@@ -49,7 +49,7 @@ impl Parser<'_> {
             return self.delete().map(Statement::Delete);
         }
         if self.take_word("FROM") {
-            return self.update_from().map(Statement::Update);
+            return self.update(true).map(Statement::Update);
         }
         match self.peek() {
             Token::Word(word) if !is_keyword(word) && *self.peek_at(1) == Token::End => {
@@ -149,30 +149,20 @@ impl Parser<'_> {
         })
     }
 
-    fn update(&mut self) -> Result<Update, ParseError> {
+    /// `UPDATE table SET … WHERE …` or, with the condition first, `FROM table WHERE … SET …`.
+    fn update(&mut self, condition_first: bool) -> Result<Update, ParseError> {
         let target = self.target()?;
+        let mut condition = None;
+        if condition_first {
+            condition = self.where_clause()?;
+        }
         if !self.at_change() {
             return Err(self.syntax("Expected data manipulation"));
         }
         let update = self.changes()?;
-        let condition = self.where_clause()?;
-        let returning = self.returning()?;
-        Ok(Update {
-            target,
-            update,
-            condition,
-            returning,
-        })
-    }
-
-    /// `FROM table WHERE … SET …`: an update with its clauses in the other order.
-    fn update_from(&mut self) -> Result<Update, ParseError> {
-        let target = self.target()?;
-        let condition = self.where_clause()?;
-        if !self.at_change() {
-            return Err(self.syntax("Expected data manipulation"));
+        if !condition_first {
+            condition = self.where_clause()?;
         }
-        let update = self.changes()?;
         let returning = self.returning()?;
         Ok(Update {
             target,

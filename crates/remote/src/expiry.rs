@@ -5,7 +5,7 @@
 use homeport_item::expression::{Condition, Operand, Path, Update};
 use homeport_item::schema::TableSchema;
 use homeport_item::{Item, Value};
-use homeport_store::TTL_AGE_MAX_SECS;
+use homeport_store::{InvalidRequest, TTL_AGE_MAX_SECS};
 
 /// Decides which items of a table have expired at one moment.
 #[derive(Debug, Clone, Copy)]
@@ -77,10 +77,10 @@ impl<'a> Expiry<'a> {
 ///
 /// # Errors
 /// When the update needs attributes that a new item lacks.
-pub(crate) fn new_item(key: &Item, update: &Update) -> Result<Item, String> {
-    update.check().map_err(|error| error.to_string())?;
+pub(crate) fn new_item(key: &Item, update: &Update) -> Result<Item, InvalidRequest> {
+    update.check()?;
     let mut item = key.clone();
-    update.apply(&mut item).map_err(|error| error.to_string())?;
+    update.apply(&mut item)?;
     Ok(item)
 }
 

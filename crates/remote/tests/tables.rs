@@ -123,7 +123,7 @@ async fn unsupported_changes_are_reported() {
         let Err(StoreError::Invalid(reason)) = outcome else {
             panic!("{outcome:?} where {part:?} was expected");
         };
-        assert!(reason.contains(part), "{reason}");
+        assert!(reason.to_string().contains(part), "{reason}");
     }
 }
 
@@ -139,7 +139,10 @@ async fn missing_recovery_support_differs_from_failure() {
     let Err(StoreError::Invalid(reason)) = outcome else {
         panic!("{outcome:?}");
     };
-    assert!(reason.contains("store.point_in_time_recovery"), "{reason}");
+    assert!(
+        reason.to_string().contains("store.point_in_time_recovery"),
+        "{reason}"
+    );
 }
 
 #[tokio::test]

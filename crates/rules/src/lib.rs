@@ -33,6 +33,8 @@ mod template;
 pub mod topic;
 mod value;
 
+pub use homeport_item::{Decimal, DecimalError};
+
 pub use evaluate::explain::{Explanation, Note};
 pub use evaluate::{EvaluationError, NOTES_MAX, VALUE_DEPTH_MAX, WORK_MAX};
 pub use message::{Message, Payload, Properties, Randomness};
@@ -45,7 +47,6 @@ pub use statement::{Outcome, SQL_VERSION, Statement, Variables};
 pub use template::{RENDERED_LEN_MAX_BYTES, RenderError, Template};
 pub use topic::{TopicFilter, TopicFilterError, TopicNameError};
 pub use value::attribute::AttributeError;
-pub use value::decimal::{Decimal, DecimalError};
 pub use value::json::{JSON_DEPTH_MAX, JsonError, JsonProblem};
 pub use value::object::{Members, Object};
 pub use value::{Kind, Value};

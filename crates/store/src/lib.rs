@@ -13,7 +13,7 @@ mod request;
 
 pub use changes::{Change, ChangeFeed, ChangeKind, ChangePage, Position};
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use error::{CancelReason, StoreError, TransactError, WriteError};
+pub use error::{CancelReason, InvalidRequest, StoreError, TransactError, WriteError};
 pub use output::{BatchGetOutput, BatchWriteOutput, Page};
 pub use request::{
     Action, BatchGet, BatchWrite, ConditionCheck, Delete, Get, Put, Query, ReturnValues, Scan,

@@ -167,18 +167,6 @@ impl Put {
             old_on_failure: false,
         }
     }
-
-    #[must_use]
-    pub fn when(mut self, condition: Condition) -> Self {
-        self.condition = Some(condition);
-        self
-    }
-
-    #[must_use]
-    pub fn returning(mut self, returning: ReturnValues) -> Self {
-        self.returning = returning;
-        self
-    }
 }
 
 impl Update {
@@ -192,18 +180,6 @@ impl Update {
             old_on_failure: false,
         }
     }
-
-    #[must_use]
-    pub fn when(mut self, condition: Condition) -> Self {
-        self.condition = Some(condition);
-        self
-    }
-
-    #[must_use]
-    pub fn returning(mut self, returning: ReturnValues) -> Self {
-        self.returning = returning;
-        self
-    }
 }
 
 impl Delete {
@@ -215,18 +191,6 @@ impl Delete {
             returning: ReturnValues::None,
             old_on_failure: false,
         }
-    }
-
-    #[must_use]
-    pub fn when(mut self, condition: Condition) -> Self {
-        self.condition = Some(condition);
-        self
-    }
-
-    #[must_use]
-    pub fn returning(mut self, returning: ReturnValues) -> Self {
-        self.returning = returning;
-        self
     }
 }
 
@@ -253,29 +217,78 @@ impl Action {
     }
 }
 
-impl From<Put> for Action {
-    fn from(put: Put) -> Self {
-        Self::Put(put)
-    }
-}
+/// What the writes of one item have in common.
+macro_rules! write_requests {
+    ($($write:ident),*) => {$(
+        impl $write {
+            #[must_use]
+            pub fn when(mut self, condition: Condition) -> Self {
+                self.condition = Some(condition);
+                self
+            }
 
-impl From<Update> for Action {
-    fn from(update: Update) -> Self {
-        Self::Update(update)
-    }
-}
+            #[must_use]
+            pub fn returning(mut self, returning: ReturnValues) -> Self {
+                self.returning = returning;
+                self
+            }
+        }
 
-impl From<Delete> for Action {
-    fn from(delete: Delete) -> Self {
-        Self::Delete(delete)
-    }
+        impl From<$write> for Action {
+            fn from(write: $write) -> Self {
+                Self::$write(write)
+            }
+        }
+    )*};
 }
+write_requests!(Put, Update, Delete);
 
 impl From<ConditionCheck> for Action {
     fn from(check: ConditionCheck) -> Self {
         Self::Check(check)
     }
 }
+
+impl From<WriteRequest> for Action {
+    fn from(write: WriteRequest) -> Self {
+        match write {
+            WriteRequest::Put { table, item } => Put::new(table, item).into(),
+            WriteRequest::Delete { table, key } => Delete::new(table, key).into(),
+        }
+    }
+}
+
+/// What the reads of pages have in common.
+macro_rules! page_requests {
+    ($($read:ident),*) => {$(
+        impl $read {
+            #[must_use]
+            pub fn on_index(mut self, index: impl Into<String>) -> Self {
+                self.index = Some(index.into());
+                self
+            }
+
+            #[must_use]
+            pub fn filter(mut self, filter: Condition) -> Self {
+                self.filter = Some(filter);
+                self
+            }
+
+            #[must_use]
+            pub fn limit(mut self, limit: usize) -> Self {
+                self.limit = Some(limit);
+                self
+            }
+
+            #[must_use]
+            pub fn starting_after(mut self, start: Option<Item>) -> Self {
+                self.start = start;
+                self
+            }
+        }
+    )*};
+}
+page_requests!(Query, Scan);
 
 impl Transaction {
     #[must_use]
@@ -311,32 +324,8 @@ impl Query {
     }
 
     #[must_use]
-    pub fn on_index(mut self, index: impl Into<String>) -> Self {
-        self.index = Some(index.into());
-        self
-    }
-
-    #[must_use]
-    pub fn filter(mut self, filter: Condition) -> Self {
-        self.filter = Some(filter);
-        self
-    }
-
-    #[must_use]
-    pub fn limit(mut self, limit: usize) -> Self {
-        self.limit = Some(limit);
-        self
-    }
-
-    #[must_use]
     pub fn descending(mut self) -> Self {
         self.descending = true;
-        self
-    }
-
-    #[must_use]
-    pub fn starting_after(mut self, start: Option<Item>) -> Self {
-        self.start = start;
         self
     }
 }
@@ -357,32 +346,8 @@ impl Scan {
     }
 
     #[must_use]
-    pub fn on_index(mut self, index: impl Into<String>) -> Self {
-        self.index = Some(index.into());
-        self
-    }
-
-    #[must_use]
-    pub fn filter(mut self, filter: Condition) -> Self {
-        self.filter = Some(filter);
-        self
-    }
-
-    #[must_use]
-    pub fn limit(mut self, limit: usize) -> Self {
-        self.limit = Some(limit);
-        self
-    }
-
-    #[must_use]
     pub fn segment(mut self, index: u32, total: u32) -> Self {
         self.segment = Some(Segment { index, total });
-        self
-    }
-
-    #[must_use]
-    pub fn starting_after(mut self, start: Option<Item>) -> Self {
-        self.start = start;
         self
     }
 }

@@ -8,8 +8,9 @@ use homeport_item::expression::{
 };
 use homeport_item::item::ItemError;
 use homeport_item::json;
+use homeport_item::schema::KeyError;
 use homeport_listen::OriginRefused;
-use homeport_store::{CancelReason, StoreError, TransactError, WriteError};
+use homeport_store::{CancelReason, InvalidRequest, StoreError, TransactError, WriteError};
 
 const DYNAMODB: &str = "com.amazonaws.dynamodb.v20120810#";
 const SERVICE: &str = "com.amazon.coral.service#";
@@ -90,14 +91,6 @@ impl Failure {
         if let Some(text) = counted.short.or(self.text.take()) {
             let prefix = if counted.is_final { "" } else { ONE_COUNTED };
             self.text = Some(format!("{prefix}{text}"));
-        }
-        self
-    }
-
-    /// The same failure, with the text `to` instead of `from`.
-    pub(crate) fn reworded(mut self, from: &str, to: &str) -> Self {
-        if self.text.as_deref() == Some(from) {
-            self.text = Some(to.to_owned());
         }
         self
     }
@@ -425,9 +418,6 @@ impl Failure {
     }
 }
 
-/// The beginning of the text for an empty key.
-const KEY_NOT_VALID: &str = "One or more parameter values are not valid.";
-
 const CONDITION_FAILED: &str = "The conditional request failed";
 const DUPLICATE_ITEM: &str = "Duplicate primary key exists in table";
 
@@ -450,12 +440,60 @@ fn write_special(code: &str, text: &str, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// The text for an empty key, which fails the request. Other invalid actions cancel the transaction.
-fn unusable_key(reasons: &[CancelReason]) -> Option<&str> {
+/// An empty key, which fails the request. Other invalid actions cancel the transaction.
+fn empty_key(reasons: &[CancelReason]) -> Option<&InvalidRequest> {
     reasons.iter().find_map(|reason| match reason {
-        CancelReason::Invalid(text) if text.starts_with(KEY_NOT_VALID) => Some(text.as_str()),
+        CancelReason::Invalid(
+            invalid @ (InvalidRequest::Key(KeyError::Empty { .. })
+            | InvalidRequest::IndexKey {
+                error: KeyError::Empty { .. },
+                ..
+            }),
+        ) => Some(invalid),
         _ => None,
     })
+}
+
+/// DynamoDB's text for an invalid request.
+fn invalid_text(invalid: &InvalidRequest) -> String {
+    match invalid {
+        InvalidRequest::UpdatedItemTooLarge => {
+            "Item size to update has exceeded the maximum allowed size".to_owned()
+        }
+        InvalidRequest::IndexKey {
+            index,
+            error,
+            by_update,
+        } => match error {
+            KeyError::WrongKind {
+                name,
+                expected,
+                actual,
+            } => format!(
+                "One or more parameter values were invalid: Type mismatch for Index Key {name} Expected: {expected} Actual: {actual} IndexName: {index}"
+            ),
+            KeyError::Empty { kind, .. } if *by_update => format!(
+                "One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value that is not supported. The AttributeValue for a key attribute cannot contain an empty {kind} value."
+            ),
+            KeyError::Empty { name, kind } => format!(
+                "One or more parameter values are not valid. A value specified for a secondary index key is not supported. The AttributeValue for a key attribute cannot contain an empty {kind} value. IndexName: {index}, IndexKey: {name}"
+            ),
+            other => other.to_string(),
+        },
+        InvalidRequest::ConsistentRead(_) => {
+            "Consistent reads are not supported on global secondary indexes".to_owned()
+        }
+        InvalidRequest::AllAttributes(index) => format!(
+            "One or more parameter values were invalid: Select type ALL_ATTRIBUTES is not supported for global secondary index {index} because its projection type is not ALL"
+        ),
+        // These errors of the data model have DynamoDB's words.
+        InvalidRequest::Key(_)
+        | InvalidRequest::Item(_)
+        | InvalidRequest::Expression(_)
+        | InvalidRequest::KeyCondition(_)
+        | InvalidRequest::Update(_)
+        | InvalidRequest::Other(_) => invalid.to_string(),
+    }
 }
 
 fn code(reason: &CancelReason) -> &'static str {
@@ -478,17 +516,17 @@ fn write_reason(reason: &CancelReason, out: &mut Vec<u8>) {
                 out.extend_from_slice(b",\"Item\":");
                 json::write_item(old, out);
             }
-            Some(CONDITION_FAILED)
+            Some(CONDITION_FAILED.to_owned())
         }
-        CancelReason::Invalid(text) => Some(text.as_str()),
-        CancelReason::Conflict => Some("Transaction is ongoing for the item"),
+        CancelReason::Invalid(invalid) => Some(invalid_text(invalid)),
+        CancelReason::Conflict => Some("Transaction is ongoing for the item".to_owned()),
         CancelReason::Throttled => {
-            Some("Throughput exceeds the current capacity of your table or index")
+            Some("Throughput exceeds the current capacity of your table or index".to_owned())
         }
     };
     if let Some(text) = text {
         out.extend_from_slice(b",\"Message\":");
-        json::write_string(text, out);
+        json::write_string(&text, out);
     }
     out.push(b'}');
 }
@@ -496,7 +534,7 @@ fn write_reason(reason: &CancelReason, out: &mut Vec<u8>) {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Invalid(text) => Self::validation(text),
+            StoreError::Invalid(invalid) => Self::validation(invalid_text(&invalid)),
             StoreError::TableNotFound(_) => Self::not_found("Requested resource not found"),
             StoreError::IndexNotFound { index, .. } => Self::validation(format!(
                 "The table does not have the specified index: {index}"
@@ -519,8 +557,8 @@ impl From<WriteError> for Failure {
 impl From<TransactError> for Failure {
     fn from(error: TransactError) -> Self {
         match error {
-            TransactError::Cancelled(reasons) => match unusable_key(&reasons) {
-                Some(text) => Self::validation(text),
+            TransactError::Cancelled(reasons) => match empty_key(&reasons) {
+                Some(invalid) => Self::validation(invalid_text(invalid)),
                 None => Self::cancelled(&reasons),
             },
             TransactError::TokenMismatch => Self {

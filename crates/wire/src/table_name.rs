@@ -82,6 +82,13 @@ pub(crate) fn of_tables<'a>(given: Option<&'a Text<'_>>) -> Result<&'a str, Fail
     Ok(given.as_str())
 }
 
+/// The table of an operation that may name one.
+pub(crate) fn of_tables_if_given<'a>(
+    given: Option<&'a Text<'_>>,
+) -> Result<Option<&'a str>, Failure> {
+    given.map(|given| of_tables(Some(given))).transpose()
+}
+
 /// The name of a new table.
 pub(crate) fn of_new_table<'a>(given: Option<&'a Text<'_>>) -> Result<&'a str, Failure> {
     let within = |given: &&Text<'_>| (NAME_MIN..=NAME_MAX).contains(&given.as_str().len());

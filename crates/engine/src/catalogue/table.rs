@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use homeport_item::binary::DecodeError;
-use homeport_item::schema::{IndexSchema, KeyError, KeySchema, TableSchema};
+use homeport_item::schema::{IndexSchema, KeySchema, TableSchema};
 use homeport_item::{Item, Value};
-use homeport_store::StoreError;
+use homeport_store::{InvalidRequest, StoreError};
 use serde::{Deserialize, Serialize};
 
 use crate::storage::layout::{self, TableId};
@@ -189,7 +189,7 @@ impl Table {
         let index = self.indexes.iter().find(|index| index.schema.name == name);
         match index {
             Some(index) if index.state == IndexState::Active => Ok(index),
-            Some(_) => Err(StoreError::Invalid(format!(
+            Some(_) => Err(StoreError::invalid(format!(
                 "Cannot read from backfilling global secondary index: {name}"
             ))),
             None => Err(StoreError::IndexNotFound {
@@ -201,26 +201,29 @@ impl Table {
 
     /// The stored key for `key`, which must consist of exactly the key attributes.
     pub(crate) fn exact_key(&self, key: &Item) -> Result<UserKey, StoreError> {
-        let (partition, sort) = self.key.exact_values(key).map_err(invalid)?;
+        let (partition, sort) = self.key.exact_values(key).map_err(StoreError::invalid)?;
         Ok(layout::item_key(partition, sort))
     }
 
     /// The stored key of `item`.
     pub(crate) fn key_of(&self, item: &Item) -> Result<UserKey, StoreError> {
-        let (partition, sort) = self.key.values(item).map_err(invalid)?;
+        let (partition, sort) = self.key.values(item).map_err(StoreError::invalid)?;
         Ok(layout::item_key(partition, sort))
     }
 
     /// The stored key and value of a restored item, which may lack index keys.
     pub(crate) fn encode(&self, item: &Item) -> Result<(UserKey, UserValue), StoreError> {
         let key = self.key_of(item)?;
-        let checked = item.check();
-        checked.map_err(|error| StoreError::Invalid(error.to_string()))?;
+        item.check().map_err(StoreError::invalid)?;
         Ok((key, record::encode(item, &self.key)))
     }
 
     /// Checks that the item's index key attributes, where present, are valid.
-    pub(crate) fn check_index_keys(&self, item: &Item, from: KeyFrom) -> Result<(), String> {
+    pub(crate) fn check_index_keys(
+        &self,
+        item: &Item,
+        from: KeyFrom,
+    ) -> Result<(), InvalidRequest> {
         for index in &self.indexes {
             for attribute in index.schema.key.attributes() {
                 if let Some(value) = item.get(&attribute.name) {
@@ -265,9 +268,18 @@ impl Table {
 
 impl Index {
     /// Checks that `value` is valid for the key attribute `name`.
-    pub(crate) fn check_key(&self, name: &str, value: &Value, from: KeyFrom) -> Result<(), String> {
+    pub(crate) fn check_key(
+        &self,
+        name: &str,
+        value: &Value,
+        from: KeyFrom,
+    ) -> Result<(), InvalidRequest> {
         let checked = self.schema.key.check_attribute(name, value);
-        checked.map_err(|error| index_key_message(&self.schema.name, error, from))
+        checked.map_err(|error| InvalidRequest::IndexKey {
+            index: self.schema.name.clone(),
+            error,
+            by_update: from == KeyFrom::Update,
+        })
     }
 
     /// The index entry of an item; `None` if the item lacks a key attribute of the index.
@@ -321,34 +333,11 @@ impl Index {
     }
 }
 
-pub(crate) fn invalid(error: KeyError) -> StoreError {
-    StoreError::Invalid(error.to_string())
-}
-
-/// The kind of write that set an index key: DynamoDB words the error differently.
+/// The kind of write that sets an index key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyFrom {
     Put,
     Update,
-}
-
-fn index_key_message(index: &str, error: KeyError, from: KeyFrom) -> String {
-    match error {
-        KeyError::WrongKind {
-            name,
-            expected,
-            actual,
-        } => format!(
-            "One or more parameter values were invalid: Type mismatch for Index Key {name} Expected: {expected} Actual: {actual} IndexName: {index}"
-        ),
-        KeyError::Empty { kind, .. } if from == KeyFrom::Update => format!(
-            "One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value that is not supported. The AttributeValue for a key attribute cannot contain an empty {kind} value."
-        ),
-        KeyError::Empty { name, kind } => format!(
-            "One or more parameter values are not valid. A value specified for a secondary index key is not supported. The AttributeValue for a key attribute cannot contain an empty {kind} value. IndexName: {index}, IndexKey: {name}"
-        ),
-        other => other.to_string(),
-    }
 }
 
 impl std::fmt::Debug for Table {

@@ -24,7 +24,7 @@ impl ChangeFeed for Engine {
         wait: Duration,
     ) -> Result<ChangePage, StoreError> {
         let from: u64 = from.as_str().parse().map_err(|_| {
-            StoreError::Invalid(format!(
+            StoreError::invalid(format!(
                 "{:?} is not a position in this change log",
                 from.as_str()
             ))

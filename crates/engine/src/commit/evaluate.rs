@@ -4,7 +4,7 @@ use homeport_item::binary::DecodeError;
 use homeport_item::expression::{Projection, Update, UpdateOperand};
 use homeport_item::item::{ITEM_SIZE_MAX_BYTES, ItemError, NAME_SIZE_MAX_BYTES};
 use homeport_item::{Item, Value};
-use homeport_store::{CancelReason, ReturnValues, StoreError, TransactError};
+use homeport_store::{CancelReason, InvalidRequest, ReturnValues, StoreError, TransactError};
 
 use crate::catalogue::Catalogue;
 use crate::catalogue::table::{KeyFrom, Table};
@@ -15,8 +15,6 @@ use crate::commit::tokens::{self, Repeat};
 use crate::error::unavailable;
 use crate::storage::record::{self, Record};
 use crate::storage::vault::{UserKey, UserValue};
-
-const TOO_LARGE: &str = "Item size to update has exceeded the maximum allowed size";
 
 /// The result of a transaction.
 pub(crate) type Outcome = Result<CompletedTransaction, TransactError>;
@@ -242,7 +240,7 @@ fn updated_value(
     visible: Option<Record<'_>>,
     key: &Item,
     update: &Update,
-) -> Result<Result<(UserValue, Option<Item>), String>, StoreError> {
+) -> Result<Result<(UserValue, Option<Item>), InvalidRequest>, StoreError> {
     if returning == ReturnValues::None
         && let Some(record) = &visible
         && let Some(changes) = scalar_assignments(update)
@@ -300,10 +298,10 @@ fn set_attributes(
     table: &Table,
     record: &Record<'_>,
     changes: &[(&str, &Value)],
-) -> Result<Result<UserValue, String>, DecodeError> {
+) -> Result<Result<UserValue, InvalidRequest>, DecodeError> {
     let (value, size) = record::encode_with_changes(record, changes)?;
     if size > ITEM_SIZE_MAX_BYTES {
-        return Ok(Err(TOO_LARGE.to_owned()));
+        return Ok(Err(InvalidRequest::UpdatedItemTooLarge));
     }
     for index in &table.indexes {
         for attribute in index.schema.key.attributes() {
@@ -323,11 +321,11 @@ fn set_attributes(
     Ok(Ok(value))
 }
 
-fn apply_update(table: &Table, update: &Update, item: &mut Item) -> Result<(), String> {
-    update.apply(item).map_err(|error| error.to_string())?;
+fn apply_update(table: &Table, update: &Update, item: &mut Item) -> Result<(), InvalidRequest> {
+    update.apply(item)?;
     item.check().map_err(|error| match error {
-        ItemError::TooLarge => TOO_LARGE.to_owned(),
-        other => other.to_string(),
+        ItemError::TooLarge => InvalidRequest::UpdatedItemTooLarge,
+        other => other.into(),
     })?;
     table.check_index_keys(item, KeyFrom::Update)
 }

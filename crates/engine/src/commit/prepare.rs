@@ -104,7 +104,7 @@ pub(crate) fn transaction(
     catalogue: &Catalogue,
     transaction: Transaction,
 ) -> Result<PreparedTransaction, PrepareError> {
-    let invalid = |text: &str| Err(PrepareError::Whole(StoreError::Invalid(text.to_owned())));
+    let invalid = |text: &str| Err(PrepareError::Whole(StoreError::invalid(text)));
     if transaction.actions.is_empty() {
         return invalid("a transaction must have at least one action");
     }
@@ -161,80 +161,83 @@ fn prepare_action(
     action: Action,
 ) -> Result<(PreparedAction, usize), StoreError> {
     let table = Arc::clone(catalogue.get(action.table())?);
-    match action {
+    let (key, write, size, condition, returning, old_on_failure) = match action {
         Action::Put(put) => {
             let key = table.key_of(&put.item)?;
-            put.item.check().map_err(invalid)?;
+            put.item.check().map_err(StoreError::invalid)?;
             table
                 .check_index_keys(&put.item, KeyFrom::Put)
                 .map_err(StoreError::Invalid)?;
             check_returning(put.returning)?;
             let size = put.item.size();
             let value = record::encode_sized(&put.item, &table.key, size);
-            let action = PreparedAction {
-                table,
+            let write = PreparedWrite::Put(value);
+            (
                 key,
-                write: PreparedWrite::Put(value),
-                condition: put.condition,
-                returning: put.returning,
-                old_on_failure: put.old_on_failure,
-                measure: false,
-            };
-            Ok((action, size))
+                write,
+                size,
+                put.condition,
+                put.returning,
+                put.old_on_failure,
+            )
         }
-        Action::Update(update) => {
-            let key = table.exact_key(&update.key)?;
-            update.update.check().map_err(invalid)?;
-            if let Some(path) = update
-                .update
-                .paths()
-                .find(|path| table.key.has(path.name()))
-            {
-                return Err(StoreError::Invalid(format!(
+        Action::Update(action) => {
+            let key = table.exact_key(&action.key)?;
+            let update = &action.update;
+            update.check().map_err(StoreError::invalid)?;
+            if let Some(path) = update.paths().find(|path| table.key.has(path.name())) {
+                return Err(StoreError::invalid(format!(
                     "One or more parameter values were invalid: Cannot update attribute {}. This attribute is part of the key",
                     path.name()
                 )));
             }
-            let size = update.key.size() + update_size(&update.update);
-            let action = PreparedAction {
-                table,
+            let size = action.key.size() + update_size(update);
+            let write = PreparedWrite::Update(action.key, action.update);
+            (
                 key,
-                write: PreparedWrite::Update(update.key, update.update),
-                condition: update.condition,
-                returning: update.returning,
-                old_on_failure: update.old_on_failure,
-                measure: false,
-            };
-            Ok((action, size))
+                write,
+                size,
+                action.condition,
+                action.returning,
+                action.old_on_failure,
+            )
         }
         Action::Delete(delete) => {
             let key = table.exact_key(&delete.key)?;
             check_returning(delete.returning)?;
-            let action = PreparedAction {
-                table,
+            let (write, size) = (PreparedWrite::Delete, delete.key.size());
+            (
                 key,
-                write: PreparedWrite::Delete,
-                condition: delete.condition,
-                returning: delete.returning,
-                old_on_failure: delete.old_on_failure,
-                measure: false,
-            };
-            Ok((action, delete.key.size()))
+                write,
+                size,
+                delete.condition,
+                delete.returning,
+                delete.old_on_failure,
+            )
         }
         Action::Check(check) => {
             let key = table.exact_key(&check.key)?;
-            let action = PreparedAction {
-                table,
+            let (write, size) = (PreparedWrite::Check, check.key.size());
+            (
                 key,
-                write: PreparedWrite::Check,
-                condition: Some(check.condition),
-                returning: ReturnValues::None,
-                old_on_failure: check.old_on_failure,
-                measure: false,
-            };
-            Ok((action, check.key.size()))
+                write,
+                size,
+                Some(check.condition),
+                ReturnValues::None,
+                check.old_on_failure,
+            )
         }
-    }
+    };
+    let action = PreparedAction {
+        table,
+        key,
+        write,
+        condition,
+        returning,
+        old_on_failure,
+        measure: false,
+    };
+    Ok((action, size))
 }
 
 /// Approximate size of an update's values.
@@ -269,12 +272,6 @@ pub(crate) fn has_repeated_item<'a>(actions: impl IntoIterator<Item = &'a Prepar
 fn check_returning(returning: ReturnValues) -> Result<(), StoreError> {
     match returning {
         ReturnValues::None | ReturnValues::AllOld => Ok(()),
-        _ => Err(StoreError::Invalid(
-            "Return values set to invalid value".to_owned(),
-        )),
+        _ => Err(StoreError::invalid("Return values set to invalid value")),
     }
-}
-
-fn invalid(error: impl std::fmt::Display) -> StoreError {
-    StoreError::Invalid(error.to_string())
 }

@@ -58,8 +58,8 @@ impl Engine {
             .collect::<Result<Vec<_>, StoreError>>()?;
         let all_actions = prepared.iter().flat_map(|prepared| &prepared.actions);
         if prepare::has_repeated_item(all_actions) {
-            return Err(StoreError::Invalid(
-                "Provided list of item keys contains duplicates".to_owned(),
+            return Err(StoreError::invalid(
+                "Provided list of item keys contains duplicates",
             ));
         }
         let outcomes = self.shared().submit(prepared).await;
@@ -79,9 +79,9 @@ impl Engine {
         let prepared = prepare::transaction(&self.shared().catalogue.now(), transaction);
         let prepared = match prepared {
             Ok(prepared) => prepared.measured(measure),
-            Err(PrepareError::Action(at, StoreError::Invalid(text))) => {
+            Err(PrepareError::Action(at, StoreError::Invalid(reason))) => {
                 let mut reasons = vec![CancelReason::None; count];
-                reasons[at] = CancelReason::Invalid(text);
+                reasons[at] = CancelReason::Invalid(reason);
                 return Err(TransactError::Cancelled(reasons));
             }
             Err(other) => return Err(TransactError::Store(other.into())),
@@ -104,11 +104,11 @@ pub(crate) fn written(outcome: Outcome) -> Result<Written, WriteError> {
         Err(TransactError::Store(error)) => Err(error.into()),
         Err(TransactError::Cancelled(mut reasons)) => Err(match reasons.pop() {
             Some(CancelReason::ConditionFailed { old }) => WriteError::ConditionFailed { old },
-            Some(CancelReason::Invalid(text)) => StoreError::Invalid(text).into(),
+            Some(CancelReason::Invalid(reason)) => StoreError::Invalid(reason).into(),
             _ => StoreError::Throttled.into(),
         }),
         Err(error @ TransactError::TokenMismatch) => {
-            Err(StoreError::Invalid(error.to_string()).into())
+            Err(StoreError::invalid(error.to_string()).into())
         }
     }
 }

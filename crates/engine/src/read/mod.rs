@@ -11,11 +11,11 @@ use homeport_item::expression::{Condition, KeyCondition, Projection, SortConditi
 use homeport_item::key;
 use homeport_item::schema::{IndexProjection, KeyError, KeySchema};
 use homeport_store::{
-    BATCH_GET_MAX, BatchGet, BatchGetOutput, Get, PAGE_SIZE_MAX_BYTES, Page, Query, Scan, Segment,
-    StoreError, TRANSACTION_ACTIONS_MAX, TableKeys,
+    BATCH_GET_MAX, BatchGet, BatchGetOutput, Get, InvalidRequest, PAGE_SIZE_MAX_BYTES, Page, Query,
+    Scan, Segment, StoreError, TRANSACTION_ACTIONS_MAX, TableKeys,
 };
 
-use crate::catalogue::table::{Index, Table, invalid};
+use crate::catalogue::table::{Index, Table};
 use crate::error::unavailable;
 use crate::shared::Shared;
 use crate::storage::layout;
@@ -89,8 +89,8 @@ impl Shared {
         requests: &[Get],
     ) -> Result<Vec<Option<StoredItem>>, StoreError> {
         if requests.is_empty() || requests.len() > TRANSACTION_ACTIONS_MAX {
-            return Err(StoreError::Invalid(
-                "a transaction must have 1 to 100 actions".to_owned(),
+            return Err(StoreError::invalid(
+                "a transaction must have 1 to 100 actions",
             ));
         }
         let catalogue = self.catalogue.now();
@@ -107,8 +107,8 @@ impl Shared {
     pub(crate) fn batch_get(&self, request: &BatchGet) -> Result<BatchGetOutput, StoreError> {
         let asked: usize = request.tables.iter().map(|table| table.keys.len()).sum();
         if asked == 0 || asked > BATCH_GET_MAX {
-            return Err(StoreError::Invalid(
-                "Too many items requested for the BatchGetItem call".to_owned(),
+            return Err(StoreError::invalid(
+                "Too many items requested for the BatchGetItem call",
             ));
         }
         let catalogue = self.catalogue.now();
@@ -125,8 +125,8 @@ impl Shared {
             let mut sorted = keys.clone();
             sorted.sort_unstable();
             if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
-                return Err(StoreError::Invalid(
-                    "Provided list of item keys contains duplicates".to_owned(),
+                return Err(StoreError::invalid(
+                    "Provided list of item keys contains duplicates",
                 ));
             }
             for (at, key) in keys.into_iter().enumerate() {
@@ -161,9 +161,8 @@ impl Shared {
         if let Some(start) = &request.start {
             let start = source.start_key(start)?;
             if !range.contains(&start) {
-                return Err(StoreError::Invalid(
-                    "The provided starting key is outside query boundaries based on provided conditions"
-                        .to_owned(),
+                return Err(StoreError::invalid(
+                    "The provided starting key is outside query boundaries based on provided conditions",
                 ));
             }
             if request.descending {
@@ -201,7 +200,7 @@ impl Shared {
                 let (index, total) = request
                     .segment
                     .map_or((0, 1), |segment| (segment.index, segment.total));
-                return Err(StoreError::Invalid(format!(
+                return Err(StoreError::invalid(format!(
                     "The provided starting key is invalid: Invalid ExclusiveStartKey. Please use ExclusiveStartKey with correct Segment. TotalSegments: {total} Segment: {index}"
                 )));
             }
@@ -221,7 +220,7 @@ impl Shared {
     /// Reads a range until it ends or the page is full.
     fn walk(&self, walk: &Walk<'_>) -> Result<StoredPage, StoreError> {
         if walk.limit == Some(0) {
-            return Err(StoreError::Invalid("a limit must be at least 1".to_owned()));
+            return Err(StoreError::invalid("a limit must be at least 1"));
         }
         let mut page = StoredPage::default();
         if walk.range.is_empty() {
@@ -329,9 +328,9 @@ impl<'a> ReadSource<'a> {
         };
         let index = table.readable_index(name)?;
         if consistent && !index.schema.local {
-            return Err(StoreError::Invalid(
-                "Consistent reads are not supported on global secondary indexes".to_owned(),
-            ));
+            return Err(StoreError::invalid(InvalidRequest::ConsistentRead(
+                name.to_owned(),
+            )));
         }
         Ok(Self::Index(table, index))
     }
@@ -350,9 +349,8 @@ impl<'a> ReadSource<'a> {
             if index.schema.local {
                 return Ok(true);
             }
-            return Err(StoreError::Invalid(format!(
-                "One or more parameter values were invalid: Select type ALL_ATTRIBUTES is not supported for global secondary index {} because its projection type is not ALL",
-                index.schema.name
+            return Err(StoreError::invalid(InvalidRequest::AllAttributes(
+                index.schema.name.clone(),
             )));
         }
         let Some(projection) = projection else {
@@ -370,7 +368,7 @@ impl<'a> ReadSource<'a> {
         if index.schema.local {
             return Ok(true);
         }
-        Err(StoreError::Invalid(format!(
+        Err(StoreError::invalid(format!(
             "One or more parameter values were invalid: Global secondary index {} does not project [{}]",
             index.schema.name,
             missing.join(", ")
@@ -382,7 +380,7 @@ impl<'a> ReadSource<'a> {
         let paths = filter.map(Condition::paths).unwrap_or_default();
         match paths.iter().find(|path| self.key().has(path.name())) {
             None => Ok(()),
-            Some(path) => Err(StoreError::Invalid(format!(
+            Some(path) => Err(StoreError::invalid(format!(
                 "Filter Expression can only contain non-primary key attributes: Primary key attribute: {}",
                 path.name()
             ))),
@@ -452,9 +450,9 @@ impl<'a> ReadSource<'a> {
     fn start_key(&self, start: &Item) -> Result<UserKey, StoreError> {
         let malformed = |error: KeyError| match error {
             KeyError::DoesNotMatchSchema | KeyError::Missing(_) => {
-                StoreError::Invalid("The provided starting key is invalid".to_owned())
+                StoreError::invalid("The provided starting key is invalid")
             }
-            other => invalid(other),
+            other => StoreError::invalid(other),
         };
         match self {
             Self::Table(table) => {
@@ -585,10 +583,6 @@ impl KeyRange {
     }
 }
 
-fn malformed(error: impl std::fmt::Display) -> StoreError {
-    StoreError::Invalid(error.to_string())
-}
-
 fn end_of(prefix: &[u8]) -> Bound<UserKey> {
     match layout::prefix_end(prefix) {
         Some(end) => Bound::Excluded(end.into()),
@@ -598,7 +592,7 @@ fn end_of(prefix: &[u8]) -> Bound<UserKey> {
 
 /// The stored keys that match a key condition: always one range.
 fn key_range(schema: &KeySchema, condition: &KeyCondition) -> Result<KeyRange, StoreError> {
-    condition.check(schema).map_err(malformed)?;
+    condition.check(schema).map_err(StoreError::invalid)?;
     let (partition_rest, leading) = condition.rest.split_at(schema.partition_rest.len());
     let further = partition_rest.iter().map(|(_, value)| value);
     let mut partition =
@@ -641,7 +635,11 @@ fn key_range(schema: &KeySchema, condition: &KeyCondition) -> Result<KeyRange, S
             let bytes: &[u8] = match prefix {
                 Value::S(text) => text.as_bytes(),
                 Value::B(bytes) => bytes,
-                _ => return Err(malformed("begins_with needs a string or a binary")),
+                _ => {
+                    return Err(StoreError::invalid(
+                        "begins_with needs a string or a binary",
+                    ));
+                }
             };
             let mut start = partition.clone();
             key::encode_prefix(bytes, &mut start);
@@ -661,7 +659,7 @@ fn after_prefix(prefix: &[u8]) -> Bound<UserKey> {
 /// A segment is a range of buckets; with more segments than buckets, some are empty.
 fn segment_range(segment: Segment) -> Result<KeyRange, StoreError> {
     if segment.total == 0 || segment.total > SEGMENTS_MAX || segment.index >= segment.total {
-        return Err(StoreError::Invalid(format!(
+        return Err(StoreError::invalid(format!(
             "segment {} of {} does not exist",
             segment.index, segment.total
         )));

@@ -1,7 +1,6 @@
 //! The data directory around the key-value store: its lock, its format, and whether it is sealed.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -292,12 +291,8 @@ fn write_format(path: &Path, is_sealed: bool) -> Result<(), OpenError> {
     } else {
         FORMAT_VERSION
     };
-    let unfinished = path.join("FORMAT.new");
-    let mut file = permissions::create_file(&unfinished)?;
-    writeln!(file, "{FORMAT_PREFIX}{version}")?;
-    file.sync_all()?;
-    fs::rename(&unfinished, path.join(FORMAT_FILE))?;
-    File::open(path)?.sync_all()?;
+    let line = format!("{FORMAT_PREFIX}{version}\n");
+    permissions::replace_file(&path.join(FORMAT_FILE), "FORMAT.new", line.as_bytes())?;
     Ok(())
 }
 

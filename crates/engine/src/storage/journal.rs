@@ -19,6 +19,7 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::commit::writer::CommitRecord;
 use crate::error::OpenError;
 use crate::storage::layout::COMMIT_KEY;
+use crate::storage::vault::files;
 
 const TAG_START: u8 = 1;
 const TAG_ITEM: u8 = 2;
@@ -172,25 +173,7 @@ fn continues(last: Option<CommitRecord>, next: CommitRecord) -> bool {
 
 /// The journals of a store with their numbers, in order.
 pub(crate) fn journals_in(store: &Path) -> std::io::Result<Vec<(u64, PathBuf)>> {
-    let mut journals = Vec::new();
-    let entries = match std::fs::read_dir(store) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(journals),
-        Err(error) => return Err(error),
-    };
-    for entry in entries {
-        let path = entry?.path();
-        let number = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .and_then(|name| name.strip_suffix(".jnl"))
-            .and_then(|number| number.parse().ok());
-        if let Some(number) = number {
-            journals.push((number, path));
-        }
-    }
-    journals.sort_unstable();
-    Ok(journals)
+    files::numbered_entries(store, ".jnl")
 }
 
 struct JournalScan {

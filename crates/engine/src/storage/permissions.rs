@@ -1,7 +1,7 @@
 //! Permissions of the data directory: only its owner may read it. Folders have mode 0700 and files 0600.
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use crate::archive::table_backups;
@@ -25,6 +25,18 @@ pub fn create_file(path: &Path) -> io::Result<File> {
     make_private(&mut options);
     let file = options.open(path)?;
     tighten(path)?;
+    Ok(file)
+}
+
+/// Replaces a file atomically and durably by one that only its owner may read. Until then, the contents have
+/// the name `unfinished` in the same folder. Returns the new file.
+pub(crate) fn replace_file(path: &Path, unfinished: &str, contents: &[u8]) -> io::Result<File> {
+    let unfinished = path.with_file_name(unfinished);
+    let mut file = create_file(&unfinished)?;
+    file.write_all(contents)?;
+    file.sync_all()?;
+    std::fs::rename(&unfinished, path)?;
+    File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()?;
     Ok(file)
 }
 

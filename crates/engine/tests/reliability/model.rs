@@ -62,7 +62,7 @@ impl Model {
         self.check(&action)?;
         let decided = self.decide(&action).map_err(|reason| match reason {
             CancelReason::ConditionFailed { old } => WriteError::ConditionFailed { old },
-            CancelReason::Invalid(text) => StoreError::Invalid(text).into(),
+            CancelReason::Invalid(reason) => StoreError::Invalid(reason).into(),
             other => panic!("the model never cancels for {other:?}"),
         })?;
         let answer = decided.answer(returning);
@@ -78,7 +78,7 @@ impl Model {
         }
         keys.sort();
         if keys.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(StoreError::Invalid("twice".to_owned()).into());
+            return Err(StoreError::invalid("twice").into());
         }
         if let Some((before, at_ms)) = token.as_ref().and_then(|token| self.tokens.get(token))
             && self.now_ms - at_ms < TOKEN_LIFETIME_MS
@@ -186,12 +186,12 @@ impl Model {
 
     /// Checks that need no stored item.
     fn check(&self, action: &Action) -> Result<Key, StoreError> {
-        let invalid = |text: &str| StoreError::Invalid(text.to_owned());
+        let invalid = |text: &str| StoreError::invalid(text);
         let schema = &self.tables[action.table()].schema;
         let key = match action {
             Action::Put(put) => {
                 schema.key.values(&put.item).map_err(|_| invalid("key"))?;
-                check_index_keys(schema, &put.item).map_err(StoreError::Invalid)?;
+                check_index_keys(schema, &put.item).map_err(StoreError::invalid)?;
                 &put.item
             }
             Action::Update(update) => &update.key,
@@ -227,8 +227,8 @@ impl Model {
                 update
                     .update
                     .apply(&mut item)
-                    .map_err(|error| CancelReason::Invalid(error.to_string()))?;
-                check_index_keys(&table.schema, &item).map_err(CancelReason::Invalid)?;
+                    .map_err(|error| CancelReason::invalid(error.to_string()))?;
+                check_index_keys(&table.schema, &item).map_err(CancelReason::invalid)?;
                 Some(item)
             }
         };

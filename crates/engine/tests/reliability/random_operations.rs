@@ -377,7 +377,7 @@ fn plain(outcome: Result<(), TransactError>) -> Result<(), TransactError> {
             reasons
                 .into_iter()
                 .map(|reason| match reason {
-                    CancelReason::Invalid(_) => CancelReason::Invalid(String::new()),
+                    CancelReason::Invalid(_) => CancelReason::invalid(String::new()),
                     other => other,
                 })
                 .collect(),
@@ -395,7 +395,7 @@ fn plain_write(outcome: Result<Option<Item>, WriteError>) -> Result<Option<Item>
 
 fn plain_error(error: StoreError) -> StoreError {
     match error {
-        StoreError::Invalid(_) => StoreError::Invalid(String::new()),
+        StoreError::Invalid(_) => StoreError::invalid(String::new()),
         other => other,
     }
 }

@@ -69,7 +69,7 @@ impl Failure {
             "ValidationException"
             | "SerializationException"
             | "ItemCollectionSizeLimitExceededException" => {
-                Self::Other(StoreError::Invalid(message))
+                Self::Other(StoreError::invalid(message))
             }
             "ResourceNotFoundException" | "TableNotFoundException" => Self::NotFound,
             "ResourceInUseException" | "TableInUseException" | "TableAlreadyExistsException" => {
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn error_codes_map_to_error_kinds() {
-        let invalid = StoreError::Invalid("why".to_owned());
+        let invalid = StoreError::invalid("why");
         check("ValidationException", &invalid);
         check(
             "ResourceNotFoundException",

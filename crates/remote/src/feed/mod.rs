@@ -221,7 +221,7 @@ impl Remote {
             .stream_specification
             .is_some_and(|stream| stream.stream_enabled);
         let arn = described.latest_stream_arn.filter(|_| is_on);
-        arn.ok_or_else(|| StoreError::Invalid(format!("table {table:?} has no stream")))
+        arn.ok_or_else(|| StoreError::invalid(format!("table {table:?} has no stream")))
     }
 }
 

@@ -49,7 +49,7 @@ impl StreamPosition {
 
     pub(super) fn parse(position: &Position) -> Result<Self, StoreError> {
         let text = position.as_str();
-        let refused = || StoreError::Invalid(format!("invalid stream position {text:?}"));
+        let refused = || StoreError::invalid(format!("invalid stream position {text:?}"));
         let position: Self = serde_json::from_str(text).map_err(|_| refused())?;
         if position.v != VERSION {
             return Err(refused());

@@ -218,11 +218,9 @@ impl Move {
     /// # Errors
     /// When either endpoint fails, or tables differ in what nobody is writing.
     pub async fn run(&mut self) -> Result<Vec<TableComparison>, MoveError> {
-        if self.file.state.is_proven {
-            self.end().await?;
+        let Some(tables) = self.advance_unless_proven().await? else {
             return Ok(Vec::new());
-        }
-        let tables = self.advance_all().await?;
+        };
         let mut all = Vec::with_capacity(tables.len());
         for table in &tables {
             all.push(self.verify(table).await?);
@@ -237,11 +235,9 @@ impl Move {
     /// # Errors
     /// As for [`Move::run`], and when something was written meanwhile.
     pub async fn finish(&mut self) -> Result<Vec<TableComparison>, MoveError> {
-        if self.file.state.is_proven {
-            self.end().await?;
+        let Some(tables) = self.advance_unless_proven().await? else {
             return Ok(Vec::new());
-        }
-        let tables = self.advance_all().await?;
+        };
         let mut all = Vec::with_capacity(tables.len());
         for table in &tables {
             let mut verified = self.verify(table).await?;
@@ -284,6 +280,15 @@ impl Move {
     async fn end(&mut self) -> Result<(), MoveError> {
         self.switch_streams_off().await?;
         self.file.remove()
+    }
+
+    /// Advances every table; or, if an earlier run has proven that both endpoints are equal, ends the move.
+    async fn advance_unless_proven(&mut self) -> Result<Option<Vec<String>>, MoveError> {
+        if self.file.state.is_proven {
+            self.end().await?;
+            return Ok(None);
+        }
+        self.advance_all().await.map(Some)
     }
 
     /// Advances every table until it follows the source and is level.

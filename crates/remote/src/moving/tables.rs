@@ -20,7 +20,7 @@ use crate::connect::settings::TableOptions;
 use crate::convert::failure::Failure;
 use crate::convert::value::unreadable;
 use crate::read::items::incomplete;
-use crate::tables::create::{attribute_definitions, global_index, key_schema, local_index};
+use crate::tables::create::{global_index, local_index};
 use crate::tables::describe::TableDescription;
 
 /// Maximum number of tables per endpoint, as many as Amazon allows per region.
@@ -242,7 +242,7 @@ impl Remote {
             let answer = answer.map_err(|error| Failure::from(error).of_table(""))?;
             tables.extend(answer.table_names.unwrap_or_default());
             if tables.len() > TABLES_MAX {
-                return Err(StoreError::Invalid(format!(
+                return Err(StoreError::invalid(format!(
                     "the endpoint has more than {TABLES_MAX} tables"
                 )));
             }
@@ -314,11 +314,7 @@ impl Remote {
         let schema: &TableSchema = &details.schema;
         let provisioned = throughput(source.provisioned_throughput.as_ref())?;
         let mut request = self
-            .client
-            .create_table()
-            .table_name(&schema.name)
-            .set_key_schema(Some(key_schema(&schema.key)?))
-            .set_attribute_definitions(Some(attribute_definitions(schema)?))
+            .create_request(schema)?
             .set_table_class(class(source))
             .set_on_demand_throughput(source.on_demand_throughput.clone().filter(has_limit))
             .billing_mode(if provisioned.is_some() {

@@ -222,8 +222,8 @@ impl Remote {
                 items.insert(key, (ContentHash::of(item), key_item));
             }
             if items.len() > SUSPECTS_MAX {
-                return Err(StoreError::Invalid(
-                    "too many items differ to compare them one by one".to_owned(),
+                return Err(StoreError::invalid(
+                    "too many items differ to compare them one by one",
                 ));
             }
             Ok(())

@@ -124,8 +124,7 @@ pub(crate) fn shape(
     expiry: Option<Expiry<'_>>,
 ) -> Result<ReadProjection, StoreError> {
     if let Some(projection) = asked {
-        let checked = projection.check();
-        checked.map_err(|error| StoreError::Invalid(error.to_string()))?;
+        projection.check().map_err(StoreError::invalid)?;
     }
     let need = expiry.map(|expiry| expiry.attribute);
     Ok(ReadProjection::new(asked, need.as_slice()))
@@ -149,5 +148,5 @@ fn found(
 
 /// The SDK rejects requests without mandatory fields. Ours are always complete.
 pub(crate) fn incomplete(error: aws_sdk_dynamodb::error::BuildError) -> StoreError {
-    StoreError::Invalid(error.to_string())
+    StoreError::invalid(error.to_string())
 }

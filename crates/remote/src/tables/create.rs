@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use aws_sdk_dynamodb::operation::create_table::builders::CreateTableFluentBuilder;
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType,
     LocalSecondaryIndex, Projection, ProjectionType, ScalarAttributeType, SseSpecification,
@@ -23,11 +24,7 @@ impl Remote {
     pub(crate) async fn create(&self, schema: &TableSchema) -> Result<(), StoreError> {
         let stream = schema.stream.or(self.options.stream);
         let mut request = self
-            .client
-            .create_table()
-            .table_name(&schema.name)
-            .set_key_schema(Some(key_schema(&schema.key)?))
-            .set_attribute_definitions(Some(attribute_definitions(schema)?))
+            .create_request(schema)?
             .billing_mode(BillingMode::PayPerRequest)
             .set_stream_specification(stream.map(stream_specification).transpose()?)
             .set_sse_specification(self.encryption())
@@ -46,6 +43,17 @@ impl Remote {
             Ok(_) | Err(Failure::InUse) => Ok(()),
             Err(failure) => Err(failure.of_table(&schema.name)),
         }
+    }
+
+    /// A request that creates a table, with its keys.
+    pub(crate) fn create_request(
+        &self,
+        schema: &TableSchema,
+    ) -> Result<CreateTableFluentBuilder, StoreError> {
+        let request = self.client.create_table().table_name(&schema.name);
+        Ok(request
+            .set_key_schema(Some(key_schema(&schema.key)?))
+            .set_attribute_definitions(Some(attribute_definitions(schema)?)))
     }
 
     /// The encryption of new tables, if it is not DynamoDB's default.

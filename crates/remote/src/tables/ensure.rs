@@ -43,7 +43,7 @@ impl Remote {
         // Start nothing if one of the schemas is invalid.
         for schema in tables {
             let checked = schema.check();
-            checked.map_err(|error| StoreError::Invalid(error.to_string()))?;
+            checked.map_err(|error| StoreError::invalid(error.to_string()))?;
         }
         let work = tables
             .iter()
@@ -75,7 +75,7 @@ impl Remote {
             match found.stream {
                 None => self.add_stream(table, view).await?,
                 Some(existing) if existing != view && wanted.stream.is_some() => {
-                    return Err(StoreError::Invalid(format!(
+                    return Err(StoreError::invalid(format!(
                         "table {table:?} has a stream with a different view type than requested; disable the stream first, because DynamoDB cannot change it"
                     )));
                 }
@@ -161,7 +161,7 @@ impl Remote {
     async fn add_index(&self, wanted: &TableSchema, index: &IndexSchema) -> Result<(), StoreError> {
         let table = &wanted.name;
         if index.local {
-            return Err(StoreError::Invalid(format!(
+            return Err(StoreError::invalid(format!(
                 "table {table:?} has no local index {:?}, and DynamoDB cannot add one to an existing table",
                 index.name
             )));
@@ -207,7 +207,7 @@ impl Remote {
         let table = &wanted.name;
         let found = self.time_to_live(table).await?;
         match (&wanted.ttl_attribute, found) {
-            (Some(wanted), Some(found)) if *wanted != found => Err(StoreError::Invalid(format!(
+            (Some(wanted), Some(found)) if *wanted != found => Err(StoreError::invalid(format!(
                 "table {table:?} has the time-to-live attribute {found:?} instead of {wanted:?}; disable time to live first, because DynamoDB cannot change it"
             ))),
             (Some(wanted), None) => {
@@ -256,7 +256,8 @@ impl Remote {
                 let request = request.set_sse_specification(self.encryption());
                 match self.change(table, || request.clone().send()).await {
                     Ok(_) => drop(self.wait_until_ready(table).await?),
-                    Err(StoreError::Invalid(reason)) if reason.contains(SAME_KEY_MESSAGE) => {}
+                    Err(StoreError::Invalid(reason))
+                        if reason.to_string().contains(SAME_KEY_MESSAGE) => {}
                     Err(error) => return Err(error),
                 }
             }
@@ -306,9 +307,8 @@ impl Remote {
 /// Adds advice for a compatible service without point-in-time recovery.
 fn without_recovery(error: StoreError) -> StoreError {
     match error {
-        StoreError::Unavailable(reason) if is_unknown_operation(&reason) => StoreError::Invalid(
-            "the endpoint does not support point-in-time recovery; set store.point_in_time_recovery to false"
-                .to_owned(),
+        StoreError::Unavailable(reason) if is_unknown_operation(&reason) => StoreError::invalid(
+            "the endpoint does not support point-in-time recovery; set store.point_in_time_recovery to false",
         ),
         error => error,
     }
@@ -333,7 +333,7 @@ fn matches_key(arn: &str, key: &str) -> bool {
 fn check_keys(wanted: &TableSchema, found: &TableSchema) -> Result<(), StoreError> {
     let table = &wanted.name;
     if wanted.key != found.key {
-        return Err(StoreError::Invalid(format!(
+        return Err(StoreError::invalid(format!(
             "table {table:?} exists with different keys: {} instead of {}",
             describe_key(&found.key),
             describe_key(&wanted.key)
@@ -344,7 +344,7 @@ fn check_keys(wanted: &TableSchema, found: &TableSchema) -> Result<(), StoreErro
             continue;
         };
         if existing.key != index.key || existing.local != index.local {
-            return Err(StoreError::Invalid(format!(
+            return Err(StoreError::invalid(format!(
                 "index {:?} of table {table:?} exists with different keys: {} instead of {}",
                 index.name,
                 describe_key(&existing.key),
@@ -352,7 +352,7 @@ fn check_keys(wanted: &TableSchema, found: &TableSchema) -> Result<(), StoreErro
             )));
         }
         if !same_projection(&existing.projection, &index.projection) {
-            return Err(StoreError::Invalid(format!(
+            return Err(StoreError::invalid(format!(
                 "index {:?} of table {table:?} exists with a different projection: {:?} instead of {:?}",
                 index.name, existing.projection, index.projection
             )));

@@ -54,7 +54,7 @@ impl Remote {
                 continue;
             };
             if before.projection != more.projection || before.consistent != more.consistent {
-                return Err(StoreError::Invalid(format!(
+                return Err(StoreError::invalid(format!(
                     "a batch reads table {:?} in two ways, which DynamoDB cannot do",
                     keys.table
                 )));

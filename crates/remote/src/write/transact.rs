@@ -315,9 +315,9 @@ fn reason_with_old(
         }
         "TransactionConflict" => CancelReason::Conflict,
         "ThrottlingError" | "ProvisionedThroughputExceeded" => CancelReason::Throttled,
-        "ValidationError" => CancelReason::Invalid(message),
+        "ValidationError" => CancelReason::invalid(message),
         code @ "ItemCollectionSizeLimitExceeded" => {
-            CancelReason::Invalid(format!("{code}: {message}"))
+            CancelReason::invalid(format!("{code}: {message}"))
         }
         // Nothing indicates that the request is invalid, so callers must not drop it.
         code => return Err(StoreError::Unavailable(format!("{code}: {message}"))),
@@ -372,13 +372,10 @@ mod tests {
         assert_eq!(of("TransactionConflict"), CancelReason::Conflict);
         assert_eq!(of("ThrottlingError"), CancelReason::Throttled);
         assert_eq!(of("ProvisionedThroughputExceeded"), CancelReason::Throttled);
-        assert_eq!(
-            of("ValidationError"),
-            CancelReason::Invalid("why".to_owned())
-        );
+        assert_eq!(of("ValidationError"), CancelReason::invalid("why"));
         assert_eq!(
             of("ItemCollectionSizeLimitExceeded"),
-            CancelReason::Invalid("ItemCollectionSizeLimitExceeded: why".to_owned())
+            CancelReason::invalid("ItemCollectionSizeLimitExceeded: why")
         );
         let unknown = CancellationReason::builder()
             .code("SomethingNew")

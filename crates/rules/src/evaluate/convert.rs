@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::value::Value;
-use crate::value::decimal::Decimal;
+use homeport_item::Decimal;
 
 /// The value as text; `None` for Null, Undefined and raw bytes.
 pub(crate) fn to_text(value: &Value) -> Option<Cow<'_, str>> {

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use crate::evaluate::convert::{to_boolean, to_number, to_text};
 use crate::evaluate::{Context, Fault};
 use crate::parse::tree::{Arithmetic, CastType, Comparison};
-use crate::value::decimal::{Decimal, DecimalError};
 use crate::value::{Kind, Value};
+use homeport_item::{Decimal, DecimalError};
 
 pub(crate) fn compare(operator: Comparison, left: &Value, right: &Value) -> Result<Value, Fault> {
     if left.is_undefined() || right.is_undefined() {

@@ -11,7 +11,7 @@ use crate::parse::tree::{
     Arithmetic, Call, CastType, Comparison, Expression, Logic, Node, Select, Selected, Selection,
 };
 use crate::value::Value;
-use crate::value::decimal::Decimal;
+use homeport_item::Decimal;
 
 /// Binding powers of operators, from the loosest.
 mod power {

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use crate::value::Value;
-use crate::value::decimal::{Decimal, DecimalError};
 use crate::value::object::Object;
+use homeport_item::{Decimal, DecimalError};
 
 /// Maximum nesting of arrays and objects, which bounds recursion over values.
 pub const JSON_DEPTH_MAX: usize = 64;

@@ -1,15 +1,13 @@
 //! The values of the language: JSON values, raw bytes, and Undefined.
 
 pub(crate) mod attribute;
-pub(crate) mod decimal;
 pub(crate) mod json;
 pub(crate) mod object;
-mod wide;
 
 use std::fmt;
 
-use crate::value::decimal::Decimal;
 use crate::value::object::Object;
+use homeport_item::Decimal;
 
 /// The value of an expression.
 ///

@@ -172,5 +172,5 @@ fn table<'a>(tables: &'a Tables, name: &str) -> Result<&'a Table, StoreError> {
 }
 
 fn invalid(reason: impl fmt::Display) -> StoreError {
-    StoreError::Invalid(reason.to_string())
+    StoreError::invalid(reason.to_string())
 }

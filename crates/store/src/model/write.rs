@@ -8,9 +8,9 @@ use homeport_item::expression::{Condition, Path, Projection};
 use super::table::{Key, Table, exact_key, item_key};
 use super::{State, Tables, TokenRecord, invalid, table};
 use crate::{
-    Action, BATCH_WRITE_MAX, BatchWrite, BatchWriteOutput, CancelReason, Delete, Put, ReturnValues,
-    StoreError, TOKEN_LIFETIME_SECS, TRANSACTION_ACTIONS_MAX, TRANSACTION_SIZE_MAX_BYTES,
-    TransactError, Transaction, WriteError, WriteRequest,
+    Action, BATCH_WRITE_MAX, BatchWrite, BatchWriteOutput, CancelReason, ReturnValues, StoreError,
+    TOKEN_LIFETIME_SECS, TRANSACTION_ACTIONS_MAX, TRANSACTION_SIZE_MAX_BYTES, TransactError,
+    Transaction, WriteError,
 };
 
 /// The effect of an action on an item.
@@ -50,7 +50,7 @@ pub(super) fn one(
     check(tables, action)?;
     apply(tables, action, now_secs).map_err(|failure| match failure {
         ActionFailure::Condition { old } => WriteError::ConditionFailed { old },
-        ActionFailure::Invalid(reason) => WriteError::Store(StoreError::Invalid(reason)),
+        ActionFailure::Invalid(reason) => StoreError::invalid(reason).into(),
     })
 }
 
@@ -62,14 +62,7 @@ pub(super) fn batch(
     if batch.writes.is_empty() || batch.writes.len() > BATCH_WRITE_MAX {
         return Err(invalid("a batch must have 1 to 25 writes"));
     }
-    let actions: Vec<Action> = batch
-        .writes
-        .into_iter()
-        .map(|write| match write {
-            WriteRequest::Put { table, item } => Put::new(table, item).into(),
-            WriteRequest::Delete { table, key } => Delete::new(table, key).into(),
-        })
-        .collect();
+    let actions: Vec<Action> = batch.writes.into_iter().map(Action::from).collect();
     check_all(tables, &actions)?;
     for action in &actions {
         // Without a condition or an update nothing can fail here.
@@ -108,7 +101,7 @@ pub(super) fn transact(
                 CancelReason::None
             }
             Err(ActionFailure::Condition { old }) => CancelReason::ConditionFailed { old },
-            Err(ActionFailure::Invalid(reason)) => CancelReason::Invalid(reason),
+            Err(ActionFailure::Invalid(reason)) => CancelReason::invalid(reason),
         });
     }
     if reasons.iter().any(|reason| *reason != CancelReason::None) {
@@ -143,7 +136,7 @@ fn check(tables: &Tables, action: &Action) -> Result<Key, StoreError> {
     match action {
         Action::Put(put) => {
             check_returning(put.returning)?;
-            check_item(table, &put.item).map_err(StoreError::Invalid)?;
+            check_item(table, &put.item).map_err(StoreError::invalid)?;
         }
         Action::Delete(delete) => check_returning(delete.returning)?,
         Action::Update(update) => {

@@ -255,7 +255,7 @@ impl Transition {
                     });
                 }
                 CancelReason::Invalid(reason) => {
-                    return Err(StoreError::Invalid(reason.clone()).into());
+                    return Err(StoreError::invalid(reason.clone()).into());
                 }
                 CancelReason::None | CancelReason::Conflict | CancelReason::Throttled => {}
             }

@@ -51,7 +51,7 @@ impl From<StoreError> for BrowseError {
     fn from(error: StoreError) -> Self {
         match error {
             // Invalid requests are the caller's mistake.
-            StoreError::Invalid(reason) => Self::Invalid(reason),
+            StoreError::Invalid(reason) => Self::Invalid(reason.to_string()),
             StoreError::TableNotFound(table) => Self::TableNotFound(table),
             StoreError::IndexNotFound { index, .. } => Self::IndexNotFound(index),
             error => Self::Store(error),

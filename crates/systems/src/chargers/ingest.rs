@@ -393,7 +393,7 @@ fn judge(
         Err(TransactError::Store(StoreError::Throttled)) => vec![CancelReason::Throttled],
         Err(TransactError::Store(StoreError::Invalid(reason))) => {
             for (at, _) in attempt.placed {
-                let unstorable = Rejection::Unstorable(reason.clone());
+                let unstorable = Rejection::Unstorable(reason.to_string());
                 settle(work, at, EventOutcome::Rejected(unstorable));
             }
             return Ok(());
@@ -430,12 +430,12 @@ fn judge(
                 return Ok(());
             }
             (CancelReason::Invalid(reason), Some((at, _))) => {
-                let unstorable = Rejection::Unstorable(reason);
+                let unstorable = Rejection::Unstorable(reason.to_string());
                 settle(work, *at, EventOutcome::Rejected(unstorable));
                 learned = true;
             }
             (CancelReason::Invalid(reason), None) if action == state_at => {
-                tracing::warn!(device_id = %work.device_id, reason, "the store rejects the state of a device");
+                tracing::warn!(device_id = %work.device_id, %reason, "the store rejects the state of a device");
                 work.state = None;
                 learned = true;
             }

@@ -65,7 +65,7 @@ impl SessionTable {
         let item = self.store.update(request).await.map_err(plain)?;
         item.and_then(|item| integer(&item, schema::RUN))
             .and_then(|run| u64::try_from(run).ok())
-            .ok_or_else(|| StoreError::Invalid("the number of this start is malformed".into()))
+            .ok_or_else(|| StoreError::invalid("the number of this start is malformed"))
     }
 
     /// The number of the last start; 0 before the first.

@@ -181,7 +181,7 @@ impl OutboxKind for RequestOutbox {
     }
 
     fn parse(&self, item: &Item) -> Result<StoredRequest, StoreError> {
-        let malformed = || StoreError::Invalid("a request has an unknown form".to_owned());
+        let malformed = || StoreError::invalid("a request has an unknown form");
         parse(item).ok_or_else(malformed)
     }
 

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use homeport_item::expression::{Condition, Path, Projection, Update};
 use homeport_item::{Item, Value};
 use homeport_store::{
-    CancelReason, Get, Put, StoreError, TransactError, Transaction, Update as UpdateRequest,
+    CancelReason, Get, InvalidRequest, Put, StoreError, TransactError, Transaction,
+    Update as UpdateRequest,
 };
 
 use super::devices;
@@ -308,7 +309,7 @@ fn repeats(readings: &[Reading]) -> Vec<Option<usize>> {
 
 /// A checked reading can always be stored. If the store rejects it, the table has the wrong schema; devices
 /// keep their readings until it is repaired.
-fn schema_mismatch(reason: String) -> SensorsError {
+fn schema_mismatch(reason: InvalidRequest) -> SensorsError {
     let reason = format!("it rejects a reading: {reason}");
     StoreError::Unavailable(reason).into()
 }

@@ -131,7 +131,7 @@ async fn repeated_cancellation_is_a_store_failure() {
 #[tokio::test]
 async fn table_that_rejects_readings_is_a_store_failure() {
     let (_, fixture) = sensors().await;
-    let reason = CancelReason::Invalid("an index wants a text".to_owned());
+    let reason = CancelReason::invalid("an index wants a text");
     let busy = Busy::sensors(&fixture, 1, reason);
     let outcomes = busy.ingest(vec![reading(1, 0)]).await;
     assert!(

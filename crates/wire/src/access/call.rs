@@ -23,6 +23,22 @@ pub(crate) trait Request<'a>: Deserialize<'a> {
     fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission>;
 }
 
+/// Implements [`Request`] for an input whose member names the only resource of the operation, for example
+/// `one_resource!(Input, table, table_name)`.
+macro_rules! one_resource {
+    ($input:ident, $resource:ident, $member:ident) => {
+        impl<'a> $crate::access::Request<'a> for $input<'a> {
+            fn permissions(
+                &self,
+                resources: &$crate::access::Resources<'_>,
+            ) -> Vec<$crate::access::Permission> {
+                vec![resources.$resource(self.$member.as_ref())]
+            }
+        }
+    };
+}
+pub(crate) use one_resource;
+
 /// A caller and the operation that it calls.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call<'s> {

@@ -16,7 +16,7 @@ mod resources;
 mod statements;
 
 pub(crate) use attribute_names::{Expressions, attributes_of, listed};
-pub(crate) use call::{Call, Request};
+pub(crate) use call::{Call, Request, one_resource};
 pub(crate) use permission::Permission;
 pub use policy::{Policy, PolicyError};
 pub(crate) use request_context::{RequestContext, Values};

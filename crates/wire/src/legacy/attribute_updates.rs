@@ -3,6 +3,7 @@
 use homeport_item::expression::{Path, Update, UpdateError, UpdateOperand};
 use homeport_item::item::ITEM_SIZE_MAX_BYTES;
 use homeport_item::{Value, ValueKind};
+use homeport_store::{InvalidRequest, StoreError, WriteError};
 use serde::Deserialize;
 
 use super::conditions::value;
@@ -111,12 +112,14 @@ fn extend(
     }
 }
 
-/// The failure of an update with the text that it has for this parameter.
-pub(crate) fn worded(failure: Failure) -> Failure {
-    failure.reworded(
-        &UpdateError::WrongType.to_string(),
-        "Type mismatch for attribute to update",
-    )
+/// The failure of a write with this parameter, which has a text of its own for values of the wrong type.
+pub(crate) fn failure(error: WriteError) -> Failure {
+    match error {
+        WriteError::Store(StoreError::Invalid(InvalidRequest::Update(UpdateError::WrongType))) => {
+            Failure::validation("Type mismatch for attribute to update")
+        }
+        other => other.into(),
+    }
 }
 
 #[cfg(test)]
@@ -240,12 +243,14 @@ mod tests {
 
     #[test]
     fn wrong_type_has_text_of_this_parameter() {
-        let failure = Failure::validation(UpdateError::WrongType.to_string());
+        let failed = |error: UpdateError| failure(StoreError::invalid(error).into());
         assert_eq!(
-            worded(failure).text(),
+            failed(UpdateError::WrongType).text(),
             Some("Type mismatch for attribute to update")
         );
-        let other = Failure::validation("something else");
-        assert_eq!(worded(other).text(), Some("something else"));
+        assert_eq!(
+            failed(UpdateError::MissingAttribute).text(),
+            Some(UpdateError::MissingAttribute.to_string().as_str())
+        );
     }
 }

@@ -11,7 +11,7 @@ mod expected;
 mod key_conditions;
 mod operator;
 
-pub(crate) use attribute_updates::{AttributeUpdates, update, worded};
+pub(crate) use attribute_updates::{AttributeUpdates, failure, update};
 pub(crate) use attributes_to_get::{AttributesToGet, constrain_names, projection};
 pub(crate) use conditional_operator::join;
 pub(crate) use conditions::{Conditions, check_filter_keys, check_values, constrain, filter};

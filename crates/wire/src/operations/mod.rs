@@ -1,4 +1,4 @@
-//! The operations, one file each in the folder of their resource: read the request, check it, call the engine, respond.
+//! The operations, in the folder of their resource: read the request, check it, call the engine, respond.
 
 mod archives;
 mod items;
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::service::Service;
 
 macro_rules! operations {
-    ($($name:ident => $folder:ident :: $module:ident),* $(,)?) => {
+    ($($name:ident => $run:path),* $(,)?) => {
         /// An operation of DynamoDB or DynamoDB Streams.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Operation {
@@ -57,7 +57,7 @@ macro_rules! operations {
                 $(Operation::$name => {
                     let input = call.read(body)?;
                     let entry = call.authorize(&input)?;
-                    let answer = $folder::$module::run(service, input).await;
+                    let answer = $run(service, input).await;
                     entry.record(answer.as_ref().map(|_| ()));
                     answer
                 })*
@@ -89,50 +89,50 @@ impl Operation {
 }
 
 operations! {
-    BatchExecuteStatement => statements::batch_execute_statement,
-    BatchGetItem => items::batch_get_item,
-    BatchWriteItem => items::batch_write_item,
-    CreateBackup => archives::create_backup,
-    CreateTable => tables::create_table,
-    DeleteBackup => archives::delete_backup,
-    DeleteItem => items::delete_item,
-    DeleteTable => tables::delete_table,
-    DescribeBackup => archives::describe_backup,
-    DescribeContinuousBackups => archives::describe_continuous_backups,
-    DescribeContributorInsights => tables::describe_contributor_insights,
-    DescribeEndpoints => tables::describe_endpoints,
-    DescribeExport => archives::describe_export,
-    DescribeImport => archives::describe_import,
-    DescribeLimits => tables::describe_limits,
-    DescribeStream => streams::describe_stream,
-    DescribeTable => tables::describe_table,
-    DescribeTimeToLive => tables::describe_time_to_live,
-    ExecuteStatement => statements::execute_statement,
-    ExecuteTransaction => statements::execute_transaction,
-    ExportTableToPointInTime => archives::export_table_to_point_in_time,
-    GetItem => items::get_item,
-    GetRecords => streams::get_records,
-    GetShardIterator => streams::get_shard_iterator,
-    ImportTable => archives::import_table,
-    ListBackups => archives::list_backups,
-    ListContributorInsights => tables::list_contributor_insights,
-    ListExports => archives::list_exports,
-    ListImports => archives::list_imports,
-    ListStreams => streams::list_streams,
-    ListTables => tables::list_tables,
-    ListTagsOfResource => tables::list_tags_of_resource,
-    PutItem => items::put_item,
-    Query => items::query,
-    RestoreTableFromBackup => archives::restore_table_from_backup,
-    RestoreTableToPointInTime => archives::restore_table_to_point_in_time,
-    Scan => items::scan,
-    TagResource => tables::tag_resource,
-    TransactGetItems => items::transact_get_items,
-    TransactWriteItems => items::transact_write_items,
-    UntagResource => tables::untag_resource,
-    UpdateContinuousBackups => archives::update_continuous_backups,
-    UpdateContributorInsights => tables::update_contributor_insights,
-    UpdateItem => items::update_item,
-    UpdateTable => tables::update_table,
-    UpdateTimeToLive => tables::update_time_to_live,
+    BatchExecuteStatement => statements::batch_execute_statement::run,
+    BatchGetItem => items::batch_get_item::run,
+    BatchWriteItem => items::batch_write_item::run,
+    CreateBackup => archives::backups::create_backup,
+    CreateTable => tables::create_table::run,
+    DeleteBackup => archives::backups::delete_backup,
+    DeleteItem => items::delete_item::run,
+    DeleteTable => tables::delete_table::run,
+    DescribeBackup => archives::backups::describe_backup,
+    DescribeContinuousBackups => archives::describe_continuous_backups::run,
+    DescribeContributorInsights => tables::contributor_insights::describe,
+    DescribeEndpoints => tables::service::describe_endpoints,
+    DescribeExport => archives::transfers::describe_export,
+    DescribeImport => archives::transfers::describe_import,
+    DescribeLimits => tables::service::describe_limits,
+    DescribeStream => streams::describe_stream::run,
+    DescribeTable => tables::describe_table::run,
+    DescribeTimeToLive => tables::describe_time_to_live::run,
+    ExecuteStatement => statements::execute_statement::run,
+    ExecuteTransaction => statements::execute_transaction::run,
+    ExportTableToPointInTime => archives::export_table_to_point_in_time::run,
+    GetItem => items::get_item::run,
+    GetRecords => streams::get_records::run,
+    GetShardIterator => streams::get_shard_iterator::run,
+    ImportTable => archives::import_table::run,
+    ListBackups => archives::list_backups::run,
+    ListContributorInsights => tables::contributor_insights::list,
+    ListExports => archives::transfers::list_exports,
+    ListImports => archives::transfers::list_imports,
+    ListStreams => streams::list_streams::run,
+    ListTables => tables::list_tables::run,
+    ListTagsOfResource => tables::tags::list_tags_of_resource,
+    PutItem => items::put_item::run,
+    Query => items::query::run,
+    RestoreTableFromBackup => archives::restore_table_from_backup::run,
+    RestoreTableToPointInTime => archives::restore_table_to_point_in_time::run,
+    Scan => items::scan::run,
+    TagResource => tables::tags::tag_resource,
+    TransactGetItems => items::transact_get_items::run,
+    TransactWriteItems => items::transact_write_items::run,
+    UntagResource => tables::tags::untag_resource,
+    UpdateContinuousBackups => archives::update_continuous_backups::run,
+    UpdateContributorInsights => tables::contributor_insights::update,
+    UpdateItem => items::update_item::run,
+    UpdateTable => tables::update_table::run,
+    UpdateTimeToLive => tables::update_time_to_live::run,
 }

@@ -350,6 +350,30 @@ pub(crate) fn constrain_key(
     }
 }
 
+/// The constraints on the billing mode and the throughput of a table.
+pub(crate) fn constrain_billing(
+    constraints: &mut Constraints,
+    mode: Option<&Text<'_>>,
+    throughput: Option<&Field<ThroughputInput>>,
+) {
+    constraints.one_of("billingMode", mode, &["PROVISIONED", "PAY_PER_REQUEST"]);
+    constrain_throughput(constraints, "provisionedThroughput", throughput);
+}
+
+/// The constraints on the stream of a table.
+pub(crate) fn constrain_stream(
+    constraints: &mut Constraints,
+    given: Option<&Field<StreamInput<'_>>>,
+) {
+    let Some(Field(stream)) = given else {
+        return;
+    };
+    let enabled = stream.stream_enabled.as_ref();
+    constraints.not_null("streamSpecification.streamEnabled", enabled);
+    let view = stream.stream_view_type.as_ref();
+    constraints.one_of("streamSpecification.streamViewType", view, STREAM_VIEWS);
+}
+
 /// The constraints on throughput.
 pub(crate) fn constrain_throughput(
     constraints: &mut Constraints,
@@ -516,8 +540,7 @@ pub(crate) fn check_included(indexes: &[IndexSchema]) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(crate) const STREAM_VIEWS: &[&str] =
-    &["NEW_AND_OLD_IMAGES", "OLD_IMAGE", "NEW_IMAGE", "KEYS_ONLY"];
+const STREAM_VIEWS: &[&str] = &["NEW_AND_OLD_IMAGES", "OLD_IMAGE", "NEW_IMAGE", "KEYS_ONLY"];
 
 pub(crate) fn stream_view(name: &str) -> StreamView {
     match name {

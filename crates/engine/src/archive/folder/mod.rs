@@ -24,6 +24,20 @@ pub enum EntryKind {
     Other,
 }
 
+impl Folder {
+    /// The directory and the name of a file at a path below this directory, whose components are separated by `/`.
+    fn locate<'p>(&self, path: &'p str) -> io::Result<(Self, &'p str)> {
+        let mut folder = self.clone();
+        let mut name = path;
+        while let Some((part, rest)) = name.split_once('/') {
+            folder = folder.folder(part)?;
+            name = rest;
+        }
+        check_name(name)?;
+        Ok((folder, name))
+    }
+}
+
 /// Checks that a name is a single path component.
 fn check_name(name: &str) -> io::Result<()> {
     let is_component = !matches!(name, "" | "." | "..")

@@ -51,15 +51,7 @@ impl Folder {
 
     /// Opens the regular file at a path below this directory, whose components are separated by `/`.
     pub(crate) fn open_file(&self, path: &str) -> io::Result<File> {
-        let (folders, name) = match path.rsplit_once('/') {
-            Some((folders, name)) => (Some(folders), name),
-            None => (None, path),
-        };
-        let mut folder = self.clone();
-        for part in folders.into_iter().flat_map(|folders| folders.split('/')) {
-            folder = folder.folder(part)?;
-        }
-        check_name(name)?;
+        let (folder, name) = self.locate(path)?;
         let path = folder.0.join(name);
         match std::fs::symlink_metadata(&path)?.is_file() {
             true => File::open(path),

@@ -70,15 +70,7 @@ impl Folder {
 
     /// Opens the regular file at a path below this directory, whose components are separated by `/`.
     pub(crate) fn open_file(&self, path: &str) -> io::Result<File> {
-        let (folders, name) = match path.rsplit_once('/') {
-            Some((folders, name)) => (Some(folders), name),
-            None => (None, path),
-        };
-        let mut folder = self.clone();
-        for part in folders.into_iter().flat_map(|folders| folders.split('/')) {
-            folder = folder.folder(part)?;
-        }
-        check_name(name)?;
+        let (folder, name) = self.locate(path)?;
         let opened = rustix::fs::openat(&folder.0, name, OPEN_FILE, Mode::empty())?;
         let file = File::from(opened);
         match file.metadata()?.is_file() {

@@ -3,8 +3,8 @@
 //! It is a text file that is replaced as a whole: a line of JSON, and a line with its checksum.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -73,14 +73,11 @@ impl Contents {
 
     /// Replaces the list of a data directory durably.
     pub(crate) fn write(&self, directory: &Path) -> io::Result<()> {
-        let list = serde_json::to_vec(self).map_err(io::Error::other)?;
-        let unfinished = directory.join("CONTENTS.new");
-        let mut file = permissions::create_file(&unfinished)?;
-        file.write_all(&list)?;
-        writeln!(file, "\n{}", checksum_of(&list))?;
-        file.sync_all()?;
-        fs::rename(&unfinished, directory.join(CONTENTS_FILE))?;
-        File::open(directory)?.sync_all()
+        let mut list = serde_json::to_vec(self).map_err(io::Error::other)?;
+        let checksum = checksum_of(&list);
+        list.extend_from_slice(format!("\n{checksum}\n").as_bytes());
+        let path = directory.join(CONTENTS_FILE);
+        permissions::replace_file(&path, "CONTENTS.new", &list).map(|_| ())
     }
 }
 

@@ -9,6 +9,8 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::storage::permissions::replace_file;
+
 pub(crate) const MARK_FILE: &str = "MARK";
 const MAGIC: &[u8; 8] = b"hp mark\x01";
 /// The slots are in different pages and sectors.
@@ -123,15 +125,10 @@ pub(crate) struct MarkFile {
 impl MarkFile {
     /// Replaces the file atomically and syncs it.
     pub(crate) fn create(directory: &Path, mark: Mark) -> io::Result<Self> {
-        let unfinished = directory.join("MARK.new");
-        let mut file = crate::storage::permissions::create_file(&unfinished)?;
         // Write the full length now, so that later writes need no disk space.
         let mut bytes = vec![0; usize::try_from(SLOTS * SLOT_DISTANCE).map_err(io::Error::other)?];
         bytes[..SLOT_LEN].copy_from_slice(&mark.encode(0));
-        io::Write::write_all(&mut file, &bytes)?;
-        file.sync_all()?;
-        fs::rename(&unfinished, directory.join(MARK_FILE))?;
-        File::open(directory)?.sync_all()?;
+        let file = replace_file(&directory.join(MARK_FILE), "MARK.new", &bytes)?;
         Ok(Self {
             file,
             generation: 0,

@@ -7,8 +7,6 @@
 //! A data key's id is its position in the list, starting at 1. The tag is an HMAC-SHA256 with a key derived
 //! from the master key; the checksum distinguishes damage from a wrong key.
 
-use std::fs::File;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use ring::aead::{Aad, NONCE_LEN, Nonce};
@@ -138,21 +136,12 @@ impl Keyring {
 
     /// Replaces the keyring file atomically.
     pub(crate) fn write(&self, directory: &Path, master: &MasterKey) -> Result<(), SealError> {
-        let unfinished = directory.join(UNFINISHED_FILE);
         let path = directory.join(KEYRING_FILE);
-        let io = |path: &Path| {
-            let path = path.to_owned();
-            move |source| SealError::Io { path, source }
-        };
-        let mut file = permissions::create_file(&unfinished).map_err(io(&unfinished))?;
-        file.write_all(&self.encode(master))
-            .and_then(|()| file.sync_all())
-            .map_err(io(&unfinished))?;
-        std::fs::rename(&unfinished, &path).map_err(io(&path))?;
-        // IMPORTANT: nothing may be sealed with a key that a power cut could lose.
-        File::open(directory)
-            .and_then(|directory| directory.sync_all())
-            .map_err(io(directory))
+        // IMPORTANT: durably, because nothing may be sealed with a key that a power cut could lose.
+        match permissions::replace_file(&path, UNFINISHED_FILE, &self.encode(master)) {
+            Ok(_) => Ok(()),
+            Err(source) => Err(SealError::Io { path, source }),
+        }
     }
 
     fn encode(&self, master: &MasterKey) -> Vec<u8> {

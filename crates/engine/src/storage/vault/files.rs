@@ -68,23 +68,32 @@ pub(crate) struct StoredEntry {
 
 /// The keyspace folders in a store, by number.
 pub(crate) fn keyspace_folders(store: &Path) -> std::io::Result<BTreeMap<u64, PathBuf>> {
-    let mut folders = BTreeMap::new();
-    let entries = match std::fs::read_dir(store.join(KEYSPACES_FOLDER)) {
+    let numbered = numbered_entries(&store.join(KEYSPACES_FOLDER), "")?;
+    Ok(numbered.into_iter().collect())
+}
+
+/// The entries of a folder whose names are a number and `suffix`, in order; none if there is no folder.
+pub(crate) fn numbered_entries(
+    folder: &Path,
+    suffix: &str,
+) -> std::io::Result<Vec<(u64, PathBuf)>> {
+    let mut numbered = Vec::new();
+    let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(folders),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(numbered),
         Err(error) => return Err(error),
     };
     for entry in entries {
         let path = entry?.path();
         let number = path
             .file_name()
-            .and_then(|name| name.to_str())
-            .and_then(|name| name.parse().ok());
+            .and_then(|name| name.to_str()?.strip_suffix(suffix)?.parse().ok());
         if let Some(number) = number {
-            folders.insert(number, path);
+            numbered.push((number, path));
         }
     }
-    Ok(folders)
+    numbered.sort_unstable();
+    Ok(numbered)
 }
 
 /// Finds an entry that the key-value store would fail on: a folder of keyspaces whose name is not a number,

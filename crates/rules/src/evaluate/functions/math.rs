@@ -7,7 +7,7 @@ use super::Function;
 use crate::evaluate::convert::to_number;
 use crate::evaluate::{Context, Fault};
 use crate::value::Value;
-use crate::value::decimal::Decimal;
+use homeport_item::Decimal;
 
 /// Maximum number of decimal places that `trunc` keeps.
 const TRUNC_PLACES_MAX: i64 = 34;

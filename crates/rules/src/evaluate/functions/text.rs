@@ -8,7 +8,7 @@ use super::Function;
 use crate::evaluate::convert::{to_number, to_text, to_whole};
 use crate::evaluate::{Context, Fault, shown};
 use crate::value::Value;
-use crate::value::decimal::Decimal;
+use homeport_item::Decimal;
 
 /// Maximum number of spaces that `lpad` and `rpad` add.
 const PADDING_MAX: i64 = 1000;

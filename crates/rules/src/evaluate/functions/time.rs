@@ -10,7 +10,7 @@ use super::{Function, time_format, time_parse};
 use crate::evaluate::convert::{to_text, to_whole};
 use crate::evaluate::{Fault, shown};
 use crate::value::Value;
-use crate::value::decimal::Decimal;
+use homeport_item::Decimal;
 
 /// Validates a literal pattern of the statement.
 ///

@@ -311,7 +311,7 @@ impl Migration {
                 // Another writer took the key in between.
                 Err(WriteError::ConditionFailed { .. }) => {}
                 Err(WriteError::Store(StoreError::Invalid(reason))) => {
-                    return Err(Refusal::Item(reason));
+                    return Err(Refusal::Item(reason.to_string()));
                 }
                 Err(WriteError::Store(error)) => return Err(Refusal::Store(error)),
             }
@@ -388,7 +388,9 @@ impl Migration {
             Err(WriteError::ConditionFailed { .. }) => Err(Refusal::Item(
                 "its SC-ID belongs to another UUID".to_owned(),
             )),
-            Err(WriteError::Store(StoreError::Invalid(reason))) => Err(Refusal::Item(reason)),
+            Err(WriteError::Store(StoreError::Invalid(reason))) => {
+                Err(Refusal::Item(reason.to_string()))
+            }
             Err(WriteError::Store(error)) => Err(Refusal::Store(error)),
         }
     }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::access::{Permission, Request, Resources};
+use crate::access::one_resource;
 use crate::constraints::Constraints;
 use crate::failure::Failure;
 use crate::input::{Integer, Text, Timestamp};
@@ -33,18 +33,11 @@ pub(crate) struct Input<'a> {
     backup_type: Option<Text<'a>>,
 }
 
-impl<'a> Request<'a> for Input<'a> {
-    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
-        vec![resources.table(self.table_name.as_ref())]
-    }
-}
+one_resource!(Input, table, table_name);
 
 pub(crate) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let limit = check(&input)?;
-    let table = match &input.table_name {
-        Some(_) => Some(table_name::of_tables(input.table_name.as_ref())?),
-        None => None,
-    };
+    let table = table_name::of_tables_if_given(input.table_name.as_ref())?;
     let start = match &input.exclusive_start_backup_arn {
         Some(given) => {
             let (_, id) = arn::part_of(given.as_str(), TablePart::Backup).ok_or_else(|| {

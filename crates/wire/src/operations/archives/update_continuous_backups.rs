@@ -4,7 +4,7 @@ use homeport_engine::HISTORY_DAYS_MAX;
 use serde::Deserialize;
 
 use super::describe_continuous_backups;
-use crate::access::{Permission, Request, Resources};
+use crate::access::one_resource;
 use crate::constraints::Constraints;
 use crate::failure::Failure;
 use crate::input::{Field, Flag, Integer, Named, Text};
@@ -30,11 +30,7 @@ impl Named for Specification {
     const NAME: &'static str = "PointInTimeRecoverySpecification";
 }
 
-impl<'a> Request<'a> for Input<'a> {
-    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
-        vec![resources.table(self.table_name.as_ref())]
-    }
-}
+one_resource!(Input, table, table_name);
 
 pub(crate) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let name = table_name::of_tables(input.table_name.as_ref())?;

@@ -279,21 +279,11 @@ fn constrain(name: &str, part: &KeysAndAttributes<'_>, constraints: &mut Constra
 }
 
 fn check_part(name: &str, given: &KeysAndAttributes<'_>) -> Result<Part, Failure> {
-    expressions::check_parameters(
-        &[],
-        &[(
-            "ProjectionExpression",
-            given.projection_expression.is_some(),
-        )],
-        &[("AttributesToGet", given.attributes_to_get.is_some())],
-        given.expression_attribute_names.is_some(),
-        false,
-    )?;
-    let projection = reading::projection(
-        given.projection_expression.as_ref(),
-        given.expression_attribute_names.as_ref(),
-    )?;
-    let whole = legacy::projection(given.attributes_to_get.as_ref())?;
+    let expression = given.projection_expression.as_ref();
+    let attribute_names = given.expression_attribute_names.as_ref();
+    let attributes_to_get = given.attributes_to_get.as_ref();
+    reading::check_projection(expression, attribute_names, attributes_to_get)?;
+    let projection = reading::any_projection(expression, attribute_names, attributes_to_get)?;
     let keys = given
         .keys
         .iter()
@@ -311,16 +301,14 @@ fn check_part(name: &str, given: &KeysAndAttributes<'_>) -> Result<Part, Failure
         }
     }
     let owned = |text: &Text<'_>| text.as_str().to_owned();
-    let attributes_to_get = given.attributes_to_get.as_ref();
-    let attribute_names = given.expression_attribute_names.as_ref();
     Ok(Part {
         name: name.to_owned(),
         table: table_name::check_items_name("requestItems", name)?.to_owned(),
         keys,
-        projection: projection.or(whole),
+        projection,
         consistent: given.consistent_read.is_some_and(|flag| flag.0),
         attributes_to_get: attributes_to_get.map(|names| names.0.iter().map(owned).collect()),
-        projection_expression: given.projection_expression.as_ref().map(owned),
+        projection_expression: expression.map(owned),
         attribute_names: attribute_names.map(|names| {
             let pairs = names.0.iter();
             pairs

@@ -92,26 +92,16 @@ fn check(input: Input<'_>) -> Result<Get, Failure> {
         input.attributes_to_get.as_ref(),
     );
     constraints.finish()?;
-    expressions::check_parameters(
-        &[],
-        &[(
-            "ProjectionExpression",
-            input.projection_expression.is_some(),
-        )],
-        &[("AttributesToGet", input.attributes_to_get.is_some())],
-        input.expression_attribute_names.is_some(),
-        false,
-    )?;
+    let expression = input.projection_expression.as_ref();
+    let names = input.expression_attribute_names.as_ref();
+    let attributes = input.attributes_to_get.as_ref();
+    reading::check_projection(expression, names, attributes)?;
     let key = writing::attributes(input.key, Wording::Newer)?;
-    let projection = reading::projection(
-        input.projection_expression.as_ref(),
-        input.expression_attribute_names.as_ref(),
-    )?;
-    let whole = legacy::projection(input.attributes_to_get.as_ref())?;
+    let projection = reading::any_projection(expression, names, attributes)?;
     Ok(Get {
         table,
         key,
-        projection: projection.or(whole),
+        projection,
         consistent: input.consistent_read.is_some_and(|flag| flag.0),
     })
 }

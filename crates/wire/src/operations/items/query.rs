@@ -40,7 +40,7 @@ fn read(service: &Service, checked: CheckedPage) -> Result<Vec<u8>, Failure> {
     if let Some(projection) = &checked.projection {
         expressions::check_key_paths(schema, &projection.paths)?;
     }
-    let attributes = reading::attributes(index, checked.select)?;
+    let attributes = checked.select.attributes();
     let query = store::Query {
         table: checked.table,
         index: checked.index,

@@ -2,14 +2,15 @@
 
 use homeport_engine::{Attributes as ReadAttributes, StoredItem, StoredPage};
 use homeport_item::expression::Projection;
-use homeport_item::schema::{IndexProjection, IndexSchema, TableSchema};
+use homeport_item::schema::{IndexSchema, TableSchema};
 use homeport_item::{Item, json};
-use homeport_store::StoreError;
+use homeport_store::{InvalidRequest, StoreError};
 
 use crate::capacity::{self, Consumed, Wanted};
 use crate::expressions::{self, GivenNames};
 use crate::failure::Failure;
 use crate::input::{Attributes, Text, Wording};
+use crate::legacy;
 use crate::output::{self, Object};
 
 /// Parses a projection, the only expression of its request that uses the names.
@@ -24,6 +25,31 @@ pub(crate) fn projection(
     let projection = expressions::projection(text, &mut placeholders)?;
     placeholders.check_all_used()?;
     Ok(projection)
+}
+
+/// Checks the parameters of a read that choose attributes against each other.
+pub(crate) fn check_projection(
+    expression: Option<&Text<'_>>,
+    names: GivenNames<'_>,
+    attributes: Option<&legacy::AttributesToGet<'_>>,
+) -> Result<(), Failure> {
+    expressions::check_parameters(
+        &[],
+        &[("ProjectionExpression", expression.is_some())],
+        &[("AttributesToGet", attributes.is_some())],
+        names.is_some(),
+        false,
+    )
+}
+
+/// Parses the projection expression, or the older list of attributes.
+pub(crate) fn any_projection(
+    expression: Option<&Text<'_>>,
+    names: GivenNames<'_>,
+    attributes: Option<&legacy::AttributesToGet<'_>>,
+) -> Result<Option<Projection>, Failure> {
+    let parsed = projection(expression, names)?;
+    Ok(parsed.or(legacy::projection(attributes)?))
 }
 
 /// Writes an item or its projection.
@@ -107,6 +133,14 @@ impl Select {
             _ => Ok(Self::Projected),
         }
     }
+
+    /// The attributes to read a page with. The engine refuses all attributes of an index that cannot have them.
+    pub(crate) fn attributes(self) -> ReadAttributes {
+        match self {
+            Self::All => ReadAttributes::All,
+            Self::Projected | Self::Count => ReadAttributes::Projected,
+        }
+    }
 }
 
 /// The index that a page is read from.
@@ -125,30 +159,10 @@ pub(crate) fn index<'a>(
             index: name.to_owned(),
         })?;
     if consistent && !index.local {
-        return Err(Failure::validation(
-            "Consistent reads are not supported on global secondary indexes",
-        ));
+        let name = index.name.clone();
+        return Err(StoreError::invalid(InvalidRequest::ConsistentRead(name)).into());
     }
     Ok(Some(index))
-}
-
-/// The attributes to read a page with. If a local index does not project all of them, the items are read too.
-pub(crate) fn attributes(
-    index: Option<&IndexSchema>,
-    select: Select,
-) -> Result<ReadAttributes, Failure> {
-    if select != Select::All {
-        return Ok(ReadAttributes::Projected);
-    }
-    match index {
-        Some(index) if !index.local && index.projection != IndexProjection::All => {
-            Err(Failure::invalid_values(format_args!(
-                "Select type ALL_ATTRIBUTES is not supported for global secondary index {} because its projection type is not ALL",
-                index.name
-            )))
-        }
-        _ => Ok(ReadAttributes::All),
-    }
 }
 
 /// The parameters of the response with a page.

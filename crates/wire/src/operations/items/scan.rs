@@ -54,7 +54,7 @@ fn read(
             "The provided starting key is invalid: The provided key element does not match the schema",
         ));
     }
-    let attributes = reading::attributes(index, checked.select)?;
+    let attributes = checked.select.attributes();
     let scan = store::Scan {
         table: checked.table,
         index: checked.index,

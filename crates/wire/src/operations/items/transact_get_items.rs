@@ -1,5 +1,6 @@
 //! TransactGetItems: reads several items in one consistent snapshot.
 
+use homeport_engine::StoredItem;
 use homeport_item::json;
 use homeport_store::{CancelReason, Get, TRANSACTION_ACTIONS_MAX, TransactError};
 use serde::Deserialize;
@@ -87,26 +88,40 @@ pub(crate) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, 
 }
 
 fn respond(service: &Service, gets: &[Get], wanted: Wanted) -> Result<Vec<u8>, Failure> {
+    respond_with(service, gets, wanted, |at, item, response| {
+        match &gets[at].projection {
+            None => item.write_json(response.member("Item"))?,
+            // An item without any of the projected attributes counts as missing here.
+            Some(projection) => {
+                let projected = item.project(projection)?;
+                if !projected.is_empty() {
+                    json::write_item(&projected, response.member("Item"));
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Reads items in one snapshot and responds with them; `write` writes the item at a position.
+pub(crate) fn respond_with(
+    service: &Service,
+    gets: &[Get],
+    wanted: Wanted,
+    mut write: impl FnMut(usize, StoredItem, &mut Object<'_>) -> Result<(), Failure>,
+) -> Result<Vec<u8>, Failure> {
     let found = service.engine().get_stored_together(gets)?;
     let mut out = Vec::with_capacity(1024);
     let mut object = Object::new(&mut out);
     let mut consumed = ConsumedByTable::default();
-    let list = object.member("Responses");
-    output::try_list(list, found.iter().zip(gets), |(item, get), out| {
+    let entries = found.into_iter().zip(gets).enumerate();
+    output::try_list(object.member("Responses"), entries, |entry, out| {
+        let (at, (item, get)) = entry;
         let mut size = 0;
         let mut response = Object::new(out);
         if let Some(item) = item {
             size = item.size()?;
-            match &get.projection {
-                None => item.write_json(response.member("Item"))?,
-                // An item without any of the projected attributes counts as missing here.
-                Some(projection) => {
-                    let projected = item.project(projection)?;
-                    if !projected.is_empty() {
-                        json::write_item(&projected, response.member("Item"));
-                    }
-                }
-            }
+            write(at, item, &mut response)?;
         }
         response.end();
         consumed.of(&get.table).table += capacity::read_units(size, true) * TRANSACTION_FACTOR;
@@ -127,7 +142,7 @@ fn check_keys(service: &Service, gets: &[Get]) -> Result<(), Failure> {
         }
         if let Err(error) = view.schema().key.exact_values(&get.key) {
             reasons.resize(gets.len(), CancelReason::None);
-            reasons[at] = CancelReason::Invalid(error.to_string());
+            reasons[at] = CancelReason::invalid(error);
         }
     }
     if reasons.is_empty() {
@@ -161,17 +176,10 @@ fn check(input: Input<'_>) -> Result<Vec<Get>, Failure> {
     let gets = items.into_iter().filter_map(|Element(item)| item.get);
     let gets = gets
         .map(|Field(get)| {
-            expressions::check_parameters(
-                &[],
-                &[("ProjectionExpression", get.projection_expression.is_some())],
-                &[],
-                get.expression_attribute_names.is_some(),
-                false,
-            )?;
-            let projection = reading::projection(
-                get.projection_expression.as_ref(),
-                get.expression_attribute_names.as_ref(),
-            )?;
+            let expression = get.projection_expression.as_ref();
+            let names = get.expression_attribute_names.as_ref();
+            reading::check_projection(expression, names, None)?;
+            let projection = reading::projection(expression, names)?;
             let name = get.table_name.as_ref();
             Ok(Get {
                 table: table_name::of_items(name, &mut Constraints::new())?.to_owned(),

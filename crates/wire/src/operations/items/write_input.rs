@@ -166,9 +166,9 @@ impl WriteInput<'_> {
         };
         let table = action.table().to_owned();
         let written = service.engine().write(action, capacity.anything()).await;
-        let written = written.map_err(|error| match Failure::from(error) {
-            failure if has_attribute_updates => legacy::worded(failure),
-            failure => failure,
+        let written = written.map_err(match has_attribute_updates {
+            true => legacy::failure,
+            false => Failure::from,
         })?;
         Ok(writing::respond(
             &table,

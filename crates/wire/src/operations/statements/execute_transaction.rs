@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use homeport_item::json;
+use homeport_item::schema::KeyError;
 use homeport_partiql::Statement;
 use homeport_store::{
     Action, CancelReason, Get, TRANSACTION_ACTIONS_MAX, TransactError, Transaction,
@@ -11,12 +12,13 @@ use serde::Deserialize;
 
 use super::batch_execute_statement::by_key;
 use crate::access::{Permission, Request, Resources};
-use crate::capacity::{self, ConsumedByTable, Split, TRANSACTION_FACTOR, Wanted};
+use crate::capacity::Wanted;
 use crate::constraints::{Constraints, RETURN_CAPACITY};
 use crate::failure::Failure;
 use crate::input::{Element, List, Text};
+use crate::operations::items::transact_get_items;
 use crate::operations::items::transact_write_items::{self, TOKEN_MAX};
-use crate::output::{self, Object};
+use crate::output::Object;
 use crate::partiql::{self, ActionError, AddressError, StatementInput};
 use crate::service::Service;
 
@@ -145,27 +147,11 @@ fn read(service: &Service, statements: &[Statement], wanted: Wanted) -> Result<V
         projections.push(&select.projection);
         gets.push(get);
     }
-    let found = service.engine().get_stored_together(&gets)?;
-    let mut out = Vec::with_capacity(256);
-    let mut object = Object::new(&mut out);
-    let mut consumed = ConsumedByTable::default();
-    let entries = found.into_iter().zip(&gets).zip(projections);
-    output::try_list(object.member("Responses"), entries, |entry, out| {
-        let ((item, get), projection) = entry;
-        let mut size = 0;
-        let mut response = Object::new(out);
-        if let Some(item) = item {
-            size = item.size()?;
-            let shown = partiql::labelled(item, projection)?;
-            json::write_item(&shown, response.member("Item"));
-        }
-        response.end();
-        consumed.of(&get.table).table += capacity::read_units(size, true) * TRANSACTION_FACTOR;
-        Ok::<_, Failure>(())
-    })?;
-    consumed.write(&mut object, wanted, Split::Read);
-    object.end();
-    Ok(out)
+    transact_get_items::respond_with(service, &gets, wanted, |at, item, response| {
+        let shown = partiql::labelled(item, projections[at])?;
+        json::write_item(&shown, response.member("Item"));
+        Ok(())
+    })
 }
 
 async fn write(
@@ -184,9 +170,7 @@ async fn write(
             // A key of another type cancels the transaction, as a key that does not match its table does in TransactWriteItems.
             Err(ActionError::Address(AddressError::OtherType { .. })) => {
                 let mut reasons = vec![CancelReason::None; count];
-                reasons[at] = CancelReason::Invalid(
-                    "The provided key element does not match the schema".to_owned(),
-                );
+                reasons[at] = CancelReason::invalid(KeyError::DoesNotMatchSchema);
                 return Err(TransactError::Cancelled(reasons).into());
             }
             Err(error) => return Err(Failure::from(error).cancelling(at, count)),

@@ -3,7 +3,7 @@
 use homeport_engine::{Shard, Stream};
 use serde::Deserialize;
 
-use crate::access::{Permission, Request, Resources};
+use crate::access::one_resource;
 use crate::constraints::Constraints;
 use crate::failure::Failure;
 use crate::input::{Field, Integer, Named, Text};
@@ -41,11 +41,7 @@ impl Named for ShardFilter<'_> {
     const NAME: &'static str = "ShardFilter";
 }
 
-impl<'a> Request<'a> for Input<'a> {
-    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
-        vec![resources.stream(self.stream_arn.as_ref())]
-    }
-}
+one_resource!(Input, stream, stream_arn);
 
 pub(crate) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let limit = check(&input)?;

@@ -5,7 +5,7 @@ use homeport_item::json;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::access::{Permission, Request, Resources};
+use crate::access::one_resource;
 use crate::constraints::Constraints;
 use crate::failure::Failure;
 use crate::input::{Integer, Text};
@@ -29,11 +29,7 @@ pub(crate) struct Input<'a> {
     limit: Option<Integer>,
 }
 
-impl<'a> Request<'a> for Input<'a> {
-    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
-        vec![resources.iterated_stream(self.shard_iterator.as_ref())]
-    }
-}
+one_resource!(Input, iterated_stream, shard_iterator);
 
 pub(crate) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let limit = check(&input)?;

@@ -3,7 +3,7 @@
 use homeport_engine::{Shard, ShardPosition, Stream};
 use serde::Deserialize;
 
-use crate::access::{Permission, Request, Resources};
+use crate::access::one_resource;
 use crate::constraints::Constraints;
 use crate::failure::Failure;
 use crate::input::Text;
@@ -33,11 +33,7 @@ pub(crate) struct Input<'a> {
     sequence_number: Option<Text<'a>>,
 }
 
-impl<'a> Request<'a> for Input<'a> {
-    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
-        vec![resources.stream(self.stream_arn.as_ref())]
-    }
-}
+one_resource!(Input, stream, stream_arn);
 
 pub(crate) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     check(&input)?;

@@ -15,7 +15,7 @@ use crate::service::Service;
 use crate::table_name;
 use crate::tables::definition::{
     self, AttributeDefinition, Definitions, EncryptionInput, GLOBAL_INDEXES_MAX, IndexInput,
-    KeySchemaElement, OnDemandInput, STREAM_VIEWS, StreamInput, ThroughputInput,
+    KeySchemaElement, OnDemandInput, StreamInput, ThroughputInput,
 };
 use crate::tables::description;
 use crate::tables::settings::{Billing, Encryption, OnDemand, TableSettings};
@@ -151,16 +151,8 @@ fn constrain(input: &Input<'_>) -> Result<(), Failure> {
         input.key_schema.as_ref(),
         definition::KEY_ATTRIBUTES_MAX,
     );
-    constraints.one_of(
-        "billingMode",
-        input.billing_mode.as_ref(),
-        &["PROVISIONED", "PAY_PER_REQUEST"],
-    );
-    definition::constrain_throughput(
-        &mut constraints,
-        "provisionedThroughput",
-        input.provisioned_throughput.as_ref(),
-    );
+    let throughput = input.provisioned_throughput.as_ref();
+    definition::constrain_billing(&mut constraints, input.billing_mode.as_ref(), throughput);
     for (name, indexes) in [
         ("globalSecondaryIndexes", &input.global_secondary_indexes),
         ("localSecondaryIndexes", &input.local_secondary_indexes),
@@ -170,17 +162,7 @@ fn constrain(input: &Input<'_>) -> Result<(), Failure> {
             definition::constrain_index(&mut constraints, &path, index);
         }
     }
-    if let Some(Field(stream)) = &input.stream_specification {
-        constraints.not_null(
-            "streamSpecification.streamEnabled",
-            stream.stream_enabled.as_ref(),
-        );
-        constraints.one_of(
-            "streamSpecification.streamViewType",
-            stream.stream_view_type.as_ref(),
-            STREAM_VIEWS,
-        );
-    }
+    definition::constrain_stream(&mut constraints, input.stream_specification.as_ref());
     constraints.finish()
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::access::{Permission, Request, Resources};
+use crate::access::one_resource;
 use crate::failure::Failure;
 use crate::input::Text;
 use crate::table_name;
@@ -14,11 +14,7 @@ pub(crate) struct TableInput<'a> {
     table_name: Option<Text<'a>>,
 }
 
-impl<'a> Request<'a> for TableInput<'a> {
-    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
-        vec![resources.table(self.table_name.as_ref())]
-    }
-}
+one_resource!(TableInput, table, table_name);
 
 impl TableInput<'_> {
     /// The name of the table.

@@ -8,7 +8,7 @@ use homeport_item::schema::{IndexSchema, StreamView, TableSchema};
 use serde::Deserialize;
 
 use super::create_table::index_warm_throughput;
-use crate::access::{Permission, Request, Resources};
+use crate::access::one_resource;
 use crate::constraints::Constraints;
 use crate::failure::Failure;
 use crate::input::{Element, Field, Flag, List, Named, Text};
@@ -17,7 +17,7 @@ use crate::service::Service;
 use crate::table_name;
 use crate::tables::definition::{
     self, AttributeDefinition, Definitions, EncryptionInput, GLOBAL_INDEXES_MAX, IndexInput,
-    OnDemandInput, STREAM_VIEWS, StreamInput, ThroughputInput,
+    OnDemandInput, StreamInput, ThroughputInput,
 };
 use crate::tables::settings::{Billing, Encryption, OnDemand, TableSettings, Throughput};
 use crate::tables::warm_throughput::{Subject, WarmInput};
@@ -95,11 +95,7 @@ struct Changes {
     settings: Option<TableSettings>,
 }
 
-impl<'a> Request<'a> for Input<'a> {
-    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
-        vec![resources.table(self.table_name.as_ref())]
-    }
-}
+one_resource!(Input, table, table_name);
 
 pub(crate) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let name = table_name::of_tables(input.table_name.as_ref())?;
@@ -148,27 +144,9 @@ async fn change_settings(
 fn check(input: &Input<'_>) -> Result<(), Failure> {
     let mut constraints = Constraints::new();
     definition::constrain_definitions(&mut constraints, input.attribute_definitions.as_ref());
-    constraints.one_of(
-        "billingMode",
-        input.billing_mode.as_ref(),
-        &["PROVISIONED", "PAY_PER_REQUEST"],
-    );
-    definition::constrain_throughput(
-        &mut constraints,
-        "provisionedThroughput",
-        input.provisioned_throughput.as_ref(),
-    );
-    if let Some(Field(stream)) = &input.stream_specification {
-        constraints.not_null(
-            "streamSpecification.streamEnabled",
-            stream.stream_enabled.as_ref(),
-        );
-        constraints.one_of(
-            "streamSpecification.streamViewType",
-            stream.stream_view_type.as_ref(),
-            STREAM_VIEWS,
-        );
-    }
+    let throughput = input.provisioned_throughput.as_ref();
+    definition::constrain_billing(&mut constraints, input.billing_mode.as_ref(), throughput);
+    definition::constrain_stream(&mut constraints, input.stream_specification.as_ref());
     for (at, Element(update)) in updates(input).enumerate() {
         let path = format!("globalSecondaryIndexUpdates.{}.member", at + 1);
         constrain_update(&mut constraints, &path, update);

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::access::{Permission, Request, Resources};
+use crate::access::one_resource;
 use crate::constraints::Constraints;
 use crate::failure::Failure;
 use crate::input::{Field, Flag, Named, Text};
@@ -31,11 +31,7 @@ impl Named for Specification<'_> {
     const NAME: &'static str = "TimeToLiveSpecification";
 }
 
-impl<'a> Request<'a> for Input<'a> {
-    fn permissions(&self, resources: &Resources<'_>) -> Vec<Permission> {
-        vec![resources.table(self.table_name.as_ref())]
-    }
-}
+one_resource!(Input, table, table_name);
 
 pub(crate) async fn run(service: &Service, input: Input<'_>) -> Result<Vec<u8>, Failure> {
     let (name, attribute, enabled) = check(&input)?;

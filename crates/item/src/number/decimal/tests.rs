@@ -2,6 +2,7 @@
 //! enough.
 
 use super::*;
+use crate::number::Number;
 
 use proptest::prelude::*;
 
@@ -103,9 +104,9 @@ fn sums_of_overlapping_numbers_are_rounded() {
 fn assert_nearest(dividend: u128, divisor: u128) {
     let whole = |value| Decimal::normalised(false, value, 0).expect("in range");
     let quotient = whole(dividend).divide(&whole(divisor)).expect("a quotient");
-    let spare = DIGITS_MAX - digits(quotient.coefficient);
-    let coefficient = quotient.coefficient * pow10(spare);
-    let places = (spare as i32 - quotient.exponent).unsigned_abs();
+    let spare = DIGITS_MAX - quotient.digits();
+    let coefficient = quotient.coefficient() * pow10(spare);
+    let places = (spare as i32 - quotient.exponent()).unsigned_abs();
     let room = DIGITS_MAX - digits(dividend);
     let drawn_out = Wide::product(
         dividend * pow10(places.min(room)),

@@ -1,5 +1,5 @@
-//! The decimal numbers of statements: exact up to 38 significant digits, rounded half to even
-//! beyond, with magnitudes from 1E-999 to 9.99…E+999.
+//! Decimals with 38 significant digits, which are rounded half to even, and magnitudes from 1E-999 to
+//! 9.99…E+999. The numbers of DynamoDB are decimals within closer limits; the numbers of rules are any.
 //!
 //! DIFFERENCE: AWS IoT rounds to 34 digits. With 38, every number that DynamoDB can store passes
 //! through unchanged.
@@ -7,22 +7,41 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use homeport_item::{Number, NumberError};
-
-use crate::value::wide::Wide;
+use super::wide::Wide;
 
 /// Maximum number of significant digits.
-pub(crate) const DIGITS_MAX: u32 = 38;
+pub const DIGITS_MAX: u32 = 38;
 /// Maximum and, negated, minimum decimal exponent of the leading digit.
-pub(crate) const MAGNITUDE_MAX: i32 = 999;
+const MAGNITUDE_MAX: i32 = 999;
 
 /// `±coefficient × 10^exponent`. The coefficient has no trailing zeros and zero is `0 × 10^0`, so
 /// equality is numeric.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Decimal {
     negative: bool,
-    coefficient: u128,
-    exponent: i32,
+    exponent: i16,
+    coefficient: Coefficient,
+}
+
+/// The digits as an integer, in two halves. A `u128` field would be aligned to 16 bytes and make
+/// every type that holds a number half as large again.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Coefficient {
+    high: u64,
+    low: u64,
+}
+
+impl Coefficient {
+    const fn new(whole: u128) -> Self {
+        Self {
+            high: (whole >> 64) as u64,
+            low: whole as u64,
+        }
+    }
+
+    const fn whole(self) -> u128 {
+        (self.high as u128) << 64 | self.low as u128
+    }
 }
 
 /// Why a text or result is not a valid number.
@@ -41,8 +60,8 @@ pub enum DecimalError {
 impl Decimal {
     pub const ZERO: Self = Self {
         negative: false,
-        coefficient: 0,
         exponent: 0,
+        coefficient: Coefficient::new(0),
     };
 
     /// Normalises and rounds to 38 digits.
@@ -66,7 +85,8 @@ impl Decimal {
         Self::normalised(negative, coefficient, exponent)
     }
 
-    fn normalised(
+    /// `±coefficient × 10^exponent` without trailing zeros. The coefficient has at most 38 other digits.
+    pub(super) fn normalised(
         negative: bool,
         mut coefficient: u128,
         mut exponent: i32,
@@ -93,8 +113,8 @@ impl Decimal {
         }
         Ok(Self {
             negative,
-            coefficient,
-            exponent,
+            exponent: i16::try_from(exponent).map_err(|_| DecimalError::OutOfRange)?,
+            coefficient: Coefficient::new(coefficient),
         })
     }
 
@@ -164,7 +184,8 @@ impl Decimal {
     /// The nearest binary floating-point number.
     #[must_use]
     pub fn to_f64(&self) -> f64 {
-        format!("{}e{}", self.signed_digits(), self.exponent)
+        let sign = if self.negative { "-" } else { "" };
+        format!("{sign}{}e{}", self.coefficient(), self.exponent())
             .parse()
             .unwrap_or(f64::NAN)
     }
@@ -172,22 +193,46 @@ impl Decimal {
     /// The value as an `i128`, if it is an integer in range.
     #[must_use]
     pub fn to_i128(&self) -> Option<i128> {
-        if self.exponent < 0 {
+        if self.exponent() < 0 {
             return None;
         }
-        let scale = 10u128.checked_pow(self.exponent.unsigned_abs())?;
-        let magnitude = i128::try_from(self.coefficient.checked_mul(scale)?).ok()?;
+        let scale = 10u128.checked_pow(self.exponent().unsigned_abs())?;
+        let magnitude = i128::try_from(self.coefficient().checked_mul(scale)?).ok()?;
         Some(if self.negative { -magnitude } else { magnitude })
+    }
+
+    /// The digits as an integer without trailing zeros.
+    #[must_use]
+    pub fn coefficient(&self) -> u128 {
+        self.coefficient.whole()
+    }
+
+    /// The power of ten by which the coefficient is multiplied.
+    #[must_use]
+    pub fn exponent(&self) -> i32 {
+        i32::from(self.exponent)
+    }
+
+    /// The number of significant digits; 1 for zero.
+    #[must_use]
+    pub fn digits(&self) -> u32 {
+        digits(self.coefficient())
+    }
+
+    /// The decimal exponent of the leading digit (`d.ddd × 10^magnitude`).
+    #[must_use]
+    pub fn magnitude(&self) -> i32 {
+        self.exponent() + self.digits() as i32 - 1
     }
 
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.exponent >= 0
+        self.exponent() >= 0
     }
 
     #[must_use]
     pub fn is_zero(&self) -> bool {
-        self.coefficient == 0
+        self.coefficient() == 0
     }
 
     #[must_use]
@@ -211,25 +256,22 @@ impl Decimal {
         }
     }
 
-    pub(crate) fn add(&self, other: &Self) -> Result<Self, DecimalError> {
-        if self.is_zero() {
-            return Ok(*other);
+    /// The rounded sum.
+    ///
+    /// # Errors
+    /// [`DecimalError::OutOfRange`], like the other calculations.
+    pub fn add(&self, other: &Self) -> Result<Self, DecimalError> {
+        if let Some(exact) = self.add_exactly(other) {
+            return Ok(exact);
         }
-        if other.is_zero() {
-            return Ok(*self);
-        }
-        let (high, low) = if self.exponent >= other.exponent {
-            (self, other)
-        } else {
-            (other, self)
-        };
+        let (high, low) = self.by_exponent(other);
         // Extend the number with the larger exponent to as many digits as fit. Digits of the other
         // number below those cannot change the rounded sum.
-        let mut shift = high.exponent - low.exponent;
-        let mut coefficient = high.coefficient;
-        let mut exponent = high.exponent;
+        let mut shift = high.exponent() - low.exponent();
+        let mut coefficient = high.coefficient();
+        let mut exponent = high.exponent();
         if shift > DIGITS_MAX as i32 {
-            let spare = DIGITS_MAX - digits(coefficient);
+            let spare = DIGITS_MAX - high.digits();
             coefficient *= pow10(spare);
             exponent -= spare as i32;
             shift -= spare as i32;
@@ -237,46 +279,69 @@ impl Decimal {
                 return Self::normalised(high.negative, coefficient, exponent);
             }
         }
-        let scaled = Wide::product(coefficient, pow10(shift.unsigned_abs()));
-        let other = Wide::new(low.coefficient);
-        if high.negative == low.negative {
-            Self::new(high.negative, scaled.plus(other), low.exponent)
-        } else if scaled >= other {
-            Self::new(high.negative, scaled.minus(other), low.exponent)
+        let (negative, sum) = signed_sum((high.negative, coefficient), shift.unsigned_abs(), low);
+        Self::new(negative, sum, low.exponent())
+    }
+
+    /// The sum, if it needs no rounding.
+    pub(super) fn add_exactly(&self, other: &Self) -> Option<Self> {
+        if self.is_zero() || other.is_zero() {
+            return Some(if self.is_zero() { *other } else { *self });
+        }
+        let (high, low) = self.by_exponent(other);
+        let shift = (high.exponent() - low.exponent()).unsigned_abs();
+        if shift > DIGITS_MAX {
+            return None;
+        }
+        let (negative, sum) = signed_sum((high.negative, high.coefficient()), shift, low);
+        let sum = Self::normalised(negative, sum.narrow()?, low.exponent()).ok()?;
+        (sum.digits() <= DIGITS_MAX).then_some(sum)
+    }
+
+    /// Both numbers, first the one with the larger exponent.
+    fn by_exponent<'a>(&'a self, other: &'a Self) -> (&'a Self, &'a Self) {
+        if self.exponent >= other.exponent {
+            (self, other)
         } else {
-            Self::new(low.negative, other.minus(scaled), low.exponent)
+            (other, self)
         }
     }
 
-    pub(crate) fn subtract(&self, other: &Self) -> Result<Self, DecimalError> {
+    /// # Errors
+    /// When the result is out of range, or the divisor is zero.
+    pub fn subtract(&self, other: &Self) -> Result<Self, DecimalError> {
         self.add(&other.negated())
     }
 
-    pub(crate) fn multiply(&self, other: &Self) -> Result<Self, DecimalError> {
+    /// # Errors
+    /// When the result is out of range, or the divisor is zero.
+    pub fn multiply(&self, other: &Self) -> Result<Self, DecimalError> {
         Self::new(
             self.negative != other.negative,
-            Wide::product(self.coefficient, other.coefficient),
-            self.exponent + other.exponent,
+            Wide::product(self.coefficient(), other.coefficient()),
+            self.exponent() + other.exponent(),
         )
     }
 
-    pub(crate) fn divide(&self, other: &Self) -> Result<Self, DecimalError> {
+    /// # Errors
+    /// When the result is out of range, or the divisor is zero.
+    pub fn divide(&self, other: &Self) -> Result<Self, DecimalError> {
         if other.is_zero() {
             return Err(DecimalError::DivisionByZero);
         }
         // Extend the dividend to 76 digits, so that the quotient has at least 38.
-        let spare = DIGITS_MAX - digits(self.coefficient);
-        let dividend = Wide::product(self.coefficient * pow10(spare), pow10(DIGITS_MAX));
-        let (quotient, remainder) = dividend.divide(other.coefficient);
+        let spare = DIGITS_MAX - self.digits();
+        let dividend = Wide::product(self.coefficient() * pow10(spare), pow10(DIGITS_MAX));
+        let (quotient, remainder) = dividend.divide(other.coefficient());
         let negative = self.negative != other.negative;
-        let exponent = self.exponent - other.exponent - (spare + DIGITS_MAX) as i32;
+        let exponent = self.exponent() - other.exponent() - (spare + DIGITS_MAX) as i32;
         if remainder == 0 {
             return Self::new(negative, quotient, exponent);
         }
         match quotient.narrow() {
             // Two more digits represent the remainder in the rounding: 01, 50 or 99 hundredths.
             Some(narrow) if digits(narrow) <= DIGITS_MAX => {
-                let part = match (remainder * 2).cmp(&other.coefficient) {
+                let part = match (remainder * 2).cmp(&other.coefficient()) {
                     Ordering::Less => 1,
                     Ordering::Equal => 50,
                     Ordering::Greater => 99,
@@ -295,36 +360,43 @@ impl Decimal {
     }
 
     /// The remainder of integer division, with the sign of the dividend.
-    pub(crate) fn remainder(&self, other: &Self) -> Result<Self, DecimalError> {
+    ///
+    /// # Errors
+    /// When the divisor is zero.
+    pub fn remainder(&self, other: &Self) -> Result<Self, DecimalError> {
         if other.is_zero() {
             return Err(DecimalError::DivisionByZero);
         }
-        if self.exponent >= other.exponent {
-            let divisor = other.coefficient;
-            let power = (self.exponent - other.exponent).unsigned_abs();
+        if self.exponent() >= other.exponent() {
+            let divisor = other.coefficient();
+            let power = (self.exponent() - other.exponent()).unsigned_abs();
             let scale = power_modulo(power, divisor);
-            let (_, rest) = Wide::product(self.coefficient % divisor, scale).divide(divisor);
-            return Self::normalised(self.negative, rest, other.exponent);
+            let (_, rest) = Wide::product(self.coefficient() % divisor, scale).divide(divisor);
+            return Self::normalised(self.negative, rest, other.exponent());
         }
-        let shift = (other.exponent - self.exponent).unsigned_abs();
+        let shift = (other.exponent() - self.exponent()).unsigned_abs();
         let divisor = 10u128
             .checked_pow(shift)
-            .and_then(|scale| other.coefficient.checked_mul(scale));
+            .and_then(|scale| other.coefficient().checked_mul(scale));
         // A divisor that overflows is larger than any dividend.
-        let rest = divisor.map_or(self.coefficient, |divisor| self.coefficient % divisor);
-        Self::normalised(self.negative, rest, self.exponent)
+        let rest = divisor.map_or(self.coefficient(), |divisor| self.coefficient() % divisor);
+        Self::normalised(self.negative, rest, self.exponent())
     }
 
     /// The integer part of the quotient.
-    pub(crate) fn divide_whole(&self, other: &Self) -> Result<Self, DecimalError> {
+    ///
+    /// # Errors
+    /// When the result is out of range, or the divisor is zero.
+    pub fn divide_whole(&self, other: &Self) -> Result<Self, DecimalError> {
         let rest = self.remainder(other)?;
         Ok(self.subtract(&rest)?.divide(other)?.truncate(0))
     }
 
     /// Truncates to the given number of decimal places.
-    pub(crate) fn truncate(&self, places: u32) -> Self {
+    #[must_use]
+    pub fn truncate(&self, places: u32) -> Self {
         let drop = self
-            .exponent
+            .exponent()
             .saturating_neg()
             .saturating_sub(places as i32)
             .max(0)
@@ -334,16 +406,17 @@ impl Decimal {
         }
         let kept = 10u128
             .checked_pow(drop)
-            .map_or(0, |scale| self.coefficient / scale);
+            .map_or(0, |scale| self.coefficient() / scale);
         Self::normalised(
             self.negative,
             kept,
-            self.exponent.saturating_add_unsigned(drop),
+            self.exponent().saturating_add_unsigned(drop),
         )
         .unwrap_or(Self::ZERO)
     }
 
-    pub(crate) fn floor(&self) -> Self {
+    #[must_use]
+    pub fn floor(&self) -> Self {
         let cut = self.truncate(0);
         if self.negative && cut != *self {
             cut.subtract(&Self::from(1)).unwrap_or(cut)
@@ -352,16 +425,18 @@ impl Decimal {
         }
     }
 
-    pub(crate) fn ceil(&self) -> Self {
+    #[must_use]
+    pub fn ceil(&self) -> Self {
         self.negated().floor().negated()
     }
 
     /// Rounds to the nearest integer, with halves away from zero.
-    pub(crate) fn round(&self) -> Self {
+    #[must_use]
+    pub fn round(&self) -> Self {
         let half = Self {
             negative: self.negative,
-            coefficient: 5,
             exponent: -1,
+            coefficient: Coefficient::new(5),
         };
         if self.is_whole() {
             return *self;
@@ -369,28 +444,87 @@ impl Decimal {
         self.add(&half).map_or(*self, |sum| sum.truncate(0))
     }
 
-    fn magnitude(&self) -> i32 {
-        self.exponent + digits(self.coefficient) as i32 - 1
-    }
-
     fn cmp_magnitude(&self, other: &Self) -> Ordering {
         self.magnitude().cmp(&other.magnitude()).then_with(|| {
-            let (left, right) = (digits(self.coefficient), digits(other.coefficient));
-            let left_scaled = self.coefficient * pow10(right.saturating_sub(left));
-            let right_scaled = other.coefficient * pow10(left.saturating_sub(right));
+            let (left, right) = (self.digits(), other.digits());
+            let left_scaled = self.coefficient() * pow10(right.saturating_sub(left));
+            let right_scaled = other.coefficient() * pow10(left.saturating_sub(right));
             left_scaled.cmp(&right_scaled)
         })
     }
 
-    fn signed_digits(&self) -> String {
-        let sign = if self.negative { "-" } else { "" };
-        format!("{sign}{}", self.coefficient)
+    /// Appends the number in plain notation, without an exponent.
+    pub fn write_plain(&self, out: &mut Vec<u8>) {
+        let mut digits = [0u8; 40];
+        let digits = write_digits(self.coefficient(), &mut digits).as_bytes();
+        if self.negative {
+            out.push(b'-');
+        }
+        let shift = usize::from(self.exponent.unsigned_abs());
+        if self.exponent() >= 0 {
+            out.extend_from_slice(digits);
+            out.resize(out.len() + shift, b'0');
+        } else if digits.len() > shift {
+            let (whole, part) = digits.split_at(digits.len() - shift);
+            out.extend_from_slice(whole);
+            out.push(b'.');
+            out.extend_from_slice(part);
+        } else {
+            out.extend_from_slice(b"0.");
+            out.resize(out.len() + shift - digits.len(), b'0');
+            out.extend_from_slice(digits);
+        }
+    }
+
+    /// The number in plain notation.
+    #[must_use]
+    pub fn to_plain(&self) -> String {
+        let mut out = Vec::with_capacity(48);
+        self.write_plain(&mut out);
+        String::from_utf8(out).unwrap_or_default()
+    }
+}
+
+/// The sum of `±high × 10^shift` and `±low`, with the exponent of `low`.
+fn signed_sum((negative, high): (bool, u128), shift: u32, low: &Decimal) -> (bool, Wide) {
+    let high = Wide::product(high, pow10(shift));
+    let other = Wide::new(low.coefficient());
+    if negative == low.negative {
+        (negative, high.plus(other))
+    } else if high >= other {
+        (negative, high.minus(other))
+    } else {
+        (low.negative, other.minus(high))
     }
 }
 
 /// The number of decimal digits; 1 for zero.
 fn digits(coefficient: u128) -> u32 {
-    coefficient.checked_ilog10().unwrap_or(0) + 1
+    // 64-bit arithmetic is many times faster and covers almost all numbers in practice.
+    let digits = match u64::try_from(coefficient) {
+        Ok(small) => small.checked_ilog10(),
+        Err(_) => coefficient.checked_ilog10(),
+    };
+    digits.unwrap_or(0) + 1
+}
+
+fn write_digits(mut coefficient: u128, buffer: &mut [u8; 40]) -> &str {
+    let mut at = buffer.len();
+    loop {
+        at -= 1;
+        // 64-bit division is many times faster and covers almost every real number.
+        if let Ok(small) = u64::try_from(coefficient) {
+            buffer[at] = b'0' + (small % 10) as u8;
+            coefficient = u128::from(small / 10);
+        } else {
+            buffer[at] = b'0' + (coefficient % 10) as u8;
+            coefficient /= 10;
+        }
+        if coefficient == 0 {
+            break;
+        }
+    }
+    std::str::from_utf8(&buffer[at..]).unwrap_or("0")
 }
 
 /// A power of ten; `power` is at most 38.
@@ -464,12 +598,25 @@ impl PartialOrd for Decimal {
     }
 }
 
-impl From<i64> for Decimal {
-    fn from(value: i64) -> Self {
-        let coefficient = u128::from(value.unsigned_abs());
-        Self::normalised(value < 0, coefficient, 0).unwrap_or(Self::ZERO)
-    }
+macro_rules! from_integer {
+    ($($integer:ty),*) => {$(
+        impl From<$integer> for Decimal {
+            fn from(value: $integer) -> Self {
+                #[allow(unused_comparisons)]
+                let negative = value < 0;
+                let mut coefficient = (value as i128).unsigned_abs() as u64;
+                let mut exponent = 0i16;
+                while coefficient != 0 && coefficient.is_multiple_of(10) {
+                    coefficient /= 10;
+                    exponent += 1;
+                }
+                let coefficient = Coefficient { high: 0, low: coefficient };
+                Self { negative, exponent, coefficient }
+            }
+        }
+    )*};
 }
+from_integer!(i8, i16, i32, i64, u8, u16, u32, u64);
 
 impl TryFrom<i128> for Decimal {
     type Error = DecimalError;
@@ -479,42 +626,15 @@ impl TryFrom<i128> for Decimal {
     }
 }
 
-impl From<Number> for Decimal {
-    fn from(number: Number) -> Self {
-        Self {
-            negative: number.is_negative(),
-            coefficient: number.coefficient(),
-            exponent: number.exponent(),
-        }
-    }
-}
-
-impl TryFrom<Decimal> for Number {
-    type Error = NumberError;
-
-    fn try_from(decimal: Decimal) -> Result<Self, NumberError> {
-        Self::new(decimal.negative, decimal.coefficient, decimal.exponent)
-    }
-}
-
 impl fmt::Display for Decimal {
     /// Plain notation, with an exponent only for fractions of more than 40 places.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         const PLACES_MAX: i32 = 40;
+        if self.magnitude() >= 0 || self.exponent() >= -PLACES_MAX {
+            return formatter.write_str(&self.to_plain());
+        }
         let sign = if self.negative { "-" } else { "" };
-        let digits = self.coefficient.to_string();
-        if self.exponent >= 0 {
-            let zeros = self.exponent.unsigned_abs() as usize;
-            return write!(formatter, "{sign}{digits}{:0<zeros$}", "");
-        }
-        let places = self.exponent.unsigned_abs() as usize;
-        if digits.len() > places {
-            let (whole, fraction) = digits.split_at(digits.len() - places);
-            return write!(formatter, "{sign}{whole}.{fraction}");
-        }
-        if self.exponent >= -PLACES_MAX {
-            return write!(formatter, "{sign}0.{digits:0>places$}");
-        }
+        let digits = self.coefficient().to_string();
         let (first, rest) = digits.split_at(1);
         let point = if rest.is_empty() { "" } else { "." };
         write!(formatter, "{sign}{first}{point}{rest}E{}", self.magnitude())

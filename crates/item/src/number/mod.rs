@@ -1,48 +1,23 @@
 //! Exact decimal numbers with DynamoDB's limits: up to 38 significant digits and magnitudes from
 //! 1E-130 to 9.99…E+125. Numbers are normalised, so equal numbers are equal values.
 
-use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-/// Maximum number of significant digits.
-pub const DIGITS_MAX: u32 = 38;
+mod decimal;
+mod wide;
+
+pub use decimal::{DIGITS_MAX, Decimal, DecimalError};
+
 /// Maximum decimal exponent of the leading digit.
 pub const MAGNITUDE_MAX: i32 = 125;
 /// Minimum decimal exponent of the leading digit.
 pub const MAGNITUDE_MIN: i32 = -130;
 
-/// A number with at most 38 significant digits.
-///
-/// The value is `coefficient × 10^exponent`. The coefficient has no trailing zeros and zero is
-/// always `0 × 10^0`, so the derived equality and hash are numeric.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Number {
-    negative: bool,
-    exponent: i16,
-    coefficient: Coefficient,
-}
-
-/// The digits as an integer, in two halves. A `u128` field would be aligned to 16 bytes and make
-/// every type that holds a number half as large again.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Coefficient {
-    high: u64,
-    low: u64,
-}
-
-impl Coefficient {
-    const fn new(whole: u128) -> Self {
-        Self {
-            high: (whole >> 64) as u64,
-            low: whole as u64,
-        }
-    }
-
-    const fn whole(self) -> u128 {
-        (self.high as u128) << 64 | self.low as u128
-    }
-}
+/// A decimal within DynamoDB's limits. Decimals are normalised, so the derived equality, order and hash
+/// are numeric.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Number(Decimal);
 
 /// Why a text or the result of a calculation is not a valid DynamoDB number.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -64,123 +39,76 @@ pub enum NumberError {
 }
 
 impl Number {
-    pub const ZERO: Self = Self {
-        negative: false,
-        exponent: 0,
-        coefficient: Coefficient::new(0),
-    };
+    pub const ZERO: Self = Self(Decimal::ZERO);
 
     /// Builds `±coefficient × 10^exponent`, normalised and checked against DynamoDB's range.
     ///
     /// # Errors
     /// When the value needs more than 38 digits or its magnitude is out of range.
-    pub fn new(
-        negative: bool,
-        mut coefficient: u128,
-        mut exponent: i32,
-    ) -> Result<Self, NumberError> {
-        if coefficient == 0 {
-            return Ok(Self::ZERO);
+    pub fn new(negative: bool, coefficient: u128, exponent: i32) -> Result<Self, NumberError> {
+        match Decimal::normalised(negative, coefficient, exponent) {
+            Ok(decimal) => decimal.try_into(),
+            Err(_) if exponent < 0 => Err(NumberError::Underflow),
+            Err(_) => Err(NumberError::Overflow),
         }
-        // 64-bit division is many times faster and covers almost all numbers in practice.
-        if let Ok(mut small) = u64::try_from(coefficient) {
-            while small.is_multiple_of(10) {
-                small /= 10;
-                exponent = exponent.saturating_add(1);
-            }
-            coefficient = u128::from(small);
-        } else {
-            while coefficient.is_multiple_of(10) {
-                coefficient /= 10;
-                exponent = exponent.saturating_add(1);
-            }
-        }
-        let digits = digit_count(coefficient);
-        if digits > DIGITS_MAX {
-            return Err(NumberError::TooManyDigits);
-        }
-        let magnitude = exponent.saturating_add(digits as i32 - 1);
-        if magnitude > MAGNITUDE_MAX {
-            return Err(NumberError::Overflow);
-        }
-        if magnitude < MAGNITUDE_MIN {
-            return Err(NumberError::Underflow);
-        }
-        Ok(Self {
-            negative,
-            exponent: i16::try_from(exponent).map_err(|_| NumberError::Overflow)?,
-            coefficient: Coefficient::new(coefficient),
-        })
     }
 
     #[must_use]
     pub fn is_negative(&self) -> bool {
-        self.negative
+        self.0.is_negative()
     }
 
     #[must_use]
     pub fn is_zero(&self) -> bool {
-        self.coefficient() == 0
+        self.0.is_zero()
     }
 
     /// The digits as an integer without trailing zeros.
     #[must_use]
     pub fn coefficient(&self) -> u128 {
-        self.coefficient.whole()
+        self.0.coefficient()
     }
 
     /// The power of ten by which the coefficient is multiplied.
     #[must_use]
     pub fn exponent(&self) -> i32 {
-        i32::from(self.exponent)
+        self.0.exponent()
     }
 
     /// The number of significant digits; 1 for zero.
     #[must_use]
     pub fn digits(&self) -> u32 {
-        digit_count(self.coefficient())
+        self.0.digits()
     }
 
     /// The decimal exponent of the leading digit (`d.ddd × 10^magnitude`).
     #[must_use]
     pub fn magnitude(&self) -> i32 {
-        self.exponent() + self.digits() as i32 - 1
+        self.0.magnitude()
     }
 
     /// The value as an `i64`, if it is an integer in range.
     #[must_use]
     pub fn to_i64(&self) -> Option<i64> {
-        if self.exponent < 0 {
-            return None;
-        }
-        let scale = 10u128.checked_pow(u32::from(self.exponent.unsigned_abs()))?;
-        let magnitude = i128::try_from(self.coefficient().checked_mul(scale)?).ok()?;
-        i64::try_from(if self.negative { -magnitude } else { magnitude }).ok()
+        i64::try_from(self.0.to_i128()?).ok()
     }
 
     /// The value rounded towards negative infinity, saturating at the limits of `i64`.
     #[must_use]
     pub fn floor_i64(&self) -> i64 {
-        if let Some(exact) = self.to_i64() {
-            return exact;
-        }
-        if self.exponent >= 0 {
-            return if self.negative { i64::MIN } else { i64::MAX };
-        }
-        let divisor = 10u128.checked_pow(u32::from(self.exponent.unsigned_abs()));
-        let whole = divisor.map_or(0, |divisor| self.coefficient() / divisor);
-        match (i64::try_from(whole), self.negative) {
-            (Ok(whole), false) => whole,
-            (Ok(whole), true) => (-whole).saturating_sub(1),
-            (Err(_), false) => i64::MAX,
-            (Err(_), true) => i64::MIN,
-        }
+        let floor = self.0.floor().to_i128();
+        let floor = floor.and_then(|floor| i64::try_from(floor).ok());
+        floor.unwrap_or(if self.is_negative() {
+            i64::MIN
+        } else {
+            i64::MAX
+        })
     }
 
     /// The nearest binary floating-point value. For charts and statistics only, never for storage.
     #[must_use]
     pub fn to_f64(&self) -> f64 {
-        self.to_string().parse().unwrap_or(f64::NAN)
+        self.0.to_f64()
     }
 
     /// The exact sum.
@@ -189,42 +117,8 @@ impl Number {
     /// [`NumberError::Overflow`] when the result is too large or, as in DynamoDB, has more than 38
     /// digits; [`NumberError::Underflow`] when it is too small.
     pub fn checked_add(&self, other: &Self) -> Result<Self, NumberError> {
-        self.exact_sum(other).map_err(|error| match error {
-            NumberError::TooManyDigits => NumberError::Overflow,
-            error => error,
-        })
-    }
-
-    fn exact_sum(&self, other: &Self) -> Result<Self, NumberError> {
-        if self.is_zero() {
-            return Ok(*other);
-        }
-        if other.is_zero() {
-            return Ok(*self);
-        }
-        let (high, low) = if self.exponent >= other.exponent {
-            (self, other)
-        } else {
-            (other, self)
-        };
-        let shift = u32::from((high.exponent - low.exponent).unsigned_abs());
-        // Scale the number with the larger exponent down to the smaller exponent; the sum is exact
-        // or an error.
-        let scaled = 10u128
-            .checked_pow(shift)
-            .and_then(|scale| high.coefficient().checked_mul(scale))
-            .ok_or(NumberError::TooManyDigits)?;
-        let (negative, coefficient) = if high.negative == low.negative {
-            let sum = scaled
-                .checked_add(low.coefficient())
-                .ok_or(NumberError::TooManyDigits)?;
-            (high.negative, sum)
-        } else if scaled >= low.coefficient() {
-            (high.negative, scaled - low.coefficient())
-        } else {
-            (low.negative, low.coefficient() - scaled)
-        };
-        Self::new(negative, coefficient, low.exponent())
+        let sum = self.0.add_exactly(&other.0);
+        sum.ok_or(NumberError::Overflow)?.try_into()
     }
 
     /// The exact difference.
@@ -237,10 +131,7 @@ impl Number {
 
     #[must_use]
     pub fn negated(&self) -> Self {
-        Self {
-            negative: !self.negative && !self.is_zero(),
-            ..*self
-        }
+        Self(self.0.negated())
     }
 
     /// The number's share of the item size, as DynamoDB counts it.
@@ -250,79 +141,41 @@ impl Number {
             return 1;
         }
         // Two digits share a byte, but not across the decimal point.
-        let digits = self.digits();
-        let fraction = u32::from(self.exponent.min(0).unsigned_abs()).min(digits);
+        let digits = self.0.digits();
+        let fraction = self.exponent().min(0).unsigned_abs().min(digits);
         let whole = digits - fraction;
-        (whole.div_ceil(2) + fraction.div_ceil(2)) as usize + 1 + usize::from(self.negative)
+        (whole.div_ceil(2) + fraction.div_ceil(2)) as usize + 1 + usize::from(self.is_negative())
     }
 
     /// Appends the same text as `Display`, without the cost of a formatter.
     pub fn write_decimal(&self, out: &mut Vec<u8>) {
-        let mut digits = [0u8; 40];
-        let digits = write_digits(self.coefficient(), &mut digits).as_bytes();
-        if self.negative {
-            out.push(b'-');
+        self.0.write_plain(out);
+    }
+}
+
+impl From<Number> for Decimal {
+    fn from(number: Number) -> Self {
+        number.0
+    }
+}
+
+impl TryFrom<Decimal> for Number {
+    type Error = NumberError;
+
+    fn try_from(decimal: Decimal) -> Result<Self, NumberError> {
+        let digits = decimal.digits();
+        if digits > DIGITS_MAX {
+            return Err(NumberError::TooManyDigits);
         }
-        let shift = usize::from(self.exponent.unsigned_abs());
-        if self.exponent >= 0 {
-            out.extend_from_slice(digits);
-            out.resize(out.len() + shift, b'0');
-        } else if digits.len() > shift {
-            let (whole, part) = digits.split_at(digits.len() - shift);
-            out.extend_from_slice(whole);
-            out.push(b'.');
-            out.extend_from_slice(part);
+        let magnitude = decimal.exponent() + digits as i32 - 1;
+        if decimal.is_zero() || (MAGNITUDE_MIN..=MAGNITUDE_MAX).contains(&magnitude) {
+            return Ok(Self(decimal));
+        }
+        Err(if magnitude > MAGNITUDE_MAX {
+            NumberError::Overflow
         } else {
-            out.extend_from_slice(b"0.");
-            out.resize(out.len() + shift - digits.len(), b'0');
-            out.extend_from_slice(digits);
-        }
-    }
-
-    fn cmp_magnitude(&self, other: &Self) -> Ordering {
-        self.magnitude().cmp(&other.magnitude()).then_with(|| {
-            // Same magnitude: scale both coefficients to the same number of digits. That is at most
-            // 38, so the product fits.
-            let (a, b) = (self.digits(), other.digits());
-            let left = self.coefficient() * 10u128.pow(b.saturating_sub(a));
-            let right = other.coefficient() * 10u128.pow(a.saturating_sub(b));
-            left.cmp(&right)
+            NumberError::Underflow
         })
-    }
-}
-
-/// The number of decimal digits; 1 for zero.
-fn digit_count(coefficient: u128) -> u32 {
-    // 64-bit arithmetic is many times faster and covers almost all numbers in practice.
-    let digits = match u64::try_from(coefficient) {
-        Ok(small) => small.checked_ilog10(),
-        Err(_) => coefficient.checked_ilog10(),
-    };
-    digits.unwrap_or(0) + 1
-}
-
-impl Ord for Number {
-    fn cmp(&self, other: &Self) -> Ordering {
-        match (self.is_zero(), other.is_zero()) {
-            (true, true) => return Ordering::Equal,
-            (true, false) if other.negative => return Ordering::Greater,
-            (true, false) => return Ordering::Less,
-            (false, true) if self.negative => return Ordering::Less,
-            (false, true) => return Ordering::Greater,
-            (false, false) => {}
-        }
-        match (self.negative, other.negative) {
-            (false, true) => Ordering::Greater,
-            (true, false) => Ordering::Less,
-            (false, false) => self.cmp_magnitude(other),
-            (true, true) => other.cmp_magnitude(self),
-        }
-    }
-}
-
-impl PartialOrd for Number {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
     }
 }
 
@@ -460,41 +313,8 @@ fn parse_exponent(bytes: &[u8]) -> Option<i64> {
 impl fmt::Display for Number {
     /// Plain decimal notation without an exponent, as DynamoDB returns numbers.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut digits = [0u8; 40];
-        let digits = write_digits(self.coefficient(), &mut digits);
-        let sign = if self.negative { "-" } else { "" };
-        let exponent = self.exponent();
-        if exponent >= 0 {
-            let zeros = if self.is_zero() { 0 } else { exponent as usize };
-            return write!(formatter, "{sign}{digits}{:0<zeros$}", "");
-        }
-        let fraction = exponent.unsigned_abs() as usize;
-        if digits.len() > fraction {
-            let (whole, part) = digits.split_at(digits.len() - fraction);
-            write!(formatter, "{sign}{whole}.{part}")
-        } else {
-            write!(formatter, "{sign}0.{digits:0>fraction$}")
-        }
+        formatter.write_str(&self.0.to_plain())
     }
-}
-
-fn write_digits(mut coefficient: u128, buffer: &mut [u8; 40]) -> &str {
-    let mut at = buffer.len();
-    loop {
-        at -= 1;
-        // 64-bit division is many times faster and covers almost every real number.
-        if let Ok(small) = u64::try_from(coefficient) {
-            buffer[at] = b'0' + (small % 10) as u8;
-            coefficient = u128::from(small / 10);
-        } else {
-            buffer[at] = b'0' + (coefficient % 10) as u8;
-            coefficient /= 10;
-        }
-        if coefficient == 0 {
-            break;
-        }
-    }
-    std::str::from_utf8(&buffer[at..]).unwrap_or("0")
 }
 
 impl fmt::Debug for Number {
@@ -507,16 +327,7 @@ macro_rules! from_integer {
     ($($integer:ty),*) => {$(
         impl From<$integer> for Number {
             fn from(value: $integer) -> Self {
-                #[allow(unused_comparisons)]
-                let negative = value < 0;
-                let mut coefficient = (value as i128).unsigned_abs() as u64;
-                let mut exponent = 0i16;
-                while coefficient != 0 && coefficient.is_multiple_of(10) {
-                    coefficient /= 10;
-                    exponent += 1;
-                }
-                let coefficient = Coefficient { high: 0, low: coefficient };
-                Self { negative, exponent, coefficient }
+                Self(Decimal::from(value))
             }
         }
     )*};
