@@ -68,3 +68,20 @@ impl Default for Options {
         }
     }
 }
+
+#[cfg(test)]
+impl Options {
+    /// Nothing runs in the background that a test does not start.
+    pub(crate) fn for_tests() -> Self {
+        Self {
+            background_sweep: false,
+            workers: 1,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn with_clock<C: Clock>(self, clock: &Arc<C>) -> Self {
+        let clock = Arc::clone(clock) as _;
+        Self { clock, ..self }
+    }
+}

@@ -365,11 +365,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn file_stays_when_its_record_is_uncertain() {
         let directory = tempfile::tempdir().unwrap();
-        let options = Options {
-            background_sweep: false,
-            ..Options::default()
-        };
-        let engine = Engine::open(directory.path(), options).unwrap();
+        let engine = Engine::open(directory.path(), Options::for_tests()).unwrap();
         let schema = TableSchema::new("things", "id", KeyKind::S);
         engine.create_table(schema).await.unwrap();
         let shared = Arc::clone(engine.shared());

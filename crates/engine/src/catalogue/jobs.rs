@@ -169,11 +169,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn completed_job_forgets_the_failure_before_it() {
         let directory = tempfile::tempdir().unwrap();
-        let options = Options {
-            background_sweep: false,
-            ..Options::default()
-        };
-        let engine = Engine::open(directory.path(), options).unwrap();
+        let engine = Engine::open(directory.path(), Options::for_tests()).unwrap();
         let schema = TableSchema::new("things", "id", KeyKind::S);
         let table = engine.create_table(schema).await.unwrap().id;
         let shared = engine.shared();
@@ -206,11 +202,7 @@ mod tests {
     #[tokio::test]
     async fn unreadable_item_does_not_block_a_backfill() {
         let directory = tempfile::tempdir().unwrap();
-        let options = Options {
-            background_sweep: false,
-            ..Options::default()
-        };
-        let engine = Engine::open(directory.path(), options).unwrap();
+        let engine = Engine::open(directory.path(), Options::for_tests()).unwrap();
         let mut schema = TableSchema::new("things", "id", KeyKind::S);
         engine.create_table(schema.clone()).await.unwrap();
         for id in 0..10 {

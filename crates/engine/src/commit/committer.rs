@@ -365,8 +365,7 @@ mod tests {
         let limit = 4 * ITEM_BYTES;
         let options = Options {
             write_buffer_bytes: limit,
-            background_sweep: false,
-            ..Options::default()
+            ..Options::for_tests()
         };
         let engine = Engine::open(directory.path(), options).unwrap();
         let text = "x".repeat(ITEM_BYTES as usize);
@@ -385,11 +384,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn deleted_table_leaves_the_write_buffer() {
         let directory = tempfile::tempdir().unwrap();
-        let options = Options {
-            background_sweep: false,
-            ..Options::default()
-        };
-        let engine = Engine::open(directory.path(), options).unwrap();
+        let engine = Engine::open(directory.path(), Options::for_tests()).unwrap();
         let schema = TableSchema::new("large", "id", KeyKind::S);
         engine.create_table(schema).await.unwrap();
         let text = "x".repeat(100 * 1024);
@@ -407,11 +402,7 @@ mod tests {
     async fn waiting_callers_learn_of_a_failure() {
         let directory = tempfile::tempdir().unwrap();
         let clock = Arc::new(HeldClock::default());
-        let options = Options {
-            clock: Arc::clone(&clock) as _,
-            background_sweep: false,
-            ..Options::default()
-        };
+        let options = Options::for_tests().with_clock(&clock);
         let engine = Engine::open(directory.path(), options).unwrap();
         let schema = TableSchema::new("plain", "id", KeyKind::S);
         engine.create_table(schema).await.unwrap();
@@ -438,11 +429,7 @@ mod tests {
     async fn failed_group_answers_each_of_its_callers() {
         let directory = tempfile::tempdir().unwrap();
         let clock = Arc::new(HeldClock::default());
-        let options = Options {
-            clock: Arc::clone(&clock) as _,
-            background_sweep: false,
-            ..Options::default()
-        };
+        let options = Options::for_tests().with_clock(&clock);
         let engine = Engine::open(directory.path(), options).unwrap();
         let schema = TableSchema::new("plain", "id", KeyKind::S);
         engine.create_table(schema).await.unwrap();

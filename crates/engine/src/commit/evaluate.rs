@@ -360,11 +360,7 @@ mod tests {
     #[tokio::test]
     async fn undecodable_item_fails_no_other_writes() {
         let directory = tempfile::tempdir().unwrap();
-        let options = Options {
-            background_sweep: false,
-            ..Options::default()
-        };
-        let engine = Engine::open(directory.path(), options).unwrap();
+        let engine = Engine::open(directory.path(), Options::for_tests()).unwrap();
         let mut schema = TableSchema::new("things", "id", KeyKind::S);
         let key = KeyAttribute::new("n", KeyKind::N);
         schema.indexes.push(IndexSchema::global("by-n", key, None));

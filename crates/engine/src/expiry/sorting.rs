@@ -281,11 +281,7 @@ mod tests {
         async fn with_groups(groups: usize) -> Self {
             let directory = tempfile::tempdir().unwrap();
             let clock = Arc::new(ManualClock::at_ms(NOW_SECS * 1000));
-            let options = Options {
-                clock: Arc::clone(&clock) as _,
-                background_sweep: false,
-                ..Options::default()
-            };
+            let options = Options::for_tests().with_clock(&clock);
             let engine = Engine::open(directory.path(), options).unwrap();
             let table = TableSchema::new("readings", "device", KeyKind::S)
                 .with_sort("at", KeyKind::N)

@@ -560,14 +560,6 @@ mod tests {
     use crate::storage::vault::PersistMode;
     use crate::storage::vault::files;
 
-    fn options() -> Options {
-        Options {
-            background_sweep: false,
-            workers: 1,
-            ..Options::default()
-        }
-    }
-
     async fn table(engine: &Engine, name: &str) -> Arc<Table> {
         let schema = TableSchema::new(name, "id", KeyKind::S);
         engine.create_table(schema).await.unwrap();
@@ -579,7 +571,7 @@ mod tests {
     #[tokio::test]
     async fn check_reports_items_of_a_lost_table() {
         let directory = tempfile::tempdir().unwrap();
-        let engine = Engine::open(directory.path(), options()).unwrap();
+        let engine = Engine::open(directory.path(), Options::for_tests()).unwrap();
         table(&engine, "deleted").await;
         engine.delete_table("deleted").await.unwrap();
         let lost = table(&engine, "lost").await;
@@ -590,7 +582,7 @@ mod tests {
         batch.commit(PersistMode::SyncAll).unwrap();
         let name = lost.record.keyspace_name();
         drop((lost, engine));
-        let report = check_directory(directory.path(), &options()).unwrap();
+        let report = check_directory(directory.path(), &Options::for_tests()).unwrap();
         let expected = format!(
             "keyspace \"{name}\" has entries of a table or index that the catalogue does not name"
         );
@@ -602,7 +594,7 @@ mod tests {
     async fn check_counts_damaged_files_beyond_the_described() {
         const DAMAGED: usize = DESCRIBED_MAX + 5;
         let directory = tempfile::tempdir().unwrap();
-        let engine = Engine::open(directory.path(), options()).unwrap();
+        let engine = Engine::open(directory.path(), Options::for_tests()).unwrap();
         for number in 0..DAMAGED {
             let table = table(&engine, &format!("table-{number}")).await;
             for keyspace in table.keyspaces() {
@@ -624,7 +616,7 @@ mod tests {
                 std::fs::write(&table.path, bytes).unwrap();
             }
         }
-        let report = check_directory(directory.path(), &options()).unwrap();
+        let report = check_directory(directory.path(), &Options::for_tests()).unwrap();
         assert!(report.problems >= DAMAGED as u64, "{}", report.problems);
         assert_eq!(report.descriptions.len(), DESCRIBED_MAX);
     }

@@ -96,10 +96,7 @@ mod tests {
     #[test]
     fn unwritten_opening_record_is_not_on_disk() {
         let directory = tempfile::tempdir().unwrap();
-        let options = Options {
-            background_sweep: false,
-            ..Options::default()
-        };
+        let options = Options::for_tests();
         drop(Engine::open(directory.path(), options.clone()).unwrap());
         let verified = verify::verify(directory.path(), false, None, VerifyScope::None).unwrap();
         let marks = Marks::open(directory.path(), &verified, None).unwrap();

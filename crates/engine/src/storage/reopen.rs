@@ -225,11 +225,7 @@ mod tests {
     use crate::options::Options;
 
     fn open(directory: &Path) -> Engine {
-        let options = Options {
-            background_sweep: false,
-            ..Options::default()
-        };
-        Engine::open(directory, options).unwrap()
+        Engine::open(directory, Options::for_tests()).unwrap()
     }
 
     async fn until_reopened(engine: &Engine) {

@@ -418,11 +418,7 @@ mod tests {
     }
 
     fn open(directory: &std::path::Path, clock: &Arc<ManualClock>) -> Engine {
-        let options = Options {
-            clock: Arc::clone(clock) as _,
-            background_sweep: false,
-            ..Options::default()
-        };
+        let options = Options::for_tests().with_clock(clock);
         Engine::open(directory, options).unwrap()
     }
 

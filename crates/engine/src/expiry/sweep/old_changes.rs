@@ -312,11 +312,7 @@ mod tests {
         async fn new() -> Self {
             let directory = tempfile::tempdir().unwrap();
             let clock = Arc::new(ManualClock::at_ms(START_MS));
-            let options = Options {
-                clock: Arc::clone(&clock) as _,
-                background_sweep: false,
-                ..Options::default()
-            };
+            let options = Options::for_tests().with_clock(&clock);
             let engine = Engine::open(directory.path(), options).unwrap();
             for name in ["first", "second"] {
                 let mut table = TableSchema::new(name, "id", KeyKind::S);

@@ -94,25 +94,17 @@ mod tests {
     use crate::storage::vault::PersistMode;
     use crate::storage::vault::files;
 
-    fn options() -> Options {
-        Options {
-            background_sweep: false,
-            workers: 1,
-            ..Options::default()
-        }
-    }
-
     #[tokio::test]
     async fn keyspaces_without_a_table_are_set_aside() {
         let directory = tempfile::tempdir().unwrap();
-        let engine = Engine::open(directory.path(), options()).unwrap();
+        let engine = Engine::open(directory.path(), Options::for_tests()).unwrap();
         let database = engine.shared().database.clone();
         let (lost, empty) = (database.keyspace("t77"), database.keyspace("t78"));
         let mut batch = database.batch();
         batch.insert(&lost.unwrap(), "key", "value");
         batch.commit(PersistMode::SyncAll).unwrap();
         drop((empty, database, engine));
-        drop(Engine::open(directory.path(), options()).unwrap());
+        drop(Engine::open(directory.path(), Options::for_tests()).unwrap());
         let names = list(directory.path()).unwrap();
         assert_eq!(names.len(), 1, "{names:?}");
         assert!(names[0].starts_with("t77-"), "{names:?}");
@@ -120,10 +112,10 @@ mod tests {
         let table = files::table_files(&folder).unwrap().remove(0);
         let entry = table.entries(None).unwrap().next().unwrap().unwrap();
         assert_eq!(entry.value.as_deref(), Some(&b"value"[..]));
-        let report = check_directory(directory.path(), &options()).unwrap();
+        let report = check_directory(directory.path(), &Options::for_tests()).unwrap();
         assert_eq!(report.set_aside, names);
         assert_eq!(report.problems, 0, "{:?}", report.descriptions);
-        let engine = Engine::open(directory.path(), options()).unwrap();
+        let engine = Engine::open(directory.path(), Options::for_tests()).unwrap();
         assert!(!engine.shared().database.has_keyspace("t77"));
         assert!(!engine.shared().database.has_keyspace("t78"));
     }
@@ -131,7 +123,7 @@ mod tests {
     #[tokio::test]
     async fn keyspaces_of_deleted_tables_are_not_set_aside() {
         let directory = tempfile::tempdir().unwrap();
-        let engine = Engine::open(directory.path(), options()).unwrap();
+        let engine = Engine::open(directory.path(), Options::for_tests()).unwrap();
         for name in ["one", "two"] {
             let table = TableSchema::new(name, "id", KeyKind::S);
             engine.create_table(table).await.unwrap();
@@ -140,7 +132,7 @@ mod tests {
         }
         engine.delete_table("one").await.unwrap();
         drop(engine);
-        let engine = Engine::open(directory.path(), options()).unwrap();
+        let engine = Engine::open(directory.path(), Options::for_tests()).unwrap();
         assert_eq!(list(directory.path()).unwrap(), Vec::<String>::new());
         assert_eq!(engine.table_names(), ["two"]);
     }

@@ -390,16 +390,8 @@ mod tests {
     use crate::options::Options;
     use crate::shared::Shared;
 
-    fn options() -> Options {
-        Options {
-            background_sweep: false,
-            workers: 1,
-            ..Options::default()
-        }
-    }
-
     async fn filled(directory: &Path) -> Engine {
-        let engine = Engine::open(directory, options()).unwrap();
+        let engine = Engine::open(directory, Options::for_tests()).unwrap();
         let table = TableSchema::new("things", "id", KeyKind::S);
         engine.create_table(table).await.unwrap();
         put(&engine, "one").await;
@@ -508,12 +500,12 @@ mod tests {
         ] {
             let path = directory.path().join(layout::STORE_DIR).join(stray);
             std::fs::create_dir(&path).unwrap();
-            let refused = Engine::open(directory.path(), options()).unwrap_err();
+            let refused = Engine::open(directory.path(), Options::for_tests()).unwrap_err();
             let text = refused.to_string();
             assert!(text.contains(stray) && text.contains("move it"), "{text}");
             std::fs::remove_dir(&path).unwrap();
         }
         std::fs::write(directory.path().join("store/keyspaces/.DS_Store"), "").unwrap();
-        drop(Engine::open(directory.path(), options()).unwrap());
+        drop(Engine::open(directory.path(), Options::for_tests()).unwrap());
     }
 }

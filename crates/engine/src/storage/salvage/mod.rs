@@ -396,19 +396,11 @@ mod tests {
     use crate::catalogue;
     use crate::storage::vault::PersistMode;
 
-    fn options() -> Options {
-        Options {
-            background_sweep: false,
-            workers: 1,
-            ..Options::default()
-        }
-    }
-
     #[tokio::test]
     async fn refused_table_does_not_stop_the_salvage() {
         let parent = tempfile::tempdir().unwrap();
         let data = parent.path().join("data");
-        let engine = Engine::open(&data, options()).unwrap();
+        let engine = Engine::open(&data, Options::for_tests()).unwrap();
         for name in ["bad", "good"] {
             let table = TableSchema::new(name, "id", KeyKind::S);
             engine.create_table(table).await.unwrap();
@@ -426,7 +418,9 @@ mod tests {
         batch.commit(PersistMode::SyncAll).unwrap();
         drop((table, engine));
         let salvaged = parent.path().join("salvaged");
-        let report = salvage(&data, &salvaged, options(), &[]).await.unwrap();
+        let report = salvage(&data, &salvaged, Options::for_tests(), &[])
+            .await
+            .unwrap();
         assert_eq!((report.tables, report.items), (1, 1), "{report:?}");
         let texts = report.descriptions.join("\n");
         assert!(
@@ -439,11 +433,13 @@ mod tests {
     async fn salvage_lists_set_aside_data() {
         let parent = tempfile::tempdir().unwrap();
         let data = parent.path().join("data");
-        drop(Engine::open(&data, options()).unwrap());
+        drop(Engine::open(&data, Options::for_tests()).unwrap());
         let folder = data.join(set_aside::SET_ASIDE_FOLDER);
         std::fs::create_dir_all(folder.join("t7-9")).unwrap();
         let salvaged = parent.path().join("salvaged");
-        let report = salvage(&data, &salvaged, options(), &[]).await.unwrap();
+        let report = salvage(&data, &salvaged, Options::for_tests(), &[])
+            .await
+            .unwrap();
         assert_eq!(report.set_aside, ["t7-9"]);
     }
 }

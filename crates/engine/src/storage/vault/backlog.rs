@@ -64,14 +64,6 @@ mod tests {
 
     const WAIT_MAX: Duration = Duration::from_secs(20);
 
-    fn options() -> Options {
-        Options {
-            background_sweep: false,
-            workers: 1,
-            ..Options::default()
-        }
-    }
-
     fn insert_and_seal(database: &Database, keyspace: &Keyspace) {
         let tree = &keyspace.slot.handle().unwrap().inner.tree;
         tree.insert("a test", "a test", database.next_sequence());
@@ -106,13 +98,13 @@ mod tests {
     #[test]
     fn failed_flush_does_not_hang_opening() {
         let directory = tempfile::tempdir().unwrap();
-        drop(Engine::open(directory.path(), options()).unwrap());
+        drop(Engine::open(directory.path(), Options::for_tests()).unwrap());
         let path = directory.path().to_owned();
         let unwritten = within_time(move || {
             let verified = verify::verify(&path, false, None, VerifyScope::None).unwrap();
             let marks = Marks::open(&path, &verified, None).unwrap();
             let opened = opening::open(&marks, &verified, |store| {
-                let database = Database::open(store, &options(), None).unwrap();
+                let database = Database::open(store, &Options::for_tests(), None).unwrap();
                 let meta = database.keyspace(layout::META_KEYSPACE).unwrap();
                 fill_backlog(&database, &meta, store);
                 Ok(database)
@@ -126,11 +118,11 @@ mod tests {
     fn failed_flush_does_not_hang_the_first_write() {
         let directory = tempfile::tempdir().unwrap();
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        let engine = Engine::open(directory.path(), options()).unwrap();
+        let engine = Engine::open(directory.path(), Options::for_tests()).unwrap();
         let schema = TableSchema::new("plain", "id", KeyKind::S);
         runtime.block_on(engine.create_table(schema)).unwrap();
         drop(engine);
-        let engine = Engine::open(directory.path(), options()).unwrap();
+        let engine = Engine::open(directory.path(), Options::for_tests()).unwrap();
         let shared = engine.shared();
         let table = shared.catalogue.table("plain").unwrap();
         let store = directory.path().join(layout::STORE_DIR);
@@ -159,11 +151,11 @@ mod tests {
     #[test]
     fn store_with_four_sealed_memtables_starts() {
         let directory = tempfile::tempdir().unwrap();
-        drop(Engine::open(directory.path(), options()).unwrap());
+        drop(Engine::open(directory.path(), Options::for_tests()).unwrap());
         let store = directory.path().join(layout::STORE_DIR);
         for _ in 0..4 {
             seal_journal(&store);
-            let database = Database::open_idle(&store, &options(), None).unwrap();
+            let database = Database::open_idle(&store, &Options::for_tests(), None).unwrap();
             let keyspaces = Keyspaces::open(&database).unwrap();
             let last = keyspaces.last_commit().unwrap().unwrap();
             let handle = keyspaces.meta.slot.handle().unwrap();
@@ -173,7 +165,7 @@ mod tests {
                 batch.commit(PersistMode::SyncData).unwrap();
             }
         }
-        let database = Database::open_idle(&store, &options(), None).unwrap();
+        let database = Database::open_idle(&store, &Options::for_tests(), None).unwrap();
         let meta = database.keyspace(layout::META_KEYSPACE).unwrap();
         let sealed = meta
             .slot
@@ -185,7 +177,7 @@ mod tests {
         assert_eq!(sealed, 4);
         drop((meta, database));
         let path = directory.path().to_owned();
-        let engine = within_time(move || Engine::open(path, options()).unwrap());
+        let engine = within_time(move || Engine::open(path, Options::for_tests()).unwrap());
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let schema = TableSchema::new("plain", "id", KeyKind::S);
         runtime.block_on(engine.create_table(schema)).unwrap();

@@ -26,27 +26,46 @@ enum PageKind {
     Scan,
 }
 
-/// The members of a request for a page of items.
-#[derive(Debug, Default)]
+/// The members of a request for a page of items, in either operation.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
 pub(super) struct PageInput<'a> {
+    #[serde(skip)]
     kind: PageKind,
+    #[serde(borrow)]
     table_name: Option<Text<'a>>,
+    #[serde(borrow)]
     index_name: Option<Text<'a>>,
+    #[serde(borrow)]
     filter_expression: Option<Text<'a>>,
+    #[serde(borrow)]
     projection_expression: Option<Text<'a>>,
+    #[serde(borrow)]
     expression_attribute_names: Option<Mapping<'a, Text<'a>>>,
+    #[serde(borrow)]
     expression_attribute_values: Option<Mapping<'a, Attribute>>,
+    #[serde(borrow)]
     select: Option<Text<'a>>,
     limit: Option<Integer>,
     consistent_read: Option<Flag>,
     exclusive_start_key: Option<Attributes>,
+    #[serde(borrow)]
     return_consumed_capacity: Option<Text<'a>>,
+    #[serde(borrow)]
     attributes_to_get: Option<legacy::AttributesToGet<'a>>,
+    #[serde(borrow)]
+    query_filter: Option<legacy::Conditions<'a>>,
+    #[serde(borrow)]
+    scan_filter: Option<legacy::Conditions<'a>>,
     /// `QueryFilter` or `ScanFilter`.
+    #[serde(skip)]
     filter: Option<legacy::Conditions<'a>>,
+    #[serde(borrow)]
     conditional_operator: Option<Text<'a>>,
     /// Only in a query, as the next two.
+    #[serde(borrow)]
     key_condition_expression: Option<Text<'a>>,
+    #[serde(borrow)]
     key_conditions: Option<legacy::Conditions<'a>>,
     scan_index_forward: Option<Flag>,
     /// Only in a scan, as the next one.
@@ -54,66 +73,16 @@ pub(super) struct PageInput<'a> {
     pub(super) total_segments: Option<Integer>,
 }
 
-/// The JSON form of one operation's request. An operation ignores the members that only the other has, as it ignores unknown
-/// members.
+/// The request of one operation, which ignores the members that only the other has.
 macro_rules! page_request {
-    ($name:ident, $kind:ident, $filter:ident $(, $(#[$meta:meta])* $member:ident: $type:ty)*) => {
+    ($name:ident, $kind:ident) => {
         #[derive(Debug)]
         pub(crate) struct $name<'a>(pub(super) PageInput<'a>);
 
         impl<'de: 'a, 'a> Deserialize<'de> for $name<'a> {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                #[derive(Deserialize)]
-                #[serde(rename_all = "PascalCase")]
-                struct Members<'a> {
-                    #[serde(borrow)]
-                    table_name: Option<Text<'a>>,
-                    #[serde(borrow)]
-                    index_name: Option<Text<'a>>,
-                    #[serde(borrow)]
-                    filter_expression: Option<Text<'a>>,
-                    #[serde(borrow)]
-                    projection_expression: Option<Text<'a>>,
-                    #[serde(borrow)]
-                    expression_attribute_names: Option<Mapping<'a, Text<'a>>>,
-                    #[serde(borrow)]
-                    expression_attribute_values: Option<Mapping<'a, Attribute>>,
-                    #[serde(borrow)]
-                    select: Option<Text<'a>>,
-                    limit: Option<Integer>,
-                    consistent_read: Option<Flag>,
-                    exclusive_start_key: Option<Attributes>,
-                    #[serde(borrow)]
-                    return_consumed_capacity: Option<Text<'a>>,
-                    #[serde(borrow)]
-                    attributes_to_get: Option<legacy::AttributesToGet<'a>>,
-                    #[serde(borrow)]
-                    $filter: Option<legacy::Conditions<'a>>,
-                    #[serde(borrow)]
-                    conditional_operator: Option<Text<'a>>,
-                    $($(#[$meta])* $member: $type,)*
-                }
-
-                let members = Members::deserialize(deserializer)?;
-                Ok(Self(PageInput {
-                    kind: PageKind::$kind,
-                    table_name: members.table_name,
-                    index_name: members.index_name,
-                    filter_expression: members.filter_expression,
-                    projection_expression: members.projection_expression,
-                    expression_attribute_names: members.expression_attribute_names,
-                    expression_attribute_values: members.expression_attribute_values,
-                    select: members.select,
-                    limit: members.limit,
-                    consistent_read: members.consistent_read,
-                    exclusive_start_key: members.exclusive_start_key,
-                    return_consumed_capacity: members.return_consumed_capacity,
-                    attributes_to_get: members.attributes_to_get,
-                    filter: members.$filter,
-                    conditional_operator: members.conditional_operator,
-                    $($member: members.$member,)*
-                    ..PageInput::default()
-                }))
+                let input = PageInput::deserialize(deserializer)?;
+                Ok(Self(input.of(PageKind::$kind)))
             }
         }
 
@@ -125,23 +94,8 @@ macro_rules! page_request {
     };
 }
 
-page_request!(
-    QueryInput,
-    Query,
-    query_filter,
-    #[serde(borrow)]
-    key_condition_expression: Option<Text<'a>>,
-    #[serde(borrow)]
-    key_conditions: Option<legacy::Conditions<'a>>,
-    scan_index_forward: Option<Flag>
-);
-page_request!(
-    ScanInput,
-    Scan,
-    scan_filter,
-    segment: Option<Integer>,
-    total_segments: Option<Integer>
-);
+page_request!(QueryInput, Query);
+page_request!(ScanInput, Scan);
 
 /// The key conditions of a query, in either form.
 #[derive(Debug)]
@@ -179,6 +133,25 @@ pub(super) struct CheckedPage {
 }
 
 impl PageInput<'_> {
+    /// Keeps the members of one operation.
+    fn of(mut self, kind: PageKind) -> Self {
+        self.kind = kind;
+        match kind {
+            PageKind::Query => {
+                self.filter = self.query_filter.take();
+                self.segment = None;
+                self.total_segments = None;
+            }
+            PageKind::Scan => {
+                self.filter = self.scan_filter.take();
+                self.key_condition_expression = None;
+                self.key_conditions = None;
+                self.scan_index_forward = None;
+            }
+        }
+        self
+    }
+
     fn permission(&self, resources: &Resources<'_>) -> Permission {
         let (table, index) = (self.table_name.as_ref(), self.index_name.as_ref());
         let names_attributes =

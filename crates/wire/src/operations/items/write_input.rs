@@ -25,82 +25,56 @@ enum WriteKind {
     Delete,
 }
 
-/// The members of a request that writes one item.
-#[derive(Debug, Default)]
+/// The members of a request that writes one item, in any of the three operations.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
 pub(super) struct WriteInput<'a> {
+    #[serde(skip)]
     kind: WriteKind,
+    #[serde(borrow)]
     table_name: Option<Text<'a>>,
+    item: Option<Attributes>,
+    key: Option<Attributes>,
     /// The new item of a put; the key of the item in an update or delete.
+    #[serde(skip)]
     attributes: Option<Attributes>,
+    #[serde(borrow)]
     update_expression: Option<Text<'a>>,
+    #[serde(borrow)]
     condition_expression: Option<Text<'a>>,
+    #[serde(borrow)]
     expression_attribute_names: Option<Mapping<'a, Text<'a>>>,
+    #[serde(borrow)]
     expression_attribute_values: Option<Mapping<'a, Attribute>>,
+    #[serde(borrow)]
     return_values: Option<Text<'a>>,
+    #[serde(borrow)]
     return_values_on_condition_check_failure: Option<Text<'a>>,
+    #[serde(borrow)]
     return_consumed_capacity: Option<Text<'a>>,
+    #[serde(borrow)]
     return_item_collection_metrics: Option<Text<'a>>,
+    #[serde(borrow)]
     attribute_updates: Option<legacy::AttributeUpdates<'a>>,
+    #[serde(borrow)]
     expected: Option<legacy::Expected<'a>>,
+    #[serde(borrow)]
     conditional_operator: Option<Text<'a>>,
     /// The JSON text. An invalid request is read again for its depth.
+    #[serde(skip)]
     body: &'a [u8],
 }
 
-/// The JSON form of one operation's request. An operation ignores the members that only the others have, as it ignores
-/// unknown members.
+/// The request of one operation, which ignores the members that only the others have.
 macro_rules! write_request {
-    ($name:ident, $kind:ident, $attributes:ident $(, $member:ident: $type:ty)*) => {
+    ($name:ident, $kind:ident) => {
         #[derive(Debug)]
         pub(crate) struct $name<'a>(pub(super) WriteInput<'a>);
 
         impl<'de: 'a, 'a> Deserialize<'de> for $name<'a> {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                #[derive(Deserialize)]
-                #[serde(rename_all = "PascalCase")]
-                struct Members<'a> {
-                    #[serde(borrow)]
-                    table_name: Option<Text<'a>>,
-                    $attributes: Option<Attributes>,
-                    #[serde(borrow)]
-                    condition_expression: Option<Text<'a>>,
-                    #[serde(borrow)]
-                    expression_attribute_names: Option<Mapping<'a, Text<'a>>>,
-                    #[serde(borrow)]
-                    expression_attribute_values: Option<Mapping<'a, Attribute>>,
-                    #[serde(borrow)]
-                    return_values: Option<Text<'a>>,
-                    #[serde(borrow)]
-                    return_values_on_condition_check_failure: Option<Text<'a>>,
-                    #[serde(borrow)]
-                    return_consumed_capacity: Option<Text<'a>>,
-                    #[serde(borrow)]
-                    return_item_collection_metrics: Option<Text<'a>>,
-                    #[serde(borrow)]
-                    expected: Option<legacy::Expected<'a>>,
-                    #[serde(borrow)]
-                    conditional_operator: Option<Text<'a>>,
-                    $(#[serde(borrow)] $member: $type,)*
-                }
-
-                let members = Members::deserialize(deserializer)?;
-                Ok(Self(WriteInput {
-                    kind: WriteKind::$kind,
-                    table_name: members.table_name,
-                    attributes: members.$attributes,
-                    condition_expression: members.condition_expression,
-                    expression_attribute_names: members.expression_attribute_names,
-                    expression_attribute_values: members.expression_attribute_values,
-                    return_values: members.return_values,
-                    return_values_on_condition_check_failure: members
-                        .return_values_on_condition_check_failure,
-                    return_consumed_capacity: members.return_consumed_capacity,
-                    return_item_collection_metrics: members.return_item_collection_metrics,
-                    expected: members.expected,
-                    conditional_operator: members.conditional_operator,
-                    $($member: members.$member,)*
-                    ..WriteInput::default()
-                }))
+                let input = WriteInput::deserialize(deserializer)?;
+                Ok(Self(input.of(WriteKind::$kind)))
             }
         }
 
@@ -117,17 +91,25 @@ macro_rules! write_request {
     };
 }
 
-write_request!(PutInput, Put, item);
-write_request!(DeleteInput, Delete, key);
-write_request!(
-    UpdateInput,
-    Update,
-    key,
-    update_expression: Option<Text<'a>>,
-    attribute_updates: Option<legacy::AttributeUpdates<'a>>
-);
+write_request!(PutInput, Put);
+write_request!(UpdateInput, Update);
+write_request!(DeleteInput, Delete);
 
 impl WriteInput<'_> {
+    /// Keeps the members of one operation.
+    fn of(mut self, kind: WriteKind) -> Self {
+        self.kind = kind;
+        self.attributes = match kind {
+            WriteKind::Put => self.item.take(),
+            WriteKind::Update | WriteKind::Delete => self.key.take(),
+        };
+        if kind != WriteKind::Update {
+            self.update_expression = None;
+            self.attribute_updates = None;
+        }
+        self
+    }
+
     fn permission(&self, resources: &Resources<'_>) -> Permission {
         let table = self.table_name.as_ref();
         let expressions = Expressions {
