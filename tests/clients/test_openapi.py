@@ -49,7 +49,7 @@ def add_journal(server):
     devices = f"/v1/groups/{gid}/devices"
     did = server.as_operator("POST", devices, {"name": "roof"})["response"]["did"]
     journals = f"{devices}/{did}/journals"
-    jid = server.as_operator("POST", journals, {"name": "outside", "data_type": "number"})["response"]["jid"]
+    jid = server.as_operator("POST", journals, {"name": "outside", "data_type": "any"})["response"]["jid"]
     server.as_operator("POST", f"{journals}/{jid}/records", {"value": 21.5, "unit": "C", "type": "temperature"})
     return {"gid": gid, "did": did, "jid": jid}
 

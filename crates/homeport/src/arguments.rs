@@ -56,7 +56,7 @@ pub(crate) enum Command {
     /// Migrate chargers, or recount their statistics, in a data directory without a running server
     #[command(subcommand)]
     Chargers(ChargersCommand),
-    /// Check and clean up push devices, in a store without a running server or in Amazon DynamoDB
+    /// Check and clean up push devices, in a store or through the server that has it open
     #[command(subcommand)]
     Push(PushCommand),
     /// Manage rules, try a statement, or run a rule over stored history
@@ -266,10 +266,21 @@ pub(crate) enum PushCommand {
     Check(PushCheckArguments),
 }
 
+/// Options that select a store or a server.
+#[derive(Debug, Args)]
+pub(crate) struct PushAccess {
+    #[command(flatten)]
+    pub(crate) flags: Flags<FleetSections>,
+
+    /// Use the server at this URL instead of opening the store; needs the admin token
+    #[arg(long, value_name = "URL", help_heading = "Where")]
+    pub(crate) url: Option<Url>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct CleanupArguments {
     #[command(flatten)]
-    pub(crate) flags: Flags<StoreSections>,
+    pub(crate) access: PushAccess,
 
     /// Delete devices that have been inactive for longer than this
     #[arg(long, value_name = "DAYS", default_value_t = homeport_systems::push::CLEANUP_AGE_DAYS_DEFAULT)]
@@ -283,7 +294,7 @@ pub(crate) struct CleanupArguments {
 #[derive(Debug, Args)]
 pub(crate) struct PushCheckArguments {
     #[command(flatten)]
-    pub(crate) flags: Flags<StoreSections>,
+    pub(crate) access: PushAccess,
 
     /// Show each device of this user, and whether it gets notifications
     #[arg(long, value_name = "ID")]

@@ -57,6 +57,7 @@ pub struct AppSettings {
     pub session_secs: i64,
     pub sensors: sensors::Settings,
     pub push: push::Settings,
+    pub records: records::Settings,
     pub alerts: alerts::Settings,
     pub mqtt: MqttSettings,
     pub expectations: Expectations,
@@ -100,11 +101,7 @@ impl AppState {
         let names = &settings.tables;
         let tables = schema::tables(names);
         store.ensure_tables(&tables).await?;
-        let record_settings = records::Settings {
-            table: names.records.clone(),
-            ..records::Settings::default()
-        };
-        let records = Records::new(Arc::clone(store), Arc::clone(clock), record_settings)
+        let records = Records::new(Arc::clone(store), Arc::clone(clock), settings.records)
             .with_removal_clock(Arc::clone(&deps.removal_clock));
         let push = Push::new(Arc::clone(store), Arc::clone(clock), settings.push)
             .with_removal_clock(Arc::clone(&deps.removal_clock));

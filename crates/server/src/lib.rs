@@ -36,6 +36,7 @@ pub use mqtt::{
 };
 pub use outbound::{Delivery, Expo, SignedRequests, SmtpRelay, SmtpRelayError, SmtpTls};
 pub use routes::api_keys::{ApiKeyBody, ApiKeyList, CreateApiKey, CreatedApiKey, RevokedApiKey};
+pub use routes::push::{PushCheck, PushCleanup, PushDeviceCheck, PushLastNotification};
 pub use routes::rules::{
     ChangeBody, DifferenceKind, ReplayBody, ReplayTotalsBody, ReplayedBody, RuleBody,
     WouldWriteBody,

@@ -48,6 +48,7 @@ pub struct AppState {
 }
 
 /// Health of the server.
+#[async_trait]
 pub trait Health: Send + Sync + 'static {
     /// Why some requests, such as writes, fail now; `None` if all can succeed.
     fn problem(&self) -> Option<String>;
@@ -55,6 +56,11 @@ pub trait Health: Send + Sync + 'static {
     /// Why the process must be restarted, if it must.
     fn needs_restart(&self) -> Option<String> {
         None
+    }
+
+    /// The tables of the systems that do not exist.
+    async fn missing_tables(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// A warning for operators that does not affect requests.

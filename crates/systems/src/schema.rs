@@ -112,18 +112,21 @@ pub fn systems(names: &TableNames) -> Vec<System> {
                 )),
                 watched(used(
                     push::schema::notifications(),
-                    &[Get, Put, Update, Query],
+                    &[Get, Put, Update, Delete, Query, BatchGet],
                     &[Query],
                 )),
             ],
         },
         System {
             name: "records",
-            tables: vec![watched(used(
-                records::schema::table(&names.records),
-                &[Get, Put, Update, Delete, Check, Query, BatchGet, BatchWrite],
-                &[],
-            ))],
+            tables: vec![
+                watched(used(
+                    records::schema::table(&names.records),
+                    &[Get, Put, Update, Delete, Check, Query, BatchGet, BatchWrite],
+                    &[],
+                )),
+                used(records::schema::record_ids(), &[Get, Put], &[]),
+            ],
         },
         System {
             name: "alerts",

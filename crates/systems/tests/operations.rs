@@ -28,7 +28,7 @@ use homeport_systems::messages::{
 };
 use homeport_systems::outbox::SendError;
 use homeport_systems::push::{
-    self, Envelope, Message, NewMessage, Push, PushService, Receipt, Ticket, Worker,
+    self, Accepted, Envelope, Message, NewMessage, Push, PushService, Receipt, Ticket, Worker,
 };
 use homeport_systems::reactions::{Reaction as _, Reactions};
 use homeport_systems::records::{
@@ -353,12 +353,13 @@ async fn use_records(records: &Records) {
     };
     let journal = records.add_journal(group, device, journal).await;
     let journal = journal.expect("a journal").id;
-    for at in [NOW_MS, NOW_MS, NOW_MS - 1] {
+    for at in [NOW_MS, NOW_MS, NOW_MS + 1, NOW_MS - 1] {
         let new = NewRecord {
             value: RecordValue::Number(1.into()),
             unit: "C".parse().expect("a unit"),
             kind: "temperature".parse().expect("a type"),
             timestamp: Some(at.try_into().expect("a time")),
+            id: Some(format!("id of {at}").parse().expect("an id")),
         };
         let added = records.add_record(group, device, journal, new).await;
         added.expect("a record");
@@ -383,6 +384,9 @@ async fn use_records(records: &Records) {
     let page = records.records(group, device, None, range, 10, None).await;
     assert_eq!(page.expect("records").records.len(), 3);
     records.housekeep(10).await.expect("kept house");
+    let newest = (NOW_MS + 1).try_into().expect("a time");
+    let deleted = records.delete_record(group, device, journal, newest).await;
+    deleted.expect("deleted");
     records.remove_device(group, device).await.expect("removed");
     records.remove_group(group).await.expect("removed");
     records.continue_removals(100).await.expect("swept");
@@ -422,8 +426,8 @@ async fn use_push(push: &Push, clock: &Arc<ManualClock>) {
     let page = push.active_devices(&user, 10, None).await;
     assert_eq!(page.expect("devices").devices.len(), 1);
     let message = Message::new(NewMessage {
-        title: "Done".to_owned(),
-        body: "Your photo is ready".to_owned(),
+        title: Some("Done".to_owned()),
+        body: Some("Your photo is ready".to_owned()),
         ..NewMessage::default()
     });
     let message = message.expect("a message");
@@ -446,6 +450,21 @@ async fn use_push(push: &Push, clock: &Arc<ManualClock>) {
     push.deactivate(&user, &device_id).await.expect("off");
     push.delete(&user, &device_id).await.expect("deleted");
     push.clean_up(30, false).await.expect("clean");
+    for number in 0..101 {
+        let device = push::NewDevice {
+            user_id: user.clone(),
+            device_id: number.to_string().parse().expect("a device"),
+            expo_push_token: format!("ExpoPushToken[{number}]").parse().expect("a token"),
+            platform: push::Platform::Android,
+        };
+        push.register(device).await.expect("new");
+    }
+    let Ok(Accepted::New(sent)) = push.notify(&user, message, None).await else {
+        panic!("not accepted");
+    };
+    let read = push.notification(&user, &sent.id).await;
+    assert_eq!(read.expect("a notification").devices.len(), 101);
+    push.erase_user(&user).await.expect("erased");
 }
 
 /// Takes nothing at first, then everything.

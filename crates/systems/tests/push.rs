@@ -8,8 +8,8 @@ use homeport_item::KeyKind;
 use homeport_item::schema::KeyAttribute;
 use homeport_store::{Get, Put};
 use homeport_systems::push::{
-    CleanedUp, Device, DeviceId, NewDevice, Platform, Push, PushError, Registered, Settings,
-    UserId, schema,
+    CleanedUp, Device, DeviceId, DeviceVerdict, NewDevice, Platform, Push, PushError, Registered,
+    Settings, UserId, schema,
 };
 use homeport_systems::time::EpochSeconds;
 use metrics_exporter_prometheus::PrometheusBuilder;
@@ -288,6 +288,42 @@ async fn concurrent_deletion_never_fails_a_registration() {
 }
 
 #[tokio::test]
+async fn token_leaves_its_first_user() {
+    let world = world().await;
+    for device in ["phone", "restored-phone"] {
+        world.register("user-1", device, "shared").await;
+    }
+    world.register("user-1", "tablet", "other").await;
+    let both = world.active("user-1").await;
+    assert_eq!(both, ["phone", "restored-phone", "tablet"]);
+    world.register("user-2", "phone", "shared").await;
+    assert_eq!(world.active("user-1").await, ["tablet"]);
+    assert_eq!(world.active("user-2").await, ["phone"]);
+    // A device that has another token by now stays.
+    world.register("user-2", "phone", "new").await;
+    world.register("user-1", "phone", "shared").await;
+    assert_eq!(world.active("user-2").await, ["phone"]);
+    assert_eq!(world.active("user-1").await, ["phone", "tablet"]);
+}
+
+#[tokio::test]
+async fn concurrent_users_share_no_token() {
+    let world = world().await;
+    let users = ["user-1", "user-2", "user-3", "user-4"];
+    let mut tasks = tokio::task::JoinSet::new();
+    for user_id in users {
+        let push = world.push.clone();
+        tasks.spawn(async move { push.register(new(user_id, "phone", "shared")).await });
+    }
+    assert!(tasks.join_all().await.iter().all(Result::is_ok));
+    let mut active = 0;
+    for user_id in users {
+        active += world.active(user_id).await.len();
+    }
+    assert_eq!(active, 1);
+}
+
+#[tokio::test]
 async fn clock_jump_deletes_no_device() {
     let world = world().await;
     world.register("user-1", "device-1", "a").await;
@@ -377,11 +413,14 @@ async fn checks_show_why_a_user_gets_nothing() {
     let found = world.push.check_user(&user("user-1")).await.expect("found");
     let shown: Vec<_> = found
         .iter()
-        .map(|one| (one.device_id.as_str(), one.is_active, one.has_right_token))
+        .map(|one| (one.device_id.as_str(), one.verdict, one.has_valid_token))
         .collect();
     assert_eq!(
         shown,
-        [("device-1", false, true), ("device-2", true, false)]
+        [
+            ("device-1", DeviceVerdict::Inactive, true),
+            ("device-2", DeviceVerdict::InvalidToken, false)
+        ]
     );
     assert_eq!(found[1].expires_at, None);
     let table = world.push.check_table().await.expect("found");

@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use homeport_item::{Item, Value};
-use homeport_store::{Clock as _, Put};
+use homeport_store::{Clock as _, Put, Scan};
 use homeport_systems::outbox::{DeliveryState, SendError};
 use homeport_systems::push::{
-    Accepted, Envelope, IdempotencyKey, Message, NewDevice, NewMessage, Notification, Platform,
-    Push, PushError, PushService, Receipt, Settings, Ticket, UserId, Worker, schema,
+    Accepted, DeviceVerdict, Envelope, Erased, IdempotencyKey, Message, NewDevice, NewMessage,
+    Notification, Platform, Push, PushError, PushService, Receipt, Settings, Ticket, UserId,
+    Worker, schema,
 };
 use support::Fixture;
 
@@ -30,7 +31,7 @@ struct Scripted {
 
 enum Answer {
     Fail(SendError),
-    /// The error of the ticket for one token; the others are fine.
+    /// The error of the ticket for one token, with a text that names it; the others are fine.
     Ticket(&'static str, &'static str),
     /// Fails unless the request has one message.
     RefuseTogether,
@@ -61,7 +62,7 @@ impl PushService for Scripted {
         let tickets = tokens.into_iter().map(|token| match wrong {
             Some((of, code)) if token == format!("ExpoPushToken[{of}]") => Ticket::Error {
                 code: code.to_owned(),
-                message: "as the test says".to_owned(),
+                message: format!("\"{token}\" is not a registered recipient"),
             },
             _ => Ticket::Ok {
                 id: format!("ticket of {token}"),
@@ -113,8 +114,8 @@ fn user(id: &str) -> UserId {
 
 fn message(body: &str) -> Message {
     let message = Message::new(NewMessage {
-        title: "Done".to_owned(),
-        body: body.to_owned(),
+        title: Some("Done".to_owned()),
+        body: Some(body.to_owned()),
         ..NewMessage::default()
     });
     message.expect("a message")
@@ -393,6 +394,206 @@ async fn unregistered_device_is_deactivated() {
     let active: Vec<_> = active.iter().map(|one| one.device_id.as_str()).collect();
     assert_eq!(active, ["c"]);
     assert_eq!(world.open().await, 0);
+}
+
+/// All items of all tables of push, as JSON.
+async fn stored(world: &World) -> String {
+    let mut stored = String::new();
+    for table in schema::tables(&Settings::default().table) {
+        let mut scan = Scan::new(&table.name);
+        loop {
+            let page = world.fixture.store.scan(scan.clone()).await;
+            let page = page.expect("a page");
+            stored.push_str(&serde_json::to_string(&page.items).expect("JSON"));
+            scan.start = page.next;
+            if scan.start.is_none() {
+                break;
+            }
+        }
+    }
+    stored
+}
+
+#[tokio::test]
+async fn no_token_outlives_its_device() {
+    let world = world().await;
+    for device in ["ticket", "receipt", "refused"] {
+        world.register("user-1", device, device).await;
+    }
+    world.notify("user-1").await;
+    let named = "400: ExpoPushToken[refused] and ExpoPushToken[tick";
+    world.script([Answer::Fail(SendError::Unanswered(named.to_owned()))]);
+    let mut worker = world.worker();
+    worker.turn().await.expect("a turn");
+    world.fixture.clock.advance_ms(60_000);
+    world.script([Answer::Ticket("ticket", "DeviceNotRegistered")]);
+    assert_eq!(worker.turn().await.expect("a turn").messages, 3);
+    let gone = Receipt::Error {
+        code: "ProviderError".to_owned(),
+        message: "ExpoPushToken[receipt] failed".to_owned(),
+    };
+    let id = "ticket of ExpoPushToken[receipt]".to_owned();
+    let mut receipts = world.service.receipts.lock().expect("no panic");
+    receipts.insert(id, gone);
+    drop(receipts);
+    world.fixture.clock.advance_ms(15 * 60 * 1000);
+    worker.turn().await.expect("a turn");
+    assert!(stored(&world).await.contains("PushToken["));
+    for device in ["ticket", "receipt", "refused"] {
+        let device = device.parse().expect("a device");
+        let deleted = world.push.delete(&user("user-1"), &device).await;
+        deleted.expect("deleted");
+    }
+    let left = stored(&world).await;
+    // The ids of the scripted tickets are no tokens of Expo.
+    let left = left.replace("ticket of ExpoPushToken[", "");
+    assert!(
+        left.contains("ProviderError: the push token failed"),
+        "{left}"
+    );
+    assert!(!left.contains("PushToken["), "{left}");
+    assert!(!left.contains("token#"), "{left}");
+}
+
+#[tokio::test]
+async fn erased_user_leaves_nothing() {
+    let world = world().await;
+    for user_id in ["user-1", "user-2"] {
+        for device in ["a", "b"] {
+            let token = format!("{user_id}-{device}");
+            world.register(user_id, device, &token).await;
+        }
+    }
+    let key: IdempotencyKey = "job-7".parse().expect("a key");
+    for user_id in ["user-1", "user-2"] {
+        let user = user(user_id);
+        let sent = world.push.notify(&user, message("Ready"), Some(&key)).await;
+        sent.expect("accepted");
+    }
+    let mut worker = world.worker();
+    worker.turn().await.expect("a turn");
+    world.notify("user-1").await;
+    assert_eq!(world.open().await, 3);
+    let erased = world.push.erase_user(&user("user-1")).await;
+    let expected = Erased {
+        devices: 2,
+        notifications: 2,
+    };
+    assert_eq!(erased, Ok(expected));
+    let left = stored(&world).await;
+    assert!(!left.contains("user-1"), "{left}");
+    assert!(left.contains("user-2"));
+    assert_eq!(world.open().await, 1);
+    let again = world.push.erase_user(&user("user-1")).await;
+    assert_eq!(again, Ok(Erased::default()));
+    worker.turn().await.expect("a turn");
+    assert!(!stored(&world).await.contains("user-1"));
+}
+
+#[tokio::test]
+async fn notification_to_many_devices_is_sent_in_parts() {
+    let world = world().await;
+    for device in 0..250 {
+        let id = format!("{device:03}");
+        world.register("user-1", &id, &id).await;
+    }
+    let key: IdempotencyKey = "job-7".parse().expect("a key");
+    let one = user("user-1");
+    let accepted = world.push.notify(&one, message("Ready"), Some(&key)).await;
+    let Ok(Accepted::New(accepted)) = accepted else {
+        panic!("{accepted:?}");
+    };
+    assert_eq!(accepted.devices.len(), 250);
+    assert_eq!(world.open().await, 3);
+    let mut worker = world.worker();
+    for expected in [100, 100, 50, 0] {
+        let turn = worker.turn().await.expect("a turn");
+        assert_eq!(turn.messages, expected);
+        world.fixture.clock.advance_ms(1000);
+    }
+    let fate = world.fate(&accepted).await;
+    let sent = fate.devices.iter().map(|one| one.device_id.as_str());
+    let expected: Vec<String> = (0..250).map(|device| format!("{device:03}")).collect();
+    assert_eq!(sent.collect::<Vec<_>>(), expected);
+    assert!(
+        fate.devices
+            .iter()
+            .all(|one| one.delivery.state == DeliveryState::Sent)
+    );
+    assert_eq!(fate.finished_at, None);
+    // One notification in the list and for the idempotency key, whatever the number of parts.
+    let page = world.push.notifications(&one, 10, None).await;
+    assert_eq!(page.expect("a page").notifications, [fate.clone()]);
+    let again = world.push.notify(&one, message("Ready"), Some(&key)).await;
+    assert_eq!(again, Ok(Accepted::Before(fate)));
+    let mut receipts = world.service.receipts.lock().expect("no panic");
+    receipts.extend(expected.iter().map(|device| {
+        let id = format!("ticket of ExpoPushToken[{device}]");
+        (id, Receipt::Ok)
+    }));
+    drop(receipts);
+    world.fixture.clock.advance_ms(15 * 60 * 1000);
+    assert_eq!(worker.turn().await.expect("a turn").receipts, 250);
+    let fate = world.fate(&accepted).await;
+    assert!(fate.finished_at.is_some());
+    assert_eq!(world.open().await, 0);
+}
+
+#[tokio::test]
+async fn rate_exceeded_receipt_is_retried() {
+    let world = world().await;
+    world.register("user-1", "a", "a").await;
+    let accepted = world.notify("user-1").await;
+    let mut worker = world.worker();
+    assert_eq!(worker.turn().await.expect("a turn").messages, 1);
+    let busy = Receipt::Error {
+        code: "MessageRateExceeded".to_owned(),
+        message: "too many messages".to_owned(),
+    };
+    let id = "ticket of ExpoPushToken[a]".to_owned();
+    let set = |receipt| {
+        let mut receipts = world.service.receipts.lock().expect("no panic");
+        receipts.insert(id.clone(), receipt);
+    };
+    set(busy);
+    world.fixture.clock.advance_ms(15 * 60 * 1000);
+    assert_eq!(worker.turn().await.expect("a turn").receipts, 1);
+    let fate = world.fate(&accepted).await;
+    assert_eq!(fate.devices[0].delivery.state, DeliveryState::Queued);
+    assert_eq!(fate.devices[0].ticket_id, None);
+    set(Receipt::Ok);
+    world.fixture.clock.advance_ms(2000);
+    assert_eq!(worker.turn().await.expect("a turn").messages, 1);
+    world.fixture.clock.advance_ms(15 * 60 * 1000);
+    worker.turn().await.expect("a turn");
+    let fate = world.fate(&accepted).await;
+    assert_eq!(fate.devices[0].delivery.state, DeliveryState::Delivered);
+    assert_eq!(fate.devices[0].delivery.attempts, 2);
+}
+
+#[tokio::test]
+async fn verdict_shows_the_last_delivery() {
+    let world = world().await;
+    world.register("user-1", "a", "a").await;
+    world.register("user-1", "b", "b").await;
+    world.notify("user-1").await;
+    world.script([Answer::Ticket("a", "MessageTooBig")]);
+    world.worker().turn().await.expect("a turn");
+    world.register("user-1", "c", "c").await;
+    let checked = world.push.check_user(&user("user-1")).await;
+    let shown: Vec<_> = checked
+        .expect("checked")
+        .into_iter()
+        .map(|one| (one.verdict, one.last_notification.map(|last| last.state)))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            (DeviceVerdict::LastFailed, Some(DeliveryState::Failed)),
+            (DeviceVerdict::Reachable, Some(DeliveryState::Sent)),
+            (DeviceVerdict::Reachable, None),
+        ]
+    );
 }
 
 #[tokio::test]

@@ -1,9 +1,11 @@
 //! Builds the state of the HTTP routes from the settings and the store.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use homeport_engine::{ClockStatus, Condition, Engine};
+use homeport_remote::Remote;
 use homeport_server::{
     AppDeps, AppSettings, AppState, BridgeStatus, BuildError, ClockState, Gauges, Health,
     RateLimit, StoreClock, UserAlgorithm, UserKeys, UserTokenSettings,
@@ -11,7 +13,8 @@ use homeport_server::{
 use homeport_store::{Clock as _, StoreError, SystemClock};
 use homeport_systems::api_keys::Pepper;
 use homeport_systems::schema::TableNames;
-use homeport_systems::{push, sensors};
+use homeport_systems::{push, records, sensors};
+use tokio::sync::Mutex;
 
 use crate::app::alerts;
 use crate::app::console;
@@ -24,6 +27,8 @@ use crate::storage::secrets::{self, Secret};
 
 const SECS_PER_DAY: i64 = 24 * 60 * 60;
 const MS_PER_HOUR: i64 = 60 * 60 * 1000;
+/// How often the tables of Amazon DynamoDB are looked up for health checks.
+const MISSING_TABLES_EVERY: Duration = Duration::from_secs(60);
 
 /// Creates missing tables and builds the state of the HTTP routes, with the status that the bridge reports to.
 pub(crate) async fn state(
@@ -37,6 +42,12 @@ pub(crate) async fn state(
     let is_bridge_required = settings.bridge.url.is_some() && settings.bridge.required;
     let status = Arc::new(ServerStatus {
         engine: backend.engine.clone(),
+        remote: backend.remote.clone(),
+        tables: homeport_systems::schema::tables(&table_names(settings))
+            .into_iter()
+            .map(|table| table.name)
+            .collect(),
+        missing: Mutex::default(),
         bridge: is_bridge_required.then(|| Arc::clone(&bridge)),
         tasks: tasks.clone(),
     });
@@ -62,6 +73,10 @@ pub(crate) async fn state(
         session_secs: console::session_secs(settings)?,
         sensors: sensor_settings(settings)?,
         push: push_settings(settings)?,
+        records: records::Settings {
+            table: settings.records.table.clone(),
+            housekeeping_every_secs: i64::try_from(settings.records.housekeeping_every_secs.get())?,
+        },
         alerts: alerts::settings(settings)?,
         mqtt: mqtt::settings(&settings.mqtt)?,
         expectations: console::expectations(settings)?,
@@ -135,11 +150,18 @@ fn rate_limit(settings: &Settings) -> anyhow::Result<RateLimit> {
 struct ServerStatus {
     /// Set if the store is embedded.
     engine: Option<Engine>,
+    /// Set if the store is Amazon DynamoDB.
+    remote: Option<Arc<Remote>>,
+    /// The tables of all systems.
+    tables: Vec<String>,
+    /// The tables that were missing in Amazon DynamoDB, and when that was looked up.
+    missing: Mutex<Option<(Instant, Vec<String>)>>,
     /// Set if the server is not ready without its bridge.
     bridge: Option<Arc<BridgeStatus>>,
     tasks: Tasks,
 }
 
+#[async_trait]
 impl Health for ServerStatus {
     fn problem(&self) -> Option<String> {
         let bridge = self.bridge.as_ref().and_then(|bridge| bridge.problem());
@@ -153,6 +175,16 @@ impl Health for ServerStatus {
         match condition {
             Some(Condition::NeedsRestart(_)) => self.engine_problem(),
             _ => self.task_problem(),
+        }
+    }
+
+    async fn missing_tables(&self) -> Vec<String> {
+        match &self.engine {
+            Some(engine) => {
+                let is_missing = |table: &&String| engine.table(table).is_err();
+                self.tables.iter().filter(is_missing).cloned().collect()
+            }
+            None => self.missing_in_dynamodb().await,
         }
     }
 
@@ -203,6 +235,28 @@ fn trusted_clock() -> ClockState {
 }
 
 impl ServerStatus {
+    /// The missing tables, looked up at most once in [`MISSING_TABLES_EVERY`]. A table that cannot be described counts as
+    /// present.
+    async fn missing_in_dynamodb(&self) -> Vec<String> {
+        let Some(remote) = &self.remote else {
+            return Vec::new();
+        };
+        let mut known = self.missing.lock().await;
+        if let Some((at, missing)) = &*known
+            && at.elapsed() < MISSING_TABLES_EVERY
+        {
+            return missing.clone();
+        }
+        let mut missing = Vec::new();
+        for table in &self.tables {
+            if let Ok(None) = remote.describe(table).await {
+                missing.push(table.clone());
+            }
+        }
+        *known = Some((Instant::now(), missing.clone()));
+        missing
+    }
+
     fn task_problem(&self) -> Option<String> {
         let name = self.tasks.panicked()?;
         Some(format!(
@@ -274,5 +328,32 @@ impl Gauges for ServerStatus {
             ("homeport_cache_bytes", metrics.cache_bytes as f64),
             ("homeport_disk_bytes", metrics.disk_bytes as f64),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use homeport_engine::Options;
+    use homeport_store::Store as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn missing_tables_are_named() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let engine = Engine::open(directory.path(), Options::default()).expect("opens");
+        let tables = push::schema::tables("tokens");
+        engine.ensure_tables(&tables).await.expect("tables");
+        let status = ServerStatus {
+            engine: Some(engine.clone()),
+            remote: None,
+            tables: tables.into_iter().map(|table| table.name).collect(),
+            missing: Mutex::default(),
+            bridge: None,
+            tasks: Tasks::default(),
+        };
+        assert!(status.missing_tables().await.is_empty());
+        engine.delete_table("tokens").await.expect("deleted");
+        assert_eq!(status.missing_tables().await, ["tokens"]);
     }
 }

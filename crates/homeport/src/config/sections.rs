@@ -213,6 +213,8 @@ section! {
     Records ["records"] {
         /// Table of the record store
         table: String = Some("awsh-recordstore-dev"), flag "records-table" TABLE;
+        /// Interval at which history that is older than its group's retention is deleted, in seconds
+        housekeeping_every_secs: BoundedInteger<1, 31_536_000> = Some("3600"), flag "records-housekeeping-every-secs" SECONDS;
     }
 }
 

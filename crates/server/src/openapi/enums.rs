@@ -5,7 +5,7 @@ use homeport_systems::alerts::{Direction, Side, SourceKind, StateFilter};
 use homeport_systems::browse::SortOperator;
 use homeport_systems::export::Format;
 use homeport_systems::fleet::{EntryType, Health, SystemName};
-use homeport_systems::push::Priority;
+use homeport_systems::push::{DeviceVerdict, InterruptionLevel, Priority};
 
 /// Declares a newtype that is read from one of several texts, and its schema.
 macro_rules! api_choice {
@@ -178,6 +178,27 @@ api_choice! {
     }
 }
 
+api_choice! {
+    /// How urgently iOS shows a notification
+    PushInterruptionLevel as "PushInterruptionLevel": InterruptionLevel {
+        "active" => InterruptionLevel::Active,
+        "critical" => InterruptionLevel::Critical,
+        "passive" => InterruptionLevel::Passive,
+        "time-sensitive" => InterruptionLevel::TimeSensitive,
+    }
+}
+
+api_enum! {
+    /// Whether a device gets notifications
+    PushVerdict as "PushVerdict": DeviceVerdict {
+        "ok" => Reachable,
+        "inactive" => Inactive,
+        "expired" => Expired,
+        "invalid_token" => InvalidToken,
+        "last_failed" => LastFailed,
+    }
+}
+
 api_enum! {
     /// Where the watched values are stored
     AlertSource as "AlertSource": SourceKind {
@@ -201,6 +222,23 @@ api_enum! {
         "rise" => Rise,
         "fall" => Fall,
         "either" => Either,
+    }
+}
+
+/// What happened to a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RecordResult {
+    Stored,
+    Duplicate,
+    Rejected,
+}
+
+api_enum! {
+    /// Whether the record is stored now, was stored before, or is invalid
+    AddedRecordStatus as "AddedRecordStatus": RecordResult {
+        "stored" => Stored,
+        "duplicate" => Duplicate,
+        "rejected" => Rejected,
     }
 }
 

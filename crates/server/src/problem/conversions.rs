@@ -116,7 +116,11 @@ impl From<RecordsError> for Problem {
             RecordsError::TagMissing(_)
             | RecordsError::GroupMissing
             | RecordsError::DeviceMissing
-            | RecordsError::JournalMissing => missing(),
+            | RecordsError::JournalMissing
+            | RecordsError::RecordMissing => missing(),
+            RecordsError::RecordIdReused => {
+                Self::new(StatusCode::CONFLICT, "RECORD_ID_REUSED", error.to_string())
+            }
             RecordsError::TagExists(_) => Self::new(
                 StatusCode::CONFLICT,
                 "DUPLICATE_RESOURCE",

@@ -12,6 +12,16 @@ use utoipa::ToSchema;
 pub(crate) const INTERNAL_DETAIL: &str =
     "internal error; the server's log has the cause under this request id";
 
+/// Wait before a retry while a table is missing.
+const MISSING_TABLE_RETRY_AFTER_SECS: u64 = 60;
+
+/// What operators read about a missing table.
+pub(crate) fn missing_table_detail(table: &str) -> String {
+    format!(
+        "missing table: {table}; restart the server, which creates missing tables, or run `homeport tables create`"
+    )
+}
+
 /// An error response that does not have its request id yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Problem {
@@ -74,6 +84,17 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, "INVALID_REQUEST", detail)
     }
 
+    /// A table that an operator has to create.
+    pub(crate) fn missing_table(table: &str) -> Self {
+        tracing::warn!(table, "a table is missing");
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "TABLE_MISSING",
+            missing_table_detail(table),
+        )
+        .retry_after(MISSING_TABLE_RETRY_AFTER_SECS)
+    }
+
     pub(crate) fn retry_after(mut self, secs: u64) -> Self {
         self.retry_after_secs = Some(secs);
         self
@@ -108,20 +129,28 @@ impl Problem {
         response
     }
 
-    /// The response of the record store, which has its own codes for some errors.
+    /// The response of the record store.
     pub(crate) fn into_envelope_response(self) -> Response {
+        let (status, retry_after_secs) = (self.status, self.retry_after_secs);
+        let (error_code, error_message) = self.into_record_error();
         let body = ErrorEnvelope {
             status: "ERROR",
-            error_message: self.detail,
-            error_code: match self.code {
-                "INVALID_REQUEST" => "FORMAT_INVALID",
-                "NOT_FOUND" => "ERROR_NOTFOUND",
-                code => code,
-            },
+            error_message,
+            error_code,
         };
-        let mut response = (self.status, axum::Json(body)).into_response();
-        set_headers(&mut response, self.retry_after_secs);
+        let mut response = (status, axum::Json(body)).into_response();
+        set_headers(&mut response, retry_after_secs);
         response
+    }
+
+    /// The code and the message of an error of the record store, which has its own codes for some errors.
+    pub(crate) fn into_record_error(self) -> (&'static str, String) {
+        let code = match self.code {
+            "INVALID_REQUEST" => "FORMAT_INVALID",
+            "NOT_FOUND" => "ERROR_NOTFOUND",
+            code => code,
+        };
+        (code, self.detail)
     }
 }
 

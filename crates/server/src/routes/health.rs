@@ -5,7 +5,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use crate::metrics;
-use crate::problem::Problem;
+use crate::problem::{Problem, missing_table_detail};
 use crate::state::AppState;
 
 /// Check whether the process is alive
@@ -42,14 +42,20 @@ fn not_ready(reason: String) -> Problem {
 }
 
 /// Check whether all requests can succeed
+///
+/// The response names missing tables.
 #[utoipa::path(get, path = "/readyz", tag = "operation", security(()), responses(
     (status = 200, description = "Ready; an optional second line holds a warning", body = String, content_type = "text/plain"),
     (status = 503, description = "Some or all requests fail")
 ))]
 pub(super) async fn get_readiness(State(state): State<AppState>) -> Result<String, Problem> {
-    match state.health.problem() {
+    if let Some(reason) = state.health.problem() {
+        return Err(not_ready(reason));
+    }
+    let missing = state.health.missing_tables().await;
+    match missing.first() {
         None => Ok(with_warning(&state, "ready\n".to_owned())),
-        Some(reason) => Err(not_ready(reason)),
+        Some(_) => Err(not_ready(missing_table_detail(&missing.join(", ")))),
     }
 }
 

@@ -6,7 +6,7 @@ pub(crate) mod chargers;
 mod console;
 mod docs;
 mod health;
-mod push;
+pub(crate) mod push;
 mod records;
 pub(crate) mod rules;
 mod security_headers;

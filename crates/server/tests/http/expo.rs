@@ -28,8 +28,8 @@ fn token(name: &str) -> String {
 
 fn envelope(name: &str) -> Envelope {
     let message = Message::new(NewMessage {
-        title: "Done".to_owned(),
-        body: "Ready".to_owned(),
+        title: Some("Done".to_owned()),
+        body: Some("Ready".to_owned()),
         ..NewMessage::default()
     });
     Envelope {

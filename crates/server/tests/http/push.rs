@@ -246,6 +246,19 @@ async fn maintenance_is_for_operators() {
         (&check.body["devices"], &check.body["active"]),
         (&json!(1), &json!(0))
     );
+    let path = "/v1/push/check?userId=user-1";
+    let check = server.as_admin("GET", path, Value::Null).await;
+    assert_eq!(
+        check.body["user_devices"],
+        json!([{
+            "deviceId": "phone", "verdict": "inactive", "isActive": false, "hasValidToken": true,
+            "explanation": "gets no notifications until it registers again: inactive",
+            "expiresAt": NOW + 90 * 24 * 60 * 60,
+        }])
+    );
+    let typo = "/v1/push/check?user=user-1";
+    let refused = server.as_admin("GET", typo, Value::Null).await;
+    assert_eq!(refused.problem(), (400, "INVALID_REQUEST"));
     let dry_run = async || {
         server
             .as_admin("POST", "/v1/push/cleanup", json!({"dry_run": true}))
@@ -263,4 +276,66 @@ async fn maintenance_is_for_operators() {
     let token = token_with(USER_SECRET, &json!({"sub": "user-1", "exp": NOW * 2}));
     let refused = as_bearer(&server, &token, "POST", "/v1/push/cleanup", json!({})).await;
     assert_eq!(refused.problem(), (401, "TOKEN_INVALID"));
+}
+
+#[tokio::test]
+async fn operator_erases_a_user() {
+    let server = Server::start().await;
+    let token = token_of("user-1");
+    as_bearer(&server, &token, "PUT", DEVICE, registration()).await;
+    let path = "/v1/push/users/user-1";
+    let list = format!("{path}/notifications");
+    let message = json!({"data": {"job": 7}});
+    let sent = server.as_admin("POST", &list, message).await;
+    assert_eq!(sent.status, 202, "{sent:?}");
+    let refused = as_bearer(&server, &token, "DELETE", path, Value::Null).await;
+    assert_eq!(refused.problem(), (401, "TOKEN_INVALID"));
+    let erased = server.as_admin("DELETE", path, Value::Null).await;
+    assert_eq!(
+        (erased.status, erased.body),
+        (200, json!({"devices": 1, "notifications": 1}))
+    );
+    let left = as_bearer(&server, &token, "GET", DEVICE, Value::Null).await;
+    assert_eq!(left.status, 404);
+    let left = server.as_admin("GET", &list, Value::Null).await;
+    assert_eq!(left.body, json!({"notifications": []}));
+}
+
+#[tokio::test]
+async fn check_names_a_missing_table() {
+    let server = Server::start().await;
+    let table = "photoeditor-dev-device-tokens";
+    server.engine.delete_table(table).await.expect("deleted");
+    let check = server.as_admin("GET", "/v1/push/check", Value::Null).await;
+    assert_eq!(check.problem(), (503, "TABLE_MISSING"));
+    let detail = check.body["detail"].as_str().unwrap_or_default();
+    assert!(detail.contains(table), "{detail}");
+    let ready = server.send("GET", "/readyz", &[], None).await;
+    assert_eq!(ready.problem(), (503, "NOT_READY"));
+    let detail = ready.body["detail"].as_str().unwrap_or_default();
+    assert!(detail.contains(table), "{detail}");
+}
+
+#[tokio::test]
+async fn all_message_fields_are_accepted() {
+    let server = Server::start().await;
+    let path = "/v1/push/users/user-1/notifications";
+    let message = json!({
+        "title": "Done", "body": "Ready", "subtitle": "Photo", "data": {"job": 7}, "sound": "default",
+        "badge": 1, "ttl": 60, "expiration": NOW, "priority": "high",
+        "interruptionLevel": "time-sensitive", "channelId": "jobs", "categoryId": "job",
+        "icon": "bell", "richContent": {"image": "https://example.com/a.png"},
+        "mutableContent": true, "_contentAvailable": true,
+    });
+    let sent = server.as_admin("POST", path, message.clone()).await;
+    assert_eq!((sent.status, &sent.body["message"]), (202, &message));
+    for wrong in [
+        json!({}),
+        json!({"subtitle": "alone"}),
+        json!({"title": "a", "interruptionLevel": "loud"}),
+        json!({"title": "a", "contentAvailable": true}),
+    ] {
+        let refused = server.as_admin("POST", path, wrong.clone()).await;
+        assert_eq!(refused.problem(), (400, "INVALID_REQUEST"), "{wrong}");
+    }
 }

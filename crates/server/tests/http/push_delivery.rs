@@ -113,8 +113,8 @@ fn token(number: usize, device: &str) -> String {
 
 fn message(number: usize) -> Message {
     let message = Message::new(NewMessage {
-        title: "Done".to_owned(),
-        body: "Ready".to_owned(),
+        title: Some("Done".to_owned()),
+        body: Some("Ready".to_owned()),
         data: Some(Map::from_iter([("number".to_owned(), json!(number))])),
         ..NewMessage::default()
     });

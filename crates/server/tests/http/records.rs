@@ -209,6 +209,9 @@ async fn records_are_added_and_listed() {
     let places = places(&server).await;
     let key = server.key_of("records", [&*places.gid]).await;
     let path = format!("{}/records", places.journal);
+    let any = json!({"data_type": "any"});
+    let any = server.as_admin("PATCH", &places.journal, any).await;
+    assert_eq!(any.status, 200);
     let add = async |body| server.as_device(&key, "POST", &path, body).await;
     // Every digit and every type of value.
     let raw = r#"{"value": 20.123456789012345678901234567890, "unit": "C", "type": "t", "timestamp": 200}"#;
@@ -268,6 +271,8 @@ async fn invalid_requests_get_an_envelope() {
     let places = places(&server).await;
     let records = format!("{}/records", places.journal);
     let devices = format!("{}/devices", places.group);
+    let journals = format!("{}/journals", places.device);
+    let device_records = format!("{}/records", places.device);
     let without = |name: &str| {
         let mut body = record(json!(1), 1);
         body.as_object_mut().expect("an object").remove(name);
@@ -297,6 +302,19 @@ async fn invalid_requests_get_an_envelope() {
             json!({"name": null, "retention_secs": 0}),
         ),
         ("POST", "/v1/ids/init", json!({"idtag": "a b"})),
+        (
+            "POST",
+            "/v1/ids/init",
+            json!({"idtag": "a", "config": {"next_id": 0}}),
+        ),
+        ("POST", &records, record(json!("warm"), 1)),
+        (
+            "POST",
+            &journals,
+            json!({"name": "x", "data_type": "temperature"}),
+        ),
+        ("POST", &device_records, json!({"records": []})),
+        ("DELETE", &format!("{records}/yesterday"), Value::Null),
         (
             "POST",
             "/v1/ids/init",
@@ -420,7 +438,11 @@ async fn openapi_document_has_all_record_routes() {
             &format!("{device}/journals/{{jid}}/records"),
             &["get", "post"],
         ),
-        (&format!("{device}/records"), &["get"]),
+        (
+            &format!("{device}/journals/{{jid}}/records/{{timestamp}}"),
+            &["delete"],
+        ),
+        (&format!("{device}/records"), &["get", "post"]),
         (&format!("{device}/latest"), &["get"]),
         ("/v1/ids/init", &["post"]),
         ("/v1/ids/dispense", &["post"]),
@@ -440,4 +462,102 @@ async fn openapi_document_has_all_record_routes() {
     let schemas = &document["components"]["schemas"];
     assert!(schemas["Device"]["properties"]["hardware_id"].is_object());
     assert!(schemas["GroupDevice"]["properties"]["did"].is_object());
+}
+
+#[tokio::test]
+async fn repeated_record_is_stored_once() {
+    let server = Server::start().await;
+    let places = places(&server).await;
+    let key = server.key_of("records", [&*places.gid]).await;
+    let path = format!("{}/records", places.journal);
+    let body = json!({"value": 1, "unit": "C", "type": "t"});
+    let send = async |body: &Value| {
+        let headers = [("x-api-key", &*key), ("idempotency-key", "a")];
+        server
+            .send("POST", &path, &headers, Some(body.to_string()))
+            .await
+    };
+    let first = send(&body).await;
+    assert_eq!(first.status, 201, "{first:?}");
+    server.clock.advance_ms(1000);
+    let again = send(&body).await;
+    assert_eq!((again.status, &again.body), (200, &first.body));
+    let mut with_member = body.clone();
+    with_member["record_id"] = json!("a");
+    let same = server
+        .as_device(&key, "POST", &path, with_member.clone())
+        .await;
+    assert_eq!((same.status, &same.body), (200, &first.body));
+    with_member["record_id"] = json!("b");
+    assert_eq!(failure(&send(&with_member).await).0, 400);
+    let other = json!({"value": 2, "unit": "C", "type": "t"});
+    assert_eq!(failure(&send(&other).await), (409, "RECORD_ID_REUSED"));
+}
+
+#[tokio::test]
+async fn batch_answers_for_each_record() {
+    let server = Server::start().await;
+    let places = places(&server).await;
+    let key = server.key_of("records", [&*places.gid]).await;
+    let path = format!("{}/records", places.device);
+    let jid = places.journal.rsplit('/').next().expect("an id");
+    let record = |value: Value, id: &str| json!({"jid": jid, "value": value, "unit": "C", "type": "t", "timestamp": 100, "record_id": id});
+    let body = json!({"records": [
+        record(json!(1), "a"), record(json!(1), "a"), record(json!("warm"), "b"),
+        {"jid": jid, "value": 1, "unit": "C", "typ": "t"}, record(json!(2), "c"),
+    ]});
+    let added = server.as_device(&key, "POST", &path, body).await;
+    let results = response(&added)["results"].as_array().expect("results");
+    let shown: Vec<_> = results
+        .iter()
+        .map(|result| (&result["status"], &result["timestamp"], &result["code"]))
+        .collect();
+    let null = Value::Null;
+    assert_eq!(
+        shown,
+        [
+            (&json!("stored"), &json!(100), &null),
+            (&json!("duplicate"), &json!(100), &null),
+            (&json!("rejected"), &null, &json!("FORMAT_INVALID")),
+            (&json!("rejected"), &null, &json!("FORMAT_INVALID")),
+            (&json!("stored"), &json!(101), &null),
+        ]
+    );
+    let reason = results[3]["reason"].as_str().expect("a reason");
+    assert!(reason.contains("typ"), "{reason}");
+}
+
+#[tokio::test]
+async fn operator_deletes_one_record() {
+    let server = Server::start().await;
+    let places = places(&server).await;
+    let path = format!("{}/records", places.journal);
+    for at in [100, 200] {
+        let added = server.as_admin("POST", &path, record(json!(at), at)).await;
+        assert_eq!(added.status, 201);
+    }
+    let one = format!("{path}/200");
+    let key = server.key_of("records", [&*places.gid]).await;
+    let refused = server.as_device(&key, "DELETE", &one, Value::Null).await;
+    assert_eq!(failure(&refused), (401, "TOKEN_MISSING"));
+    let deleted = server.as_admin("DELETE", &one, Value::Null).await;
+    assert_eq!(response(&deleted)["timestamp"], 200);
+    let latest = format!("{}/latest", places.device);
+    let latest = server.as_admin("GET", &latest, Value::Null).await;
+    assert_eq!(values(&latest), [100]);
+    let gone = server.as_admin("DELETE", &one, Value::Null).await;
+    assert_eq!(failure(&gone), (404, "ERROR_NOTFOUND"));
+}
+
+#[tokio::test]
+async fn tag_continues_from_its_next_id() {
+    let server = Server::start().await;
+    let config = json!({"salt": "sdfjkl34j234j", "next_id": 10});
+    let init = json!({"idtag": "old", "config": config});
+    let made = server.as_admin("POST", "/v1/ids/init", init).await;
+    assert_eq!(made.status, 201);
+    let tag = json!({"idtag": "old"});
+    let first = server.as_admin("POST", "/v1/ids/dispense", tag).await;
+    let expected = json!({"id": 10, "idtag": "old", "encoded": "5YXd4XZ0"});
+    assert_eq!(response(&first), &expected);
 }

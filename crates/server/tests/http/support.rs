@@ -20,7 +20,7 @@ use homeport_systems::messages::{Intake as _, Message};
 use homeport_systems::rules::RuleEngine;
 use homeport_systems::schema::TableNames;
 use homeport_systems::time::EpochMillis;
-use homeport_systems::{push, sensors};
+use homeport_systems::{push, records, sensors};
 use serde_json::Value;
 
 pub(crate) const ADMIN: &str = "admin-token-of-the-tests";
@@ -67,11 +67,19 @@ pub(crate) struct Answer {
     pub(crate) body: Value,
 }
 
-struct Quiet;
+/// No problem other than missing tables.
+struct Quiet(Engine);
 
+#[async_trait]
 impl Health for Quiet {
     fn problem(&self) -> Option<String> {
         None
+    }
+
+    async fn missing_tables(&self) -> Vec<String> {
+        let tables = homeport_systems::schema::tables(&TableNames::default());
+        let names = tables.into_iter().map(|table| table.name);
+        names.filter(|name| self.0.table(name).is_err()).collect()
     }
 }
 
@@ -169,9 +177,9 @@ impl Server {
             clock: Arc::clone(&clock) as _,
             removal_clock: engine.removal_clock(),
             storage: Arc::new(Tables(engine.clone())),
-            health: Arc::new(Quiet),
+            health: Arc::new(Quiet(engine.clone())),
             store_clock: Arc::new(Tables(engine.clone())),
-            gauges: Arc::new(Quiet),
+            gauges: Arc::new(Quiet(engine.clone())),
             metrics: recorder.handle(),
         };
         let settings = AppSettings {
@@ -184,6 +192,7 @@ impl Server {
             session_secs: SESSION_SECS_DEFAULT,
             sensors: sensors::Settings::default(),
             push: push::Settings::default(),
+            records: records::Settings::default(),
             alerts: alerts::Settings {
                 silence_grace_secs: 0,
                 has_email: true,

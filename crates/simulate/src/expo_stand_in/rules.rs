@@ -16,18 +16,29 @@ use super::{BODY_BYTES_MAX, answers};
 pub(super) const RATE_PER_SECOND_MAX: usize = RATE_PER_SECOND_LIMIT;
 /// The limit of Apple and Google for a message.
 const MESSAGE_BYTES_MAX: usize = 4096;
-/// Message members that the server sends; Expo knows more.
-const MEMBERS: [&str; 10] = [
-    "to",
-    "title",
-    "body",
-    "subtitle",
-    "data",
-    "sound",
-    "badge",
-    "ttl",
-    "priority",
-    "channelId",
+/// The members of a message, and the type of each.
+const MEMBERS: [(&str, fn(&Value) -> bool); 17] = [
+    ("to", Value::is_string),
+    ("title", Value::is_string),
+    ("body", Value::is_string),
+    ("subtitle", Value::is_string),
+    ("data", Value::is_object),
+    ("sound", Value::is_string),
+    ("badge", Value::is_u64),
+    ("ttl", Value::is_u64),
+    ("expiration", Value::is_u64),
+    ("priority", |value| {
+        is_one_of(value, &["default", "normal", "high"])
+    }),
+    ("interruptionLevel", |value| {
+        is_one_of(value, &["active", "critical", "passive", "time-sensitive"])
+    }),
+    ("channelId", Value::is_string),
+    ("categoryId", Value::is_string),
+    ("icon", Value::is_string),
+    ("richContent", |value| value["image"].is_string()),
+    ("mutableContent", Value::is_boolean),
+    ("_contentAvailable", Value::is_boolean),
 ];
 
 /// A rejected request.
@@ -101,8 +112,12 @@ pub(super) fn check_messages(
         let members = message
             .as_object()
             .ok_or_else(|| invalid("a message must be an object"))?;
-        if members.keys().any(|name| !MEMBERS.contains(&name.as_str())) {
-            return Err(invalid("a message has an unknown member"));
+        let is_valid = |(name, value): (&String, &Value)| {
+            let mut known = MEMBERS.iter();
+            known.any(|(known, is_right)| known == name && is_right(value))
+        };
+        if !members.iter().all(is_valid) {
+            return Err(invalid("a message has an unknown or invalid member"));
         }
         let token = message["to"].as_str();
         let token = token.filter(|token| token.parse::<ExpoPushToken>().is_ok());
@@ -117,6 +132,10 @@ pub(super) fn check_messages(
         });
     }
     Ok(())
+}
+
+fn is_one_of(value: &Value, texts: &[&str]) -> bool {
+    value.as_str().is_some_and(|text| texts.contains(&text))
 }
 
 /// The ticket of a message that is too big for Apple and Google.

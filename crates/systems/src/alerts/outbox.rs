@@ -237,8 +237,8 @@ impl AlertOutbox {
             _ => None,
         };
         let message = push::Message::new(NewMessage {
-            title: announcement.title,
-            body: announcement.text,
+            title: Some(announcement.title),
+            body: Some(announcement.text),
             data,
             ..NewMessage::default()
         });

@@ -12,17 +12,20 @@ use sha2::{Digest as _, Sha256};
 
 use super::measured::{page_error, store_error};
 use super::message::Message;
-use super::notification::{DeviceDelivery, Notification, NotificationId, NotificationPage};
+use super::notification::{DeviceDelivery, Notification, NotificationId, NotificationPage, Part};
 use super::stored::{self, notification_key};
 use super::types::{DeviceId, IdempotencyKey, UserId};
 use super::{
     DEVICES_PER_NOTIFICATION_MAX, NOTIFICATION_RETENTION_SECS, PAGE_MAX, Push, PushError, schema,
 };
 use crate::cursor::Cursor;
+use crate::fetch::fetch;
 use crate::pages;
 
 /// How often accepting is tried while other transactions are in its way.
 const CONFLICT_RETRIES_MAX: u32 = 6;
+/// A page of notifications ends after so many deliveries, because each has a trace.
+const DELIVERIES_PER_PAGE_MAX: usize = 10_000;
 /// The pause after the first conflict. Each further one is twice as long.
 const CONFLICT_PAUSE: Duration = Duration::from_millis(20);
 
@@ -112,14 +115,19 @@ impl Push {
                 .into_iter()
                 .map(|device| DeviceDelivery::queued(device, now))
                 .collect(),
+            part: Part::ONLY,
             version: 1,
         };
-        let mut actions: Vec<Action> =
-            vec![Put::new(schema::NOTIFICATIONS, stored::to_item(&notification)).into()];
+        let parts = notification.clone().into_parts();
+        let mut actions: Vec<Action> = parts
+            .iter()
+            .map(|part| Put::new(schema::NOTIFICATIONS, stored::to_item(part)).into())
+            .collect();
         if has_work {
             let max = i64::try_from(self.settings.outbox_max).unwrap_or(i64::MAX);
-            let one_more = schema::open_counter().add(schema::NOTIFICATIONS, 1, Some(max));
-            actions.push(one_more.into());
+            let more = i64::try_from(parts.len()).unwrap_or(i64::MAX);
+            let more = schema::open_counter().add(schema::NOTIFICATIONS, more, Some(max));
+            actions.push(more.into());
         }
         if let Some(key) = key {
             let forget_at = now.seconds().plus_secs(NOTIFICATION_RETENTION_SECS);
@@ -199,6 +207,7 @@ impl Push {
                 }
             }
             if devices.len() > DEVICES_PER_NOTIFICATION_MAX {
+                metrics::counter!("homeport_push_too_many_devices_total").increment(1);
                 return Err(PushError::TooManyDevices);
             }
             query.start = page.next;
@@ -219,8 +228,27 @@ impl Push {
     ) -> Result<Notification, PushError> {
         let get = Get::new(schema::NOTIFICATIONS, notification_key(user, id));
         let item = self.store.get(get).await.map_err(store_error)?;
-        item.as_ref()
-            .map_or(Err(PushError::NotificationMissing), stored::from_item)
+        let item = item.ok_or(PushError::NotificationMissing)?;
+        self.whole(stored::from_item(&item)?).await
+    }
+
+    /// A notification with all of its parts, from its first part.
+    async fn whole(&self, mut notification: Notification) -> Result<Notification, PushError> {
+        let count = std::mem::replace(&mut notification.part, Part::ONLY).count;
+        if count == Part::ONLY.count {
+            return Ok(notification);
+        }
+        let (user, id) = (&notification.user_id, &notification.id);
+        let keys = (1..count).map(|part| stored::part_key(user, id, part));
+        let items = fetch(&*self.store, schema::NOTIFICATIONS, keys, None).await;
+        let items = items.map_err(store_error)?;
+        let parts: Result<Vec<_>, _> = items.iter().map(stored::from_item).collect();
+        let mut parts = parts?;
+        parts.sort_by_key(|part| part.part.number);
+        for part in parts {
+            notification.add_part(part);
+        }
+        Ok(notification)
     }
 
     /// A user's notifications, newest first.
@@ -240,6 +268,7 @@ impl Push {
             SortCondition::BeginsWith(schema::NOTIFICATION.into()),
         );
         let query = Query::new(schema::NOTIFICATIONS, condition)
+            .filter(Condition::not_exists(schema::PART))
             .descending()
             .starting_after(start);
         let table = schema::notifications();
@@ -247,12 +276,22 @@ impl Push {
         let page = pages::read_page(&*self.store, &table, query, &list, limit)
             .await
             .map_err(page_error)?;
+        let (mut notifications, mut deliveries) = (Vec::new(), 0);
+        for item in &page.items {
+            let notification = self.whole(stored::from_item(item)?).await?;
+            deliveries += notification.devices.len();
+            notifications.push(notification);
+            if deliveries >= DELIVERIES_PER_PAGE_MAX && notifications.len() < page.items.len() {
+                let last = notifications.last().map(|last| &last.id);
+                let next = last.map(|id| Cursor::new(&*list, notification_key(user, id)));
+                return Ok(NotificationPage {
+                    notifications,
+                    next,
+                });
+            }
+        }
         Ok(NotificationPage {
-            notifications: page
-                .items
-                .iter()
-                .map(stored::from_item)
-                .collect::<Result<_, _>>()?,
+            notifications,
             next: page.next,
         })
     }

@@ -4,18 +4,19 @@
 use homeport_item::expression::{Condition, KeyCondition, Path, Update};
 use homeport_item::{Item, Value};
 use homeport_store::{
-    Delete, Get, Put, Query, ReturnValues, StoreError, Update as UpdateRequest, WriteError,
+    Action, Delete, Get, Put, Query, ReturnValues, StoreError, Update as UpdateRequest, WriteError,
 };
 
 use super::measured::{page_error, store_error, write_error};
 use super::types::{DeviceId, ExpoPushToken, Platform, UserId};
 use super::{PAGE_MAX, Push, PushError, TOKEN_LIFETIME_SECS, schema};
 use crate::cursor::Cursor;
+use crate::outbox::commit;
 use crate::pages;
 use crate::time::{EpochSeconds, UtcMillis};
 
-/// Attempts at registering a device that is created and deleted concurrently.
-const ATTEMPTS_MAX: usize = 5;
+/// Attempts at registering a device while it or its token is registered or deleted concurrently.
+const ATTEMPTS_MAX: usize = 16;
 
 /// A device to register.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,65 +89,80 @@ impl Device {
 
 impl Push {
     /// Patterns 1 and 2: creates or refreshes a device. Either way it is active and expires 90 days from
-    /// now.
+    /// now. If another user had the token, it leaves that user.
     ///
     /// # Errors
     /// When the store fails.
     pub async fn register(&self, new: NewDevice) -> Result<Registered, PushError> {
+        let key = schema::device_key(&new.user_id, &new.device_id);
         for _ in 0..ATTEMPTS_MAX {
-            if let Some(device) = self.put_new(&new).await? {
-                return Ok(Registered::New(device));
+            let get = Get::new(self.table(), key.clone());
+            let stored = self.store.get(get).await.map_err(store_error)?;
+            let expires_at = self.now().seconds().plus_secs(TOKEN_LIFETIME_SECS);
+            let (write, registered) = match stored {
+                None => self.put_new(&new, expires_at)?,
+                Some(stored) => self.refresh(&new, stored, expires_at)?,
+            };
+            let mut writes = vec![write];
+            let taking = self.taking_token(&new.expo_push_token, &new.user_id, expires_at);
+            writes.extend(taking.await?);
+            if commit(&*self.store, writes).await.map_err(store_error)? {
+                return Ok(registered);
             }
-            if let Some(device) = self.refresh(&new).await? {
-                return Ok(Registered::Refreshed(device));
-            }
-            // It was deleted or expired in between: try to create it again.
+            // The device or the token changed in between. That is not counted as a failed condition.
         }
         Err(store_error(StoreError::Throttled))
     }
 
-    async fn put_new(&self, new: &NewDevice) -> Result<Option<Device>, PushError> {
+    /// Pattern 1.
+    fn put_new(
+        &self,
+        new: &NewDevice,
+        expires_at: EpochSeconds,
+    ) -> Result<(Action, Registered), PushError> {
         let now = UtcMillis::new(self.now()).to_string();
-        let expires = self.now().seconds().plus_secs(TOKEN_LIFETIME_SECS);
         let item = schema::device_key(&new.user_id, &new.device_id)
             .with(schema::EXPO_PUSH_TOKEN, &new.expo_push_token)
             .with(schema::PLATFORM, new.platform.as_str())
             .with(schema::REGISTERED_AT, now.clone())
             .with(schema::UPDATED_AT, now)
             .with(schema::IS_ACTIVE, true)
-            .with(schema::EXPIRES_AT, expires.0);
+            .with(schema::EXPIRES_AT, expires_at.0);
         let device = Device::from_item(&item)?;
         let is_new =
             Condition::not_exists(schema::USER_ID).or(Condition::not_exists(schema::DEVICE_ID));
-        match self
-            .store
-            .put(Put::new(self.table(), item).when(is_new))
-            .await
-        {
-            Ok(_) => Ok(Some(device)),
-            // Not counted as a failed condition: a device that is there is the common case.
-            Err(WriteError::ConditionFailed { .. }) => Ok(None),
-            Err(WriteError::Store(error)) => Err(store_error(error)),
-        }
+        let put = Put::new(self.table(), item).when(is_new);
+        Ok((put.into(), Registered::New(device)))
     }
 
-    async fn refresh(&self, new: &NewDevice) -> Result<Option<Device>, PushError> {
-        let expires = self.now().seconds().plus_secs(TOKEN_LIFETIME_SECS);
-        let update = Update::new()
-            .set(schema::EXPO_PUSH_TOKEN, &new.expo_push_token)
-            .set(schema::UPDATED_AT, UtcMillis::new(self.now()).to_string())
-            .set(schema::IS_ACTIVE, true)
-            .set(schema::EXPIRES_AT, expires.0)
-            .set(schema::PLATFORM, new.platform.as_str());
-        let key = schema::device_key(&new.user_id, &new.device_id);
-        let request = UpdateRequest::new(self.table(), key, update)
-            .when(Condition::exists(schema::USER_ID))
-            .returning(ReturnValues::AllNew);
-        match self.store.update(request).await {
-            Ok(Some(item)) => Device::from_item(&item).map(Some),
-            Ok(None) | Err(WriteError::ConditionFailed { .. }) => Ok(None),
-            Err(WriteError::Store(error)) => Err(store_error(error)),
+    /// Pattern 2.
+    fn refresh(
+        &self,
+        new: &NewDevice,
+        stored: Item,
+        expires_at: EpochSeconds,
+    ) -> Result<(Action, Registered), PushError> {
+        let changes: [(&str, Value); 5] = [
+            (schema::EXPO_PUSH_TOKEN, (&new.expo_push_token).into()),
+            (
+                schema::UPDATED_AT,
+                UtcMillis::new(self.now()).to_string().into(),
+            ),
+            (schema::IS_ACTIVE, true.into()),
+            (schema::EXPIRES_AT, expires_at.0.into()),
+            (schema::PLATFORM, new.platform.as_str().into()),
+        ];
+        let mut update = Update::new();
+        let mut refreshed = stored;
+        for (name, value) in changes {
+            refreshed.insert(name, value.clone());
+            update = update.set(name, value);
         }
+        let key = schema::device_key(&new.user_id, &new.device_id);
+        let request =
+            UpdateRequest::new(self.table(), key, update).when(Condition::exists(schema::USER_ID));
+        let device = Device::from_item(&refreshed)?;
+        Ok((request.into(), Registered::Refreshed(device)))
     }
 
     /// Pattern 3: one device, seeing every write answered before.
@@ -243,8 +259,16 @@ impl Push {
     /// When the device does not exist or the store fails.
     pub async fn delete(&self, user: &UserId, device: &DeviceId) -> Result<(), PushError> {
         let request = Delete::new(self.table(), schema::device_key(user, device))
-            .when(Condition::exists(schema::USER_ID));
-        self.store.delete(request).await.map_err(write_error)?;
-        Ok(())
+            .when(Condition::exists(schema::USER_ID))
+            .returning(ReturnValues::AllOld);
+        let deleted = self.store.delete(request).await.map_err(write_error)?;
+        let token = deleted.as_ref().and_then(|item| {
+            let token = item.get(schema::EXPO_PUSH_TOKEN)?;
+            token.as_str()
+        });
+        match token {
+            Some(token) => self.release_token(token, user).await,
+            None => Ok(()),
+        }
     }
 }

@@ -8,6 +8,7 @@ mod accept;
 mod check;
 mod cleanup;
 mod devices;
+mod erase;
 mod measured;
 mod message;
 mod notification;
@@ -17,6 +18,7 @@ mod receipts;
 pub mod schema;
 mod service;
 mod stored;
+mod token_holder;
 mod types;
 mod worker;
 
@@ -31,10 +33,11 @@ use crate::sensors::InvalidField;
 use crate::time::EpochMillis;
 
 pub use accept::Accepted;
-pub use check::{TableCheck, UserDeviceCheck};
+pub use check::{DeviceVerdict, LastNotification, TableCheck, UserDeviceCheck};
 pub use cleanup::CleanedUp;
 pub use devices::{Device, DevicePage, NewDevice, Registered};
-pub use message::{Message, NewMessage, Priority};
+pub use erase::Erased;
+pub use message::{InterruptionLevel, Message, NewMessage, Priority};
 pub use notification::{DeviceDelivery, Notification, NotificationId, NotificationPage};
 pub use service::{Envelope, PushService, Receipt, Ticket};
 pub use types::{DeviceId, ExpoPushToken, IdempotencyKey, Platform, UserId};
@@ -46,9 +49,10 @@ pub const PAGE_MAX: usize = 1000;
 pub const TOKEN_LIFETIME_SECS: i64 = 90 * 24 * 60 * 60;
 /// The default age of inactive tokens that the clean-up deletes.
 pub const CLEANUP_AGE_DAYS_DEFAULT: u32 = 30;
-/// Devices of one user that a notification can go to. The state of all of them must fit into one
-/// item.
-pub const DEVICES_PER_NOTIFICATION_MAX: usize = 100;
+/// Devices of one user that a notification can go to: all parts of a notification are accepted in one transaction.
+pub const DEVICES_PER_NOTIFICATION_MAX: usize = 5000;
+/// Devices of one stored part of a notification: the deliveries must fit into one item.
+pub const DEVICES_PER_PART_MAX: usize = 100;
 /// Messages that Expo takes in one request, and receipts that one request may fetch.
 pub const MESSAGES_PER_REQUEST_MAX: usize = 100;
 pub const RECEIPTS_PER_REQUEST_MAX: usize = 1000;
@@ -102,7 +106,9 @@ pub enum PushError {
     DeviceMissing,
     #[error("the user has no such notification")]
     NotificationMissing,
-    #[error("the user has more than {DEVICES_PER_NOTIFICATION_MAX} active devices")]
+    #[error(
+        "the user has more than {DEVICES_PER_NOTIFICATION_MAX} active devices; delete unused ones"
+    )]
     TooManyDevices,
     #[error("the idempotency key was used for another notification")]
     KeyReused,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::DEVICES_PER_PART_MAX;
 use super::message::Message;
 use super::outbox::RETRIES;
 use super::types::{DeviceId, UserId};
@@ -80,7 +81,25 @@ pub struct Notification {
     /// When the delivery to the last device was finished.
     pub finished_at: Option<EpochMillis>,
     pub devices: Vec<DeviceDelivery>,
+    /// The stored part that this is, and how many there are.
+    pub(super) part: Part,
     pub(super) version: i64,
+}
+
+/// A notification to many devices is stored in parts, because the deliveries of all devices do not fit into one
+/// item. The outbox sends each part as an entry of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) number: usize,
+    /// Known to the first part only.
+    pub(super) count: usize,
+}
+
+impl Part {
+    pub(super) const ONLY: Self = Self {
+        number: 0,
+        count: 1,
+    };
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -88,6 +107,35 @@ pub struct NotificationPage {
     pub notifications: Vec<Notification>,
     /// Absent on the last page.
     pub next: Option<Cursor>,
+}
+
+impl Notification {
+    /// Splits a new notification into the parts that are stored.
+    pub(super) fn into_parts(self) -> Vec<Self> {
+        let count = self.devices.len().div_ceil(DEVICES_PER_PART_MAX).max(1);
+        if count == 1 {
+            return vec![self];
+        }
+        let chunks = self.devices.chunks(DEVICES_PER_PART_MAX);
+        let parts = chunks.enumerate().map(|(number, devices)| Self {
+            devices: devices.to_vec(),
+            part: Part { number, count },
+            id: self.id.clone(),
+            user_id: self.user_id.clone(),
+            message: self.message.clone(),
+            ..self
+        });
+        parts.collect()
+    }
+
+    /// Adds the devices of another part.
+    pub(super) fn add_part(&mut self, part: Self) {
+        self.devices.extend(part.devices);
+        self.finished_at = self
+            .finished_at
+            .zip(part.finished_at)
+            .map(|(a, b)| a.max(b));
+    }
 }
 
 impl DeviceDelivery {

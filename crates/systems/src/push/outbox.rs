@@ -10,7 +10,10 @@ use homeport_item::{Item, Value};
 use homeport_store::{Action, Put};
 
 use super::notification::Notification;
-use super::service::{DEVICE_NOT_REGISTERED, Envelope, MESSAGE_RATE_EXCEEDED, PushService, Ticket};
+use super::service::{
+    DEVICE_NOT_REGISTERED, Envelope, MESSAGE_RATE_EXCEEDED, PushService, Receipt, Ticket,
+    error_without_tokens,
+};
 use super::types::{DeviceId, ExpoPushToken, UserId};
 use super::{Push, PushError, schema, stored};
 use crate::fetch::fetch;
@@ -102,7 +105,10 @@ impl OutboxKind for PushOutbox {
     }
 
     async fn send(&self, messages: Vec<Envelope>) -> Result<Vec<Ticket>, SendError> {
-        self.service.send(&messages).await
+        match self.service.send(&messages).await {
+            Ok(tickets) => Ok(tickets.into_iter().map(Ticket::without_tokens).collect()),
+            Err(error) => Err(error_without_tokens(error)),
+        }
     }
 
     fn apply_answer(&self, notification: &mut Notification, index: usize, ticket: Ticket) {
@@ -133,6 +139,18 @@ impl OutboxKind for PushOutbox {
 }
 
 impl PushOutbox {
+    /// The available receipts of tickets.
+    pub(super) async fn receipts(
+        &self,
+        tickets: &[String],
+    ) -> Result<BTreeMap<String, Receipt>, SendError> {
+        let receipts = self.service.receipts(tickets).await;
+        let receipts = receipts.map_err(error_without_tokens)?.into_iter();
+        Ok(receipts
+            .map(|(id, receipt)| (id, receipt.without_tokens()))
+            .collect())
+    }
+
     /// The tokens of those devices that exist and are active; `None` for a malformed token.
     async fn active_tokens(
         &self,

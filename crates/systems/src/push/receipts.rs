@@ -7,7 +7,7 @@ use homeport_store::Get;
 
 use super::notification::{DeviceDelivery, Notification};
 use super::outbox::RETRIES;
-use super::service::{DEVICE_NOT_REGISTERED, Receipt};
+use super::service::{DEVICE_NOT_REGISTERED, MESSAGE_RATE_EXCEEDED, Receipt};
 use super::types::{ExpoPushToken, UserId};
 use super::worker::Worker;
 use super::{PushError, RECEIPTS_PER_REQUEST_MAX, schema};
@@ -31,7 +31,7 @@ impl Worker {
         if tickets.is_empty() {
             return Ok(0);
         }
-        let receipts = match self.outbox.service.receipts(&tickets).await {
+        let receipts = match self.outbox.receipts(&tickets).await {
             Ok(receipts) => {
                 self.receipts.succeeded();
                 receipts
@@ -144,6 +144,13 @@ fn settle(
         }
         Some(Receipt::Error { code, message }) if code == DEVICE_NOT_REGISTERED => {
             device.fail_unregistered(now, format!("{code}: {message}"));
+        }
+        Some(Receipt::Error { code, message }) if code == MESSAGE_RATE_EXCEEDED => {
+            // Nothing arrived. The next attempt gets a ticket of its own.
+            device.ticket_id = None;
+            device.sent_at = None;
+            let reason = format!("{code}: {message}");
+            device.delivery.retry(&RETRIES, now, None, &reason);
         }
         Some(Receipt::Error { code, message }) => {
             let reason = format!("{code}: {message}");

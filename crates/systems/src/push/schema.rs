@@ -37,6 +37,8 @@ pub const USER: &str = "user#";
 /// Prefixes of sort keys.
 pub const NOTIFICATION: &str = "notification#";
 pub const IDEMPOTENCY_KEY: &str = "key#";
+/// Prefix of both keys of the item that names the user with a token. A digest stands for the token.
+pub const TOKEN: &str = "token#";
 /// Both keys of the item that counts open notifications.
 pub const OUTBOX: &str = "outbox";
 
@@ -47,6 +49,10 @@ pub const CREATED_AT: &str = "created_at";
 pub const FINISHED_AT: &str = "finished_at";
 pub const MESSAGE: &str = "message";
 pub const DEVICES: &str = "devices";
+/// On the first part of a notification to many devices: the number of its parts.
+pub const PARTS: &str = "parts";
+/// On its other parts: their number, from 1.
+pub const PART: &str = "part";
 /// Fields of the delivery to a device.
 pub const NOTIFIED_DEVICE_ID: &str = "device_id";
 pub const TICKET_ID: &str = "ticket_id";

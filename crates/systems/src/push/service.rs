@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 
 use super::message::Message;
-use super::types::ExpoPushToken;
+use super::types::{ExpoPushToken, TOKEN_PREFIXES};
 use crate::outbox::SendError;
 
 /// Expo's code for a device that uninstalled the app or forbids notifications.
@@ -34,6 +34,66 @@ pub enum Receipt {
     Error { code: String, message: String },
 }
 
+/// What stands for a push token in a text.
+const TOKEN_REMOVED: &str = "the push token";
+
+/// Removes push tokens from a text of Expo. A token allows sending to a device and must not outlive it, so that
+/// reasons, traces and logs never contain one.
+pub(super) fn without_tokens(text: &str) -> String {
+    let mut rest = text;
+    let mut shown = String::with_capacity(text.len());
+    while let Some((start, prefix)) = TOKEN_PREFIXES
+        .iter()
+        .filter_map(|prefix| Some((rest.find(prefix)?, prefix)))
+        .min()
+    {
+        shown.push_str(&rest[..start]);
+        shown.push_str(TOKEN_REMOVED);
+        let token = &rest[start + prefix.len()..];
+        // A text that was cut has only the beginning of its last token.
+        rest = token.find(']').map_or("", |end| &token[end + 1..]);
+    }
+    shown + rest
+}
+
+impl Ticket {
+    pub(super) fn without_tokens(self) -> Self {
+        match self {
+            Self::Ok { id } => Self::Ok { id },
+            Self::Error { code, message } => Self::Error {
+                code: without_tokens(&code),
+                message: without_tokens(&message),
+            },
+        }
+    }
+}
+
+impl Receipt {
+    pub(super) fn without_tokens(self) -> Self {
+        match self {
+            Self::Ok => Self::Ok,
+            Self::Error { code, message } => Self::Error {
+                code: without_tokens(&code),
+                message: without_tokens(&message),
+            },
+        }
+    }
+}
+
+pub(super) fn error_without_tokens(error: SendError) -> SendError {
+    match error {
+        SendError::Busy {
+            retry_after,
+            reason,
+        } => SendError::Busy {
+            retry_after,
+            reason: without_tokens(&reason),
+        },
+        SendError::Unanswered(reason) => SendError::Unanswered(without_tokens(&reason)),
+        SendError::Refused(reason) => SendError::Refused(without_tokens(&reason)),
+    }
+}
+
 #[async_trait]
 pub trait PushService: Send + Sync + 'static {
     /// Sends at most 100 messages and returns one ticket for each, in order.
@@ -41,4 +101,27 @@ pub trait PushService: Send + Sync + 'static {
 
     /// Returns the available receipts for at most 1000 tickets.
     async fn receipts(&self, tickets: &[String]) -> Result<BTreeMap<String, Receipt>, SendError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_lose_their_push_tokens() {
+        for (text, expected) in [
+            ("no token", "no token"),
+            (
+                "\"ExponentPushToken[a-1]\" is gone",
+                "\"the push token\" is gone",
+            ),
+            (
+                "ExpoPushToken[a], ExponentPushToken[b]: two projects",
+                "the push token, the push token: two projects",
+            ),
+            ("cut: ExponentPushToken[abc", "cut: the push token"),
+        ] {
+            assert_eq!(without_tokens(text), expected);
+        }
+    }
 }

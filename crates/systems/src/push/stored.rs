@@ -3,24 +3,31 @@
 use homeport_item::{Item, Value};
 
 use super::message::Message;
-use super::notification::{DeviceDelivery, Notification, NotificationId};
+use super::notification::{DeviceDelivery, Notification, NotificationId, Part};
 use super::types::UserId;
 use super::{NOTIFICATION_RETENTION_SECS, PushError, schema};
 use crate::outbox::{Delivery, Entry as _};
 use crate::time::EpochMillis;
 
 pub(super) fn notification_key(user: &UserId, id: &NotificationId) -> Item {
-    schema::key(
-        schema::user_partition(user),
-        format!("{}{id}", schema::NOTIFICATION),
-    )
+    part_key(user, id, 0)
+}
+
+/// The key of a part. The parts of a notification sort after its first part, which has the notification's key.
+pub(super) fn part_key(user: &UserId, id: &NotificationId, part: usize) -> Item {
+    let sort = match part {
+        0 => format!("{}{id}", schema::NOTIFICATION),
+        part => format!("{}{id}#{part:04}", schema::NOTIFICATION),
+    };
+    schema::key(schema::user_partition(user), sort)
 }
 
 pub(super) fn to_item(notification: &Notification) -> Item {
     let created_at = notification.created_at;
     let forget_at = created_at.seconds().plus_secs(NOTIFICATION_RETENTION_SECS);
     let devices = notification.devices.iter().map(stored_device).collect();
-    let mut item = notification_key(&notification.user_id, &notification.id)
+    let Part { number, count } = notification.part;
+    let mut item = part_key(&notification.user_id, &notification.id, number)
         .with(schema::NOTIFICATION_ID, notification.id.as_str())
         .with(schema::NOTIFIED_USER_ID, &notification.user_id)
         .with(schema::CREATED_AT, created_at.0)
@@ -28,6 +35,11 @@ pub(super) fn to_item(notification: &Notification) -> Item {
         .with(schema::VERSION, notification.version)
         .with(schema::FORGET_AT, forget_at.0)
         .with(schema::DEVICES, Value::L(devices));
+    if number > 0 {
+        item.insert(schema::PART, whole_number(number));
+    } else if count > 1 {
+        item.insert(schema::PARTS, whole_number(count));
+    }
     if let Some(due) = notification.due_at() {
         item.insert(schema::WORK, schema::WORK_PARTITION);
         item.insert(schema::DUE_AT_MS, due.0);
@@ -36,6 +48,10 @@ pub(super) fn to_item(notification: &Notification) -> Item {
         item.insert(schema::FINISHED_AT, at.0);
     }
     item
+}
+
+fn whole_number(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 fn stored_device(device: &DeviceDelivery) -> Value {
@@ -76,6 +92,7 @@ pub(super) fn from_item(item: &Item) -> Result<Notification, PushError> {
 fn parse(item: &Item) -> Option<Notification> {
     let text = |name| item.get(name).and_then(Value::as_str);
     let whole = |name| item.get(name)?.as_number()?.to_i64();
+    let count = |name| whole(name).and_then(|count| usize::try_from(count).ok());
     let devices = item.get(schema::DEVICES)?.as_list()?;
     Some(Notification {
         id: text(schema::NOTIFICATION_ID)?.parse().ok()?,
@@ -84,6 +101,10 @@ fn parse(item: &Item) -> Option<Notification> {
         created_at: EpochMillis(whole(schema::CREATED_AT)?),
         finished_at: whole(schema::FINISHED_AT).map(EpochMillis),
         devices: devices.iter().map(parse_device).collect::<Option<_>>()?,
+        part: Part {
+            number: count(schema::PART).unwrap_or(Part::ONLY.number),
+            count: count(schema::PARTS).unwrap_or(Part::ONLY.count),
+        },
         version: whole(schema::VERSION)?,
     })
 }

@@ -14,6 +14,9 @@ const ID_LEN_MAX: usize = 128;
 /// Longest push token.
 const TOKEN_LEN_MAX: usize = 256;
 
+/// How push tokens begin.
+pub(super) const TOKEN_PREFIXES: [&str; 2] = ["ExponentPushToken[", "ExpoPushToken["];
+
 macro_rules! id_type {
     ($(#[$doc:meta])* $name:ident, $field:expr) => {
         $(#[$doc])*
@@ -110,7 +113,7 @@ impl TryFrom<String> for ExpoPushToken {
     type Error = InvalidField;
 
     fn try_from(text: String) -> Result<Self, InvalidField> {
-        let inner = ["ExponentPushToken[", "ExpoPushToken["]
+        let inner = TOKEN_PREFIXES
             .iter()
             .find_map(|prefix| text.strip_prefix(prefix))
             .and_then(|rest| rest.strip_suffix(']'));

@@ -36,6 +36,8 @@ pub struct NewIdTag {
     pub salt: Option<String>,
     /// 8 unless given.
     pub min_length: Option<usize>,
+    /// The first id; 1 unless given.
+    pub next_id: Option<u64>,
 }
 
 /// An id in its stored and in its encoded form.
@@ -96,20 +98,27 @@ impl fmt::Display for IdTag {
 }
 
 impl Records {
-    /// Creates a tag; its first id is 1.
+    /// Creates a tag.
     ///
     /// # Errors
-    /// When the tag exists, its salt or length is out of bounds, or the store fails.
+    /// When the tag exists, its salt, length or first id is out of bounds, or the store fails.
     pub async fn init_tag(&self, new: NewIdTag) -> Result<(), RecordsError> {
         let salt = new.salt.unwrap_or_else(hashids::random_salt);
         let min_length = new.min_length.unwrap_or(MIN_LENGTH_DEFAULT);
         Hashids::new(&salt, min_length)?;
         let min_length = i64::try_from(min_length).expect("checked to be small");
+        let next_id = new.next_id.unwrap_or(1);
+        let last_id = (1..=ID_MAX).contains(&next_id).then(|| next_id - 1);
+        let last_id = last_id.and_then(|id| i64::try_from(id).ok());
+        let last_id = last_id.ok_or(InvalidField {
+            field: "next_id",
+            expected: "1 to 9007199254740991",
+        })?;
         let mut item = new.tag.key();
         item.insert(schema::IDTAG, new.tag.as_str());
         item.insert(schema::SALT, salt);
         item.insert(schema::MIN_LENGTH, min_length);
-        item.insert(schema::LAST_ID, 0);
+        item.insert(schema::LAST_ID, last_id);
         let put = Put::new(self.table(), item).when(Condition::not_exists(schema::PK));
         match self.store.put(put).await {
             Ok(_) => Ok(()),
@@ -205,6 +214,7 @@ impl Records {
                 tag: IdTag::known(tag),
                 salt: None,
                 min_length: None,
+                next_id: None,
             };
             match self.init_tag(new).await {
                 Ok(()) | Err(RecordsError::TagExists(_)) => {}

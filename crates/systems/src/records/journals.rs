@@ -55,7 +55,7 @@ impl Journal {
             device,
             id,
             name: stored::text(item, schema::NAME)?,
-            data_type: stored::text(item, schema::DATA_TYPE)?,
+            data_type: DataType::of_stored(item)?,
         })
     }
 }

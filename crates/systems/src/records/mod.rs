@@ -6,6 +6,7 @@
 
 mod add_record;
 mod background;
+mod delete_record;
 mod devices;
 mod dispenser;
 mod groups;
@@ -32,7 +33,7 @@ use crate::cursor::CursorError;
 use crate::sensors::InvalidField;
 use crate::time::EpochMillis;
 
-pub use add_record::NewRecord;
+pub use add_record::{AddedRecord, NewRecord};
 pub use devices::{Device, DeviceChange, DevicePage, NewDevice};
 pub use dispenser::{DispensedId, IdTag, NewIdTag};
 pub use groups::{Group, GroupChange, GroupPage, NewGroup};
@@ -45,11 +46,16 @@ pub use record::{Record, RecordPage};
 pub use removal::{Removal, Swept};
 pub use types::{
     Change, DataType, DeviceId, GroupId, JournalId, Model, Name, POLICY_DEPTH_MAX, PolicyDocument,
-    RecordTime, RecordType, RecordValue, Retention, Unit,
+    RecordId, RecordTime, RecordType, RecordValue, Retention, Unit,
 };
 
 /// Items of one page.
 pub const PAGE_MAX: usize = 1000;
+
+/// Records of one request.
+pub const RECORDS_PER_REQUEST_MAX: usize = 100;
+/// How long a record id is known.
+pub const RECORD_ID_RETENTION_SECS: i64 = 30 * 24 * 60 * 60;
 
 /// Settings of the record store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,6 +116,10 @@ pub enum RecordsError {
     DeviceMissing,
     #[error("the device has no such journal")]
     JournalMissing,
+    #[error("the journal has no record with this timestamp")]
+    RecordMissing,
+    #[error("the record id was used for another record of this journal")]
+    RecordIdReused,
     #[error("the journal has no free millisecond close to this timestamp")]
     TimeOccupied,
     #[error(transparent)]

@@ -45,6 +45,14 @@ pub const GROUPS: &str = "Groups#";
 /// One item for each unfinished removal.
 pub const REMOVAL: &str = "Removal#";
 
+/// The record ids that were used within the last days, so that a repeated record is stored once. A table of
+/// Homeport's own, because the document's table has no expiry. Its attribute `timestamp` is that of the record.
+pub const RECORD_IDS: &str = "homeport-record-ids";
+/// Of record ids: a digest of what was sent.
+pub const DIGEST: &str = "digest";
+/// Of record ids: when the item expires.
+pub const FORGET_AT: &str = "forget_at";
+
 /// Attributes of id tags.
 pub const IDTAG: &str = "idtag";
 pub const SALT: &str = "salt";
@@ -56,10 +64,17 @@ pub fn table(name: &str) -> TableSchema {
     TableSchema::new(name, PK, KeyKind::S).with_sort(SK, KeyKind::S)
 }
 
+#[must_use]
+pub fn record_ids() -> TableSchema {
+    TableSchema::new(RECORD_IDS, PK, KeyKind::S)
+        .with_sort(SK, KeyKind::S)
+        .with_ttl(FORGET_AT)
+}
+
 /// All tables of the system.
 #[must_use]
 pub fn tables(name: &str) -> Vec<TableSchema> {
-    vec![table(name)]
+    vec![table(name), record_ids()]
 }
 
 pub(super) fn group_sort(group: GroupId) -> String {

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use homeport_item::{Map, Number, Value};
+use homeport_item::{Item, Map, Number, Value};
 
-use super::schema;
+use super::{RecordsError, schema, stored};
 use crate::sensors::InvalidField;
 use crate::time::EpochMillis;
 
-/// Longest name, model, data type, unit or type, in characters.
+/// Longest name, model, unit, type or record id, in characters.
 const TEXT_CHARS_MAX: usize = 128;
 /// Longest text that a record can have as value, in characters.
 const VALUE_CHARS_MAX: usize = 4096;
@@ -108,13 +108,6 @@ text_type!(
     "1 to 128 printable characters"
 );
 text_type!(
-    /// The type of the records of a journal.
-    DataType,
-    schema::DATA_TYPE,
-    1,
-    "1 to 128 printable characters"
-);
-text_type!(
     /// The unit of a value; empty for values without a unit.
     Unit,
     schema::UNIT,
@@ -128,6 +121,93 @@ text_type!(
     1,
     "1 to 128 printable characters"
 );
+
+text_type!(
+    /// Identifies a record within its journal, so that a repeat is stored once.
+    RecordId,
+    "record_id",
+    1,
+    "1 to 128 printable characters"
+);
+
+/// The type of the values of a journal, one of [`DataType::NAMES`]. Another program may have stored another one, which
+/// is not enforced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataType(String);
+
+impl DataType {
+    /// `text` is another name for `string`, and `any` accepts all values.
+    pub const NAMES: [&str; 6] = ["number", "integer", "string", "text", "boolean", "any"];
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Checks that a value is of this type.
+    pub(super) fn check(&self, value: &RecordValue) -> Result<(), InvalidField> {
+        let (is_right, expected) = match (self.as_str(), value) {
+            ("number", value) => (
+                matches!(value, RecordValue::Number(_)),
+                "a number: the journal's data type",
+            ),
+            ("integer", RecordValue::Number(number)) => (
+                number.to_i64().is_some(),
+                "a whole number: the journal's data type",
+            ),
+            ("integer", _) => (false, "a whole number: the journal's data type"),
+            ("string" | "text", value) => (
+                matches!(value, RecordValue::Text(_)),
+                "a string: the journal's data type",
+            ),
+            ("boolean", value) => (
+                matches!(value, RecordValue::Bool(_)),
+                "true or false: the journal's data type",
+            ),
+            _ => (true, ""),
+        };
+        if is_right {
+            return Ok(());
+        }
+        Err(InvalidField {
+            field: schema::VALUE,
+            expected,
+        })
+    }
+
+    pub(super) fn of_stored(item: &Item) -> Result<Self, RecordsError> {
+        stored::text(item, schema::DATA_TYPE).map(Self)
+    }
+}
+
+impl TryFrom<String> for DataType {
+    type Error = InvalidField;
+
+    fn try_from(text: String) -> Result<Self, InvalidField> {
+        if Self::NAMES.contains(&text.as_str()) {
+            Ok(Self(text))
+        } else {
+            Err(InvalidField {
+                field: schema::DATA_TYPE,
+                expected: "number, integer, string, text, boolean or any",
+            })
+        }
+    }
+}
+
+impl FromStr for DataType {
+    type Err = InvalidField;
+
+    fn from_str(text: &str) -> Result<Self, InvalidField> {
+        Self::try_from(text.to_owned())
+    }
+}
+
+impl From<&DataType> for Value {
+    fn from(data_type: &DataType) -> Self {
+        Self::from(data_type.as_str())
+    }
+}
 
 /// The time of a record in milliseconds, with at most 13 digits. It prints with all 13 digits, so that texts
 /// sort by time.
@@ -341,7 +421,29 @@ mod tests {
         assert!("".parse::<Name>().is_err());
         assert!("a\n".parse::<RecordType>().is_err());
         assert!("é".repeat(128).parse::<Model>().is_ok());
-        assert!("é".repeat(129).parse::<DataType>().is_err());
+        assert!("é".repeat(129).parse::<Model>().is_err());
+    }
+
+    #[test]
+    fn data_type_decides_about_values() {
+        let number = |text: &str| RecordValue::Number(text.parse().unwrap());
+        let text = RecordValue::text("warm".to_owned()).unwrap();
+        let values = [number("1.5"), number("2"), text, RecordValue::Bool(true)];
+        for (name, accepted) in [
+            ("number", [true, true, false, false]),
+            ("integer", [false, true, false, false]),
+            ("string", [false, false, true, false]),
+            ("text", [false, false, true, false]),
+            ("boolean", [false, false, false, true]),
+            ("any", [true; 4]),
+        ] {
+            let data_type: DataType = name.parse().unwrap();
+            let checked = values
+                .each_ref()
+                .map(|value| data_type.check(value).is_ok());
+            assert_eq!(checked, accepted, "{name}");
+        }
+        assert!("temperature".parse::<DataType>().is_err());
     }
 
     #[test]

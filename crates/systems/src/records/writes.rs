@@ -23,22 +23,9 @@ impl Records {
     pub(super) async fn all_or_none(&self, actions: &[Action]) -> Result<Vec<usize>, RecordsError> {
         let mut pause = PAUSE_FIRST;
         for _ in 0..ATTEMPTS_MAX {
-            match self
-                .store
-                .transact(Transaction::new(actions.to_vec()))
-                .await
-            {
-                Ok(()) => return Ok(Vec::new()),
-                Err(TransactError::Cancelled(reasons)) => {
-                    if let Some(failed) = failed_conditions(&reasons)? {
-                        return Ok(failed);
-                    }
-                }
-                Err(TransactError::Store(StoreError::Throttled)) => {}
-                Err(TransactError::Store(error)) => return Err(error.into()),
-                Err(TransactError::TokenMismatch) => {
-                    return Err(StoreError::Unavailable("no token was sent".to_owned()).into());
-                }
+            let transaction = Transaction::new(actions.to_vec());
+            if let Some(failed) = failed_actions(self.store.transact(transaction).await)? {
+                return Ok(failed);
             }
             tokio::time::sleep(pause).await;
             pause *= 2;
@@ -50,6 +37,21 @@ impl Records {
     pub(super) fn must_exist(&self, group: GroupId, sort: String) -> Action {
         let key: Item = schema::key_in(group, sort);
         ConditionCheck::new(self.table(), key, Condition::exists(schema::PK)).into()
+    }
+}
+
+/// The actions of a transaction whose condition failed, none on success; `None` asks for another attempt.
+pub(super) fn failed_actions(
+    answer: Result<(), TransactError>,
+) -> Result<Option<Vec<usize>>, RecordsError> {
+    match answer {
+        Ok(()) => Ok(Some(Vec::new())),
+        Err(TransactError::Cancelled(reasons)) => failed_conditions(&reasons),
+        Err(TransactError::Store(StoreError::Throttled)) => Ok(None),
+        Err(TransactError::Store(error)) => Err(error.into()),
+        Err(TransactError::TokenMismatch) => {
+            Err(StoreError::Unavailable("no token was sent".to_owned()).into())
+        }
     }
 }
 

@@ -452,8 +452,8 @@ impl Context<'_> {
             .parse()
             .map_err(|error: crate::sensors::InvalidField| error.to_string())?;
         let message = push::Message::new(push::NewMessage {
-            title: self.render(&action.title)?,
-            body: self.render(&action.body)?,
+            title: Some(self.render(&action.title)?),
+            body: Some(self.render(&action.body)?),
             ..push::NewMessage::default()
         });
         Ok(Notice {

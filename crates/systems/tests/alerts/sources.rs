@@ -122,6 +122,7 @@ async fn records_are_judged_under_their_public_ids() {
             unit: "V".parse().expect("a unit"),
             kind: "voltage".parse().expect("a type"),
             timestamp: Some(at_ms.try_into().expect("a time")),
+            id: None,
         };
         let added = records.add_record(group, device, journal, record).await;
         added.expect("added");

@@ -15,6 +15,7 @@ fn agreed(text: &str) -> NewIdTag {
         tag: tag(text),
         salt: Some("sdfjkl34j234j".to_owned()),
         min_length: Some(8),
+        next_id: None,
     }
 }
 
@@ -112,6 +113,7 @@ async fn salt_and_length_out_of_bounds_are_rejected() {
             tag: tag("gid"),
             salt: Some(salt.to_owned()),
             min_length: Some(min_length),
+            next_id: None,
         };
         let answer = world.records.init_tag(new).await;
         assert!(

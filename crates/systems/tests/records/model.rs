@@ -123,7 +123,7 @@ async fn take(
                     while records.contains_key(&free) {
                         free += 1;
                     }
-                    let added = added.expect("a record");
+                    let added = added.expect("a record").into_record();
                     assert_eq!((value(&added), added.timestamp.millis()), (number, free));
                     records.insert(free, number);
                 }

@@ -40,6 +40,7 @@ pub(crate) fn new_record(value: i64, at: i64) -> NewRecord {
         unit: "C".parse().expect("a unit"),
         kind: "temperature".parse().expect("a type"),
         timestamp: Some(time(at)),
+        id: None,
     }
 }
 
@@ -115,7 +116,7 @@ impl World {
     ) -> Record {
         let new = new_record(value, at);
         let added = self.records.add_record(group, device, journal, new).await;
-        added.expect("a record")
+        added.expect("a record").into_record()
     }
 
     /// All records of a range, page by page.

@@ -1,5 +1,6 @@
 //! Schemas of record store fields.
 
+use homeport_systems::records::DataType;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
 
@@ -7,6 +8,7 @@ use super::{PRINTABLE, nullable, parameters, text_schemas};
 
 /// Which of these texts are ids depends on a secret salt.
 const ENCODED_ID: &str = "^[a-zA-Z0-9]+$";
+const TIME: &str = "^[0-9]+$";
 const TAG: &str = "^[a-zA-Z0-9_-]+$";
 /// No control characters; may be empty.
 const PRINTABLE_OR_EMPTY: &str = r"^[^\u0000-\u001F\u007F-\u009F]*$";
@@ -30,9 +32,20 @@ parameters! {
         /// Journal id
         jid: encoded_id;
     }
+    JournalRecordPath in Path {
+        /// Group id
+        gid: encoded_id;
+        /// Device id
+        did: encoded_id;
+        /// Journal id
+        jid: encoded_id;
+        /// Time of the record, in milliseconds since 1970
+        timestamp: record_time;
+    }
 }
 
 text_schemas! {
+    record_time(TIME, 1..=13).examples(["1800000000000"]);
     encoded_id(ENCODED_ID, 1..=12).examples(["OxaYbwKR"]);
     id_tag(TAG, 1..=64).examples(["gid"]);
     /// A name, model, data type or record type.
@@ -41,6 +54,18 @@ text_schemas! {
     unit(PRINTABLE_OR_EMPTY, 0..=128)
         .description(Some("Unit of the value; empty if it has none"))
         .examples(["C"]);
+}
+
+/// The data type of a journal.
+pub(crate) fn data_type() -> RefOr<Schema> {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .enum_values(Some(DataType::NAMES))
+        .description(Some(
+            "Type of the values of the journal; `text` is another name for `string`, and `any` accepts all values",
+        ))
+        .examples(["number"])
+        .into()
 }
 
 pub(crate) fn salt() -> RefOr<Schema> {

@@ -9,6 +9,8 @@ use utoipa_axum::routes;
 
 use crate::state::AppState;
 
+pub use maintenance::{PushCheck, PushCleanup, PushDeviceCheck, PushLastNotification};
+
 /// Name of the system in API keys.
 const SYSTEM: &str = "push";
 
@@ -28,4 +30,5 @@ pub(super) fn documented() -> OpenApiRouter<AppState> {
         .routes(routes!(notifications::get_notification))
         .routes(routes!(maintenance::clean_up_push_devices))
         .routes(routes!(maintenance::check_push_devices))
+        .routes(routes!(maintenance::erase_push_user))
 }

@@ -15,22 +15,23 @@ use utoipa::ToSchema;
 
 use super::SYSTEM;
 use crate::auth::{Action, Authenticated, Everyone, Subject};
-use crate::openapi::enums::PushPriority;
+use crate::openapi::enums::{PushInterruptionLevel, PushPriority};
 use crate::openapi::schemas::UserPath;
 use crate::problem::Problem;
-use crate::request::{JsonBody, PageQuery, PathPart, WholeNumber};
+use crate::request::{JsonBody, PageQuery, PathPart, WholeNumber, json_object};
 use crate::state::AppState;
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
-/// A notification in Expo's format; at most 4096 bytes of JSON.
+/// A notification in Expo's format; at most 4096 bytes of JSON. It has a title, a body, data, a badge or
+/// `_contentAvailable`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(in crate::routes) struct SendNotification {
     #[schema(min_length = 1)]
-    title: String,
+    title: Option<String>,
     #[schema(min_length = 1)]
-    body: String,
+    body: Option<String>,
     subtitle: Option<String>,
     /// Data for the app
     #[schema(value_type = Option<Object>)]
@@ -42,9 +43,37 @@ pub(in crate::routes) struct SendNotification {
     /// How long Expo may retry delivery, in seconds
     #[schema(value_type = Option<u32>, maximum = 2_419_200)]
     ttl: Option<WholeNumber>,
+    /// Time at which the message expires, in seconds since 1970; `ttl` takes precedence
+    #[schema(value_type = Option<u32>)]
+    expiration: Option<WholeNumber>,
     priority: Option<PushPriority>,
+    interruption_level: Option<PushInterruptionLevel>,
+    /// Android's notification channel
     #[schema(min_length = 1, max_length = 128)]
     channel_id: Option<String>,
+    /// Category of the notification, which defines its buttons
+    #[schema(min_length = 1, max_length = 128)]
+    category_id: Option<String>,
+    /// Android drawable that is shown as the icon
+    #[schema(min_length = 1, max_length = 128)]
+    icon: Option<String>,
+    #[serde(default, deserialize_with = "json_object::optional")]
+    rich_content: Option<RichContent>,
+    /// Whether an extension of the iOS app may change the notification
+    mutable_content: Option<bool>,
+    /// Wake the iOS app in the background
+    #[serde(rename = "_contentAvailable")]
+    content_available: Option<bool>,
+}
+
+/// Content beside the text of a notification.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = PushRichContent)]
+struct RichContent {
+    /// URL of an image
+    #[schema(example = "https://example.com/photo.jpg")]
+    image: String,
 }
 
 /// A notification and its delivery state.
@@ -68,7 +97,7 @@ pub(in crate::routes) struct NotificationBody {
 #[schema(as = NotificationFate)]
 struct DeviceDeliveryBody {
     device_id: String,
-    /// `queued`, `sending`, `sent`, `delivered` or `failed`
+    /// `queued`, `sending`, `sent`, `delivered`, `failed` or `dropped`
     #[schema(example = "delivered")]
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -119,8 +148,15 @@ impl TryFrom<SendNotification> for NewMessage {
             sound: body.sound,
             badge: number("badge", body.badge)?,
             ttl_secs: number("ttl", body.ttl)?,
+            expiration: number("expiration", body.expiration)?,
             priority: body.priority.map(|PushPriority(priority)| priority),
+            interruption_level: (body.interruption_level).map(|PushInterruptionLevel(level)| level),
             channel_id: body.channel_id,
+            category_id: body.category_id,
+            icon: body.icon,
+            image: body.rich_content.map(|content| content.image),
+            is_mutable: body.mutable_content,
+            is_content_available: body.content_available,
         })
     }
 }

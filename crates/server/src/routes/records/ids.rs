@@ -30,6 +30,9 @@ pub(super) struct TagConfig {
     /// Salt of the tag's encoded ids; random if absent
     #[schema(schema_with = schemas::salt, required = false)]
     salt: Option<String>,
+    /// First id of the tag, to continue the ids of another dispenser; 1 if absent
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 9_007_199_254_740_991_u64)]
+    next_id: Option<WholeNumber>,
     /// Minimum length of encoded ids
     #[schema(value_type = Option<usize>, minimum = 1, maximum = 12, default = 8)]
     min_length: Option<WholeNumber>,
@@ -97,11 +100,15 @@ pub(super) async fn init_tag(
     let new = NewIdTag {
         tag: tag.clone(),
         salt: body.config.salt,
-        // Negative lengths are rejected like zero.
+        // Negative numbers are rejected like zero.
         min_length: body
             .config
             .min_length
             .map(|WholeNumber(length)| usize::try_from(length).unwrap_or(0)),
+        next_id: body
+            .config
+            .next_id
+            .map(|WholeNumber(id)| u64::try_from(id).unwrap_or(0)),
     };
     state.records.init_tag(new).await?;
     Ok(created(TagBody {

@@ -1,21 +1,28 @@
-//! `…/records`: adds records, and lists them by time.
+//! `…/records`: adds and deletes records, and lists them by time.
 
+use axum::Json;
 use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
 use homeport_systems::records::{
-    JournalId, NewRecord, Order, Record, RecordIds, RecordPage, RecordRange, RecordTime,
-    RecordType, RecordValue, Unit,
+    AddedRecord, JournalId, NewRecord, Order, RECORDS_PER_REQUEST_MAX, Record, RecordId, RecordIds,
+    RecordPage, RecordRange, RecordTime, RecordType, RecordValue, RecordsError, Unit,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::{Answer, Created, Envelope, Page, RecordPath, ResolvedPath, created, ok};
-use crate::auth::{Action, ApiKeysOrOperators, Authenticated};
+use super::{Answer, Envelope, Page, RecordPath, ResolvedPath, ok};
+use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Operators};
 use crate::metrics;
-use crate::openapi::schemas::records::{self as schemas, GroupDevicePath, JournalPath};
+use crate::openapi::enums::{AddedRecordStatus, RecordResult};
+use crate::openapi::schemas::records::{
+    self as schemas, GroupDevicePath, JournalPath, JournalRecordPath,
+};
 use crate::problem::Problem;
-use crate::request::{JsonBody, TimeRange, WholeNumber};
+use crate::request::{JsonBody, Object, TimeRange, WholeNumber};
 use crate::state::AppState;
+
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -32,6 +39,72 @@ pub(super) struct AddRecord {
     /// Milliseconds since 1970; time of arrival if absent
     #[schema(value_type = Option<i64>, minimum = 0, maximum = 9_999_999_999_999_i64)]
     timestamp: Option<WholeNumber>,
+    /// Idempotency key: a repeat with the same id within 30 days is not stored again
+    #[schema(schema_with = schemas::label_or_null, required = false)]
+    record_id: Option<String>,
+}
+
+/// Records of a device.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AddRecords {
+    /// 1 to 100 records
+    #[schema(value_type = Vec<AddDeviceRecord>, min_items = 1, max_items = 100)]
+    records: Vec<Box<RawValue>>,
+}
+
+/// A record and its journal.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AddDeviceRecord {
+    #[schema(schema_with = schemas::encoded_id)]
+    jid: String,
+    /// A number of at most 38 digits, a string or a boolean
+    #[schema(schema_with = schemas::value)]
+    value: Box<RawValue>,
+    /// Unit of the value; empty if it has none
+    #[schema(schema_with = schemas::unit)]
+    unit: String,
+    #[serde(rename = "type")]
+    #[schema(schema_with = schemas::label)]
+    kind: String,
+    /// Milliseconds since 1970; time of arrival if absent
+    #[schema(value_type = Option<i64>, minimum = 0, maximum = 9_999_999_999_999_i64)]
+    timestamp: Option<WholeNumber>,
+    /// Idempotency key: a repeat with the same id within 30 days is not stored again
+    #[schema(schema_with = schemas::label_or_null, required = false)]
+    record_id: Option<String>,
+}
+
+/// The results of a request, in the order of its records.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct AddedRecords {
+    results: Vec<AddedRecordBody>,
+}
+
+/// The result of adding one record.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AddedRecord)]
+struct AddedRecordBody {
+    status: AddedRecordStatus,
+    /// Time of the record in its journal; absent if it was rejected
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timestamp: Option<i64>,
+    /// Error code for programs; stable
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
+    /// Error message for people
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+/// A deleted record.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct RemovedRecord {
+    gid: String,
+    did: String,
+    jid: String,
+    timestamp: i64,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -100,7 +173,60 @@ impl AddRecord {
                 .timestamp
                 .map(|WholeNumber(millis)| RecordTime::try_from(millis))
                 .transpose()?,
+            id: self.record_id.map(RecordId::try_from).transpose()?,
         })
+    }
+}
+
+impl AddDeviceRecord {
+    fn parse(self, ids: &RecordIds) -> Result<(JournalId, NewRecord), Problem> {
+        let journal = ids.parse_journal(&self.jid)?;
+        let record = AddRecord {
+            value: self.value,
+            unit: self.unit,
+            kind: self.kind,
+            timestamp: self.timestamp,
+            record_id: self.record_id,
+        };
+        Ok((journal, record.parse()?))
+    }
+}
+
+impl AddedRecordBody {
+    fn new(result: Result<AddedRecord, Problem>) -> Self {
+        let (status, record) = match result {
+            Ok(AddedRecord::New(record)) => (RecordResult::Stored, record),
+            Ok(AddedRecord::Before(record)) => (RecordResult::Duplicate, record),
+            Err(problem) => {
+                let (code, reason) = problem.into_record_error();
+                return Self {
+                    status: RecordResult::Rejected.into(),
+                    timestamp: None,
+                    code: Some(code),
+                    reason: Some(reason),
+                };
+            }
+        };
+        Self {
+            status: status.into(),
+            timestamp: Some(record.timestamp.millis()),
+            code: None,
+            reason: None,
+        }
+    }
+}
+
+/// The record id of a request: a member of the body or a header.
+fn record_id(headers: &HeaderMap, member: Option<RecordId>) -> Result<Option<RecordId>, Problem> {
+    let Some(value) = headers.get(IDEMPOTENCY_KEY) else {
+        return Ok(member);
+    };
+    let header = RecordId::try_from(String::from_utf8_lossy(value.as_bytes()).into_owned())?;
+    match member {
+        Some(member) if member != header => Err(Problem::invalid(
+            "record_id and the header Idempotency-Key differ; send one of them",
+        )),
+        _ => Ok(Some(header)),
     }
 }
 
@@ -122,26 +248,121 @@ fn parse_value(json: &str) -> Result<RecordValue, Problem> {
 /// Add a record to a journal
 ///
 /// A late record does not change the latest one. If the millisecond already has a record, the new one is stored
-/// at the next free millisecond.
+/// at the next free millisecond. The value must be of the journal's data type.
 #[utoipa::path(post, path = "/v1/groups/{gid}/devices/{did}/journals/{jid}/records", tag = "records",
     security(("device_key" = []), ("admin_token" = [])),
-    params(JournalPath),
+    params(JournalPath, ("Idempotency-Key" = Option<String>, Header, description = "The same as `record_id` in the body")),
     request_body = AddRecord, responses(
+    (status = 200, description = "The record was stored before with this record id", body = Envelope<RecordBody>),
     (status = 201, description = "The record", body = Envelope<RecordBody>)))]
 pub(super) async fn add_record(
     caller: Authenticated<ApiKeysOrOperators>,
     State(state): State<AppState>,
     Path(path): Path<RecordPath>,
+    headers: HeaderMap,
     JsonBody(body): JsonBody<AddRecord>,
-) -> Created<RecordBody> {
+) -> Result<(StatusCode, Json<Envelope<RecordBody>>), Problem> {
     let resolved = path.resolve(&caller, Action::Write, &state).await?;
     let (device, journal) = (resolved.device(&path)?, resolved.journal(&path)?);
-    let record = state
+    let mut new = body.parse()?;
+    new.id = record_id(&headers, new.id)?;
+    let added = state
         .records
-        .add_record(resolved.group, device, journal, body.parse()?)
+        .add_record(resolved.group, device, journal, new)
         .await?;
-    metrics::record();
-    Ok(created(RecordBody::new(&resolved.ids, &record)?))
+    let (status, record) = match added {
+        AddedRecord::New(record) => {
+            metrics::record();
+            (StatusCode::CREATED, record)
+        }
+        AddedRecord::Before(record) => (StatusCode::OK, record),
+    };
+    Ok((status, ok(RecordBody::new(&resolved.ids, &record)?)))
+}
+
+/// Add records to journals of a device
+///
+/// Each record has its own result: `stored`, `duplicate` or `rejected`. A device may drop all of them. If the request
+/// fails, the device sends it again; records with a `record_id` are stored once.
+#[utoipa::path(post, path = "/v1/groups/{gid}/devices/{did}/records", tag = "records",
+    security(("device_key" = []), ("admin_token" = [])),
+    params(GroupDevicePath),
+    request_body = AddRecords, responses(
+    (status = 200, description = "The result for each record", body = Envelope<AddedRecords>)))]
+pub(super) async fn add_records(
+    caller: Authenticated<ApiKeysOrOperators>,
+    State(state): State<AppState>,
+    Path(path): Path<RecordPath>,
+    JsonBody(body): JsonBody<AddRecords>,
+) -> Answer<AddedRecords> {
+    let resolved = path.resolve(&caller, Action::Write, &state).await?;
+    let device = resolved.device(&path)?;
+    if !(1..=RECORDS_PER_REQUEST_MAX).contains(&body.records.len()) {
+        return Err(Problem::invalid(format!(
+            "a request must have 1 to {RECORDS_PER_REQUEST_MAX} records; this one has {}",
+            body.records.len()
+        )));
+    }
+    let mut new = Vec::with_capacity(body.records.len());
+    let parsed: Vec<Result<(), Problem>> = body
+        .records
+        .iter()
+        .map(|raw| {
+            let Object(record): Object<AddDeviceRecord> = serde_json::from_str(raw.get())
+                .map_err(|error| Problem::invalid(error.to_string()))?;
+            new.push(record.parse(&resolved.ids)?);
+            Ok(())
+        })
+        .collect();
+    let added = state.records.add_records(resolved.group, device, new);
+    let mut added = added.await?.into_iter();
+    let results = parsed.into_iter().map(|parsed| {
+        let result = parsed.and_then(|()| match added.next() {
+            Some(result) => result.map_err(Problem::from),
+            None => Err(RecordsError::JournalMissing.into()),
+        });
+        if matches!(result, Ok(AddedRecord::New(_))) {
+            metrics::record();
+        }
+        AddedRecordBody::new(result)
+    });
+    Ok(ok(AddedRecords {
+        results: results.collect(),
+    }))
+}
+
+/// Delete a record
+///
+/// If it is the latest record of its journal, the record before it becomes the latest.
+#[utoipa::path(delete, path = "/v1/groups/{gid}/devices/{did}/journals/{jid}/records/{timestamp}", tag = "records",
+    security(("admin_token" = [])),
+    params(JournalRecordPath), responses(
+    (status = 200, description = "Deleted", body = Envelope<RemovedRecord>)))]
+pub(super) async fn delete_record(
+    caller: Authenticated<Operators>,
+    State(state): State<AppState>,
+    Path(path): Path<RecordPath>,
+) -> Answer<RemovedRecord> {
+    let resolved = path.resolve(&caller, Action::Manage, &state).await?;
+    let (device, journal) = (resolved.device(&path)?, resolved.journal(&path)?);
+    let timestamp: Option<RecordTime> = path
+        .timestamp
+        .parse::<i64>()
+        .ok()
+        .and_then(|millis| millis.try_into().ok());
+    let timestamp = timestamp.ok_or_else(|| {
+        Problem::invalid("the timestamp of a record is milliseconds since 1970, at most 13 digits")
+    })?;
+    state
+        .records
+        .delete_record(resolved.group, device, journal, timestamp)
+        .await?;
+    Ok(ok(RemovedRecord {
+        gid: path.gid,
+        did: path.did,
+        jid: path.jid,
+        timestamp: timestamp.millis(),
+    }))
 }
 
 /// List the records of a journal by time

@@ -18,7 +18,7 @@ use crate::state::AppState;
 pub(super) struct AddJournal {
     #[schema(schema_with = schemas::label)]
     name: String,
-    #[schema(schema_with = schemas::label)]
+    #[schema(schema_with = schemas::data_type)]
     data_type: String,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct AddJournal {
 pub(super) struct AlterJournal {
     #[schema(schema_with = schemas::label_or_null, required = false)]
     name: Option<String>,
-    #[schema(schema_with = schemas::label_or_null, required = false)]
+    #[schema(schema_with = schemas::data_type, required = false)]
     data_type: Option<String>,
 }
 

@@ -64,7 +64,11 @@ pub(super) fn documented() -> OpenApiRouter<AppState> {
             journal_records::add_record,
             journal_records::list_journal_records
         ))
-        .routes(routes!(journal_records::list_device_records))
+        .routes(routes!(journal_records::delete_record))
+        .routes(routes!(
+            journal_records::add_records,
+            journal_records::list_device_records
+        ))
         .routes(routes!(latest::list_latest))
         .routes(routes!(latest::list_device_latest))
         .routes(routes!(ids::init_tag))
@@ -95,7 +99,7 @@ fn created<T>(response: T) -> (StatusCode, Json<Envelope<T>>) {
     (StatusCode::CREATED, ok(response))
 }
 
-/// The encoded ids of a path; the route determines which are present.
+/// The encoded ids of a path, and the time of a record; the route determines which are present.
 #[derive(Debug, Deserialize)]
 struct RecordPath {
     gid: String,
@@ -103,6 +107,8 @@ struct RecordPath {
     did: String,
     #[serde(default)]
     jid: String,
+    #[serde(default)]
+    timestamp: String,
 }
 
 /// The group of a path, and the codec for the other ids.

@@ -1,5 +1,5 @@
-//! Meters: each writes its count into its own journal, one record per request. The server cannot recognize a repeated
-//! record: one whose response was lost is sent again and stored again, at the next free millisecond.
+//! Meters: each writes its count into its own journal, one record per request. A record whose response was lost is sent
+//! again with the same record id, and stored once.
 
 use anyhow::{Context as _, ensure};
 use hyper::Method;
@@ -21,7 +21,7 @@ use crate::random::SeededRandom;
 const PAGE_LIMIT: u32 = 1000;
 const UNIT: &str = "kWh";
 const KIND: &str = "energy";
-/// Limits of the shift of a repeated record's time, within which its number can still be derived.
+/// Limits of the shift of a record's time, within which its number can still be derived.
 const INTERVAL_MS_MIN: i64 = 2000;
 const MOVED_MS_MAX: i64 = 1000;
 
@@ -153,10 +153,6 @@ async fn make<T: DeserializeOwned>(
 }
 
 impl Fleet for Meters {
-    fn stores_repeats(&self) -> bool {
-        true
-    }
-
     fn protocol(&self) -> Protocol<'_> {
         Protocol::Http(self)
     }
@@ -195,7 +191,7 @@ impl HttpFleet for Meters {
         let wh = self.count_wh(device, window);
         // In decimal, as a meter shows it.
         let body = format!(
-            "{{\"value\":{}.{:03},\"unit\":\"{UNIT}\",\"type\":\"{KIND}\",\"timestamp\":{}}}",
+            "{{\"value\":{}.{:03},\"unit\":\"{UNIT}\",\"type\":\"{KIND}\",\"timestamp\":{},\"record_id\":\"{window}\"}}",
             wh / 1000,
             wh % 1000,
             self.schedule.at_ms(window)
@@ -245,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_and_altered_records_are_recognized() {
+    fn moved_and_altered_records_are_recognized() {
         let fleet = fleet();
         let mut records: Vec<_> = (0..100).map(|window| sent(&fleet, window)).collect();
         let mut again = records[7].clone();
