@@ -16,6 +16,7 @@ mod pace;
 mod receipts;
 pub mod schema;
 mod service;
+mod source;
 mod stored;
 mod types;
 mod worker;
@@ -37,6 +38,7 @@ pub use devices::{Device, DevicePage, NewDevice, Registered};
 pub use message::{Message, NewMessage, Priority};
 pub use notification::{DeviceDelivery, Notification, NotificationId, NotificationPage};
 pub use service::{Envelope, PushService, Receipt, Ticket};
+pub use source::SYSTEM;
 pub use types::{DeviceId, ExpoPushToken, IdempotencyKey, Platform, UserId};
 pub use worker::{Turn, Worker};
 
