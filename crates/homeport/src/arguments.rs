@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use homeport_systems::api_keys::KeyId;
 use homeport_systems::export::Format;
-use homeport_systems::fleet::SystemName;
+use homeport_systems::fleet::{SYSTEMS, SystemName};
 use homeport_systems::rules::RuleName;
 
 use crate::config::{
@@ -105,6 +106,12 @@ pub(crate) enum Destination {
     Embedded,
 }
 
+/// Reads the name of a system whose devices store values.
+fn exported_system() -> impl TypedValueParser<Value = SystemName> {
+    let systems = SYSTEMS.iter().filter(|system| system.has_values);
+    PossibleValuesParser::new(systems.map(|system| system.name.as_str())).map(SystemName::from)
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ExportArguments {
     #[command(flatten)]
@@ -114,7 +121,8 @@ pub(crate) struct ExportArguments {
     #[arg(long, value_name = "URL", help_heading = "Where")]
     pub(crate) url: Option<Url>,
 
-    /// sensors, chargers, telemetry or records
+    /// System whose data is exported
+    #[arg(value_parser = exported_system())]
     pub(crate) system: SystemName,
 
     /// Id of one device, as in the list of devices; by default all devices of the system

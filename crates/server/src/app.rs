@@ -10,7 +10,7 @@ use homeport_systems::alerts::{self, Alerts};
 use homeport_systems::api_keys::{ApiKeys, Pepper};
 use homeport_systems::browse::TableBrowser;
 use homeport_systems::chargers::Chargers;
-use homeport_systems::fleet::{self, Expectations, Fleet};
+use homeport_systems::fleet::{Expectations, Fleet, SourceDeps, Sources, System};
 use homeport_systems::live::Live;
 use homeport_systems::messages::{Publish, PublishSlot};
 use homeport_systems::push::{self, Push};
@@ -32,6 +32,8 @@ use crate::state::{AppState, Health, StoreClock};
 /// What the server is built on.
 pub struct AppDeps {
     pub store: Arc<dyn Store>,
+    /// The systems with devices.
+    pub systems: Vec<&'static System>,
     /// The change feed, if the store has one.
     pub feed: Option<Arc<dyn ChangeFeed>>,
     pub clock: Arc<dyn Clock>,
@@ -142,24 +144,32 @@ impl AppState {
         .await?;
         let publish: Arc<dyn Publish> = Arc::new(broker.clone());
         slot.fill(&publish);
+        let telemetry_settings = telemetry::Settings {
+            table: names.telemetry.clone(),
+        };
+        let telemetry = Telemetry::new(
+            Arc::clone(store),
+            Arc::clone(clock),
+            Arc::new(slot.clone()),
+            &telemetry_settings,
+        );
+        let source_deps = SourceDeps {
+            store: Arc::clone(store),
+            sensors: sensors.clone(),
+            chargers: chargers.clone(),
+            telemetry: telemetry.clone(),
+            records: records.clone(),
+            push: push.clone(),
+        };
+        let sources = Sources::connect(&deps.systems, &source_deps);
         let alert_parts = alerts::Parts {
             store: Arc::clone(store),
             clock: Arc::clone(clock),
             feed: deps.feed.clone(),
             push: push.clone(),
-            records: records.clone(),
-            publish: Arc::new(slot.clone()),
+            sources: sources.clone(),
+            publish: Arc::new(slot),
         };
-        let fleet_parts = fleet::Parts {
-            store: Arc::clone(store),
-            clock: Arc::clone(clock),
-            sensors: sensors.clone(),
-            chargers: chargers.clone(),
-            records: records.clone(),
-            push: push.clone(),
-            names: names.clone(),
-        };
-        let fleet = Fleet::new(fleet_parts, settings.expectations);
         let console = Console {
             sessions: Sessions::new(Arc::clone(clock), settings.session_secs),
             tables: TableBrowser::new(Arc::clone(store)),
@@ -167,23 +177,20 @@ impl AppState {
                 Arc::clone(store),
                 deps.feed.clone(),
                 Arc::clone(clock),
-                fleet.clone(),
+                sources.clone(),
             ),
-            fleet,
+            fleet: Fleet::new(
+                Arc::clone(store),
+                Arc::clone(clock),
+                sources,
+                settings.expectations,
+            ),
             storage: Arc::clone(&deps.storage),
             exports: Arc::new(Semaphore::new(EXPORTS_MAX)),
             started_at: EpochMillis(clock.now_ms()),
         };
-        let telemetry_settings = telemetry::Settings {
-            table: names.telemetry.clone(),
-        };
         Ok(Self {
-            telemetry: Telemetry::new(
-                Arc::clone(store),
-                Arc::clone(clock),
-                Arc::new(slot),
-                &telemetry_settings,
-            ),
+            telemetry,
             alerts: Alerts::new(alert_parts, settings.alerts),
             user_tokens: Arc::new(UserTokens::new(settings.user_tokens, Arc::clone(clock))),
             allowed_origins: settings.allowed_origins,

@@ -21,7 +21,9 @@ use homeport_systems::chargers::{
     Chargers, DailyReaction, EventData, EventDevice, EventRange, MountainDay, NewEvent, ScId,
     StatePatch, WirelessDeviceId,
 };
-use homeport_systems::fleet::{self, DeviceFilter, Expectations, Fleet, TimelineRange};
+use homeport_systems::fleet::{
+    self, DeviceFilter, DeviceRef, Expectations, Fleet, SYSTEMS, SourceDeps, Sources, TimelineRange,
+};
 use homeport_systems::messages::{
     self, Delivery, Intake as _, Properties, Publish, PublishSlot, Publisher, QueueTable,
     RetainedTable, SessionTable, StoredSession,
@@ -173,7 +175,7 @@ async fn systems_use_what_they_are_said_to_use() {
     use_push(&push, &clock).await;
     use_telemetry_and_rules(&store, &clock, &push).await;
     use_alerts(&store, &clock, &push).await;
-    use_fleet(&store, &clock, sensors, &push).await;
+    use_fleet(&store, &clock).await;
     let settings = records::Settings::default();
     use_records(&Records::new(
         Arc::clone(&store),
@@ -564,13 +566,12 @@ impl alerts::Deliver for Obliging {
 
 /// A definition whose alert is raised, told, acknowledged and cleared, a silence, and their removal.
 async fn use_alerts(store: &Arc<dyn Store>, clock: &Arc<ManualClock>, push: &Push) {
-    let (time, settings) = (Arc::clone(clock) as _, records::Settings::default());
     let parts = alerts::Parts {
         store: Arc::clone(store),
         clock: Arc::clone(clock) as _,
         feed: Some(Arc::new(Quiet)),
         push: push.clone(),
-        records: Records::new(Arc::clone(store), time, settings),
+        sources: sources(store, clock),
         publish: Arc::new(PublishSlot::new()),
     };
     let settings = alerts::Settings {
@@ -582,7 +583,7 @@ async fn use_alerts(store: &Arc<dyn Store>, clock: &Arc<ManualClock>, push: &Pus
     let terms = |condition| alerts::DefinitionTerms {
         name: "cold".parse().expect("a name"),
         is_enabled: true,
-        source: alerts::SourceKind::Sensors,
+        source: fleet::SystemName::new("sensors"),
         filter: None,
         devices: alerts::Devices::All,
         condition,
@@ -622,7 +623,8 @@ async fn use_alerts(store: &Arc<dyn Store>, clock: &Arc<ManualClock>, push: &Pus
         }
     };
     let judge = async |alerts: &Alerts, change| {
-        let reaction = alerts.reaction(alerts::SourceKind::Sensors);
+        let reaction = alerts.reaction(&fleet::SystemName::new("sensors"));
+        let reaction = reaction.expect("a watched system");
         let reactions = alerts.reactions().expect("a feed");
         reactions.catch_up(&reaction).await.expect("level");
         reaction.apply(&[change]).await.expect("judged");
@@ -651,30 +653,25 @@ async fn use_alerts(store: &Arc<dyn Store>, clock: &Arc<ManualClock>, push: &Pus
     }
 }
 
+fn sources(store: &Arc<dyn Store>, clock: &Arc<ManualClock>) -> Sources {
+    let clock = Arc::clone(clock) as _;
+    let deps = SourceDeps::for_reading(store, &clock, &TableNames::default());
+    Sources::connect(&SYSTEMS, &deps)
+}
+
 /// The list of devices, and the timeline of one with alerts.
-async fn use_fleet(
-    store: &Arc<dyn Store>,
-    clock: &Arc<ManualClock>,
-    sensors: Sensors,
-    push: &Push,
-) {
-    let settings = records::Settings::default();
-    let parts = fleet::Parts {
-        store: Arc::clone(store),
-        clock: Arc::clone(clock) as _,
-        sensors,
-        chargers: Chargers::new(Arc::clone(store), Arc::clone(clock) as _),
-        records: Records::new(Arc::clone(store), Arc::clone(clock) as _, settings),
-        push: push.clone(),
-        names: TableNames::default(),
-    };
-    let fleet = Fleet::new(parts, Expectations::default());
+async fn use_fleet(store: &Arc<dyn Store>, clock: &Arc<ManualClock>) {
+    let (store_again, time) = (Arc::clone(store), Arc::clone(clock) as _);
+    let sources = sources(store, clock);
+    let fleet = Fleet::new(store_again, time, sources, Expectations::default());
     let page = fleet.devices(&DeviceFilter::default(), 100, None).await;
     let page = page.expect("devices");
     assert!(page.counts.total() > 0);
     for (device, _) in &page.devices {
-        let named = fleet.device_ref(device.system, &device.id).await;
-        let named = named.expect("a device");
+        let named = DeviceRef {
+            system: device.system.clone(),
+            id: device.id.clone(),
+        };
         fleet.device(&named).await.expect("its page");
         let range = TimelineRange::default();
         let timeline = fleet.timeline(&named, &range, 10, None).await;

@@ -17,8 +17,6 @@ pub(crate) fn settings(settings: &Settings) -> anyhow::Result<AlertSettings> {
     let secret = alerts.webhook_secret.as_ref();
     let secret = secret.map(|secret| WebhookSecret::try_from(secret.reveal().to_owned()));
     Ok(AlertSettings {
-        telemetry_table: settings.telemetry.table.clone(),
-        records_table: settings.records.table.clone(),
         outbox_max: alerts.outbox_max.count(),
         retention_secs: (days > 0).then_some(days * SECS_PER_DAY),
         silence_grace_secs: i64::try_from(alerts.silence_grace_secs.get())?,

@@ -9,7 +9,7 @@ use homeport_item::schema::TableSchema;
 use homeport_remote::{Remote, TableStatus};
 use homeport_server::{CommitTimes, Storage, StoredTable};
 use homeport_store::StoreError;
-use homeport_systems::fleet::Expectations;
+use homeport_systems::fleet::{Expectations, SystemName};
 
 use crate::app::state;
 use crate::config::Settings;
@@ -44,13 +44,17 @@ pub(crate) fn session_secs(settings: &Settings) -> anyhow::Result<i64> {
 
 pub(crate) fn expectations(settings: &Settings) -> anyhow::Result<Expectations> {
     let fleet = &settings.fleet;
-    Ok(Expectations {
-        sensors_secs: i64::try_from(fleet.sensors_every_secs.get())?,
-        chargers_secs: i64::try_from(fleet.chargers_every_secs.get())?,
-        telemetry_secs: i64::try_from(fleet.telemetry_every_secs.get())?,
-        records_secs: i64::try_from(fleet.records_every_secs.get())?,
-        push_secs: i64::try_from(fleet.push_every_secs.get())?,
-    })
+    let expected = [
+        ("sensors", fleet.sensors_every_secs),
+        ("chargers", fleet.chargers_every_secs),
+        ("telemetry", fleet.telemetry_every_secs),
+        ("records", fleet.records_every_secs),
+        ("push", fleet.push_every_secs),
+    ];
+    let expected = expected
+        .into_iter()
+        .map(|(system, secs)| Ok((SystemName::new(system), i64::try_from(secs.get())?)));
+    Ok(Expectations(expected.collect::<anyhow::Result<_>>()?))
 }
 
 /// Table descriptions that were read a short while ago.

@@ -12,6 +12,7 @@ use homeport_server::{
 };
 use homeport_store::{Clock as _, StoreError, SystemClock};
 use homeport_systems::api_keys::Pepper;
+use homeport_systems::fleet::SYSTEMS;
 use homeport_systems::schema::TableNames;
 use homeport_systems::{push, records, sensors};
 use tokio::sync::Mutex;
@@ -53,6 +54,7 @@ pub(crate) async fn state(
     });
     let deps = AppDeps {
         store: Arc::clone(&backend.store),
+        systems: SYSTEMS.to_vec(),
         feed: backend.feed.clone(),
         clock: Arc::new(SystemClock),
         removal_clock: backend.removal_clock(),

@@ -7,12 +7,8 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use homeport_store::{Clock, SystemClock};
-use homeport_systems::chargers::Chargers;
 use homeport_systems::export::{CsvText, DeviceExport, Export, Format};
-use homeport_systems::fleet::{self, Fleet};
-use homeport_systems::push::Push;
-use homeport_systems::records::{self, Records};
-use homeport_systems::sensors::{self, Sensors};
+use homeport_systems::fleet::{Fleet, SYSTEMS, SourceDeps, Sources};
 use homeport_systems::time::EpochMillis;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -77,25 +73,10 @@ async fn write(
     backend.store.ensure_tables(&tables).await?;
     let store = &backend.store;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let records = records::Settings {
-        table: names.records.clone(),
-        ..records::Settings::default()
-    };
-    let push = state::push_settings(settings)?;
-    let parts = fleet::Parts {
-        store: Arc::clone(store),
-        clock: Arc::clone(&clock),
-        sensors: Sensors::new(
-            Arc::clone(store),
-            Arc::clone(&clock),
-            sensors::Settings::default(),
-        ),
-        chargers: Chargers::new(Arc::clone(store), Arc::clone(&clock)),
-        records: Records::new(Arc::clone(store), Arc::clone(&clock), records),
-        push: Push::new(Arc::clone(store), clock, push),
-        names,
-    };
-    let fleet = Fleet::new(parts, console::expectations(settings)?);
+    let deps = SourceDeps::for_reading(store, &clock, &names);
+    let sources = Sources::connect(&SYSTEMS, &deps);
+    let expectations = console::expectations(settings)?;
+    let fleet = Fleet::new(Arc::clone(store), clock, sources, expectations);
     let mut export = Export::of_devices(&fleet, wanted, format).await?;
     let bar = bar(DEVICES_BAR)?;
     bar.set_length(export.progress().devices as u64);

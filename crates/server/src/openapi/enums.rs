@@ -1,10 +1,10 @@
 //! Enums of the systems as the API writes them: one text for each value, in JSON and in the document.
 
 use homeport_store::ChangeKind;
-use homeport_systems::alerts::{Direction, Side, SourceKind, StateFilter};
+use homeport_systems::alerts::{Direction, Side, StateFilter};
 use homeport_systems::browse::SortOperator;
 use homeport_systems::export::Format;
-use homeport_systems::fleet::{EntryType, Health, SystemName};
+use homeport_systems::fleet::{EntryType, Health, SYSTEMS, System, SystemName};
 use homeport_systems::push::{DeviceVerdict, InterruptionLevel, Priority};
 
 /// Declares a newtype that is read from one of several texts, and its schema.
@@ -87,25 +87,54 @@ api_choice! {
     }
 }
 
-api_enum! {
-    /// A system that has devices
-    DeviceSystem as "DeviceSystem": SystemName {
-        "sensors" => Sensors,
-        "chargers" => Chargers,
-        "telemetry" => Telemetry,
-        "records" => Records,
-        "push" => Push,
-    }
+/// Declares a newtype of a system's name, and its schema: the systems of the registry that match. Whether there
+/// is such a system is checked where the name is used.
+macro_rules! system_name {
+    ($(#[doc = $doc:literal])* $name:ident, $matches:expr) => {
+        $(#[doc = $doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[serde(transparent)]
+        pub(crate) struct $name(pub(crate) SystemName);
+
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+                let is_match: fn(&System) -> bool = $matches;
+                let systems = SYSTEMS.into_iter().filter(|system| is_match(system));
+                utoipa::openapi::ObjectBuilder::new()
+                    .schema_type(utoipa::openapi::schema::Type::String)
+                    .enum_values(Some(systems.map(|system| system.name.as_str())))
+                    .description(Some(concat!($($doc),*).trim()))
+                    .into()
+            }
+        }
+
+        impl utoipa::ToSchema for $name {
+            fn name() -> std::borrow::Cow<'static, str> {
+                std::borrow::Cow::Borrowed(stringify!($name))
+            }
+        }
+
+        impl From<SystemName> for $name {
+            fn from(name: SystemName) -> Self {
+                Self(name)
+            }
+        }
+    };
 }
 
-api_choice! {
+system_name! {
+    /// A system that has devices
+    DeviceSystem, |_| true
+}
+
+system_name! {
     /// A system whose devices store data over time
-    ExportedSystem as "ExportedSystem": SystemName {
-        "sensors" => SystemName::Sensors,
-        "chargers" => SystemName::Chargers,
-        "telemetry" => SystemName::Telemetry,
-        "records" => SystemName::Records,
-    }
+    ExportedSystem, |system| system.has_values
+}
+
+system_name! {
+    /// Where the watched values are stored
+    AlertSource, |system| system.alert_reaction.is_some()
 }
 
 api_enum! {
@@ -196,15 +225,6 @@ api_enum! {
         "expired" => Expired,
         "invalid_token" => InvalidToken,
         "last_failed" => LastFailed,
-    }
-}
-
-api_enum! {
-    /// Where the watched values are stored
-    AlertSource as "AlertSource": SourceKind {
-        "telemetry" => Telemetry,
-        "sensors" => Sensors,
-        "records" => Records,
     }
 }
 

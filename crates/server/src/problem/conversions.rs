@@ -251,6 +251,9 @@ impl From<FleetError> for Problem {
             FleetError::DeviceMissing => {
                 Self::new(StatusCode::NOT_FOUND, "DEVICE_NOT_FOUND", error.to_string())
             }
+            FleetError::SystemMissing { .. } | FleetError::NoValues(_) => {
+                Self::invalid(error.to_string())
+            }
             FleetError::Invalid(error) => error.into(),
             FleetError::Cursor(error) => error.into(),
             FleetError::Malformed(_) => Self::internal(&error),

@@ -1,6 +1,6 @@
 //! `/v1/alerts` over HTTP: managing definitions; raising, listing and acknowledging alerts.
 
-use homeport_systems::alerts::SourceKind;
+use homeport_systems::fleet::SystemName;
 use serde_json::{Value, json};
 
 use crate::support::{NOW_MS, Server};
@@ -33,7 +33,8 @@ async fn send_reading(server: &Server, key: &str, number: i64, degrees: f64) {
         .await;
     assert_eq!(answer.status, 200, "{answer:?}");
     let reactions = server.alerts.reactions().expect("a feed");
-    let reaction = server.alerts.reaction(SourceKind::Sensors);
+    let reaction = server.alerts.reaction(&SystemName::new("sensors"));
+    let reaction = reaction.expect("a watched system");
     reactions.catch_up(&reaction).await.expect("judged");
 }
 
@@ -110,7 +111,7 @@ async fn invalid_definitions_are_rejected_with_a_reason() {
     };
     for (wrong, said) in [
         (json!({"name": ""}), "name must be"),
-        (json!({"source": "chargers"}), "unknown variant"),
+        (json!({"source": "push"}), "source must be"),
         (json!({"surprise": 1}), "unknown field"),
         (json!({"condition": {}}), "expected"),
         (

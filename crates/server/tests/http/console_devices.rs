@@ -1,6 +1,6 @@
 //! `/v1/devices` and `/v1/overview` over HTTP.
 
-use homeport_systems::alerts::SourceKind;
+use homeport_systems::fleet::SystemName;
 use serde_json::{Value, json};
 
 use crate::support::{NOW_MS, Server};
@@ -313,7 +313,8 @@ async fn timeline_order_is_independent_of_page_size() {
             .await;
         server.clock.advance_ms(1);
         let reactions = server.alerts.reactions().expect("a feed");
-        let reaction = server.alerts.reaction(SourceKind::Sensors);
+        let reaction = server.alerts.reaction(&SystemName::new("sensors"));
+        let reaction = reaction.expect("a watched system");
         reactions.catch_up(&reaction).await.expect("judged");
     }
     let path = format!("/v1/devices/sensors/{SENSOR}/timeline");

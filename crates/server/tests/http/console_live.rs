@@ -12,18 +12,18 @@ use crate::support::{ADMIN, NOW_MS, Server};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A client of the stream.
-struct Listener(BufReader<TcpStream>);
+pub(crate) struct Listener(BufReader<TcpStream>);
 
 /// A received event.
 #[derive(Debug, Default)]
-struct Heard {
+pub(crate) struct Heard {
     id: Option<String>,
     event: String,
-    data: Value,
+    pub(crate) data: Value,
 }
 
 impl Listener {
-    async fn open(server: &Server, query: &str, last: Option<&str>) -> Self {
+    pub(crate) async fn open(server: &Server, query: &str, last: Option<&str>) -> Self {
         let last = last.map_or_else(String::new, |last| format!("Last-Event-ID: {last}\r\n"));
         let headers = format!("Authorization: Bearer {ADMIN}\r\n{last}");
         Self::open_with(server, query, &headers).await
@@ -54,7 +54,7 @@ impl Listener {
     }
 
     /// The next event. Skips the lines of the chunked encoding.
-    async fn next(&mut self) -> Heard {
+    pub(crate) async fn next(&mut self) -> Heard {
         let mut heard = Heard::default();
         let reading = async {
             loop {

@@ -18,6 +18,7 @@ mod push_delivery;
 mod records;
 mod rules;
 mod sensors;
+mod sixth_system;
 mod support;
 mod telemetry;
 mod time;

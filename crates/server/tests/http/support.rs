@@ -15,7 +15,7 @@ use homeport_simulate::expo_stand_in::ExpoStandIn;
 use homeport_store::{Clock as _, ManualClock, StoreError};
 use homeport_systems::alerts::{self, Alerts};
 use homeport_systems::api_keys::{ApiKeys, NewApiKey, Pepper};
-use homeport_systems::fleet::Expectations;
+use homeport_systems::fleet::{Expectations, SYSTEMS, System};
 use homeport_systems::messages::{Intake as _, Message};
 use homeport_systems::rules::RuleEngine;
 use homeport_systems::schema::TableNames;
@@ -150,18 +150,34 @@ impl Gauges for Quiet {
     }
 }
 
+fn user_secret() -> UserKeys {
+    UserKeys::Secret(USER_SECRET.to_owned())
+}
+
 impl Server {
     pub(crate) async fn start() -> Self {
         Self::start_with(RateLimit::default()).await
     }
 
     pub(crate) async fn start_with(limit: RateLimit) -> Self {
-        let secret = UserKeys::Secret(USER_SECRET.to_owned());
-        let users = UserTokenSettings::new(UserAlgorithm::Hs256, secret);
+        let users = UserTokenSettings::new(UserAlgorithm::Hs256, user_secret());
         Self::start_with_users(limit, users).await
     }
 
     pub(crate) async fn start_with_users(limit: RateLimit, users: UserTokenSettings) -> Self {
+        Self::start_on(SYSTEMS.to_vec(), limit, users).await
+    }
+
+    pub(crate) async fn start_with_systems(systems: Vec<&'static System>) -> Self {
+        let users = UserTokenSettings::new(UserAlgorithm::Hs256, user_secret());
+        Self::start_on(systems, RateLimit::default(), users).await
+    }
+
+    async fn start_on(
+        systems: Vec<&'static System>,
+        limit: RateLimit,
+        users: UserTokenSettings,
+    ) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let clock = Arc::new(ManualClock::at_ms(NOW_MS));
         let options = Options {
@@ -173,6 +189,7 @@ impl Server {
         let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
         let deps = AppDeps {
             store: Arc::new(engine.clone()),
+            systems,
             feed: Some(Arc::new(engine.clone())),
             clock: Arc::clone(&clock) as _,
             removal_clock: engine.removal_clock(),

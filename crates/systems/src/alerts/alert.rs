@@ -4,11 +4,11 @@ use homeport_item::expression::{Condition as Expression, KeyCondition, Path, Upd
 use homeport_item::{Item, Number, Value};
 use homeport_store::{Get, Query, ReturnValues, Update as UpdateRequest, WriteError};
 
-use super::definition::SourceKind;
 use super::notification::Notification;
 use super::types::{AlertId, DefinitionId, DefinitionName, DeviceName, Note, PersonName};
 use super::{Alerts, AlertsError, PAGE_MAX, schema};
 use crate::cursor::Cursor;
+use crate::fleet::SystemName;
 use crate::pages;
 use crate::time::EpochMillis;
 
@@ -33,7 +33,7 @@ pub struct Alert {
     pub definition_id: DefinitionId,
     /// The name of the definition when the alert was raised.
     pub definition_name: DefinitionName,
-    pub source: SourceKind,
+    pub source: SystemName,
     pub device: DeviceName,
     pub reason: String,
     pub value: Option<Number>,
@@ -123,7 +123,7 @@ impl Alert {
             id: text(schema::ALERT_ID)?.parse().ok()?,
             definition_id: text(schema::DEFINITION_ID)?.parse().ok()?,
             definition_name: text(schema::DEFINITION_NAME)?.parse().ok()?,
-            source: SourceKind::from_stored(text(schema::SOURCE)?)?,
+            source: text(schema::SOURCE)?.to_owned().into(),
             device: DeviceName::stored(text(schema::DEVICE)?.to_owned()),
             reason: text(schema::REASON)?.to_owned(),
             value: number(schema::VALUE),

@@ -12,6 +12,7 @@ use super::types::{
     WantedText, WebhookSecret, WebhookUrl,
 };
 use super::{AlertsError, schema};
+use crate::fleet::SystemName;
 use crate::push::UserId;
 use crate::sensors::InvalidField;
 use crate::time::EpochMillis;
@@ -22,15 +23,6 @@ pub const DEVICES_LISTED_MAX: usize = 200;
 pub const TARGETS_MAX: usize = 10;
 /// The longest pause between two notifications: 31 days.
 pub const INTERVAL_SECS_MAX: u32 = 31 * 24 * 60 * 60;
-
-/// The system whose data is watched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SourceKind {
-    Telemetry,
-    Sensors,
-    Records,
-}
 
 /// The watched devices of the source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +68,8 @@ pub enum Target {
 pub struct DefinitionTerms {
     pub name: DefinitionName,
     pub is_enabled: bool,
-    pub source: SourceKind,
+    /// The system whose data is watched.
+    pub source: SystemName,
     /// Other items are ignored.
     pub filter: Option<Filter>,
     pub devices: Devices,
@@ -102,23 +95,6 @@ pub struct Definition {
     /// The last epoch whose watches are all up to date.
     pub(super) settled_epoch: i64,
     pub(super) is_deleted: bool,
-}
-
-impl SourceKind {
-    pub const ALL: [Self; 3] = [Self::Telemetry, Self::Sensors, Self::Records];
-
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Telemetry => "telemetry",
-            Self::Sensors => "sensors",
-            Self::Records => "records",
-        }
-    }
-
-    pub(super) fn from_stored(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
-    }
 }
 
 impl Devices {

@@ -3,10 +3,11 @@
 use homeport_item::expression::{Condition as Expression, KeyCondition, Path};
 use homeport_store::{Get, Put, Query, StoreError, WriteError};
 
-use super::definition::{Definition, DefinitionTerms, SourceKind, Target};
+use super::definition::{Definition, DefinitionTerms, Target};
 use super::types::{DefinitionId, WebhookSecret};
 use super::{Alerts, AlertsError, DEFINITIONS_MAX, PAGE_MAX, schema};
 use crate::cursor::Cursor;
+use crate::fleet::SystemName;
 use crate::pages;
 
 /// Pages of watches that are settled before a request is answered; the worker settles the rest.
@@ -34,7 +35,7 @@ impl Alerts {
             return Err(AlertsError::TooManyDefinitions);
         }
         if terms.is_enabled {
-            self.follow_from_now(terms.source).await?;
+            self.follow_from_now(&terms.source).await?;
         }
         let now = self.now();
         let definition = Definition {
@@ -118,7 +119,7 @@ impl Alerts {
             if !terms.watches_like(&before.terms) {
                 self.refresh().await?;
                 if terms.is_enabled {
-                    self.follow_from_now(terms.source).await?;
+                    self.follow_from_now(&terms.source).await?;
                 }
                 definition.epoch += 1;
                 definition.since = self.now();
@@ -195,6 +196,7 @@ impl Alerts {
         before: Option<&Definition>,
     ) -> Result<DefinitionTerms, AlertsError> {
         let mut terms = terms.check()?;
+        self.source(&terms.source)?;
         if self.0.reactions.is_none() && terms.is_enabled {
             return Err(AlertsError::Unavailable(
                 "this store has no change log that alerts could follow",
@@ -222,15 +224,15 @@ impl Alerts {
     }
 
     /// Follows a source from now on, so that data stored after the answer is judged.
-    async fn follow_from_now(&self, kind: SourceKind) -> Result<(), AlertsError> {
+    async fn follow_from_now(&self, system: &SystemName) -> Result<(), AlertsError> {
         let Some(reactions) = &self.0.reactions else {
             return Ok(());
         };
-        if self.0.registry.now().needs(kind) {
+        if self.0.registry.now().needs(system) {
             return Ok(());
         }
-        let reaction = self.reaction(kind);
-        self.ensure_stream(kind).await?;
+        let reaction = self.reaction(system)?;
+        self.ensure_stream(self.source(system)?).await?;
         let begun = reactions.begin_at_end(&reaction).await;
         begun.map_err(|error| StoreError::Unavailable(error.to_string()).into())
     }

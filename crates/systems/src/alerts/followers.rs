@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use super::definition::SourceKind;
+use super::reaction::AlertReaction;
 use super::{Alerts, AlertsError};
+use crate::fleet::SystemName;
 
 /// How often the definitions are compared with the followers without a signal: another process may
 /// have changed a definition.
@@ -15,7 +16,7 @@ const ADJUST_EVERY: Duration = Duration::from_secs(10);
 
 /// The tasks that follow sources. Dropping them stops them.
 #[derive(Default)]
-struct Followers(BTreeMap<SourceKind, JoinHandle<()>>);
+struct Followers(BTreeMap<SystemName, JoinHandle<()>>);
 
 impl Drop for Followers {
     fn drop(&mut self) {
@@ -51,25 +52,27 @@ impl Alerts {
             return Ok(());
         };
         let snapshot = self.0.registry.now();
-        for kind in SourceKind::ALL {
+        for source in &self.0.sources {
+            let system = source.system();
             let is_followed = followers
                 .0
-                .get(&kind)
+                .get(system)
                 .is_some_and(|task| !task.is_finished());
-            if snapshot.needs(kind) == is_followed {
+            if snapshot.needs(system) == is_followed {
                 continue;
             }
-            if let Some(follower) = followers.0.remove(&kind) {
+            if let Some(follower) = followers.0.remove(system) {
                 follower.abort();
                 // The next follower starts after this one has ended.
                 let _ = follower.await;
             }
             if !is_followed {
-                self.ensure_stream(kind).await?;
-                let (reactions, reaction) = (reactions.clone(), self.reaction(kind));
+                self.ensure_stream(source).await?;
+                let reaction = AlertReaction::new(self.clone(), source.clone());
+                let reactions = reactions.clone();
                 let follower =
                     tokio::spawn(async move { reactions.follow(Arc::new(reaction)).await });
-                followers.0.insert(kind, follower);
+                followers.0.insert(system.clone(), follower);
             }
         }
         Ok(())

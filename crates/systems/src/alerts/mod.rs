@@ -33,13 +33,12 @@ use homeport_store::{ChangeFeed, Clock, Store, StoreError};
 use tokio::sync::{Mutex, Notify};
 
 use crate::cursor::CursorError;
+use crate::fleet::{FleetError, Sources, SystemName};
 use crate::messages::Publish;
 use crate::outbox::Queue;
 use crate::push::Push;
 use crate::reactions::Reactions;
-use crate::records::Records;
-use crate::sensors::{self, InvalidField};
-use crate::telemetry;
+use crate::sensors::InvalidField;
 use crate::time::EpochMillis;
 
 pub use alert::{Acknowledgement, Alert, AlertFilter, AlertPage, Cleared, StateFilter};
@@ -49,7 +48,7 @@ pub use condition::{
 };
 pub use definition::{
     DEVICES_LISTED_MAX, Definition, DefinitionTerms, Devices, Filter, INTERVAL_SECS_MAX,
-    SourceKind, TARGETS_MAX, Target,
+    TARGETS_MAX, Target,
 };
 pub use definitions::DefinitionPage;
 pub use notification::{Event, Notification};
@@ -75,10 +74,6 @@ pub const DEFINITIONS_MAX: usize = 500;
 /// The settings of alerts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// The table of telemetry.
-    pub telemetry_table: String,
-    /// The table of records.
-    pub records_table: String,
     /// Open notifications; more are stored as failed.
     pub outbox_max: usize,
     /// How long cleared alerts are kept; forever unless given.
@@ -99,7 +94,7 @@ pub struct Parts {
     /// The change log, if the store has one.
     pub feed: Option<Arc<dyn ChangeFeed>>,
     pub push: Push,
-    pub records: Records,
+    pub sources: Sources,
     pub publish: Arc<dyn Publish>,
 }
 
@@ -112,9 +107,9 @@ struct Inner {
     clock: Arc<dyn Clock>,
     reactions: Option<Reactions>,
     push: Push,
-    records: Records,
     publish: Arc<dyn Publish>,
-    sources: [Source; 3],
+    /// The sources that can be watched.
+    sources: Vec<Source>,
     settings: Settings,
     registry: Registry,
     cache: WatchCache,
@@ -148,11 +143,18 @@ pub enum AlertsError {
     Store(#[from] StoreError),
 }
 
+impl From<FleetError> for AlertsError {
+    fn from(error: FleetError) -> Self {
+        match error {
+            FleetError::Store(error) => error.into(),
+            error => Self::Malformed(error.to_string()),
+        }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            telemetry_table: telemetry::schema::TABLE_DEFAULT.to_owned(),
-            records_table: crate::records::Settings::default().table,
             outbox_max: 100_000,
             retention_secs: Some(365 * 24 * 60 * 60),
             silence_grace_secs: 60,
@@ -168,14 +170,8 @@ impl Alerts {
         let reactions = parts
             .feed
             .map(|feed| Reactions::new(Arc::clone(&parts.store), feed, Arc::clone(&parts.clock)));
-        let sources = SourceKind::ALL.map(|kind| {
-            let schema = match kind {
-                SourceKind::Telemetry => telemetry::schema::telemetry(&settings.telemetry_table),
-                SourceKind::Sensors => sensors::schema::device_readings(),
-                SourceKind::Records => crate::records::schema::table(&settings.records_table),
-            };
-            Source::new(kind, schema)
-        });
+        let sources = parts.sources.iter().filter_map(Source::of);
+        let sources = sources.collect();
         let outbox = Queue {
             store: Arc::clone(&parts.store),
             table: schema::OUTBOX,
@@ -186,7 +182,6 @@ impl Alerts {
             clock: parts.clock,
             reactions,
             push: parts.push,
-            records: parts.records,
             publish: parts.publish,
             sources,
             settings,
@@ -199,9 +194,12 @@ impl Alerts {
     }
 
     /// The reaction that follows a source.
-    #[must_use]
-    pub fn reaction(&self, kind: SourceKind) -> AlertReaction {
-        AlertReaction::new(self.clone(), self.source(kind).clone())
+    ///
+    /// # Errors
+    /// When alerts cannot watch the system.
+    pub fn reaction(&self, system: &SystemName) -> Result<AlertReaction, AlertsError> {
+        let source = self.source(system)?.clone();
+        Ok(AlertReaction::new(self.clone(), source))
     }
 
     /// Follows reactions; `None` if the store has no change log.
@@ -210,17 +208,18 @@ impl Alerts {
         self.0.reactions.as_ref()
     }
 
-    fn source(&self, kind: SourceKind) -> &Source {
-        match kind {
-            SourceKind::Telemetry => &self.0.sources[0],
-            SourceKind::Sensors => &self.0.sources[1],
-            SourceKind::Records => &self.0.sources[2],
-        }
+    fn source(&self, system: &SystemName) -> Result<&Source, AlertsError> {
+        let mut sources = self.0.sources.iter();
+        let source = sources.find(|source| source.system() == system);
+        source.ok_or(AlertsError::Invalid(InvalidField {
+            field: "source",
+            expected: "a system whose values alerts can watch",
+        }))
     }
 
     /// Enables the stream of a source's table.
-    async fn ensure_stream(&self, kind: SourceKind) -> Result<(), AlertsError> {
-        let schema = self.source(kind).followed_schema();
+    async fn ensure_stream(&self, source: &Source) -> Result<(), AlertsError> {
+        let schema = source.followed_schema();
         Ok(self.0.store.ensure_tables(&[schema]).await?)
     }
 

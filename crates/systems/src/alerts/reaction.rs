@@ -92,17 +92,15 @@ impl AlertReaction {
     async fn judge_all(&self, items: &[Observed<'_>]) -> Result<(), AlertsError> {
         // IMPORTANT: without loaded definitions, these changes would be skipped for good.
         let snapshot = self.alerts.0.registry.loaded(&*self.alerts.0.store).await?;
-        let definitions = snapshot.watching(self.source.kind);
+        let definitions = snapshot.watching(self.source.system());
         if definitions.is_empty() || items.is_empty() {
             return Ok(());
         }
-        let naming = self.source.naming(&self.alerts.0.records).await?;
+        self.source.prepare().await?;
         let mut sorted: BTreeMap<(usize, DeviceName), BTreeMap<Mark, Observed<'_>>> =
             BTreeMap::new();
         for observed in items {
-            let subject = self
-                .source
-                .subject(&naming, observed.item, observed.stored_at);
+            let subject = self.source.subject(observed.item, observed.stored_at);
             let Some(subject) = subject else {
                 continue;
             };
@@ -203,8 +201,8 @@ impl AlertReaction {
 
     /// Judges the newest item of every watched device, after changes were missed.
     async fn judge_newest(&self) -> Result<(), AlertsError> {
-        let naming = self.source.naming(&self.alerts.0.records).await?;
-        for definition in self.alerts.refresh().await?.watching(self.source.kind) {
+        self.source.prepare().await?;
+        for definition in self.alerts.refresh().await?.watching(self.source.system()) {
             let condition = KeyCondition::new(schema::DEFINITION_ID, &definition.id);
             let mut query = Query::new(schema::WATCHES, condition).limit(BATCH_GET_MAX);
             loop {
@@ -212,16 +210,14 @@ impl AlertReaction {
                 let mut newest = Vec::new();
                 for watch in &page.items {
                     let device = Watch::from_item(watch)?.device;
-                    let (store, records) = (&*self.alerts.0.store, &self.alerts.0.records);
-                    let item = self.source.newest(store, records, &naming, &device).await?;
-                    newest.extend(item);
+                    newest.extend(self.source.newest(&device).await?);
                 }
                 let now = self.alerts.now();
                 let observed: Vec<_> = newest
                     .iter()
                     .filter_map(|item| {
                         // The time of storing is unknown; the item's own time is early enough.
-                        let subject = self.source.subject(&naming, item, now)?;
+                        let subject = self.source.subject(item, now)?;
                         Some(Observed {
                             item,
                             stored_at: subject.mark.at.min(now),

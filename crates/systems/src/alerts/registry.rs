@@ -7,9 +7,10 @@ use homeport_item::expression::KeyCondition;
 use homeport_store::{Query, Store};
 use tokio::sync::{Mutex, watch};
 
-use super::definition::{Definition, SourceKind};
+use super::definition::Definition;
 use super::types::DefinitionId;
 use super::{AlertsError, schema};
+use crate::fleet::SystemName;
 
 /// All definitions at one moment, including those that are being deleted.
 #[derive(Debug, Default)]
@@ -33,17 +34,17 @@ impl Snapshot {
     }
 
     /// The definitions that watch a source.
-    pub(super) fn watching(&self, kind: SourceKind) -> Vec<Arc<Definition>> {
+    pub(super) fn watching(&self, system: &SystemName) -> Vec<Arc<Definition>> {
         let watching = self
             .definitions
             .iter()
-            .filter(|definition| definition.terms.source == kind && definition.is_watching());
+            .filter(|definition| definition.terms.source == *system && definition.is_watching());
         watching.cloned().collect()
     }
 
-    pub(super) fn needs(&self, kind: SourceKind) -> bool {
+    pub(super) fn needs(&self, system: &SystemName) -> bool {
         let mut definitions = self.definitions.iter();
-        definitions.any(|definition| definition.terms.source == kind && definition.is_watching())
+        definitions.any(|definition| definition.terms.source == *system && definition.is_watching())
     }
 }
 

@@ -4,11 +4,11 @@ use homeport_item::expression::{KeyCondition, SortCondition};
 use homeport_store::{Get, Query};
 
 use super::condition::Condition;
-use super::definition::SourceKind;
 use super::judge::Finding;
 use super::transition::{OmittedParts, Outcome};
 use super::watch::Watch;
 use super::{Alerts, AlertsError, schema};
+use crate::fleet::SystemName;
 use crate::time::{EpochMillis, UtcMillis};
 
 /// Silences per page, and pages per turn.
@@ -62,8 +62,8 @@ impl Alerts {
     }
 
     /// Up to when all data of a source is judged; `None` when that is unknown.
-    fn judged_until(&self, kind: SourceKind) -> Option<EpochMillis> {
-        let name = self.source(kind).reaction_name();
+    fn judged_until(&self, system: &SystemName) -> Option<EpochMillis> {
+        let name = self.source(system).ok()?.reaction_name();
         let status = self.0.reactions.as_ref()?.status().all();
         let (_, status) = status.into_iter().find(|(known, _)| *known == name)?;
         let is_well = status.problem.is_none();
@@ -95,7 +95,7 @@ impl Alerts {
                 return Ok(false);
             };
             // Data that is stored and not judged yet may be a sign of life.
-            let judged_until = self.judged_until(definition.terms.source);
+            let judged_until = self.judged_until(&definition.terms.source);
             if judged_until.is_none_or(|until| due_at > until) {
                 return Ok(false);
             }

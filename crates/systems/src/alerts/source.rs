@@ -2,18 +2,14 @@
 
 use std::sync::Arc;
 
-use homeport_item::expression::KeyCondition;
+use homeport_item::Item;
 use homeport_item::schema::{StreamView, TableSchema};
-use homeport_item::{Item, Value};
-use homeport_store::{Query, Store};
 
 use super::AlertsError;
-use super::definition::{Definition, SourceKind};
+use super::definition::Definition;
 use super::types::{DEVICE_BYTES_MAX, DeviceName};
 use super::watch::Mark;
-use crate::records::{self, RecordIds, Records, RecordsError};
-use crate::sensors;
-use crate::telemetry::schema::{THING_NAME, TIMESTAMP};
+use crate::fleet::{DeviceSource, SystemName};
 use crate::time::EpochMillis;
 
 /// How far a device's clock may be ahead. A value from further ahead gets the time of its arrival:
@@ -24,11 +20,12 @@ const AHEAD_MS_MAX: i64 = 5 * 60 * 1000;
 /// clock.
 const SINCE_SLACK_MS: i64 = 2000;
 
-/// A followed table.
-#[derive(Debug, Clone)]
+/// A system that alerts can watch.
+#[derive(Clone)]
 pub(super) struct Source {
-    pub(super) kind: SourceKind,
+    devices: Arc<dyn DeviceSource>,
     schema: TableSchema,
+    reaction_name: &'static str,
 }
 
 /// The device and order of an item.
@@ -38,22 +35,23 @@ pub(super) struct Subject {
     pub(super) mark: Mark,
 }
 
-/// The id encoding that names devices of records.
-#[derive(Clone)]
-pub(super) struct Naming(Option<Arc<RecordIds>>);
-
 impl Source {
-    pub(super) fn new(kind: SourceKind, schema: TableSchema) -> Self {
-        Self { kind, schema }
+    /// `None` for systems that alerts cannot watch.
+    pub(super) fn of(devices: &Arc<dyn DeviceSource>) -> Option<Self> {
+        Some(Self {
+            devices: Arc::clone(devices),
+            schema: devices.row_table(),
+            reaction_name: devices.system().alert_reaction?,
+        })
+    }
+
+    pub(super) fn system(&self) -> &'static SystemName {
+        &self.devices.system().name
     }
 
     /// The name under which the position in the change log is stored.
     pub(super) fn reaction_name(&self) -> &'static str {
-        match self.kind {
-            SourceKind::Telemetry => "alerts-telemetry",
-            SourceKind::Sensors => "alerts-sensors",
-            SourceKind::Records => "alerts-records",
-        }
+        self.reaction_name
     }
 
     pub(super) fn table(&self) -> &str {
@@ -67,98 +65,37 @@ impl Source {
         schema
     }
 
-    pub(super) async fn naming(&self, records: &Records) -> Result<Naming, AlertsError> {
-        if self.kind != SourceKind::Records {
-            return Ok(Naming(None));
-        }
-        match records.ids().await {
-            Ok(ids) => Ok(Naming(Some(ids))),
-            // There are no records yet.
-            Err(RecordsError::TagMissing(_)) => Ok(Naming(None)),
-            Err(RecordsError::Store(error)) => Err(error.into()),
-            Err(error) => Err(AlertsError::Malformed(error.to_string())),
-        }
+    /// Loads what [`Self::subject`] needs.
+    pub(super) async fn prepare(&self) -> Result<(), AlertsError> {
+        Ok(self.devices.prepare().await?)
     }
 
     /// The device and order of a stored item; `None` for items that are not judged.
-    pub(super) fn subject(
-        &self,
-        naming: &Naming,
-        item: &Item,
-        stored_at: EpochMillis,
-    ) -> Option<Subject> {
-        let text = |name: &str| item.get(name).and_then(Value::as_str);
-        let whole = |name: &str| item.get(name)?.as_number()?.to_i64();
-        let (device, at, tie) = match self.kind {
-            SourceKind::Telemetry => (text(THING_NAME)?.to_owned(), whole(TIMESTAMP)?, ""),
-            SourceKind::Sensors => (
-                text(sensors::schema::HARDWARE_ID)?.to_owned(),
-                whole(sensors::schema::TIMESTAMP_MS)?,
-                text(sensors::schema::TS_BATCH)?,
-            ),
-            SourceKind::Records => {
-                let ids = naming.0.as_ref()?;
-                let (group, device, journal) = records::journal_of_record(item)?;
-                let device = [ids.group(group), ids.device(device), ids.journal(journal)];
-                // No two records of a journal have the same time.
-                (device.join("/"), whole(records::schema::TIMESTAMP)?, "")
-            }
-        };
-        if device.len() > DEVICE_BYTES_MAX {
+    pub(super) fn subject(&self, item: &Item, stored_at: EpochMillis) -> Option<Subject> {
+        let subject = self.devices.alert_subject(item)?;
+        if subject.name.len() > DEVICE_BYTES_MAX {
             return None;
         }
-        let at = if at > stored_at.0.saturating_add(AHEAD_MS_MAX) {
-            stored_at.0
-        } else {
-            at
-        };
+        let is_ahead = subject.at.0 > stored_at.0.saturating_add(AHEAD_MS_MAX);
         Some(Subject {
-            device: DeviceName::stored(device),
+            device: DeviceName::stored(subject.name),
             mark: Mark {
-                at: EpochMillis(at),
-                tie: tie.to_owned(),
+                at: if is_ahead { stored_at } else { subject.at },
+                tie: subject.tie,
             },
         })
     }
 
     /// The newest item of a device.
-    pub(super) async fn newest(
-        &self,
-        store: &dyn Store,
-        records: &Records,
-        naming: &Naming,
-        device: &DeviceName,
-    ) -> Result<Option<Item>, AlertsError> {
-        let partition = match self.kind {
-            SourceKind::Telemetry => THING_NAME,
-            SourceKind::Sensors => sensors::schema::HARDWARE_ID,
-            SourceKind::Records => return newest_record(records, naming, device).await,
-        };
-        let condition = KeyCondition::new(partition, device);
-        let query = Query::new(self.table(), condition).descending().limit(1);
-        Ok(store.query(query).await?.items.into_iter().next())
+    pub(super) async fn newest(&self, device: &DeviceName) -> Result<Option<Item>, AlertsError> {
+        Ok(self.devices.newest_item(device.as_str()).await?)
     }
 }
 
-async fn newest_record(
-    records: &Records,
-    naming: &Naming,
-    device: &DeviceName,
-) -> Result<Option<Item>, AlertsError> {
-    let Some(ids) = naming.0.as_ref() else {
-        return Ok(None);
-    };
-    let mut parts = device.as_str().split('/');
-    let mut part = || parts.next().unwrap_or_default();
-    let place = (
-        ids.parse_group(part()),
-        ids.parse_device(part()),
-        ids.parse_journal(part()),
-    );
-    let (Ok(group), Ok(device), Ok(journal)) = place else {
-        return Ok(None);
-    };
-    Ok(records.newest_item(group, device, journal).await?)
+impl std::fmt::Debug for Source {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.reaction_name)
+    }
 }
 
 impl Definition {

@@ -84,7 +84,7 @@ impl Alerts {
             id: AlertId::new(now),
             definition_id: definition.id.clone(),
             definition_name: definition.terms.name.clone(),
-            source: definition.terms.source,
+            source: definition.terms.source.clone(),
             device: watch.device.clone(),
             reason: finding.reason,
             value: finding.value,

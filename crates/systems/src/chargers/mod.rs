@@ -10,6 +10,7 @@ pub mod mountain;
 mod reaction;
 mod recount;
 pub mod schema;
+mod source;
 mod state;
 mod timeline;
 mod types;
@@ -28,6 +29,7 @@ pub use ingest::{EventOutcome, Rejection};
 pub use mountain::{MountainDay, MountainTime};
 pub use reaction::DailyReaction;
 pub use recount::{DailyPage, REBUILD_DAYS_MAX, Rebuilt, affected_days};
+pub use source::SYSTEM;
 pub use state::{
     RECENT_UPLINKS_MAX, RECENT_UPLINKS_MS, REPORTED_MAX, SET_MAX, STATE_VALUE_BYTES_MAX, StatePatch,
 };

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use homeport_item::Value;
 
 use super::{CsvText, PageOf};
-use crate::fleet::samples;
 use crate::plain_json;
 use crate::time::UtcMillis;
 
@@ -52,9 +51,9 @@ impl CsvValues {
         self.header(out);
         for row in page.rows {
             let at = UtcMillis::new(row.at).to_string();
-            samples(page.system, row, &mut |sample| {
+            (page.samples)(row, &mut |sample| {
                 let cells = [
-                    page.system.as_str().into(),
+                    page.system.into(),
                     page.device.into(),
                     at.as_str().into(),
                     sample.name.into(),

@@ -15,7 +15,7 @@ use std::str::FromStr;
 use homeport_item::schema::TableSchema;
 
 use crate::browse::{Asked, BrowseError, TableBrowser};
-use crate::fleet::{Fleet, FleetError, Row, RowReader, SystemName};
+use crate::fleet::{Detail, DeviceRef, Fleet, FleetError, Row, Rows, Sample, SystemName};
 use crate::sensors::InvalidField;
 use crate::time::EpochMillis;
 
@@ -95,7 +95,7 @@ struct Devices {
     fleet: Fleet,
     asked: DeviceExport,
     left: VecDeque<String>,
-    reading: Option<(String, RowReader)>,
+    reading: Option<(String, Rows)>,
     encoder: Values,
 }
 
@@ -124,9 +124,11 @@ enum Items {
 
 /// A page of rows and the device that they belong to.
 struct PageOf<'a> {
-    system: SystemName,
+    system: &'a str,
     device: &'a str,
     rows: &'a [Row],
+    /// Visits the values of a row.
+    samples: &'a dyn Fn(&Row, &mut dyn FnMut(Sample<'_>)),
 }
 
 impl Format {
@@ -181,18 +183,18 @@ impl Export {
     /// Exports one device or all devices of a system.
     ///
     /// # Errors
-    /// When there is no such system, the id cannot be one of the system, or the store fails.
+    /// When there is no such system or device, its devices store no values, or the store fails.
     pub async fn of_devices(
         fleet: &Fleet,
         asked: DeviceExport,
         format: Format,
     ) -> Result<Self, ExportError> {
+        if !fleet.source(&asked.system)?.system().has_values {
+            return Err(FleetError::NoValues(asked.system).into());
+        }
         let left: VecDeque<String> = match &asked.device {
-            Some(device) => {
-                fleet.device_ref(asked.system, device).await?;
-                VecDeque::from([device.clone()])
-            }
-            None => fleet.ids_of(asked.system).await?.into(),
+            Some(device) => VecDeque::from([device.clone()]),
+            None => fleet.ids_of(&asked.system).await?.into(),
         };
         let encoder = match format {
             Format::Csv(text) => Values::Csv(CsvValues::new(text)),
@@ -203,13 +205,17 @@ impl Export {
             devices: left.len(),
             ..Progress::default()
         };
-        let devices = Devices {
+        let mut devices = Devices {
             fleet: fleet.clone(),
             asked,
             left,
             reading: None,
             encoder,
         };
+        if devices.asked.device.is_some() {
+            // A missing device fails here and not after the file has started.
+            devices.open_next().await?;
+        }
         Ok(Self {
             source: Source::Devices(Box::new(devices)),
             progress,
@@ -276,23 +282,36 @@ impl Export {
 }
 
 impl Devices {
+    /// Opens the rows of the next device; false after the last one.
+    async fn open_next(&mut self) -> Result<bool, FleetError> {
+        let Some(id) = self.left.pop_front() else {
+            return Ok(false);
+        };
+        let device = DeviceRef {
+            system: self.asked.system.clone(),
+            id: id.clone(),
+        };
+        let (from, to) = (self.asked.from, self.asked.to);
+        let rows = self.fleet.rows(&device, from, to, Detail::Stored).await?;
+        self.reading = Some((id, rows));
+        Ok(true)
+    }
+
     /// Writes a page; returns true at the end.
     async fn step(
         &mut self,
         progress: &mut Progress,
         out: &mut Vec<u8>,
     ) -> Result<bool, ExportError> {
-        let (system, from, to) = (self.asked.system, self.asked.from, self.asked.to);
         if self.reading.is_none() {
-            let Some(device) = self.left.pop_front() else {
-                self.encoder.finish(out)?;
-                return Ok(true);
-            };
-            let named = self.fleet.device_ref(system, &device).await?;
-            match self.fleet.rows(&named, from, to, false).await {
-                Ok(reader) => self.reading = Some((device, reader)),
+            match self.open_next().await {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.encoder.finish(out)?;
+                    return Ok(true);
+                }
                 // The device was removed since the list was read.
-                Err(FleetError::DeviceMissing) if self.asked.device.is_none() => {
+                Err(FleetError::DeviceMissing) => {
                     progress.devices_done += 1;
                     return Ok(false);
                 }
@@ -302,13 +321,16 @@ impl Devices {
         let Some((device, reader)) = &mut self.reading else {
             return Ok(false);
         };
+        let system = &self.asked.system;
         match reader.next_page().await? {
             Some(rows) => {
                 progress.rows += rows.len() as u64;
+                let source = self.fleet.source(system)?;
                 let page = PageOf {
-                    system,
+                    system: system.as_str(),
                     device,
                     rows: &rows,
+                    samples: &|row, visit| source.samples(row, visit),
                 };
                 self.encoder.write(&page, out)?;
             }

@@ -11,7 +11,7 @@ use crate::time::UtcMillis;
 pub(super) fn rows(page: &PageOf<'_>, out: &mut Vec<u8>) {
     for row in page.rows {
         out.extend_from_slice(b"{\"system\":");
-        write_string(page.system.as_str(), out);
+        write_string(page.system, out);
         out.extend_from_slice(b",\"device\":");
         write_string(page.device, out);
         out.extend_from_slice(b",\"at\":");

@@ -11,7 +11,6 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
 use super::{ExportError, PageOf};
-use crate::fleet::samples;
 
 /// Rows of one row group. They are in memory until the group is written.
 const GROUP_ROWS: usize = 50_000;
@@ -79,10 +78,10 @@ impl ParquetValues {
         out: &mut Vec<u8>,
     ) -> Result<(), ExportError> {
         let bytes = |text: &str| ByteArray::from(text.as_bytes().to_vec());
-        let (system, device) = (bytes(page.system.as_str()), bytes(page.device));
+        let (system, device) = (bytes(page.system), bytes(page.device));
         for row in page.rows {
             let group = &mut self.group;
-            samples(page.system, row, &mut |sample| {
+            (page.samples)(row, &mut |sample| {
                 let (value, text) = match sample.value {
                     Value::N(number) => (Some(number.to_f64()), None),
                     Value::Bool(flag) => (Some(f64::from(u8::from(*flag))), None),
@@ -205,7 +204,7 @@ impl std::fmt::Debug for ParquetValues {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::{Row, SystemName};
+    use crate::fleet::{Row, visit_members};
     use crate::time::EpochMillis;
     use bytes::Bytes;
     use homeport_item::Item;
@@ -229,9 +228,10 @@ mod tests {
         for start in [0, rows] {
             let rows: Vec<Row> = (start..start + rows).map(row).collect();
             let page = PageOf {
-                system: SystemName::Telemetry,
+                system: "telemetry",
                 device: "van",
                 rows: &rows,
+                samples: &|row, visit| visit_members(row.item.attributes(), &[], visit),
             };
             let before = file.len();
             parquet.write(&page, &mut file).expect("written");

@@ -5,36 +5,15 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio::sync::Mutex;
 
-use super::health::{Expectations, Health};
-use super::name::SystemName;
+use super::device::{DeviceList, DeviceSummary};
 use super::{Fleet, FleetError};
-use crate::time::EpochMillis;
 
-/// Devices of all systems together that the list holds. A longer list is truncated and says so.
-pub const DEVICES_MAX: usize = 100_000;
 /// A list counts as fresh for at least this long.
 const FRESH_MS_MIN: i64 = 2000;
 const FRESH_MS_MAX: i64 = 60_000;
 /// A list also stays fresh for this many times the time that reading it took, so that viewing the fleet cannot
 /// keep a store busy.
 const FRESH_PER_COST: i64 = 20;
-
-/// One device in the list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeviceSummary {
-    pub system: SystemName,
-    pub id: String,
-    /// The name that people gave it.
-    pub name: Option<String>,
-    /// Firmware, model or platform.
-    pub kind: Option<String>,
-    pub group: Option<String>,
-    pub last_seen: Option<EpochMillis>,
-    /// A deactivated phone is not active and never reports.
-    pub is_active: bool,
-    /// The name or else the id, in lower case. The list is sorted and searched by it.
-    pub(super) order: String,
-}
 
 /// All devices at one moment, sorted: system by system, each by name.
 #[derive(Debug, Default)]
@@ -56,51 +35,19 @@ struct Known {
     fresh_until_ms: i64,
 }
 
-impl DeviceSummary {
-    pub(super) fn new(system: SystemName, id: String) -> Self {
-        Self {
-            system,
-            order: id.to_lowercase(),
-            id,
-            name: None,
-            kind: None,
-            group: None,
-            last_seen: None,
-            is_active: true,
-        }
-    }
-
-    pub(super) fn named(mut self, name: Option<&str>) -> Self {
-        if let Some(name) = name {
-            self.order = name.to_lowercase();
-            self.name = Some(name.to_owned());
-        }
-        self
-    }
-
-    pub(super) fn matches(&self, search: &str) -> bool {
-        self.order.contains(search)
-            || self.id.to_lowercase().contains(search)
-            || self
-                .group
-                .as_ref()
-                .is_some_and(|group| group.to_lowercase().contains(search))
-    }
-
-    #[must_use]
-    pub(super) fn health(&self, expectations: &Expectations, now: EpochMillis) -> Health {
-        match self.is_active {
-            true => expectations.health(self.system, self.last_seen, now),
-            false => Health::Silent,
-        }
-    }
-}
-
 impl Fleet {
-    /// The health of a device now.
-    #[must_use]
-    pub fn health(&self, device: &DeviceSummary) -> Health {
-        device.health(&self.0.expectations, self.now())
+    async fn gather(&self) -> Result<Listing, FleetError> {
+        let mut list = DeviceList::default();
+        for source in self.0.sources.iter() {
+            let start = list.devices.len();
+            source.collect_devices(&mut list).await?;
+            list.devices[start..]
+                .sort_unstable_by(|a, b| (&a.order, &a.id).cmp(&(&b.order, &b.id)));
+        }
+        Ok(Listing {
+            devices: list.devices,
+            is_cut: list.is_cut,
+        })
     }
 
     /// All devices, from memory while the list is fresh.

@@ -1,7 +1,9 @@
 //! Health: whether a device reports as often as expected.
 
+use std::collections::BTreeMap;
+
 use super::name::SystemName;
-use crate::chargers::UPLINK_EVERY_MS;
+use super::registry::System;
 use crate::time::EpochMillis;
 
 /// A device that reported within this many of its intervals is online: one message may be lost.
@@ -17,16 +19,9 @@ pub enum Health {
     Silent,
 }
 
-/// How often devices of each system are expected to report, in seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Expectations {
-    pub sensors_secs: i64,
-    pub chargers_secs: i64,
-    pub telemetry_secs: i64,
-    pub records_secs: i64,
-    /// How often an app refreshes its push token: usually when it starts.
-    pub push_secs: i64,
-}
+/// How often devices are expected to report, in seconds, where it differs from the default of their system.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Expectations(pub BTreeMap<SystemName, i64>);
 
 /// The number of devices in each health.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,35 +31,12 @@ pub struct HealthCounts {
     pub silent: usize,
 }
 
-impl Default for Expectations {
-    fn default() -> Self {
-        Self {
-            sensors_secs: 10 * 60,
-            chargers_secs: UPLINK_EVERY_MS / 1000,
-            telemetry_secs: 5 * 60,
-            records_secs: 60 * 60,
-            push_secs: 7 * 24 * 60 * 60,
-        }
-    }
-}
-
 impl Expectations {
-    fn every_ms(&self, system: SystemName) -> i64 {
-        let secs = match system {
-            SystemName::Sensors => self.sensors_secs,
-            SystemName::Chargers => self.chargers_secs,
-            SystemName::Telemetry => self.telemetry_secs,
-            SystemName::Records => self.records_secs,
-            SystemName::Push => self.push_secs,
-        };
-        secs.saturating_mul(1000)
-    }
-
     /// The health of a device by its last report.
     #[must_use]
     pub fn health(
         &self,
-        system: SystemName,
+        system: &System,
         last_seen: Option<EpochMillis>,
         now: EpochMillis,
     ) -> Health {
@@ -72,7 +44,9 @@ impl Expectations {
             return Health::Silent;
         };
         let age_ms = now.0.saturating_sub(last_seen.0);
-        let every_ms = self.every_ms(system);
+        let every_secs = self.0.get(&system.name);
+        let every_secs = every_secs.unwrap_or(&system.report_every_secs);
+        let every_ms = every_secs.saturating_mul(1000);
         match () {
             () if age_ms <= every_ms.saturating_mul(ONLINE_INTERVALS) => Health::Online,
             () if age_ms <= every_ms.saturating_mul(LATE_INTERVALS) => Health::Late,
@@ -115,14 +89,12 @@ mod tests {
 
     #[test]
     fn health_follows_from_missed_intervals() {
-        let expectations = Expectations {
-            sensors_secs: 60,
-            ..Expectations::default()
-        };
+        let system = &crate::sensors::SYSTEM;
+        let expectations = Expectations(BTreeMap::from([(system.name.clone(), 60)]));
         let now = EpochMillis(1_000_000_000);
         let health = |age_secs: i64| {
             let seen = EpochMillis(now.0 - age_secs * 1000);
-            expectations.health(SystemName::Sensors, Some(seen), now)
+            expectations.health(system, Some(seen), now)
         };
         for (age_secs, expected) in [
             (-5, Health::Online),
@@ -134,7 +106,7 @@ mod tests {
         ] {
             assert_eq!(health(age_secs), expected, "{age_secs}");
         }
-        let never = expectations.health(SystemName::Sensors, None, now);
+        let never = expectations.health(system, None, now);
         assert_eq!(never, Health::Silent);
     }
 }

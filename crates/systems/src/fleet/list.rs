@@ -2,7 +2,7 @@
 
 use homeport_item::{Item, Value};
 
-use super::directory::DeviceSummary;
+use super::device::DeviceSummary;
 use super::health::{Health, HealthCounts};
 use super::name::SystemName;
 use super::{Fleet, FleetError};
@@ -41,7 +41,7 @@ pub struct FleetPage {
 }
 
 /// The devices of one system, by health.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SystemCounts {
     pub system: SystemName,
     pub counts: HealthCounts,
@@ -66,9 +66,14 @@ impl Fleet {
             }
             .into());
         }
+        let sources = &self.0.sources;
+        if let Some(system) = &filter.system {
+            sources.get(system)?;
+        }
         let list = format!("fleet/{:?}/{:?}/{search}", filter.system, filter.health);
         let after = cursor.map(|cursor| position(&cursor.start_of(&list)?));
         let after = after.transpose()?;
+        let after = after.map(|(system, order, id)| (sources.rank(&system), order, id));
         let listing = self.listing().await?;
         let limit = limit.clamp(1, LIST_MAX);
         let mut page = FleetPage {
@@ -77,16 +82,18 @@ impl Fleet {
             is_cut: listing.is_cut,
             next: None,
         };
-        let (expectations, now) = (&self.0.expectations, self.now());
         for device in &listing.devices {
-            let is_wanted = filter.system.is_none_or(|system| device.system == system);
+            let is_wanted = filter
+                .system
+                .as_ref()
+                .is_none_or(|system| device.system == *system);
             if !is_wanted || !device.matches(&search) {
                 continue;
             }
-            let health = device.health(expectations, now);
+            let health = self.health(device)?;
             page.counts.add(health);
-            let is_after = after.as_ref().is_none_or(|(system, order, id)| {
-                (device.system, &device.order, &device.id) > (*system, order, id)
+            let is_after = after.as_ref().is_none_or(|(rank, order, id)| {
+                (sources.rank(&device.system), &device.order, &device.id) > (*rank, order, id)
             });
             let fits = filter.health.is_none_or(|wanted| wanted == health);
             if fits && is_after && page.devices.len() <= limit {
@@ -107,29 +114,32 @@ impl Fleet {
     /// When the store fails.
     pub async fn counts(&self) -> Result<Vec<SystemCounts>, FleetError> {
         let listing = self.listing().await?;
-        let (expectations, now) = (&self.0.expectations, self.now());
-        let counts = SystemName::ALL.into_iter().map(|system| {
+        let mut all = Vec::new();
+        for source in self.0.sources.iter() {
+            let system = &source.system().name;
             let mut counts = HealthCounts::default();
-            let devices = listing
-                .devices
-                .iter()
-                .filter(|device| device.system == system);
-            devices.for_each(|device| counts.add(device.health(expectations, now)));
-            SystemCounts { system, counts }
-        });
-        Ok(counts.collect())
+            let devices = listing.devices.iter();
+            for device in devices.filter(|device| device.system == *system) {
+                counts.add(self.health(device)?);
+            }
+            all.push(SystemCounts {
+                system: system.clone(),
+                counts,
+            });
+        }
+        Ok(all)
     }
 
     /// The ids of all devices of a system.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn ids_of(&self, system: SystemName) -> Result<Vec<String>, FleetError> {
+    pub async fn ids_of(&self, system: &SystemName) -> Result<Vec<String>, FleetError> {
         let listing = self.listing().await?;
         let devices = listing
             .devices
             .iter()
-            .filter(|device| device.system == system);
+            .filter(|device| device.system == *system);
         Ok(devices.map(|device| device.id.clone()).collect())
     }
 }
@@ -144,7 +154,7 @@ fn place(device: &DeviceSummary) -> Item {
 fn position(item: &Item) -> Result<(SystemName, String, String), CursorError> {
     let text = |name: &str| item.get(name).and_then(Value::as_str).ok_or(CursorError);
     Ok((
-        text(SYSTEM)?.parse().map_err(|_| CursorError)?,
+        text(SYSTEM)?.to_owned().into(),
         text(ORDER)?.to_owned(),
         text(ID)?.to_owned(),
     ))

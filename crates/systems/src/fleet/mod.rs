@@ -3,65 +3,57 @@
 //!
 //! The fleet only reads.
 
+pub(crate) mod alert_entries;
+pub(crate) mod attributes;
 mod device;
 mod directory;
-mod entry;
-mod gather;
+pub(crate) mod entry;
 mod health;
+mod history;
 mod list;
-mod name;
-mod rows;
+pub(crate) mod name;
+mod registry;
 mod samples;
 mod series;
+mod source;
 mod timeline;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use homeport_item::schema::TableSchema;
 use homeport_store::{Clock, Store, StoreError};
 
-use crate::chargers::{Chargers, ChargersError};
 use crate::cursor::CursorError;
-use crate::push::{Push, PushError};
-use crate::records::{RecordIds, Records, RecordsError};
-use crate::schema::TableNames;
-use crate::sensors::{InvalidField, Sensors, SensorsError};
+use crate::sensors::InvalidField;
 use crate::time::EpochMillis;
-use crate::{push, telemetry};
 
-pub use device::{DeviceView, LatestValue};
-pub use directory::{DEVICES_MAX, DeviceSummary};
-pub use entry::{Entry, EntryType, Followed, LiveEntry};
+pub use device::{DEVICES_MAX, DeviceList, DeviceSummary, DeviceView, LatestValue};
+pub use entry::{Entry, EntryType, LiveEntry};
 pub use health::{Expectations, Health, HealthCounts};
+pub use history::{
+    Detail, HistoryRange, QueryReader, Row, RowPage, RowReader, Rows, TimelineOrder,
+};
 pub use list::{DeviceFilter, FleetPage, LIST_MAX, SystemCounts};
 pub use name::{DeviceRef, SystemName};
-pub use rows::{Row, RowReader};
-pub use samples::{Sample, samples, unit_of};
+pub use registry::{SYSTEMS, SourceDeps, Sources, System};
+pub use samples::{Sample, unit_of, visit_members};
 pub use series::{POINTS_DEFAULT, POINTS_MAX, Point, SERIES_MAX, Series, SeriesRange, SeriesSet};
-pub use timeline::{TIMELINE_MAX, TimelineOrder, TimelinePage, TimelineRange};
+pub use source::{AlertSubject, DeviceSource};
+pub use timeline::{TIMELINE_MAX, TimelinePage, TimelineRange};
 
 use directory::Directory;
 
-/// The systems that the fleet reads.
-#[derive(Clone)]
-pub struct Parts {
-    pub store: Arc<dyn Store>,
-    pub clock: Arc<dyn Clock>,
-    pub sensors: Sensors,
-    pub chargers: Chargers,
-    pub records: Records,
-    pub push: Push,
-    pub names: TableNames,
-}
+/// Latest values that the page of a device shows.
+const LATEST_MAX: usize = 200;
 
 /// The devices of all systems; cheap to clone.
 #[derive(Clone)]
 pub struct Fleet(Arc<Inner>);
 
 struct Inner {
-    parts: Parts,
-    telemetry: TableSchema,
-    tokens: TableSchema,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    sources: Sources,
     expectations: Expectations,
     directory: Directory,
 }
@@ -71,6 +63,10 @@ struct Inner {
 pub enum FleetError {
     #[error("there is no such device")]
     DeviceMissing,
+    #[error("there is no system {name}; the systems are {known}")]
+    SystemMissing { name: SystemName, known: String },
+    #[error("devices of {0} store no values that could be exported")]
+    NoValues(SystemName),
     #[error(transparent)]
     Invalid(#[from] InvalidField),
     #[error(transparent)]
@@ -84,96 +80,71 @@ pub enum FleetError {
 
 impl Fleet {
     #[must_use]
-    pub fn new(parts: Parts, expectations: Expectations) -> Self {
+    pub fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        sources: Sources,
+        expectations: Expectations,
+    ) -> Self {
         Self(Arc::new(Inner {
-            telemetry: telemetry::schema::telemetry(&parts.names.telemetry),
-            tokens: push::schema::device_tokens(&parts.names.device_tokens),
-            parts,
+            store,
+            clock,
+            sources,
             expectations,
             directory: Directory::default(),
         }))
     }
 
+    /// One device with its state.
+    ///
+    /// # Errors
+    /// When there is no such device, or the store fails.
+    pub async fn device(&self, device: &DeviceRef) -> Result<(DeviceView, Health), FleetError> {
+        let mut view = self.source(&device.system)?.device_view(&device.id).await?;
+        view.latest.truncate(LATEST_MAX);
+        let health = self.health(&view.summary)?;
+        Ok((view, health))
+    }
+
+    /// What a device stored in a range of time; both ends are included.
+    ///
+    /// # Errors
+    /// When there is no such device, or the store fails.
+    pub async fn rows(
+        &self,
+        device: &DeviceRef,
+        from: EpochMillis,
+        to: EpochMillis,
+        detail: Detail,
+    ) -> Result<Rows, FleetError> {
+        let range = HistoryRange::new(from, to, TimelineOrder::OldestFirst, detail);
+        let source = self.source(&device.system)?;
+        if range.from > range.to {
+            return Ok(Rows(VecDeque::new()));
+        }
+        Ok(Rows(source.history(&device.id, &range).await?.into()))
+    }
+
+    /// The health of a device now.
+    fn health(&self, device: &DeviceSummary) -> Result<Health, FleetError> {
+        if !device.is_active {
+            return Ok(Health::Silent);
+        }
+        let system = self.source(&device.system)?.system();
+        let expectations = &self.0.expectations;
+        Ok(expectations.health(system, device.last_seen, self.now()))
+    }
+
+    pub(crate) fn source(&self, system: &SystemName) -> Result<&Arc<dyn DeviceSource>, FleetError> {
+        self.0.sources.get(system)
+    }
+
     fn store(&self) -> &dyn Store {
-        &*self.0.parts.store
+        &*self.0.store
     }
 
-    pub(crate) fn now(&self) -> EpochMillis {
-        EpochMillis(self.0.parts.clock.now_ms())
-    }
-
-    pub(crate) fn names(&self) -> &TableNames {
-        &self.0.parts.names
-    }
-
-    /// The encoding of record ids; `None` before the first group is created.
-    pub(crate) async fn record_ids(&self) -> Result<Option<Arc<RecordIds>>, FleetError> {
-        match self.0.parts.records.ids().await {
-            Ok(ids) => Ok(Some(ids)),
-            Err(RecordsError::TagMissing(_)) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-}
-
-impl From<SensorsError> for FleetError {
-    fn from(error: SensorsError) -> Self {
-        match error {
-            SensorsError::DeviceMissing(_) | SensorsError::NoReadings(_) => Self::DeviceMissing,
-            SensorsError::Cursor(error) => error.into(),
-            SensorsError::Malformed { .. } => Self::Malformed(error.to_string()),
-            SensorsError::Store(error) => error.into(),
-        }
-    }
-}
-
-impl From<ChargersError> for FleetError {
-    fn from(error: ChargersError) -> Self {
-        match error {
-            ChargersError::DeviceMissing(_) => Self::DeviceMissing,
-            ChargersError::Cursor(error) => error.into(),
-            ChargersError::Invalid(error) => InvalidField {
-                field: error.field,
-                expected: error.expected,
-            }
-            .into(),
-            ChargersError::Malformed { .. } => Self::Malformed(error.to_string()),
-            ChargersError::Store(error) => error.into(),
-        }
-    }
-}
-
-impl From<RecordsError> for FleetError {
-    fn from(error: RecordsError) -> Self {
-        match error {
-            RecordsError::GroupMissing
-            | RecordsError::DeviceMissing
-            | RecordsError::JournalMissing
-            | RecordsError::TagMissing(_)
-            | RecordsError::EncodedId => Self::DeviceMissing,
-            RecordsError::Invalid(error) => error.into(),
-            RecordsError::Cursor(error) => error.into(),
-            RecordsError::Store(error) => error.into(),
-            error => Self::Malformed(error.to_string()),
-        }
-    }
-}
-
-impl From<PushError> for FleetError {
-    fn from(error: PushError) -> Self {
-        match error {
-            PushError::DeviceMissing => Self::DeviceMissing,
-            PushError::Invalid(error) => error.into(),
-            PushError::Cursor(error) => error.into(),
-            PushError::Store(error) => error.into(),
-            error => Self::Malformed(error.to_string()),
-        }
-    }
-}
-
-impl std::fmt::Debug for Parts {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Parts").finish_non_exhaustive()
+    fn now(&self) -> EpochMillis {
+        EpochMillis(self.0.clock.now_ms())
     }
 }
 

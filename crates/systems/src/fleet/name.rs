@@ -1,162 +1,66 @@
-//! References to devices: the system, and an id that is unique within it.
+//! Names of systems, references to devices, and ids that consist of two parts.
 //!
 //! Devices of the record store have the id `group/device` and phones `user/device`. A slash within a part is
 //! written `%2F` and a percent sign `%25`, so every id has exactly one reading.
 
+use std::borrow::Cow;
 use std::fmt;
-use std::str::FromStr;
 
-use super::{Fleet, FleetError};
-use crate::chargers::{DeviceName, ScId};
-use crate::records::{self, RecordIds};
-use crate::sensors::{HardwareId, InvalidField};
-use crate::telemetry::ThingName;
-use crate::{push, sensors};
+use serde::{Deserialize, Serialize};
 
-/// A system with devices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SystemName {
-    Sensors,
-    Chargers,
-    Telemetry,
-    Records,
-    Push,
-}
+use super::FleetError;
 
-/// A device of some system.
+/// The name of a system with devices. Only the registry knows whether there is such a system.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SystemName(Cow<'static, str>);
+
+/// A device of some system, whether or not it exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DeviceRef {
-    Sensor(HardwareId),
-    Charger(ScId),
-    Thing(ThingName),
-    /// A device of the record store.
-    Recorder {
-        group: records::GroupId,
-        device: records::DeviceId,
-    },
-    /// A phone of an app user.
-    Phone {
-        user: push::UserId,
-        device: push::DeviceId,
-    },
+pub struct DeviceRef {
+    pub system: SystemName,
+    pub id: String,
 }
 
 impl SystemName {
-    pub const ALL: [Self; 5] = [
-        Self::Sensors,
-        Self::Chargers,
-        Self::Telemetry,
-        Self::Records,
-        Self::Push,
-    ];
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
+        Self(Cow::Borrowed(name))
+    }
 
     #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Sensors => "sensors",
-            Self::Chargers => "chargers",
-            Self::Telemetry => "telemetry",
-            Self::Records => "records",
-            Self::Push => "push",
-        }
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for SystemName {
+    fn from(name: String) -> Self {
+        Self(Cow::Owned(name))
     }
 }
 
 impl fmt::Display for SystemName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
+        formatter.write_str(&self.0)
     }
 }
 
-impl FromStr for SystemName {
-    type Err = InvalidField;
-
-    fn from_str(text: &str) -> Result<Self, InvalidField> {
-        let mut all = Self::ALL.into_iter();
-        all.find(|system| system.as_str() == text)
-            .ok_or(InvalidField {
-                field: "system",
-                expected: "sensors, chargers, telemetry, records or push",
-            })
-    }
-}
-
-impl DeviceRef {
-    #[must_use]
-    pub fn system(&self) -> SystemName {
-        match self {
-            Self::Sensor(_) => SystemName::Sensors,
-            Self::Charger(_) => SystemName::Chargers,
-            Self::Thing(_) => SystemName::Telemetry,
-            Self::Recorder { .. } => SystemName::Records,
-            Self::Phone { .. } => SystemName::Push,
-        }
-    }
-}
-
-impl Fleet {
-    /// The device that an id of a system names, whether or not it exists.
-    ///
-    /// # Errors
-    /// When the text cannot be an id of the system, or the store fails.
-    pub async fn device_ref(&self, system: SystemName, id: &str) -> Result<DeviceRef, FleetError> {
-        Ok(match system {
-            SystemName::Sensors => DeviceRef::Sensor(id.parse()?),
-            SystemName::Chargers => {
-                let name: DeviceName = id.parse().map_err(charger_field)?;
-                DeviceRef::Charger(name.sc_id())
-            }
-            SystemName::Telemetry => DeviceRef::Thing(id.parse()?),
-            SystemName::Records => {
-                let [group, device] = parts(id)?;
-                let ids = self.record_ids().await?;
-                let ids = ids.ok_or(FleetError::DeviceMissing)?;
-                DeviceRef::Recorder {
-                    group: ids.parse_group(&group)?,
-                    device: ids.parse_device(&device)?,
-                }
-            }
-            SystemName::Push => {
-                let [user, device] = parts(id)?;
-                DeviceRef::Phone {
-                    user: user.parse()?,
-                    device: device.parse()?,
-                }
-            }
-        })
-    }
-}
-
-fn charger_field(error: crate::chargers::InvalidField) -> sensors::InvalidField {
-    InvalidField {
-        field: error.field,
-        expected: error.expected,
-    }
-}
-
-/// The id of a device of the record store.
-pub(crate) fn record_device(
-    ids: &RecordIds,
-    group: records::GroupId,
-    device: records::DeviceId,
-) -> String {
-    join(&ids.group(group), &ids.device(device))
-}
-
+/// Joins the parts of an id.
 pub(crate) fn join(outer: &str, inner: &str) -> String {
     let escape = |part: &str| part.replace('%', "%25").replace('/', "%2F");
     format!("{}/{}", escape(outer), escape(inner))
 }
 
-fn parts(id: &str) -> Result<[String; 2], FleetError> {
+/// The parts of an id.
+///
+/// # Errors
+/// When the id does not have two parts: there is no such device.
+pub(crate) fn split(id: &str) -> Result<[String; 2], FleetError> {
     let unescape = |part: &str| part.replace("%2F", "/").replace("%25", "%");
     match id.split_once('/') {
         Some((outer, inner)) if !inner.contains('/') => Ok([unescape(outer), unescape(inner)]),
-        _ => Err(InvalidField {
-            field: "id",
-            expected: "two parts separated by a slash, as in the list of devices",
-        }
-        .into()),
+        _ => Err(FleetError::DeviceMissing),
     }
 }
 
@@ -173,10 +77,10 @@ mod tests {
             ("%252F", "x"),
         ] {
             let id = join(outer, inner);
-            assert_eq!(parts(&id), Ok([outer.to_owned(), inner.to_owned()]), "{id}");
+            assert_eq!(split(&id), Ok([outer.to_owned(), inner.to_owned()]), "{id}");
         }
         for id in ["", "one", "a/b/c"] {
-            assert!(parts(id).is_err(), "{id}");
+            assert!(split(id).is_err(), "{id}");
         }
     }
 }

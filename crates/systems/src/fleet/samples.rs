@@ -4,10 +4,6 @@ use std::borrow::Cow;
 
 use homeport_item::{Map, Value};
 
-use super::name::SystemName;
-use super::rows::Row;
-use crate::{chargers, records, sensors, telemetry};
-
 /// Members of a message below this depth are not samples.
 const DEPTH_MAX: usize = 4;
 /// Samples of one row; the rest of a message is left out.
@@ -19,7 +15,7 @@ pub struct Sample<'a> {
     pub name: &'a str,
     pub value: &'a Value,
     /// The stored unit.
-    stored_unit: Option<&'a str>,
+    pub stored_unit: Option<&'a str>,
 }
 
 impl<'a> Sample<'a> {
@@ -69,63 +65,13 @@ pub fn unit_of(name: &str) -> Option<&'static str> {
         .map(|(_, unit)| *unit)
 }
 
-/// Visits every value of a row.
-pub fn samples(system: SystemName, row: &Row, visit: &mut dyn FnMut(Sample<'_>)) {
+/// Visits every value of a map. Members of inner maps get names with dots.
+pub fn visit_members(members: &Map, skip: &[&str], visit: &mut dyn FnMut(Sample<'_>)) {
     let mut left = SAMPLES_PER_ROW_MAX;
-    let mut walk = |members: &Map, skip: &[&str]| {
-        let members = members
-            .iter()
-            .filter(|(name, _)| !skip.contains(&name.as_str()));
-        for (name, value) in members {
+    for (name, value) in members {
+        if !skip.contains(&name.as_str()) {
             each(name.as_str(), value, 0, &mut left, visit);
         }
-    };
-    match system {
-        SystemName::Sensors => {
-            if let Some(Value::M(members)) = row.item.get(sensors::schema::SENSORS) {
-                walk(members, &[]);
-            }
-        }
-        SystemName::Chargers => {
-            use chargers::schema;
-            match row.item.get(schema::DATA) {
-                Some(Value::M(members)) => walk(members, &[]),
-                // Events from the old table have their values beside the attributes of the event.
-                _ => walk(
-                    row.item.attributes(),
-                    &[
-                        schema::DEVICE_ID,
-                        schema::TIMESTAMP_MT,
-                        schema::EVENT_TYPE,
-                        schema::TIMESTAMP_UTC_MS,
-                        schema::WIRELESS_DEVICE_ID,
-                        schema::UPLINK_ID,
-                        schema::RECEIVED_AT,
-                    ],
-                ),
-            }
-        }
-        SystemName::Telemetry => {
-            use telemetry::schema;
-            let ours = [
-                schema::THING_NAME,
-                schema::TIMESTAMP,
-                schema::MESSAGE_TYPE,
-                schema::TTL,
-            ];
-            walk(row.item.attributes(), &ours);
-        }
-        SystemName::Records => {
-            use records::schema;
-            if let Some(value) = row.item.get(schema::VALUE) {
-                visit(Sample {
-                    name: row.journal.as_deref().unwrap_or(schema::VALUE),
-                    value,
-                    stored_unit: row.item.get(schema::UNIT).and_then(Value::as_str),
-                });
-            }
-        }
-        SystemName::Push => {}
     }
 }
 
@@ -159,12 +105,11 @@ fn each(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::EpochMillis;
     use homeport_item::Item;
 
-    fn of(system: SystemName, item: Item) -> Vec<(String, Option<String>)> {
+    fn of(item: &Item, skip: &[&str]) -> Vec<(String, Option<String>)> {
         let mut found = Vec::new();
-        samples(system, &Row::new(EpochMillis(0), item), &mut |sample| {
+        visit_members(item.attributes(), skip, &mut |sample| {
             found.push((sample.name.to_owned(), sample.unit().map(str::to_owned)));
         });
         found
@@ -181,12 +126,10 @@ mod tests {
         let item = Item::new()
             .with("thing_name", "van")
             .with("timestamp", 1)
-            .with("message_type", "telemetry")
-            .with("ttl", 9)
             .with("speed_kmh", 80)
             .with("battery", Value::M(battery));
         assert_eq!(
-            of(SystemName::Telemetry, item),
+            of(&item, &["thing_name", "timestamp"]),
             [
                 ("battery.ok".to_owned(), None),
                 ("battery.voltage_v".to_owned(), Some("V".to_owned())),
@@ -201,11 +144,11 @@ mod tests {
         for _ in 0..10 {
             deep = Value::M([("m".to_owned(), deep)].into_iter().collect());
         }
-        assert_eq!(of(SystemName::Telemetry, Item::new().with("a", deep)), []);
+        assert_eq!(of(&Item::new().with("a", deep), &[]), []);
         let many: Item = (0..1000)
             .map(|n| (format!("a{n}"), Value::from(n)))
             .collect();
-        assert_eq!(of(SystemName::Telemetry, many).len(), SAMPLES_PER_ROW_MAX);
+        assert_eq!(of(&many, &[]).len(), SAMPLES_PER_ROW_MAX);
     }
 
     #[test]

@@ -3,9 +3,8 @@
 
 use std::collections::HashMap;
 
+use super::history::{Detail, FIRST_MS, LAST_MS};
 use super::name::DeviceRef;
-use super::rows::{FIRST_MS, LAST_MS};
-use super::samples::samples;
 use super::{Fleet, FleetError};
 use crate::time::EpochMillis;
 
@@ -86,7 +85,7 @@ impl Fleet {
     /// The numbers of a device over time.
     ///
     /// # Errors
-    /// When there is no such device of the record store, or the store fails.
+    /// When there is no such device, or the store fails.
     pub async fn series(
         &self,
         device: &DeviceRef,
@@ -99,13 +98,13 @@ impl Fleet {
             ..range.clone()
         };
         let mut buckets = Buckets::new(range);
-        let system = device.system();
+        let source = self.source(&device.system)?;
         // A range that ends before it begins is empty.
         let last = EpochMillis(range.to.0 - 1);
-        let mut rows = self.rows(device, range.from, last, true).await?;
+        let mut rows = self.rows(device, range.from, last, Detail::Values).await?;
         while let Some(page) = rows.next_page().await? {
             for row in &page {
-                samples(system, row, &mut |sample| {
+                source.samples(row, &mut |sample| {
                     let wanted = &range.names;
                     let is_wanted =
                         wanted.is_empty() || wanted.iter().any(|name| name == sample.name);

@@ -6,18 +6,19 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use homeport_item::expression::{KeyCondition, Path, SortCondition};
+use homeport_item::expression::{KeyCondition, Path};
 use homeport_item::{Item, Value};
 use homeport_store::Query;
 
-use super::entry::{self, Entry, EntryType};
-use super::name::{self, DeviceRef};
-use super::{Fleet, FleetError};
-use crate::chargers::EventRange;
+use super::attributes::text;
+use super::entry::{Entry, EntryType};
+use super::history::{Detail, HistoryRange, Row, RowReader, TimelineOrder};
+use super::name::DeviceRef;
+use super::source::DeviceSource;
+use super::{Fleet, FleetError, alert_entries};
+use crate::alerts;
 use crate::cursor::{Cursor, CursorError};
-use crate::records::{self, JournalId, RecordRange, RecordTime};
 use crate::time::EpochMillis;
-use crate::{alerts, chargers, push, sensors, telemetry};
 
 /// Entries of one page.
 pub const TIMELINE_MAX: usize = 500;
@@ -28,19 +29,11 @@ const LOOK_MIN: usize = 64;
 const ALERTS_LOOKED_AT_MAX: usize = 5000;
 /// Alerts of a device whose notifications are read.
 const ALERTS_TOLD_MAX: usize = 100;
-/// Journals of a device that are merged.
-const JOURNALS_MAX: usize = 50;
+/// Histories of a device that are merged.
+const HISTORIES_MAX: usize = 50;
 
 const AT: &str = "at";
 const ID: &str = "id";
-
-/// The order of entries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum TimelineOrder {
-    OldestFirst,
-    #[default]
-    NewestFirst,
-}
 
 /// Which entries are wanted; both ends are included.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -76,9 +69,6 @@ struct Asked<'a> {
     /// Entries that one source returns at most: one more than the page has.
     wanted: usize,
 }
-
-/// Whether an item belongs to the device.
-type IsOurs = bool;
 
 /// The entries of one source.
 #[derive(Default)]
@@ -133,190 +123,28 @@ impl Fleet {
         device: &DeviceRef,
         asked: &Asked<'_>,
     ) -> Result<Vec<Found>, FleetError> {
-        let clamp = |at: EpochMillis| at.0.clamp(0, 9_999_999_999_999);
-        let (from, to) = (clamp(asked.from), clamp(asked.to));
-        let mut sources = Vec::new();
-        match device {
-            DeviceRef::Sensor(id) => {
-                use sensors::schema;
-                let between = SortCondition::Between(
-                    format!("{from:013}#").into(),
-                    format!("{to:013}#\u{ffff}").into(),
-                );
-                let condition =
-                    KeyCondition::new(schema::HARDWARE_ID, id).with_sort(schema::TS_BATCH, between);
-                let query = Query::new(schema::DEVICE_READINGS, condition);
-                let is_wanted = asked.may_have(&[EntryType::Telemetry]);
-                let make = |item: &Item| Some((entry::reading(item)?, true));
-                sources.push(self.look(query, is_wanted, asked, make).await?);
-                let name = Path::from(alerts::schema::DEVICE).equals(Value::from(id));
-                sources.push(self.alerts(name, asked).await?);
-            }
-            DeviceRef::Thing(thing) => {
-                use telemetry::schema;
-                let between = SortCondition::Between(from.into(), to.into());
-                let condition = KeyCondition::new(schema::THING_NAME, thing)
-                    .with_sort(schema::TIMESTAMP, between);
-                let table = self.0.telemetry.name.as_str();
-                let query = Query::new(table, condition);
-                let make = |item: &Item| Some((entry::message(table, item)?, true));
-                sources.push(self.look(query, true, asked, make).await?);
-                let name = Path::from(alerts::schema::DEVICE).equals(Value::from(thing));
-                sources.push(self.alerts(name, asked).await?);
-            }
-            DeviceRef::Charger(id) => sources.push(self.charger_events(id, asked).await?),
-            DeviceRef::Recorder { group, device } => {
-                let journals = self.journals(*group, *device).await?;
-                if asked.may_have(&[EntryType::Telemetry]) {
-                    for (journal, name) in journals.iter().take(JOURNALS_MAX) {
-                        let place = (*group, *device, JournalId(*journal));
-                        sources.push(self.journal(place, name, asked).await?);
-                    }
-                }
-                let ids = self.record_ids().await?.ok_or(FleetError::DeviceMissing)?;
-                let prefix = format!("{}/", name::record_device(&ids, *group, *device));
-                let name = Path::from(alerts::schema::DEVICE).begins_with(Value::from(prefix));
-                sources.push(self.alerts(name, asked).await?);
-            }
-            DeviceRef::Phone { user, device } => {
-                use push::schema;
-                let between = SortCondition::Between(
-                    format!("{}{from:013}", schema::NOTIFICATION).into(),
-                    format!("{}{to:013}\u{ffff}", schema::NOTIFICATION).into(),
-                );
-                let partition = format!("{}{user}", schema::USER);
-                let condition =
-                    KeyCondition::new(schema::PK, partition).with_sort(schema::SK, between);
-                let query = Query::new(schema::NOTIFICATIONS, condition);
-                let id = name::join(user.as_str(), device.as_str());
-                let make = |item: &Item| {
-                    let (devices, entry) = entry::notification(item)?;
-                    Some((entry, devices.contains(&id)))
-                };
-                let is_wanted = asked.may_have(&[EntryType::Notification]);
-                sources.push(self.look(query, is_wanted, asked, make).await?);
+        let source = &**self.source(&device.system)?;
+        let id = source.resolve_id(&device.id).await?;
+        let mut found = Vec::new();
+        if asked.may_have(source.entry_types()) {
+            let range = HistoryRange::new(asked.from, asked.to, asked.range.order, Detail::Shown);
+            let histories = source.history(&id, &range).await?;
+            for mut history in histories.into_iter().take(HISTORIES_MAX) {
+                found.push(read_history(source, &id, &mut *history, asked).await?);
             }
         }
-        Ok(sources)
-    }
-
-    /// Reads the entries of one partition.
-    async fn look(
-        &self,
-        mut query: Query,
-        is_wanted: bool,
-        asked: &Asked<'_>,
-        make: impl Fn(&Item) -> Option<(Entry, IsOurs)>,
-    ) -> Result<Found, FleetError> {
-        let mut found = Found::default();
-        if !is_wanted {
-            return Ok(found);
+        if source.system().alert_reaction.is_some() {
+            found.push(self.alerts(source, &id, asked).await?);
         }
-        query.descending = asked.range.order == TimelineOrder::NewestFirst;
-        let (mut looked_at, mut reached) = (0, None);
-        loop {
-            let look = (asked.wanted - found.entries.len()).max(LOOK_MIN);
-            let page = self.store().query(query.clone().limit(look)).await?;
-            looked_at += page.scanned.max(1);
-            for (entry, is_ours) in page.items.iter().filter_map(&make) {
-                reached = Some(entry.at);
-                if is_ours && asked.wants(&entry) {
-                    found.entries.push(entry);
-                }
-            }
-            query.start = page.next;
-            if query.start.is_none() || found.entries.len() >= asked.wanted {
-                return Ok(found);
-            }
-            if looked_at >= LOOKED_AT_MAX && reached.is_some() {
-                found.looked_to = reached;
-                return Ok(found);
-            }
-        }
-    }
-
-    /// Reads events of a charger, which its system returns in true order.
-    async fn charger_events(
-        &self,
-        id: &chargers::ScId,
-        asked: &Asked<'_>,
-    ) -> Result<Found, FleetError> {
-        let mut found = Found::default();
-        let range = EventRange {
-            from: Some(asked.from),
-            to: Some(asked.to),
-            order: match asked.range.order {
-                TimelineOrder::OldestFirst => chargers::Order::OldestFirst,
-                TimelineOrder::NewestFirst => chargers::Order::NewestFirst,
-            },
-        };
-        let chargers = &self.0.parts.chargers;
-        let (mut cursor, mut looked_at) = (None, 0);
-        loop {
-            let look = (asked.wanted - found.entries.len()).max(LOOK_MIN);
-            let page = chargers.events(id, None, range, look, cursor).await?;
-            looked_at += page.events.len();
-            let reached = page.events.last().map(|event| event.timestamp_utc);
-            let entries = page
-                .events
-                .iter()
-                .filter_map(|event| entry::event(&event.shown()));
-            found
-                .entries
-                .extend(entries.filter(|entry| asked.wants(entry)));
-            cursor = page.next;
-            if cursor.is_none() || found.entries.len() >= asked.wanted {
-                return Ok(found);
-            }
-            if looked_at >= LOOKED_AT_MAX {
-                found.looked_to = reached;
-                return Ok(found);
-            }
-        }
-    }
-
-    async fn journal(
-        &self,
-        (group, device, journal): (records::GroupId, records::DeviceId, JournalId),
-        name: &str,
-        asked: &Asked<'_>,
-    ) -> Result<Found, FleetError> {
-        let range = RecordRange {
-            from: RecordTime::nearest(asked.from),
-            to: RecordTime::nearest(asked.to),
-            order: match asked.range.order {
-                TimelineOrder::OldestFirst => records::Order::OldestFirst,
-                TimelineOrder::NewestFirst => records::Order::NewestFirst,
-            },
-        };
-        let records = &self.0.parts.records;
-        let table = &self.0.parts.names.records;
-        let mut found = Found::default();
-        let mut cursor = None;
-        // Times are unique within a journal, so at most one record is not after the cursor.
-        loop {
-            let look = asked.wanted - found.entries.len() + 1;
-            let page = records
-                .records(group, device, Some(journal), range, look, cursor)
-                .await?;
-            let entries = page.records.iter();
-            let entries =
-                entries.filter_map(|record| entry::record(table, Some(name), &record.to_item()));
-            found
-                .entries
-                .extend(entries.filter(|entry| asked.wants(entry)));
-            cursor = page.next;
-            if cursor.is_none() || found.entries.len() >= asked.wanted {
-                return Ok(found);
-            }
-        }
+        Ok(found)
     }
 
     /// The alerts of a device and their notifications. Alerts are few, and one alert is several entries, so all
     /// of them are read into memory.
     async fn alerts(
         &self,
-        of_device: homeport_item::expression::Condition,
+        source: &dyn DeviceSource,
+        id: &str,
         asked: &Asked<'_>,
     ) -> Result<Found, FleetError> {
         use alerts::schema;
@@ -324,17 +152,24 @@ impl Fleet {
         if !asked.may_have(&[EntryType::Alert, EntryType::Notification]) {
             return Ok(found);
         }
+        let of_system = Path::from(schema::SOURCE).equals(source.system().name.as_str());
+        // A subject can be a part of the device.
+        let of_device = Path::from(schema::DEVICE).begins_with(Value::from(id));
         let condition = KeyCondition::new(schema::ALL, schema::ALERTS_SHELF);
         let mut query = Query::new(schema::ALERTS, condition)
             .on_index(schema::ALL_INDEX)
-            .filter(of_device)
+            .filter(of_system.and(of_device))
             .descending();
         let (mut looked_at, mut told) = (0, 0);
         loop {
             let page = self.store().query(query.clone()).await?;
             looked_at += page.scanned;
             for item in &page.items {
-                let entries = entry::alert(item).into_iter();
+                let subject = text(item, schema::DEVICE).unwrap_or_default();
+                if source.device_of_subject(subject) != id {
+                    continue;
+                }
+                let entries = alert_entries::steps(item).into_iter();
                 found
                     .entries
                     .extend(entries.filter(|entry| asked.wants(entry)));
@@ -365,7 +200,7 @@ impl Fleet {
             .store()
             .query(Query::new(schema::OUTBOX, condition))
             .await?;
-        let entries = page.items.iter().filter_map(entry::told);
+        let entries = page.items.iter().filter_map(alert_entries::notified);
         found
             .entries
             .extend(entries.filter(|entry| asked.wants(entry)));
@@ -396,6 +231,42 @@ impl Asked<'_> {
             TimelineOrder::NewestFirst => right.cmp(&left),
         }
     }
+}
+
+/// Reads the entries of one history.
+async fn read_history(
+    source: &dyn DeviceSource,
+    id: &str,
+    reader: &mut dyn RowReader,
+    asked: &Asked<'_>,
+) -> Result<Found, FleetError> {
+    let mut found = Found::default();
+    let (mut looked_at, mut reached) = (0, None);
+    while found.entries.len() < asked.wanted {
+        let look = (asked.wanted - found.entries.len()).max(LOOK_MIN);
+        let Some(page) = reader.next_page(Some(look)).await? else {
+            return Ok(found);
+        };
+        looked_at += page.items_read.max(1);
+        reached = page.reached.or(reached);
+        // A partition can have rows of several devices.
+        let is_its = |row: &&Row| {
+            source
+                .devices_of(&row.item)
+                .iter()
+                .any(|device| device == id)
+        };
+        let rows = page.rows.iter().filter(is_its);
+        let entries = rows.filter_map(|row| source.entry(row));
+        found
+            .entries
+            .extend(entries.filter(|entry| asked.wants(entry)));
+        if looked_at >= LOOKED_AT_MAX && reached.is_some() {
+            found.looked_to = reached;
+            break;
+        }
+    }
+    Ok(found)
 }
 
 fn merge(sources: Vec<Found>, asked: &Asked<'_>, limit: usize, list: &str) -> TimelinePage {

@@ -8,11 +8,14 @@ mod reader;
 use std::sync::Arc;
 use std::time::Duration;
 
-use homeport_store::{ChangeFeed, Clock, Store, StoreError};
+use homeport_item::schema::{StreamView, TableSchema};
+use homeport_store::{ChangeFeed, ChangePage, Clock, Store, StoreError};
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::fleet::{EntryType, Fleet, FleetError, Followed, SystemName};
-use crate::schema::TableNames;
+use crate::alerts;
+use crate::fleet::{
+    DeviceSource, EntryType, FleetError, LiveEntry, Sources, SystemName, alert_entries,
+};
 
 pub use position::LivePosition;
 pub use reader::{LiveEvent, LiveReader};
@@ -21,6 +24,8 @@ pub use reader::{LiveEvent, LiveReader};
 pub const READERS_MAX: usize = 64;
 /// Changes that are read at once.
 const CHANGES_PER_PAGE: usize = 200;
+/// Tables that are followed, at most.
+const TABLES_MAX: usize = 64;
 /// Pages of all tables together that wait for a reader.
 const PAGES_WAITING_MAX: usize = 8;
 /// How long one read waits for a change.
@@ -48,11 +53,19 @@ struct Inner {
     clock: Arc<dyn Clock>,
     /// The change log, if the store has one.
     feed: Option<Arc<dyn ChangeFeed>>,
-    fleet: Fleet,
+    sources: Sources,
     room: Arc<Semaphore>,
     stopping: watch::Sender<bool>,
-    /// Set once the stream of the table is enabled, in the order of [`Followed::ALL`].
-    streams: [OnceCell<()>; Followed::ALL.len()],
+    tables: Vec<Arc<FollowedTable>>,
+}
+
+/// A table whose changes are entries.
+struct FollowedTable {
+    /// The system that makes the entries; `None` for alerts, which name their system themselves.
+    source: Option<Arc<dyn DeviceSource>>,
+    schema: TableSchema,
+    /// Set once the stream of the table is enabled.
+    stream: OnceCell<()>,
 }
 
 /// Why the feed cannot be followed.
@@ -76,16 +89,31 @@ impl Live {
         store: Arc<dyn Store>,
         feed: Option<Arc<dyn ChangeFeed>>,
         clock: Arc<dyn Clock>,
-        fleet: Fleet,
+        sources: Sources,
     ) -> Self {
+        let mut tables = Vec::new();
+        let mut add = |source: Option<&Arc<dyn DeviceSource>>, schema| {
+            tables.push(Arc::new(FollowedTable {
+                source: source.cloned(),
+                schema,
+                stream: OnceCell::new(),
+            }));
+        };
+        for source in sources.iter() {
+            for schema in source.live_tables() {
+                add(Some(source), schema);
+            }
+        }
+        let alerts = alerts::schema::alerts();
+        add(None, alerts.with_stream(StreamView::NewImage));
         Self(Arc::new(Inner {
             store,
             clock,
             feed,
-            fleet,
+            sources,
             room: Arc::new(Semaphore::new(READERS_MAX)),
             stopping: watch::Sender::new(false),
-            streams: Default::default(),
+            tables,
         }))
     }
 
@@ -99,27 +127,32 @@ impl Live {
         from: Option<LivePosition>,
     ) -> Result<LiveReader, LiveError> {
         let feed = self.0.feed.as_ref().ok_or(LiveError::Unavailable)?;
+        if let Some(system) = &filter.system {
+            self.0.sources.get(system)?;
+        }
         let permit = Arc::clone(&self.0.room).try_acquire_owned();
         let permit: OwnedSemaphorePermit = permit.map_err(|_| LiveError::TooMany)?;
         let mut position = from.unwrap_or_default();
         let mut tables = Vec::new();
-        for (followed, stream) in Followed::ALL.into_iter().zip(&self.0.streams) {
-            if !filter.may_be_in(followed) {
+        for table in &self.0.tables {
+            if !self.may_have(table, &filter) {
                 continue;
             }
-            let schema = followed.schema(self.names());
-            let table = schema.name.clone();
-            let ensure = || async { self.0.store.ensure_tables(&[schema]).await };
-            stream.get_or_try_init(ensure).await?;
-            let start = match position.of(&table) {
+            let ensure = || async {
+                let schema = std::slice::from_ref(&table.schema);
+                self.0.store.ensure_tables(schema).await
+            };
+            table.stream.get_or_try_init(ensure).await?;
+            let name = &table.schema.name;
+            let start = match position.of(name) {
                 Some(start) => start.clone(),
                 None => {
-                    let end = feed.end(&table).await?;
-                    position.set(&table, end.clone());
+                    let end = feed.end(name).await?;
+                    position.set(name, end.clone());
                     end
                 }
             };
-            tables.push((followed, table, start));
+            tables.push((Arc::clone(table), start));
         }
         Ok(LiveReader::start(self, filter, position, tables, permit))
     }
@@ -129,30 +162,59 @@ impl Live {
         self.0.stopping.send_replace(true);
     }
 
-    fn names(&self) -> &TableNames {
-        self.0.fleet.names()
+    /// Whether a table can have wanted changes.
+    fn may_have(&self, table: &FollowedTable, filter: &LiveFilter) -> bool {
+        let Some(wanted) = &filter.system else {
+            return true;
+        };
+        match &table.source {
+            Some(source) => source.system().name == *wanted,
+            None => {
+                let source = self.0.sources.get(wanted);
+                source.is_ok_and(|source| source.system().alert_reaction.is_some())
+            }
+        }
+    }
+
+    /// The entries of a page of changes.
+    async fn entries(
+        &self,
+        table: &FollowedTable,
+        page: &ChangePage,
+    ) -> Result<Vec<LiveEntry>, LiveError> {
+        let changes = page.changes.iter();
+        let Some(source) = &table.source else {
+            let entries = changes.filter_map(|one| alert_entries::changed(&self.0.sources, one));
+            return Ok(entries.collect());
+        };
+        source.prepare().await?;
+        let entries = changes.filter_map(|change| {
+            let (devices, entry) = source.live_entry(&table.schema.name, change)?;
+            let system = &source.system().name;
+            Some(LiveEntry::new(system, devices, entry, change))
+        });
+        Ok(entries.collect())
     }
 }
 
 impl LiveFilter {
-    /// Whether a table can have wanted changes.
-    fn may_be_in(&self, followed: Followed) -> bool {
-        match (self.system, followed.system()) {
-            (Some(wanted), Some(system)) => wanted == system,
-            // Alerts watch sensors, things and records.
-            (Some(wanted), None) => !matches!(wanted, SystemName::Chargers | SystemName::Push),
-            (None, _) => true,
-        }
-    }
-
-    fn wants(&self, entry: &crate::fleet::LiveEntry) -> bool {
-        let fits_system = self.system.is_none_or(|system| system == entry.system);
+    fn wants(&self, entry: &LiveEntry) -> bool {
+        let fits_system = self
+            .system
+            .as_ref()
+            .is_none_or(|system| *system == entry.system);
         let fits_device = self
             .device
             .as_ref()
             .is_none_or(|device| entry.devices.contains(device));
         let fits_type = self.types.is_empty() || self.types.contains(&entry.entry.kind);
         fits_system && fits_device && fits_type
+    }
+}
+
+impl std::fmt::Debug for FollowedTable {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.schema.name)
     }
 }
 

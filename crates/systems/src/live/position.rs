@@ -9,8 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use homeport_store::Position;
 use serde::{Deserialize, Serialize};
 
-use super::LiveError;
-use crate::fleet::Followed;
+use super::{LiveError, TABLES_MAX};
 
 const VERSION: u8 = 1;
 /// Longest encoded position.
@@ -65,7 +64,7 @@ impl FromStr for LivePosition {
         }
         let json = URL_SAFE_NO_PAD.decode(text).map_err(|_| wrong())?;
         let wire: Wire = serde_json::from_slice(&json).map_err(|_| wrong())?;
-        if wire.v != VERSION || wire.t.len() > Followed::ALL.len() {
+        if wire.v != VERSION || wire.t.len() > TABLES_MAX {
             return Err(wrong());
         }
         let tables = wire.t.into_iter();

@@ -9,9 +9,10 @@ use tokio::task::JoinSet;
 
 use super::position::LivePosition;
 use super::{
-    BEHIND_MS_MAX, CHANGES_PER_PAGE, Live, LiveError, LiveFilter, PAGES_WAITING_MAX, RETRY, WAIT,
+    BEHIND_MS_MAX, CHANGES_PER_PAGE, FollowedTable, Live, LiveError, LiveFilter, PAGES_WAITING_MAX,
+    RETRY, WAIT,
 };
-use crate::fleet::{Followed, LiveEntry};
+use crate::fleet::LiveEntry;
 
 /// An event of the live feed.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,8 +39,7 @@ pub struct LiveReader {
 /// Changes of one table.
 #[derive(Debug)]
 struct TablePage {
-    followed: Followed,
-    table: Arc<str>,
+    table: Arc<FollowedTable>,
     page: ChangePage,
 }
 
@@ -48,16 +48,16 @@ impl LiveReader {
         live: &Live,
         filter: LiveFilter,
         position: LivePosition,
-        tables: Vec<(Followed, String, Position)>,
+        tables: Vec<(Arc<FollowedTable>, Position)>,
         permit: OwnedSemaphorePermit,
     ) -> Self {
         let (sender, pages) = mpsc::channel(PAGES_WAITING_MAX);
         let mut followers = JoinSet::new();
-        for (followed, table, start) in tables {
+        for (table, start) in tables {
             if let Some(feed) = &live.0.feed {
                 let (feed, sender, live) = (Arc::clone(feed), sender.clone(), live.clone());
                 followers.spawn(async move {
-                    follow(&live, &*feed, followed, table.into(), start, &sender).await;
+                    follow(&live, &*feed, table, start, &sender).await;
                 });
             }
         }
@@ -88,16 +88,12 @@ impl LiveReader {
                 page = self.pages.recv() => page,
                 _ = self.stopping.wait_for(|stopping| *stopping) => None,
             };
-            let Some(TablePage {
-                followed,
-                table,
-                page,
-            }) = page
-            else {
+            let Some(TablePage { table, page }) = page else {
                 return Ok(None);
             };
-            let entries = self.entries(followed, &page).await?;
-            self.position.set(&table, page.next);
+            let mut entries = self.live.entries(&table, &page).await?;
+            entries.retain(|entry| self.filter.wants(entry));
+            self.position.set(&table.schema.name, page.next);
             if page.has_gap {
                 return Ok(Some(LiveEvent::Gap(self.position.clone())));
             }
@@ -106,37 +102,21 @@ impl LiveReader {
             }
         }
     }
-
-    async fn entries(
-        &self,
-        followed: Followed,
-        page: &ChangePage,
-    ) -> Result<Vec<LiveEntry>, LiveError> {
-        let ids = match followed {
-            Followed::Records => self.live.0.fleet.record_ids().await?,
-            _ => None,
-        };
-        let names = self.live.names();
-        let entries = page.changes.iter();
-        let entries = entries.filter_map(|change| followed.entry(names, ids.as_deref(), change));
-        Ok(entries.filter(|entry| self.filter.wants(entry)).collect())
-    }
 }
 
 /// Sends the changes of one table until the receiver is gone.
 async fn follow(
     live: &Live,
     feed: &dyn ChangeFeed,
-    followed: Followed,
-    table: Arc<str>,
+    table: Arc<FollowedTable>,
     mut from: Position,
     sender: &mpsc::Sender<TablePage>,
 ) {
     loop {
-        let page = match next(live, feed, &table, &from).await {
+        let page = match next(live, feed, &table.schema.name, &from).await {
             Ok(page) => page,
             Err(error) => {
-                tracing::warn!(table = &*table, %error, "reading the live feed failed and will be retried");
+                tracing::warn!(table = table.schema.name, %error, "reading the live feed failed and will be retried");
                 tokio::time::sleep(RETRY).await;
                 continue;
             }
@@ -146,7 +126,6 @@ async fn follow(
             continue;
         }
         let page = TablePage {
-            followed,
             table: Arc::clone(&table),
             page,
         };

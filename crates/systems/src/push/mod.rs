@@ -17,6 +17,7 @@ mod pace;
 mod receipts;
 pub mod schema;
 mod service;
+mod source;
 mod stored;
 mod token_holder;
 mod types;
@@ -40,6 +41,7 @@ pub use erase::Erased;
 pub use message::{InterruptionLevel, Message, NewMessage, Priority};
 pub use notification::{DeviceDelivery, Notification, NotificationId, NotificationPage};
 pub use service::{Envelope, PushService, Receipt, Ticket};
+pub use source::SYSTEM;
 pub use types::{DeviceId, ExpoPushToken, IdempotencyKey, Platform, UserId};
 pub use worker::{Turn, Worker};
 

@@ -19,6 +19,7 @@ mod ranges;
 mod record;
 mod removal;
 pub mod schema;
+mod source;
 mod stored;
 mod types;
 mod visible;
@@ -40,10 +41,10 @@ pub use groups::{Group, GroupChange, GroupPage, NewGroup};
 pub use hashids::{Hashids, RecordIds};
 pub use housekeeping::Housekept;
 pub use journals::{Journal, JournalChange, JournalPage, NewJournal};
-pub(crate) use observed::journal_of_record;
 pub use ranges::{Order, RecordRange};
 pub use record::{Record, RecordPage};
 pub use removal::{Removal, Swept};
+pub use source::SYSTEM;
 pub use types::{
     Change, DataType, DeviceId, GroupId, JournalId, Model, Name, POLICY_DEPTH_MAX, PolicyDocument,
     RecordId, RecordTime, RecordType, RecordValue, Retention, Unit,

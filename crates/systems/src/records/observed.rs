@@ -7,7 +7,7 @@ use super::types::{DeviceId, GroupId, JournalId};
 use super::{Records, schema, stored};
 
 /// The journal of a record in the history; `None` for all other items.
-pub(crate) fn journal_of_record(item: &Item) -> Option<(GroupId, DeviceId, JournalId)> {
+pub(super) fn journal_of_record(item: &Item) -> Option<(GroupId, DeviceId, JournalId)> {
     let group = item.get(schema::PK).and_then(Value::as_str)?.parse().ok()?;
     if !stored::sort_key(item).starts_with(schema::RECORD) {
         return None;
@@ -18,7 +18,7 @@ pub(crate) fn journal_of_record(item: &Item) -> Option<(GroupId, DeviceId, Journ
 
 impl Records {
     /// The newest record of a journal, in the form that it has in the history.
-    pub(crate) async fn newest_item(
+    pub(super) async fn newest_of_journal(
         &self,
         group: GroupId,
         device: DeviceId,

@@ -8,6 +8,7 @@ mod reading;
 mod readings;
 mod register;
 pub mod schema;
+mod source;
 mod types;
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ pub use named::Named;
 pub use reading::{Reading, ReadingError, SensorStatus};
 pub use readings::{Order, ReadingPage, ReadingRange};
 pub use register::{Registered, Registration};
+pub use source::SYSTEM;
 pub use types::{
     BatchId, Capabilities, FirmwareVersion, FriendlyName, HardwareId, InvalidField, NameChange,
     SensorName,

@@ -4,6 +4,7 @@
 mod commands;
 mod history;
 pub mod schema;
+mod source;
 mod types;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use crate::sensors::InvalidField;
 
 pub use commands::{Command, PARAMETERS_BYTES_MAX, SentCommand};
 pub use history::{HistoryPage, HistoryRange, Order};
+pub use source::SYSTEM;
 pub use types::{CommandName, MessageType, THING_NAME_LEN_MAX, ThingName, WORD_LEN_MAX};
 
 /// Items of one page.

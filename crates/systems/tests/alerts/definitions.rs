@@ -8,6 +8,7 @@ use homeport_systems::alerts::{Absence, Devices};
 use homeport_systems::alerts::{
     AlertsError, Condition, DefinitionTerms, Settings, StateFilter, Target,
 };
+use homeport_systems::fleet::SystemName;
 
 use crate::world::{VAN, World, low_battery, settings, terms};
 
@@ -281,8 +282,8 @@ async fn two_processes_raise_one_alert() {
         let changes = Arc::clone(&changes);
         tokio::spawn(async move {
             use homeport_systems::reactions::Reaction as _;
-            let kind = homeport_systems::alerts::SourceKind::Telemetry;
-            alerts.reaction(kind).apply(&changes).await
+            let reaction = alerts.reaction(&SystemName::new("telemetry"));
+            reaction.expect("a watched system").apply(&changes).await
         })
     };
     let other = world.another_process();

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use homeport_systems::alerts::{DefinitionTerms, Devices, SourceKind, StateFilter};
+use homeport_systems::alerts::{DefinitionTerms, Devices, StateFilter};
+use homeport_systems::chargers;
+use homeport_systems::fleet::SystemName;
 use homeport_systems::records::{
     self, NewDevice, NewGroup, NewJournal, NewRecord, RecordValue, Records,
 };
@@ -44,7 +46,7 @@ fn reading(batch_id: &str, at_ms: i64, volts: &str) -> Reading {
 
 fn of_sensors() -> DefinitionTerms {
     let mut terms = DefinitionTerms {
-        source: SourceKind::Sensors,
+        source: SystemName::new("sensors"),
         ..low_battery()
     };
     if let homeport_systems::alerts::Condition::Threshold(threshold) = &mut terms.condition {
@@ -69,7 +71,7 @@ async fn readings_of_sensors_are_judged() {
         outcomes.iter().all(|one| *one == IngestOutcome::Stored),
         "{outcomes:?}"
     );
-    world.judge(SourceKind::Sensors).await;
+    world.judge("sensors").await;
     let open = world.list(StateFilter::Open).await;
     assert_eq!(open.len(), 1);
     assert_eq!(open[0].device.as_str(), SENSOR);
@@ -108,7 +110,7 @@ async fn records_are_judged_under_their_public_ids() {
     let journal = journal.expect("a journal").id;
     let ids = records.ids().await.expect("ids");
     let mut terms = DefinitionTerms {
-        source: SourceKind::Records,
+        source: SystemName::new("records"),
         devices: Devices::Prefix(format!("{}/", ids.group(group)).parse().expect("a prefix")),
         ..low_battery()
     };
@@ -127,11 +129,44 @@ async fn records_are_judged_under_their_public_ids() {
         let added = records.add_record(group, device, journal, record).await;
         added.expect("added");
     }
-    world.judge(SourceKind::Records).await;
+    world.judge("records").await;
     let open = world.list(StateFilter::Open).await;
     assert_eq!(open.len(), 1);
     let name = [ids.group(group), ids.device(device), ids.journal(journal)].join("/");
     assert_eq!(open[0].device.as_str(), name);
+}
+
+#[tokio::test]
+async fn events_of_chargers_are_judged() {
+    let world = World::new().await;
+    let mut terms = DefinitionTerms {
+        source: SystemName::new("chargers"),
+        ..low_battery()
+    };
+    if let homeport_systems::alerts::Condition::Threshold(threshold) = &mut terms.condition {
+        threshold.attribute = "data.volts".parse().expect("a path");
+    }
+    world.create(terms).await;
+    // In the order of their times, the last event is the low one.
+    for (key, at_ms, volts) in [
+        ("2027-01-15 01:00:01.000", NOW_MS + 1000, 11),
+        ("2027-01-15 01:00:00.000", NOW_MS, 13),
+    ] {
+        let data = homeport_item::Map::from([("volts".to_owned(), volts.into())]);
+        let event = homeport_item::Item::new()
+            .with("device_id", "SC-A1B2C3D4")
+            .with("timestamp_mt", key)
+            .with("timestamp_utc_ms", at_ms)
+            .with("event_type", "telemetry")
+            .with("data", homeport_item::Value::M(data));
+        let put = homeport_store::Put::new(chargers::schema::EVENTS, event);
+        world.fixture.store.put(put).await.expect("stored");
+    }
+    world.judge("chargers").await;
+    let open = world.list(StateFilter::Open).await;
+    assert_eq!(open.len(), 1);
+    assert_eq!(open[0].device.as_str(), "SC-A1B2C3D4");
+    assert_eq!(open[0].reason, "data.volts is 11, below 12");
 }
 
 /// How many changes a table has kept behind where its log ended before a reading was stored; none
@@ -176,7 +211,7 @@ async fn missed_changes_are_recovered_from_the_table() {
     let sensors = sensors_of(&world);
     let stored = sensors.ingest(vec![reading("a", NOW_MS, "13")]).await;
     stored.expect("stored");
-    world.judge(SourceKind::Sensors).await;
+    world.judge("sensors").await;
     let stored = sensors
         .ingest(vec![reading("b", NOW_MS + 1000, "11")])
         .await;
@@ -187,6 +222,6 @@ async fn missed_changes_are_recovered_from_the_table() {
         .with("position", "of another store");
     let put = homeport_store::Put::new("homeport-reactions", position);
     world.fixture.store.put(put).await.expect("put");
-    world.judge(SourceKind::Sensors).await;
+    world.judge("sensors").await;
     assert_eq!(world.counts().await, (1, 0));
 }

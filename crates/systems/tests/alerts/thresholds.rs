@@ -4,8 +4,9 @@ use homeport_item::{Item, Number};
 use homeport_store::Put;
 use homeport_systems::alerts::{
     AlertFilter, Condition, Definition, DefinitionTerms, Devices, Direction, Filter, Rate,
-    SourceKind, StateFilter,
+    StateFilter,
 };
+use homeport_systems::fleet::SystemName;
 use homeport_systems::reactions::Reaction as _;
 
 use crate::support::NOW_MS;
@@ -63,7 +64,8 @@ async fn repeated_changes_change_nothing() {
     }
     let changes = world.changes(&start).await;
     assert_eq!(changes.len(), 5);
-    let reaction = world.alerts.reaction(SourceKind::Telemetry);
+    let reaction = world.alerts.reaction(&SystemName::new("telemetry"));
+    let reaction = reaction.expect("a watched system");
     reaction.apply(&changes).await.expect("judged");
     let before = world.list(StateFilter::All).await;
     assert_eq!(world.counts().await, (1, 2));
@@ -89,7 +91,8 @@ async fn crash_before_storing_the_position_repeats_nothing() {
     }
     let changes = world.changes(&start).await;
     // The changes are applied, and the process ends before its position is written.
-    let reaction = world.alerts.reaction(SourceKind::Telemetry);
+    let reaction = world.alerts.reaction(&SystemName::new("telemetry"));
+    let reaction = reaction.expect("a watched system");
     reaction.apply(&changes).await.expect("judged");
     let before = world.list(StateFilter::All).await;
     assert_eq!(world.counts().await, (1, 1));

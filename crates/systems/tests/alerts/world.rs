@@ -11,13 +11,13 @@ use homeport_store::{
 };
 use homeport_systems::alerts::{
     Alert, AlertFilter, AlertId, Alerts, Condition, Definition, DefinitionTerms, Deliver, Devices,
-    Email, Parts, Settings, Side, SourceKind, StateFilter, Target, Threshold, Turn, WebhookCall,
-    WebhookSecret, Worker,
+    Email, Parts, Settings, Side, StateFilter, Target, Threshold, Turn, WebhookCall, WebhookSecret,
+    Worker,
 };
+use homeport_systems::fleet::{SYSTEMS, SourceDeps, Sources, SystemName};
 use homeport_systems::messages::{Message, Publish};
 use homeport_systems::outbox::{DeliveryState, SendError};
 use homeport_systems::push::{self, Push};
-use homeport_systems::records::{self, Records};
 use homeport_systems::schema::{TableNames, tables};
 
 use crate::support::{self, Fixture, NOW_MS};
@@ -187,14 +187,15 @@ impl World {
     }
 
     /// Judges everything that was stored.
-    pub(crate) async fn judge(&self, kind: SourceKind) {
+    pub(crate) async fn judge(&self, system: &'static str) {
         let reactions = self.alerts.reactions().expect("a feed");
-        let reaction = self.alerts.reaction(kind);
+        let reaction = self.alerts.reaction(&SystemName::new(system));
+        let reaction = reaction.expect("a watched system");
         reactions.catch_up(&reaction).await.expect("caught up");
     }
 
     pub(crate) async fn judge_telemetry(&self) {
-        self.judge(SourceKind::Telemetry).await;
+        self.judge("telemetry").await;
     }
 
     /// Stores telemetry as in [`Self::volts`] and judges it.
@@ -292,11 +293,11 @@ fn parts(fixture: &Fixture, topics: &Arc<Topics>) -> Parts {
             Arc::clone(clock) as _,
             push::Settings::default(),
         ),
-        records: Records::new(
-            Arc::clone(store),
-            Arc::clone(clock) as _,
-            records::Settings::default(),
-        ),
+        sources: {
+            let clock = Arc::clone(clock) as _;
+            let deps = SourceDeps::for_reading(store, &clock, &TableNames::default());
+            Sources::connect(&SYSTEMS, &deps)
+        },
         publish: Arc::clone(topics) as _,
     }
 }
@@ -338,7 +339,7 @@ pub(crate) fn terms(condition: Condition) -> DefinitionTerms {
     DefinitionTerms {
         name: "Battery".parse().expect("a name"),
         is_enabled: true,
-        source: SourceKind::Telemetry,
+        source: SystemName::new("telemetry"),
         filter: None,
         devices: Devices::All,
         condition,

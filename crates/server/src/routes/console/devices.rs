@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use homeport_systems::fleet::{
-    DeviceFilter, DeviceRef, DeviceSummary, DeviceView, FleetError, Health, LIST_MAX,
+    DeviceFilter, DeviceRef, DeviceSummary, DeviceView, Health, LIST_MAX,
 };
 use homeport_systems::time::{EpochMillis, UtcMillis};
 use serde::{Deserialize, Serialize};
@@ -117,7 +117,7 @@ type Page = PageQuery<LIST_MAX>;
 impl DeviceBody {
     fn new(device: &DeviceSummary, health: Health) -> Self {
         Self {
-            system: device.system.into(),
+            system: device.system.clone().into(),
             name: device.name.clone().unwrap_or_else(|| device.id.clone()),
             id: device.id.clone(),
             kind: device.kind.clone(),
@@ -128,8 +128,8 @@ impl DeviceBody {
     }
 }
 
-impl From<DeviceView> for DeviceViewBody {
-    fn from(view: DeviceView) -> Self {
+impl DeviceViewBody {
+    fn new(view: DeviceView, health: Health) -> Self {
         let latest = view.latest.into_iter().map(|latest| LatestBody {
             name: latest.name,
             value: PlainValue(latest.value),
@@ -137,7 +137,7 @@ impl From<DeviceView> for DeviceViewBody {
             at: format_time(latest.at),
         });
         Self {
-            device: DeviceBody::new(&view.summary, view.health),
+            device: DeviceBody::new(&view.summary, health),
             identity: PlainItem(view.identity),
             state: PlainItem(view.state),
             latest: latest.collect(),
@@ -148,17 +148,6 @@ impl From<DeviceView> for DeviceViewBody {
 /// A time in the format of all console routes.
 pub(super) fn format_time(at: EpochMillis) -> String {
     UtcMillis::new(at).to_string()
-}
-
-impl AnyDevicePath {
-    pub(super) async fn resolve(&self, state: &AppState) -> Result<DeviceRef, Problem> {
-        let fleet = &state.console.fleet;
-        match fleet.device_ref(self.system.0, &self.id).await {
-            // An invalid id cannot belong to a device.
-            Err(FleetError::Invalid(_)) => Err(FleetError::DeviceMissing.into()),
-            device => Ok(device?),
-        }
-    }
 }
 
 /// List the devices of all systems
@@ -207,14 +196,14 @@ pub(super) async fn list_fleet_devices(
 pub(super) async fn get_fleet_device(
     _: Authenticated<Operators>,
     State(state): State<AppState>,
-    DevicePathParts(path): DevicePathParts,
+    DevicePathParts(device): DevicePathParts,
 ) -> Result<Json<DeviceViewBody>, Problem> {
-    let device = path.resolve(&state).await?;
-    Ok(Json(state.console.fleet.device(&device).await?.into()))
+    let (view, health) = state.console.fleet.device(&device).await?;
+    Ok(Json(DeviceViewBody::new(view, health)))
 }
 
 /// The extractor of the path parameters.
-pub(super) struct DevicePathParts(pub(super) AnyDevicePath);
+pub(super) struct DevicePathParts(pub(super) DeviceRef);
 
 impl axum::extract::FromRequestParts<AppState> for DevicePathParts {
     type Rejection = Problem;
@@ -224,7 +213,12 @@ impl axum::extract::FromRequestParts<AppState> for DevicePathParts {
         state: &AppState,
     ) -> Result<Self, Problem> {
         let path = Path::<AnyDevicePath>::from_request_parts(parts, state).await;
-        path.map(|Path(path)| Self(path))
+        let device = path.map(|Path(path)| DeviceRef {
+            system: path.system.0,
+            id: path.id,
+        });
+        device
+            .map(Self)
             .map_err(|error| Problem::invalid(error.body_text()))
     }
 }

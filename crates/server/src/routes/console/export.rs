@@ -7,8 +7,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::{StreamExt as _, stream};
-use homeport_systems::export::{DeviceExport, Export, ExportError, Format};
-use homeport_systems::fleet::FleetError;
+use homeport_systems::export::{DeviceExport, Export, Format};
 use homeport_systems::time::EpochMillis;
 use serde::Deserialize;
 use tokio::sync::OwnedSemaphorePermit;
@@ -97,13 +96,7 @@ pub(super) async fn export_devices(
         None => selection.system.to_string(),
     };
     let permit = permit(&state)?;
-    let export = match Export::of_devices(&state.console.fleet, selection, format).await {
-        // An invalid id cannot belong to a device.
-        Err(ExportError::Fleet(FleetError::Invalid(_))) => {
-            return Err(FleetError::DeviceMissing.into());
-        }
-        export => export?,
-    };
+    let export = Export::of_devices(&state.console.fleet, selection, format).await?;
     Ok(body(export, None, permit, &name, format))
 }
 

@@ -85,7 +85,7 @@ impl From<Point> for PointBody {
 pub(super) async fn get_device_series(
     _: Authenticated<Operators>,
     State(state): State<AppState>,
-    DevicePathParts(path): DevicePathParts,
+    DevicePathParts(device): DevicePathParts,
     UrlQuery(query): UrlQuery<SeriesQuery>,
 ) -> Result<Json<SeriesBody>, Problem> {
     let to = match optional_time("to", query.to.as_deref())? {
@@ -116,7 +116,6 @@ pub(super) async fn get_device_series(
             "names must have at most {NAMES_MAX} entries"
         )));
     }
-    let device = path.resolve(&state).await?;
     let set = state.console.fleet.series(&device, &range).await?;
     let series = set.series.into_iter().map(|series| OneSeriesBody {
         name: series.name,

@@ -83,7 +83,7 @@ pub(super) fn parse_types(text: Option<&str>) -> Result<Vec<EntryType>, Problem>
 pub(super) async fn get_device_timeline(
     _: Authenticated<Operators>,
     State(state): State<AppState>,
-    DevicePathParts(path): DevicePathParts,
+    DevicePathParts(device): DevicePathParts,
     UrlQuery(query): UrlQuery<TimelineQuery>,
     range: TimeRange,
     page: Page,
@@ -94,7 +94,6 @@ pub(super) async fn get_device_timeline(
         types: parse_types(query.types.as_deref())?.into_iter().collect(),
         order: range.order(TimelineOrder::OldestFirst, TimelineOrder::NewestFirst),
     };
-    let device = path.resolve(&state).await?;
     let page = state
         .console
         .fleet
