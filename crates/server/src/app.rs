@@ -11,7 +11,6 @@ use homeport_systems::browse::TableBrowser;
 use homeport_systems::chargers::Chargers;
 use homeport_systems::fleet::{self, Expectations, Fleet};
 use homeport_systems::live::Live;
-use homeport_systems::messages::{Publish, PublishSlot};
 use homeport_systems::push::{self, Push};
 use homeport_systems::records::{self, Records};
 use homeport_systems::rules::{NewRule, RuleEngine, RuleEngineDeps, RuleError};
@@ -103,12 +102,10 @@ impl AppState {
         ));
         let admin_token = AdminToken::new(&settings.admin_token, Arc::clone(clock));
         let rate_limiter = Arc::new(RateLimiter::new(settings.rate_limit, Arc::clone(clock)));
-        let slot = PublishSlot::new();
         let rules = RuleEngine::new(
             RuleEngineDeps {
                 store: Arc::clone(store),
                 clock: Arc::clone(clock),
-                publish: Arc::new(slot.clone()),
                 push: push.clone(),
                 tables,
                 telemetry_table: names.telemetry.clone(),
@@ -129,15 +126,13 @@ impl AppState {
             rate_limiter: Arc::clone(&rate_limiter),
         })
         .await?;
-        let publish: Arc<dyn Publish> = Arc::new(broker.clone());
-        slot.fill(&publish);
         let alert_parts = alerts::Parts {
             store: Arc::clone(store),
             clock: Arc::clone(clock),
             feed: deps.feed.clone(),
             push: push.clone(),
             records: records.clone(),
-            publish: Arc::new(slot.clone()),
+            publish: Arc::new(broker.clone()),
         };
         let fleet_parts = fleet::Parts {
             store: Arc::clone(store),
@@ -167,12 +162,7 @@ impl AppState {
             table: names.telemetry.clone(),
         };
         Ok(Self {
-            telemetry: Telemetry::new(
-                Arc::clone(store),
-                Arc::clone(clock),
-                Arc::new(slot),
-                &telemetry_settings,
-            ),
+            telemetry: Telemetry::new(Arc::clone(store), Arc::clone(clock), &telemetry_settings),
             alerts: Alerts::new(alert_parts, settings.alerts),
             user_tokens: Arc::new(UserTokens::new(settings.user_tokens, Arc::clone(clock))),
             allowed_origins: settings.allowed_origins,
@@ -182,7 +172,6 @@ impl AppState {
             records,
             push,
             rules,
-            publish,
             api_keys,
             broker,
             admin_token,

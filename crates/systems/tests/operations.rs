@@ -23,8 +23,8 @@ use homeport_systems::chargers::{
 };
 use homeport_systems::fleet::{self, DeviceFilter, Expectations, Fleet, TimelineRange};
 use homeport_systems::messages::{
-    self, Delivery, Intake as _, Properties, Publish, PublishSlot, Publisher, QueueTable,
-    RetainedTable, SessionTable, StoredSession,
+    self, Delivery, Intake as _, Properties, Publish, Publisher, QueueTable, RetainedTable,
+    SessionTable, StoredSession,
 };
 use homeport_systems::outbox::SendError;
 use homeport_systems::push::{
@@ -448,6 +448,16 @@ async fn use_push(push: &Push, clock: &Arc<ManualClock>) {
     push.clean_up(30, false).await.expect("clean");
 }
 
+/// A broker without subscribers.
+struct NoSubscribers;
+
+#[async_trait]
+impl Publish for NoSubscribers {
+    async fn publish(&self, _: homeport_systems::messages::Message) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
 /// Takes nothing at first, then everything.
 #[derive(Default)]
 struct Hesitant(Mutex<bool>);
@@ -466,11 +476,9 @@ impl RequestService for Hesitant {
 
 /// A rule from its making to its end, a message through it, and everything there is to look at.
 async fn use_telemetry_and_rules(store: &Arc<dyn Store>, clock: &Arc<ManualClock>, push: &Push) {
-    let publish = Arc::new(PublishSlot::new()) as Arc<dyn Publish>;
     let deps = RuleEngineDeps {
         store: Arc::clone(store),
         clock: Arc::clone(clock) as _,
-        publish: Arc::clone(&publish),
         push: push.clone(),
         tables: tables(&TableNames::default()),
         telemetry_table: TableNames::default().telemetry,
@@ -497,7 +505,11 @@ async fn use_telemetry_and_rules(store: &Arc<dyn Store>, clock: &Arc<ManualClock
         hops: 0,
     };
     engine.take(&message).await.expect("taken in");
-    let worker = RequestWorker::new(engine.clone(), Arc::new(Hesitant::default()));
+    let worker = RequestWorker::new(
+        engine.clone(),
+        Arc::new(Hesitant::default()),
+        Arc::new(NoSubscribers),
+    );
     for sent in [1, 1, 0] {
         assert_eq!(worker.turn().await, Ok(sent));
         clock.advance_ms(3_600_000);
@@ -509,7 +521,6 @@ async fn use_telemetry_and_rules(store: &Arc<dyn Store>, clock: &Arc<ManualClock
     let telemetry = Telemetry::new(
         Arc::clone(store),
         Arc::clone(clock) as _,
-        publish,
         &telemetry::Settings::default(),
     );
     let thing = "a".parse().expect("a thing");
@@ -552,7 +563,7 @@ async fn use_alerts(store: &Arc<dyn Store>, clock: &Arc<ManualClock>, push: &Pus
         feed: Some(Arc::new(Quiet)),
         push: push.clone(),
         records: Records::new(Arc::clone(store), time, settings),
-        publish: Arc::new(PublishSlot::new()),
+        publish: Arc::new(NoSubscribers),
     };
     let settings = alerts::Settings {
         silence_grace_secs: 0,

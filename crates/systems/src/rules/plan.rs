@@ -18,7 +18,7 @@ use super::requests;
 use super::sns;
 use super::stats::Counted;
 use super::{ACCOUNT_ID, RuleEngine, compiled};
-use crate::messages::{HOPS_MAX, Message, Properties, Publisher};
+use crate::messages::{HOPS_MAX, Message, Properties, Publisher, REPUBLISHED_BYTES_MAX};
 use crate::push::{self, UserId};
 use crate::telemetry;
 
@@ -368,7 +368,7 @@ impl Context<'_> {
         if topic.starts_with('$') {
             return Err("topics that begin with $ are reserved for the server".to_owned());
         }
-        Ok(Message {
+        let republished = Message {
             topic: topic.to_owned(),
             payload: bytes(result),
             delivery: action.delivery,
@@ -380,7 +380,13 @@ impl Context<'_> {
             received_at: self.engine.now(),
             properties: self.properties(&action.headers)?,
             hops: self.message.hops + 1,
-        })
+        };
+        if republished.size() > REPUBLISHED_BYTES_MAX {
+            return Err(format!(
+                "the message is larger than {REPUBLISHED_BYTES_MAX} bytes; select fewer attributes"
+            ));
+        }
+        Ok(republished)
     }
 
     fn properties(&self, headers: &Headers) -> Result<Properties, String> {

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::types::{CommandName, ThingName};
 use super::{Telemetry, TelemetryError, schema};
 use crate::ids::UuidV4;
-use crate::messages::{Delivery, Message, Properties, Publisher};
+use crate::messages::{Delivery, Message, Properties, Publish, Publisher};
 use crate::sensors::InvalidField;
 use crate::time::EpochMillis;
 
@@ -48,6 +48,7 @@ impl Telemetry {
     /// When the thing cannot be addressed, the parameters are too large, or the message cannot be queued.
     pub async fn send_command(
         &self,
+        publish: &dyn Publish,
         thing: &ThingName,
         command: &Command,
         principal: Option<String>,
@@ -96,7 +97,7 @@ impl Telemetry {
             },
             hops: 0,
         };
-        self.publish.publish(message).await?;
+        publish.publish(message).await?;
         Ok(sent)
     }
 }

@@ -12,7 +12,6 @@ use homeport_item::schema::TableSchema;
 use homeport_store::{Clock, Store, StoreError};
 
 use crate::cursor::CursorError;
-use crate::messages::Publish;
 use crate::sensors::InvalidField;
 
 pub use commands::{Command, PARAMETERS_BYTES_MAX, SentCommand};
@@ -42,7 +41,6 @@ impl Default for Settings {
 pub struct Telemetry {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    publish: Arc<dyn Publish>,
     table: Arc<TableSchema>,
 }
 
@@ -61,16 +59,10 @@ pub enum TelemetryError {
 
 impl Telemetry {
     #[must_use]
-    pub fn new(
-        store: Arc<dyn Store>,
-        clock: Arc<dyn Clock>,
-        publish: Arc<dyn Publish>,
-        settings: &Settings,
-    ) -> Self {
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, settings: &Settings) -> Self {
         Self {
             store,
             clock,
-            publish,
             table: Arc::new(schema::telemetry(&settings.table)),
         }
     }

@@ -69,7 +69,7 @@ pub(in crate::routes) async fn send_command(
     };
     let sent = state
         .telemetry
-        .send_command(&thing, &command, Some(caller.principal()))
+        .send_command(&state.broker, &thing, &command, Some(caller.principal()))
         .await?;
     Ok((StatusCode::ACCEPTED, Json(sent.into())))
 }
