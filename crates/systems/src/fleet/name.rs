@@ -8,10 +8,10 @@ use std::str::FromStr;
 
 use super::{Fleet, FleetError};
 use crate::chargers::{DeviceName, ScId};
+use crate::push;
 use crate::records::{self, RecordIds};
 use crate::sensors::{HardwareId, InvalidField};
 use crate::telemetry::ThingName;
-use crate::{push, sensors};
 
 /// A system with devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -103,7 +103,7 @@ impl Fleet {
         Ok(match system {
             SystemName::Sensors => DeviceRef::Sensor(id.parse()?),
             SystemName::Chargers => {
-                let name: DeviceName = id.parse().map_err(charger_field)?;
+                let name: DeviceName = id.parse()?;
                 DeviceRef::Charger(name.sc_id())
             }
             SystemName::Telemetry => DeviceRef::Thing(id.parse()?),
@@ -124,13 +124,6 @@ impl Fleet {
                 }
             }
         })
-    }
-}
-
-fn charger_field(error: crate::chargers::InvalidField) -> sensors::InvalidField {
-    InvalidField {
-        field: error.field,
-        expected: error.expected,
     }
 }
 

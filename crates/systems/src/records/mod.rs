@@ -32,6 +32,7 @@ use crate::cursor::CursorError;
 use crate::sensors::InvalidField;
 use crate::time::EpochMillis;
 
+pub use crate::time::Order;
 pub use add_record::NewRecord;
 pub use devices::{Device, DeviceChange, DevicePage, NewDevice};
 pub use dispenser::{DispensedId, IdTag, NewIdTag};
@@ -40,12 +41,13 @@ pub use hashids::{Hashids, RecordIds};
 pub use housekeeping::Housekept;
 pub use journals::{Journal, JournalChange, JournalPage, NewJournal};
 pub(crate) use observed::journal_of_record;
-pub use ranges::{Order, RecordRange};
+pub use ranges::RecordRange;
 pub use record::{Record, RecordPage};
 pub use removal::{Removal, Swept};
 pub use types::{
     Change, DataType, DeviceId, GroupId, JournalId, Model, Name, POLICY_DEPTH_MAX, PolicyDocument,
-    RecordTime, RecordType, RecordValue, Retention, Unit,
+    RETENTION_SECS_MAX, RETENTION_SECS_MIN, RecordTime, RecordType, RecordValue, Retention, Unit,
+    VALUE_CHARS_MAX,
 };
 
 /// Items of one page.

@@ -55,7 +55,7 @@ pub use document::{
 pub use failure::Failure;
 pub use load::{FILE_RULES_MAX, REFRESH_EVERY};
 pub use manage::{RulePage, VERSIONS_KEPT};
-pub use name::{NAME_LEN_MAX, RuleName};
+pub use name::RuleName;
 pub use replay::{
     Difference, REPLAY_PAGE_MAX, Replay, ReplayRange, ReplayTotals, Replayed, WouldWrite,
 };

@@ -41,6 +41,12 @@ struct Payload<'a> {
     timestamp: i64,
 }
 
+/// The topic on which a thing receives commands.
+#[must_use]
+pub fn command_topic(thing: &ThingName) -> String {
+    format!("{}/{thing}/{}", schema::TOPIC_ROOT, schema::COMMANDS)
+}
+
 impl Telemetry {
     /// Publishes a command at QoS 1 on the topic of the thing. `principal` is the sender.
     ///
@@ -70,7 +76,7 @@ impl Telemetry {
         }
         let sent = SentCommand {
             command_id: UuidV4::random(),
-            topic: format!("{}/{thing}/{}", schema::TOPIC_ROOT, schema::COMMANDS),
+            topic: command_topic(thing),
             issued_at: EpochMillis(self.clock.now_ms()),
         };
         let payload = Payload {

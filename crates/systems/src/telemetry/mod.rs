@@ -14,9 +14,10 @@ use homeport_store::{Clock, Store, StoreError};
 use crate::cursor::CursorError;
 use crate::sensors::InvalidField;
 
-pub use commands::{Command, PARAMETERS_BYTES_MAX, SentCommand};
-pub use history::{HistoryPage, HistoryRange, Order};
-pub use types::{CommandName, MessageType, THING_NAME_LEN_MAX, ThingName, WORD_LEN_MAX};
+pub use crate::time::Order;
+pub use commands::{Command, PARAMETERS_BYTES_MAX, SentCommand, command_topic};
+pub use history::{HistoryPage, HistoryRange};
+pub use types::{CommandName, MessageType, ThingName};
 
 /// Items of one page.
 pub const PAGE_MAX: usize = 1000;
