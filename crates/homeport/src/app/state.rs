@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use homeport_engine::{ClockStatus, Condition, Engine};
 use homeport_server::{
     AppDeps, AppSettings, AppState, BridgeStatus, BuildError, ClockState, Gauges, Health,
-    RateLimit, StoreClock, UserAlgorithm, UserKeys, UserTokenSettings,
+    MqttSettings, RateLimit, StoreClock, UserAlgorithm, UserKeys, UserTokenSettings,
 };
 use homeport_store::{Clock as _, StoreError, SystemClock};
 use homeport_systems::api_keys::Pepper;
@@ -63,7 +63,10 @@ pub(crate) async fn state(
         sensors: sensor_settings(settings)?,
         push: push_settings(settings)?,
         alerts: alerts::settings(settings)?,
-        mqtt: mqtt::settings(&settings.mqtt)?,
+        mqtt: MqttSettings {
+            is_bridged: settings.bridge.url.is_some(),
+            ..mqtt::settings(&settings.mqtt)?
+        },
         expectations: console::expectations(settings)?,
         rules: rules::of_file(settings)?,
         sns_topics: rules::sns_topics(settings),

@@ -133,8 +133,9 @@ impl From<RecordsError> for Problem {
 
 impl From<PublishRefusal> for Problem {
     fn from(refusal: PublishRefusal) -> Self {
-        let (status, code) = match refusal {
+        let (status, code) = match &refusal {
             PublishRefusal::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "PAYLOAD_TOO_LARGE"),
+            PublishRefusal::NoSubscriber(_) => (StatusCode::CONFLICT, "NO_SUBSCRIBER"),
             PublishRefusal::RetainedFull => (StatusCode::SERVICE_UNAVAILABLE, "RETAINED_FULL"),
         };
         Self::new(status, code, refusal.to_string())

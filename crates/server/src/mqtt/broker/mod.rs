@@ -102,12 +102,17 @@ pub struct BrokerParts {
 }
 
 /// Why a message is not published that no connection brings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PublishRefusal {
     #[error("the payload is larger than a packet may be")]
     TooLarge,
     #[error("there are too many retained messages")]
     RetainedFull,
+    #[error(
+        "no client of this server subscribes to {0}, and the bridge does not forward commands; connect the \
+         thing to this server, or publish the command at the other broker"
+    )]
+    NoSubscriber(String),
 }
 
 impl Broker {
@@ -235,6 +240,25 @@ impl Broker {
             return Err(PublishRefusal::RetainedFull);
         }
         Ok(())
+    }
+
+    /// Checks that a command can reach its thing. With a bridge, things may be clients of the other broker,
+    /// which gets no commands from here.
+    ///
+    /// # Errors
+    /// If there is a bridge, and no client of this server subscribes to the topic.
+    pub(crate) fn check_command(&self, topic: &str) -> Result<(), PublishRefusal> {
+        if !self.0.settings.is_bridged {
+            return Ok(());
+        }
+        let mut has_subscriber = false;
+        let trie = &self.0.subscriptions;
+        let trie = trie.read().unwrap_or_else(PoisonError::into_inner);
+        trie.matching(topic, &mut |_| has_subscriber = true);
+        match has_subscriber {
+            true => Ok(()),
+            false => Err(PublishRefusal::NoSubscriber(topic.to_owned())),
+        }
     }
 
     pub(crate) fn now(&self) -> EpochMillis {
