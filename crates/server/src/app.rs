@@ -12,7 +12,6 @@ use homeport_systems::browse::TableBrowser;
 use homeport_systems::chargers::Chargers;
 use homeport_systems::fleet::{Expectations, Fleet, SourceDeps, Sources, System};
 use homeport_systems::live::Live;
-use homeport_systems::messages::{Publish, PublishSlot};
 use homeport_systems::push::{self, Push};
 use homeport_systems::records::{self, Records};
 use homeport_systems::rules::{NewRule, RuleEngine, RuleEngineDeps, RuleError};
@@ -116,12 +115,10 @@ impl AppState {
         ));
         let admin_token = AdminToken::new(&settings.admin_token, Arc::clone(clock));
         let rate_limiter = Arc::new(RateLimiter::new(settings.rate_limit, Arc::clone(clock)));
-        let slot = PublishSlot::new();
         let rules = RuleEngine::new(
             RuleEngineDeps {
                 store: Arc::clone(store),
                 clock: Arc::clone(clock),
-                publish: Arc::new(slot.clone()),
                 push: push.clone(),
                 tables,
                 telemetry_table: names.telemetry.clone(),
@@ -142,17 +139,10 @@ impl AppState {
             rate_limiter: Arc::clone(&rate_limiter),
         })
         .await?;
-        let publish: Arc<dyn Publish> = Arc::new(broker.clone());
-        slot.fill(&publish);
         let telemetry_settings = telemetry::Settings {
             table: names.telemetry.clone(),
         };
-        let telemetry = Telemetry::new(
-            Arc::clone(store),
-            Arc::clone(clock),
-            Arc::new(slot.clone()),
-            &telemetry_settings,
-        );
+        let telemetry = Telemetry::new(Arc::clone(store), Arc::clone(clock), &telemetry_settings);
         let source_deps = SourceDeps {
             store: Arc::clone(store),
             sensors: sensors.clone(),
@@ -168,7 +158,7 @@ impl AppState {
             feed: deps.feed.clone(),
             push: push.clone(),
             sources: sources.clone(),
-            publish: Arc::new(slot),
+            publish: Arc::new(broker.clone()),
         };
         let console = Console {
             sessions: Sessions::new(Arc::clone(clock), settings.session_secs),
@@ -200,7 +190,6 @@ impl AppState {
             records,
             push,
             rules,
-            publish,
             api_keys,
             broker,
             admin_token,

@@ -8,7 +8,6 @@ use homeport_store::StoreError;
 use homeport_systems::alerts::Alerts;
 use homeport_systems::api_keys::ApiKeys;
 use homeport_systems::chargers::Chargers;
-use homeport_systems::messages::Publish;
 use homeport_systems::push::Push;
 use homeport_systems::records::Records;
 use homeport_systems::rules::RuleEngine;
@@ -30,8 +29,6 @@ pub struct AppState {
     pub push: Push,
     pub telemetry: Telemetry,
     pub rules: RuleEngine,
-    /// The broker as a publisher. The systems hold weak references to it; this one keeps it alive.
-    pub publish: Arc<dyn Publish>,
     pub alerts: Alerts,
     pub api_keys: Arc<ApiKeys>,
     pub broker: Broker,

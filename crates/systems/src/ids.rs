@@ -5,6 +5,9 @@ use std::str::FromStr;
 
 use uuid::{Uuid, Variant};
 
+use crate::text::Form;
+use crate::time::EpochMillis;
+
 /// A UUID of version 4 and RFC 4122's variant, written in lower case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UuidV4(Uuid);
@@ -40,6 +43,28 @@ impl fmt::Display for UuidV4 {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(formatter)
     }
+}
+
+/// Digits of the time that a timed id begins with.
+const TIME_DIGITS: usize = 13;
+
+/// The form of ids that sort by time: milliseconds since the epoch and a UUID.
+pub(crate) const TIMED_ID: Form = Form {
+    pattern: "^[0-9]{13}-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$",
+    accepts: |text| {
+        text.split_once('-').is_some_and(|(time, uuid)| {
+            time.len() == TIME_DIGITS
+                && time.bytes().all(|byte| byte.is_ascii_digit())
+                && uuid
+                    .parse::<UuidV4>()
+                    .is_ok_and(|id| id.to_string() == uuid)
+        })
+    },
+};
+
+/// A new id that sorts by time.
+pub(crate) fn timed_id(now: EpochMillis) -> String {
+    format!("{:013}-{}", now.0.max(0), UuidV4::random())
 }
 
 #[cfg(test)]

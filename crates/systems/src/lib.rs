@@ -21,6 +21,7 @@ pub mod rules;
 pub mod schema;
 pub mod sensors;
 pub mod telemetry;
+pub mod text;
 pub mod time;
 
 mod fetch;

@@ -25,8 +25,8 @@ use homeport_systems::fleet::{
     self, DeviceFilter, DeviceRef, Expectations, Fleet, SYSTEMS, SourceDeps, Sources, TimelineRange,
 };
 use homeport_systems::messages::{
-    self, Delivery, Intake as _, Properties, Publish, PublishSlot, Publisher, QueueTable,
-    RetainedTable, SessionTable, StoredSession,
+    self, Delivery, Intake as _, Properties, Publish, Publisher, QueueTable, RetainedTable,
+    SessionTable, StoredSession,
 };
 use homeport_systems::outbox::SendError;
 use homeport_systems::push::{
@@ -469,6 +469,16 @@ async fn use_push(push: &Push, clock: &Arc<ManualClock>) {
     push.erase_user(&user).await.expect("erased");
 }
 
+/// A broker without subscribers.
+struct NoSubscribers;
+
+#[async_trait]
+impl Publish for NoSubscribers {
+    async fn publish(&self, _: homeport_systems::messages::Message) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
 /// Takes nothing at first, then everything.
 #[derive(Default)]
 struct Hesitant(Mutex<bool>);
@@ -487,11 +497,9 @@ impl RequestService for Hesitant {
 
 /// A rule from its making to its end, a message through it, and everything there is to look at.
 async fn use_telemetry_and_rules(store: &Arc<dyn Store>, clock: &Arc<ManualClock>, push: &Push) {
-    let publish = Arc::new(PublishSlot::new()) as Arc<dyn Publish>;
     let deps = RuleEngineDeps {
         store: Arc::clone(store),
         clock: Arc::clone(clock) as _,
-        publish: Arc::clone(&publish),
         push: push.clone(),
         tables: tables(&TableNames::default()),
         telemetry_table: TableNames::default().telemetry,
@@ -518,7 +526,11 @@ async fn use_telemetry_and_rules(store: &Arc<dyn Store>, clock: &Arc<ManualClock
         hops: 0,
     };
     engine.take(&message).await.expect("taken in");
-    let worker = RequestWorker::new(engine.clone(), Arc::new(Hesitant::default()));
+    let worker = RequestWorker::new(
+        engine.clone(),
+        Arc::new(Hesitant::default()),
+        Arc::new(NoSubscribers),
+    );
     for sent in [1, 1, 0] {
         assert_eq!(worker.turn().await, Ok(sent));
         clock.advance_ms(3_600_000);
@@ -530,7 +542,6 @@ async fn use_telemetry_and_rules(store: &Arc<dyn Store>, clock: &Arc<ManualClock
     let telemetry = Telemetry::new(
         Arc::clone(store),
         Arc::clone(clock) as _,
-        publish,
         &telemetry::Settings::default(),
     );
     let thing = "a".parse().expect("a thing");
@@ -572,7 +583,7 @@ async fn use_alerts(store: &Arc<dyn Store>, clock: &Arc<ManualClock>, push: &Pus
         feed: Some(Arc::new(Quiet)),
         push: push.clone(),
         sources: sources(store, clock),
-        publish: Arc::new(PublishSlot::new()),
+        publish: Arc::new(NoSubscribers),
     };
     let settings = alerts::Settings {
         silence_grace_secs: 0,

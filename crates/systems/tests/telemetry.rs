@@ -42,7 +42,6 @@ async fn world() -> World {
     let telemetry = Telemetry::new(
         Arc::clone(&fixture.store),
         Arc::clone(&fixture.clock) as _,
-        Arc::clone(&broker) as _,
         &Settings::default(),
     );
     World {
@@ -266,11 +265,12 @@ async fn command_is_published_on_topic_of_its_thing() {
         parameters: Some(RawValue::from_string(parameters.to_owned()).expect("JSON")),
     };
     let send = |name: &str| {
-        let (telemetry, command, name) = (world.telemetry.clone(), command.clone(), thing(name));
+        let (world, command, name) = (&world, command.clone(), thing(name));
         async move {
-            telemetry
-                .send_command(&name, &command, Some("admin".to_owned()))
-                .await
+            let sender = Some("admin".to_owned());
+            let publish = &*world.broker;
+            let sent = (world.telemetry).send_command(publish, &name, &command, sender);
+            sent.await
         }
     };
     let sent = send("van-1").await.expect("sent");

@@ -68,7 +68,11 @@ impl Background {
             &secrets::rules_http_secret(settings)?.text,
             settings.rules.http_private,
         );
-        let requests = RequestWorker::new(state.rules.clone(), Arc::new(requests));
+        let requests = RequestWorker::new(
+            state.rules.clone(),
+            Arc::new(requests),
+            Arc::new(state.broker.clone()),
+        );
         Ok(Self {
             rule_changes: {
                 let stop = stop();

@@ -8,7 +8,7 @@ use homeport_engine::{ClockStatus, Condition, Engine};
 use homeport_remote::Remote;
 use homeport_server::{
     AppDeps, AppSettings, AppState, BridgeStatus, BuildError, ClockState, Gauges, Health,
-    RateLimit, StoreClock, UserAlgorithm, UserKeys, UserTokenSettings,
+    MqttSettings, RateLimit, StoreClock, UserAlgorithm, UserKeys, UserTokenSettings,
 };
 use homeport_store::{Clock as _, StoreError, SystemClock};
 use homeport_systems::api_keys::Pepper;
@@ -80,7 +80,10 @@ pub(crate) async fn state(
             housekeeping_every_secs: i64::try_from(settings.records.housekeeping_every_secs.get())?,
         },
         alerts: alerts::settings(settings)?,
-        mqtt: mqtt::settings(&settings.mqtt)?,
+        mqtt: MqttSettings {
+            is_bridged: settings.bridge.url.is_some(),
+            ..mqtt::settings(&settings.mqtt)?
+        },
         expectations: console::expectations(settings)?,
         rules: rules::of_file(settings)?,
         sns_topics: rules::sns_topics(settings),

@@ -22,103 +22,49 @@ pub(crate) trait SectionSet {
     const SECTIONS: &'static [&'static Section];
 }
 
-/// All sections, for serving and for showing the configuration.
-#[derive(Debug)]
-pub(crate) struct AllSections;
+/// Declares the sections of commands.
+macro_rules! section_sets {
+    ($($(#[$doc:meta])* $name:ident: $sections:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(crate) struct $name;
 
-/// Sections for commands on a data directory.
-#[derive(Debug)]
-pub(crate) struct DirectorySections;
-
-/// Sections for commands on the store's tables.
-#[derive(Debug)]
-pub(crate) struct StoreSections;
-
-/// Sections for commands on rules.
-#[derive(Debug)]
-pub(crate) struct RulesSections;
-
-/// Sections for commands on devices of all systems.
-#[derive(Debug)]
-pub(crate) struct FleetSections;
-
-/// Sections for commands on API keys.
-#[derive(Debug)]
-pub(crate) struct KeysSections;
-
-/// Sections for moving tables between stores.
-#[derive(Debug)]
-pub(crate) struct MoveSections;
-
-impl SectionSet for AllSections {
-    const SECTIONS: &'static [&'static Section] = SECTIONS;
+        impl SectionSet for $name {
+            const SECTIONS: &'static [&'static Section] = $sections;
+        }
+    )*};
 }
 
-impl SectionSet for DirectorySections {
-    const SECTIONS: &'static [&'static Section] =
-        &[&Data::SECTION, &Encryption::SECTION, &Logs::SECTION];
-}
-
-impl SectionSet for StoreSections {
-    const SECTIONS: &'static [&'static Section] = &[
-        &Data::SECTION,
-        &Store::SECTION,
-        &Encryption::SECTION,
-        &Push::SECTION,
-        &Records::SECTION,
-        &Telemetry::SECTION,
+section_sets! {
+    /// All sections, for serving and for showing the configuration.
+    AllSections: SECTIONS;
+    /// Sections for commands on a data directory.
+    DirectorySections: &[&Data::SECTION, &Encryption::SECTION, &Logs::SECTION];
+    /// Sections for commands on the store's tables.
+    StoreSections: &[
+        &Data::SECTION, &Store::SECTION, &Encryption::SECTION, &Push::SECTION,
+        &Records::SECTION, &Telemetry::SECTION, &Logs::SECTION,
+    ];
+    /// Sections for commands on rules.
+    RulesSections: &[
+        &Data::SECTION, &Store::SECTION, &Encryption::SECTION, &Admin::SECTION,
+        &Push::SECTION, &Records::SECTION, &Telemetry::SECTION, &Rules::SECTION,
         &Logs::SECTION,
     ];
-}
-
-impl SectionSet for RulesSections {
-    const SECTIONS: &'static [&'static Section] = &[
-        &Data::SECTION,
-        &Store::SECTION,
-        &Encryption::SECTION,
-        &Admin::SECTION,
-        &Push::SECTION,
-        &Records::SECTION,
-        &Telemetry::SECTION,
-        &Rules::SECTION,
-        &Logs::SECTION,
+    /// Sections for commands on devices of all systems.
+    FleetSections: &[
+        &Data::SECTION, &Store::SECTION, &Encryption::SECTION, &Admin::SECTION,
+        &Push::SECTION, &Records::SECTION, &Telemetry::SECTION, &Logs::SECTION,
     ];
-}
-
-impl SectionSet for FleetSections {
-    const SECTIONS: &'static [&'static Section] = &[
-        &Data::SECTION,
-        &Store::SECTION,
-        &Encryption::SECTION,
-        &Admin::SECTION,
-        &Push::SECTION,
-        &Records::SECTION,
-        &Telemetry::SECTION,
-        &Logs::SECTION,
+    /// Sections for commands on API keys.
+    KeysSections: &[
+        &Data::SECTION, &Store::SECTION, &Encryption::SECTION, &Admin::SECTION,
+        &ApiKeys::SECTION, &Logs::SECTION,
     ];
-}
-
-impl SectionSet for KeysSections {
-    const SECTIONS: &'static [&'static Section] = &[
-        &Data::SECTION,
-        &Store::SECTION,
-        &Encryption::SECTION,
-        &Admin::SECTION,
-        &ApiKeys::SECTION,
-        &Logs::SECTION,
-    ];
-}
-
-impl SectionSet for MoveSections {
-    const SECTIONS: &'static [&'static Section] = &[
-        &Data::SECTION,
-        &Encryption::SECTION,
-        &Store::SECTION,
-        &Dynamodb::SECTION,
-        &Push::SECTION,
-        &Records::SECTION,
-        &Telemetry::SECTION,
-        &Logs::SECTION,
+    /// Sections for moving tables between stores.
+    MoveSections: &[
+        &Data::SECTION, &Encryption::SECTION, &Store::SECTION, &Dynamodb::SECTION,
+        &Push::SECTION, &Records::SECTION, &Telemetry::SECTION, &Logs::SECTION,
     ];
 }
 

@@ -66,6 +66,22 @@ impl Bridged {
         (status, body)
     }
 
+    fn post(&self, path: &str, body: &str) -> (u16, String) {
+        let agent: ureq::Agent = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .build()
+            .into();
+        let request = agent.post(format!("{}{path}", self.0.url));
+        let request = request.header("Authorization", format!("Bearer {TOKEN}"));
+        let answer = request
+            .header("Content-Type", "application/json")
+            .send(body);
+        let answer = answer.expect("an answer");
+        let status = answer.status().as_u16();
+        let body = answer.into_body().read_to_string().expect("a text");
+        (status, body)
+    }
+
     fn metric(&self, name: &str) -> u64 {
         let (_, metrics) = self.get("/metrics");
         let mut lines = metrics.lines();
@@ -235,6 +251,39 @@ fn bridge_loop_does_not_forward_forever() {
     assert!(wait_until(|| server.metric(dropped) == 1), "it goes on");
     let received = server.metric("homeport_bridge_messages_received_total{qos=\"1\"}");
     assert_eq!(received, 6);
+}
+
+#[test]
+fn command_without_subscriber_is_refused_with_reason() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let probe = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = probe.local_addr().expect("an address");
+    drop(probe);
+    let listen = address.to_string();
+    // No broker listens on the discard port.
+    let options = ["--mqtt-listen", listen.as_str()];
+    let server = Bridged::start_unconnected(directory.path(), "mqtt://127.0.0.1:9", &options);
+    let send = || server.post("/v1/telemetry/van-01/commands", r#"{"command":"heat"}"#);
+    let (status, body) = send();
+    assert_eq!(status, 409, "{body}");
+    assert!(body.contains("NO_SUBSCRIBER"), "{body}");
+    assert!(
+        body.contains("the bridge does not forward commands"),
+        "{body}"
+    );
+    let mut options = rumqttc::MqttOptions::new("van-01", "127.0.0.1", address.port());
+    options.set_credentials("admin", TOKEN);
+    let (client, mut connection) = rumqttc::Client::new(options, 1);
+    let subscribed = client.subscribe("van/van-01/commands", rumqttc::QoS::AtLeastOnce);
+    subscribed.expect("sent");
+    let is_subscribed = |event| {
+        matches!(
+            event,
+            Ok(rumqttc::Event::Incoming(rumqttc::Packet::SubAck(_)))
+        )
+    };
+    assert!(connection.iter().any(is_subscribed));
+    assert_eq!(send().0, 202);
 }
 
 #[test]

@@ -90,8 +90,8 @@ impl Pipeline {
         self.taking.push_back(Box::pin(std::future::ready(taken)));
     }
 
-    /// Moves messages on and answers those that are at their end; whether any moved. `from` is the
-    /// session that published them, if it is one of ours.
+    /// Moves messages on as far as possible and answers those that are at their end; whether any moved.
+    /// `from` is the session that published them, if it is one of ours.
     ///
     /// # Errors
     /// When the store fails: nothing is answered, and whoever sent the messages sends them again.

@@ -52,6 +52,8 @@ pub struct MqttSettings {
     /// How often the keys of connected clients are looked up, in case another process revoked them. A
     /// key revoked in this process ends its connections at once.
     pub key_check_every: Duration,
+    /// Whether a bridge brings messages of things that are clients of another broker.
+    pub is_bridged: bool,
 }
 
 impl Default for MqttSettings {
@@ -68,6 +70,7 @@ impl Default for MqttSettings {
             keep_alive_secs_max: 1200,
             connect_timeout: Duration::from_secs(10),
             key_check_every: Duration::from_secs(30),
+            is_bridged: false,
         }
     }
 }

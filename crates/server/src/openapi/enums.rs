@@ -6,6 +6,7 @@ use homeport_systems::browse::SortOperator;
 use homeport_systems::export::Format;
 use homeport_systems::fleet::{EntryType, Health, SYSTEMS, System, SystemName};
 use homeport_systems::push::{DeviceVerdict, InterruptionLevel, Priority};
+use homeport_systems::time::Order;
 
 /// Declares a newtype that is read from one of several texts, and its schema.
 macro_rules! api_choice {
@@ -65,13 +66,6 @@ macro_rules! api_enum {
     };
 }
 
-/// The order of a list that is sorted by time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SortOrder {
-    Ascending,
-    Descending,
-}
-
 /// Whether an alert is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AlertState {
@@ -81,9 +75,9 @@ pub(crate) enum AlertState {
 
 api_choice! {
     /// The oldest or the newest item first
-    OrderParameter as "Order": SortOrder {
-        "asc" => SortOrder::Ascending,
-        "desc" => SortOrder::Descending,
+    OrderParameter as "Order": Order {
+        "asc" => Order::OldestFirst,
+        "desc" => Order::NewestFirst,
     }
 }
 

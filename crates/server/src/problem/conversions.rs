@@ -5,7 +5,7 @@ use homeport_store::StoreError;
 use homeport_systems::alerts::AlertsError;
 use homeport_systems::api_keys::ApiKeyError;
 use homeport_systems::browse::BrowseError;
-use homeport_systems::chargers::{self, ChargersError};
+use homeport_systems::chargers::ChargersError;
 use homeport_systems::cursor::CursorError;
 use homeport_systems::export::ExportError;
 use homeport_systems::fleet::FleetError;
@@ -68,12 +68,6 @@ impl From<SensorsError> for Problem {
             SensorsError::Malformed { .. } => Self::internal(&error),
             SensorsError::Store(error) => error.into(),
         }
-    }
-}
-
-impl From<chargers::InvalidField> for Problem {
-    fn from(error: chargers::InvalidField) -> Self {
-        Self::invalid(error.to_string())
     }
 }
 
@@ -143,8 +137,9 @@ impl From<RecordsError> for Problem {
 
 impl From<PublishRefusal> for Problem {
     fn from(refusal: PublishRefusal) -> Self {
-        let (status, code) = match refusal {
+        let (status, code) = match &refusal {
             PublishRefusal::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "PAYLOAD_TOO_LARGE"),
+            PublishRefusal::NoSubscriber(_) => (StatusCode::CONFLICT, "NO_SUBSCRIBER"),
             PublishRefusal::RetainedFull => (StatusCode::SERVICE_UNAVAILABLE, "RETAINED_FULL"),
         };
         Self::new(status, code, refusal.to_string())

@@ -2,12 +2,12 @@
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use homeport_systems::time::EpochMillis;
+use homeport_systems::time::{EpochMillis, Order};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::address::{UrlQuery, optional_time};
-use crate::openapi::enums::{OrderParameter, SortOrder};
+use crate::openapi::enums::OrderParameter;
 use crate::openapi::schemas;
 use crate::problem::Problem;
 
@@ -16,7 +16,7 @@ use crate::problem::Problem;
 pub(crate) struct TimeRange {
     pub(crate) from: Option<EpochMillis>,
     pub(crate) to: Option<EpochMillis>,
-    order: SortOrder,
+    order: Order,
 }
 
 /// The parameters as they are sent.
@@ -38,8 +38,8 @@ impl TimeRange {
     /// A system's own value for the order.
     pub(crate) fn order<T>(&self, oldest_first: T, newest_first: T) -> T {
         match self.order {
-            SortOrder::Ascending => oldest_first,
-            SortOrder::Descending => newest_first,
+            Order::OldestFirst => oldest_first,
+            Order::NewestFirst => newest_first,
         }
     }
 }
@@ -52,7 +52,7 @@ impl<S: Send + Sync> FromRequestParts<S> for TimeRange {
         Ok(Self {
             from: optional_time("from", query.from.as_deref())?,
             to: optional_time("to", query.to.as_deref())?,
-            order: query.order.map_or(SortOrder::Descending, |order| order.0),
+            order: query.order.map_or(Order::NewestFirst, |order| order.0),
         })
     }
 }

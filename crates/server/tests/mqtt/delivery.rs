@@ -60,6 +60,33 @@ async fn a_message_that_cannot_be_kept_is_not_acknowledged() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn republished_messages_are_delivered_before_their_cause() {
+    let world = World::start().await;
+    let key = world.key([]).await;
+    let mut subscriber = Client::<V5>::connect(&world, "s", &key).await;
+    subscriber.subscribe("van/v1/x").await;
+    let mut publisher = Client::<V5>::connect(&world, "p", &key).await;
+    world.intake.republish();
+    publisher.publish_and_wait("van/v1/x", "1").await;
+    for expected in ["1.1", "1.1.1", "1.1.2", "1.2", "1.2.1", "1.2.2", "1"] {
+        assert_eq!(subscriber.take().await, expected);
+    }
+    assert_eq!(world.taken().await.len(), 7, "rules see all of them");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failing_republished_message_prevents_the_acknowledgement() {
+    let world = World::start().await;
+    let key = world.key([]).await;
+    let mut publisher = Client::<V5>::connect(&world, "p", &key).await;
+    world.intake.republish();
+    world.intake.fail_from(2);
+    publisher.publish("van/v1/x", "1", 1).await;
+    let busy = DisconnectReasonCode::ServerBusy;
+    publisher.expect_disconnect(busy).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn qos_is_the_lower_of_publisher_and_subscriber() {
     let world = World::start().await;
     let key = world.key([]).await;

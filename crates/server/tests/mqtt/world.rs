@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -50,20 +50,22 @@ pub(crate) struct Keeper {
     store: Arc<dyn Store>,
     gate: watch::Sender<bool>,
     waiting: watch::Sender<usize>,
-    fails: AtomicBool,
+    /// Messages fail that were republished at least so often.
+    fails_from: AtomicU8,
+    republishes: AtomicBool,
     next: AtomicI64,
 }
 
 #[async_trait]
 impl Intake for Keeper {
-    async fn take(&self, message: &Message) -> Result<(), StoreError> {
+    async fn take(&self, message: &Message) -> Result<Vec<Message>, StoreError> {
         // The order in which messages begin, whatever the order in which they end.
         let number = self.next.fetch_add(1, Ordering::SeqCst);
         self.waiting.send_modify(|waiting| *waiting += 1);
         let mut gate = self.gate.subscribe();
         let _ = gate.wait_for(|is_open| *is_open).await;
         self.waiting.send_modify(|waiting| *waiting -= 1);
-        if self.fails.load(Ordering::SeqCst) {
+        if message.hops >= self.fails_from.load(Ordering::SeqCst) {
             return Err(StoreError::Unavailable("told to fail".to_owned()));
         }
         let item = Item::new()
@@ -71,9 +73,8 @@ impl Intake for Keeper {
             .with("number", number)
             .with("payload", Value::B(message.payload.to_vec()));
         match self.store.put(Put::new(TAKEN, item)).await {
-            Ok(_) => Ok(()),
+            Ok(_) | Err(WriteError::ConditionFailed { .. }) => Ok(self.republished(message)),
             Err(WriteError::Store(error)) => Err(error),
-            Err(WriteError::ConditionFailed { .. }) => Ok(()),
         }
     }
 }
@@ -85,7 +86,29 @@ impl Keeper {
     }
 
     pub(crate) fn fail(&self, fails: bool) {
-        self.fails.store(fails, Ordering::SeqCst);
+        self.fail_from(if fails { 0 } else { u8::MAX });
+    }
+
+    /// Fails messages that were republished at least `hops` times.
+    pub(crate) fn fail_from(&self, hops: u8) {
+        self.fails_from.store(hops, Ordering::SeqCst);
+    }
+
+    /// Republishes two messages for each message, and two for each of these.
+    pub(crate) fn republish(&self) {
+        self.republishes.store(true, Ordering::SeqCst);
+    }
+
+    fn republished(&self, message: &Message) -> Vec<Message> {
+        if !self.republishes.load(Ordering::SeqCst) || message.hops == 2 {
+            return Vec::new();
+        }
+        let part = |number: &[u8]| Message {
+            payload: [&message.payload[..], b".", number].concat().into(),
+            hops: message.hops + 1,
+            ..message.clone()
+        };
+        vec![part(b"1"), part(b"2")]
     }
 
     /// Waits until as many messages wait at the gate.
@@ -152,7 +175,8 @@ impl World {
             store: Arc::clone(&store),
             gate: watch::Sender::new(true),
             waiting: watch::Sender::new(0),
-            fails: AtomicBool::new(false),
+            fails_from: AtomicU8::new(u8::MAX),
+            republishes: AtomicBool::new(false),
             next: AtomicI64::new(0),
         });
         let broker = Broker::start(BrokerParts {

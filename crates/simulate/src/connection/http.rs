@@ -161,7 +161,7 @@ fn server_uri(url: &str) -> anyhow::Result<Uri> {
         .with_context(|| format!("invalid server URL {url}"))?;
     ensure!(
         matches!(uri.scheme_str(), Some("http" | "https")) && uri.authority().is_some(),
-        "// or https://"
+        "the server URL must begin with http:// or https://"
     );
     ensure!(
         uri.path() == "/" && uri.query().is_none(),

@@ -56,9 +56,8 @@ pub use quiet::{MinuteOfDay, Quiet, Zone};
 pub use reaction::AlertReaction;
 pub use service::{Deliver, Email, WebhookCall};
 pub use types::{
-    ATTRIBUTE_CHARS_MAX, AlertId, AttributePath, DEVICE_CHARS_MAX, DefinitionId, DefinitionName,
-    DeviceName, EMAIL_LEN_MAX, EmailAddress, NAME_CHARS_MAX, NOTE_CHARS_MAX, Note, PersonName,
-    TOPIC_LEN_MAX, TopicTemplate, URL_LEN_MAX, WantedText, WebhookSecret, WebhookUrl,
+    AlertId, AttributePath, DefinitionId, DefinitionName, DeviceName, EmailAddress, Note,
+    PersonName, TopicTemplate, WantedText, WebhookSecret, WebhookUrl,
 };
 pub use worker::{Turn, Worker};
 

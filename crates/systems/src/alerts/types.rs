@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::str::FromStr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,171 +10,155 @@ use homeport_item::expression::{Document as _, Path};
 use homeport_item::{Item, Number};
 use serde::{Deserialize, Serialize};
 
-use crate::ids::UuidV4;
-use crate::sensors::InvalidField;
+use crate::ids::{TIMED_ID, timed_id};
+use crate::text::{Form, InvalidField, PRINTABLE, PRINTABLE_ASCII, VISIBLE, text_type};
 use crate::time::EpochMillis;
 
-/// Longest name of a definition or a person, and longest message type, in characters.
-pub const NAME_CHARS_MAX: usize = 128;
-/// Longest note of an acknowledgement, in characters.
-pub const NOTE_CHARS_MAX: usize = 1000;
-/// Longest name of a device that can be listed, in characters.
-pub const DEVICE_CHARS_MAX: usize = 256;
 /// Longest name of a watched device: it is a sort key of the table of watches.
 pub(super) const DEVICE_BYTES_MAX: usize = 1024;
-/// Longest path to an attribute, in characters, and its depth.
-pub const ATTRIBUTE_CHARS_MAX: usize = 256;
+/// Names in a path to an attribute.
 const ATTRIBUTE_DEPTH_MAX: usize = 8;
-/// Longest URL of a webhook.
-pub const URL_LEN_MAX: usize = 2048;
-/// Longest topic.
-pub const TOPIC_LEN_MAX: usize = 256;
-/// Longest e-mail address.
-pub const EMAIL_LEN_MAX: usize = 254;
 /// The prefix and the length of a secret in the Standard Webhooks specification.
 const SECRET_PREFIX: &str = "whsec_";
 const SECRET_BYTES_MIN: usize = 24;
 const SECRET_BYTES_MAX: usize = 64;
-/// Digits of the time that an id begins with.
-const TIME_DIGITS: usize = 13;
 /// The placeholder for the device's name in a topic.
 const DEVICE_PLACE: &str = "{device}";
 
-macro_rules! text_type {
-    ($(#[$doc:meta])* $name:ident, $field:expr, $expected:expr, $check:expr) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "String")]
-        pub struct $name(String);
-
-        impl $name {
-            #[must_use]
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl TryFrom<String> for $name {
-            type Error = InvalidField;
-
-            fn try_from(text: String) -> Result<Self, InvalidField> {
-                let check: fn(&str) -> bool = $check;
-                if check(&text) {
-                    Ok(Self(text))
-                } else {
-                    Err(InvalidField { field: $field, expected: $expected })
-                }
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = InvalidField;
-
-            fn from_str(text: &str) -> Result<Self, InvalidField> {
-                Self::try_from(text.to_owned())
-            }
-        }
-
-        impl From<$name> for String {
-            fn from(text: $name) -> Self {
-                text.0
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str(&self.0)
-            }
-        }
-
-        impl From<&$name> for Value {
-            fn from(text: &$name) -> Self {
-                Self::from(text.as_str())
-            }
-        }
-    };
+text_type! {
+    /// The id of a definition: the time of its creation and a UUID. Ids sort by time.
+    DefinitionId(String) {
+        field: "definition id",
+        chars: 50..=50,
+        form: TIMED_ID,
+        expected: "the id of a definition",
+        example: "1800000000000-7c9e6679-7425-40de-944b-e07fc1f90ae7",
+    }
 }
 
-text_type!(
-    /// The id of a definition: the time of its creation and a UUID. Ids sort by time.
-    DefinitionId,
-    "definition id",
-    "the id of a definition",
-    is_timed_id
-);
-text_type!(
+text_type! {
     /// The id of an alert: the time at which it was raised and a UUID. Ids sort by time.
-    AlertId,
-    "alert id",
-    "the id of an alert",
-    is_timed_id
-);
-text_type!(
+    AlertId(String) {
+        field: "alert id",
+        chars: 50..=50,
+        form: TIMED_ID,
+        expected: "the id of an alert",
+        example: "1800000000000-7c9e6679-7425-40de-944b-e07fc1f90ae7",
+    }
+}
+
+text_type! {
     /// The name of a definition, for people.
-    DefinitionName,
-    "name",
-    "1 to 128 printable characters, not all of them blank",
-    |text| is_printable(text, NAME_CHARS_MAX)
-);
-text_type!(
+    DefinitionName(String) {
+        field: "name",
+        chars: 1..=128,
+        form: VISIBLE,
+        expected: "1 to 128 printable characters, not all of them blank",
+    }
+}
+
+text_type! {
     /// The person who acknowledged an alert.
-    PersonName,
-    "by",
-    "1 to 128 printable characters, not all of them blank",
-    |text| is_printable(text, NAME_CHARS_MAX)
-);
-text_type!(
+    PersonName(String) {
+        field: "by",
+        chars: 1..=128,
+        form: VISIBLE,
+        expected: "1 to 128 printable characters, not all of them blank",
+    }
+}
+
+text_type! {
     /// A person's comment on an alert.
-    Note,
-    "note",
-    "1 to 1000 printable characters, not all of them blank",
-    |text| is_printable(text, NOTE_CHARS_MAX)
-);
-text_type!(
+    Note(String) {
+        field: "note",
+        chars: 1..=1000,
+        form: VISIBLE,
+        expected: "1 to 1000 printable characters, not all of them blank",
+    }
+}
+
+text_type! {
     /// The text that the filter's attribute must have.
-    WantedText,
-    "equals",
-    "1 to 128 printable characters, not all of them blank",
-    |text| is_printable(text, NAME_CHARS_MAX)
-);
-text_type!(
+    WantedText(String) {
+        field: "equals",
+        chars: 1..=128,
+        form: VISIBLE,
+        expected: "1 to 128 printable characters, not all of them blank",
+    }
+}
+
+text_type! {
     /// A device as its source names it: a thing, a hardware id, or group/device/journal.
-    DeviceName,
-    "a device",
-    "1 to 256 printable characters, not all of them blank",
-    |text| is_printable(text, DEVICE_CHARS_MAX)
-);
-text_type!(
+    DeviceName(String) {
+        field: "a device",
+        chars: 1..=256,
+        form: VISIBLE,
+        expected: "1 to 256 printable characters, not all of them blank",
+    }
+}
+
+text_type! {
     /// The path to a value in an item: member names and list indexes, separated by dots.
-    AttributePath,
-    "attribute",
-    "1 to 8 names with dots between them, like battery.volts, at most 256 characters",
-    |text| text.chars().count() <= ATTRIBUTE_CHARS_MAX
-        && text.split('.').count() <= ATTRIBUTE_DEPTH_MAX
-        && text.split('.').all(|name| !name.is_empty() && !name.chars().any(char::is_control))
-);
-text_type!(
+    AttributePath(String) {
+        field: "attribute",
+        chars: 1..=256,
+        form: ATTRIBUTE,
+        expected: "1 to 8 names with dots between them, like battery.volts, at most 256 characters",
+        example: "battery.volts",
+    }
+}
+
+text_type! {
     /// The URL of a webhook.
-    WebhookUrl,
-    "url",
-    "an address that begins with http:// or https://, without a name or password in it",
-    is_webhook_url
-);
-text_type!(
+    WebhookUrl(String) {
+        field: "url",
+        chars: 8..=2048,
+        form: WEBHOOK_URL,
+        expected: "an address that begins with http:// or https://, without a name or password in it",
+    }
+}
+
+text_type! {
     /// The topic to publish on; `{device}` is replaced by the device's name.
-    TopicTemplate,
-    "topic",
-    "1 to 256 printable ASCII characters without + and #, not beginning with $",
-    |text| (1..=TOPIC_LEN_MAX).contains(&text.len())
-        && !text.starts_with('$')
-        && text.bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'+' && byte != b'#')
-);
-text_type!(
-    EmailAddress,
-    "to",
-    "an e-mail address of plain ASCII, like anna@example.com",
-    is_email
-);
+    TopicTemplate(String) {
+        field: "topic",
+        chars: 1..=256,
+        form: TOPIC,
+        expected: "1 to 256 printable ASCII characters without + and #, not beginning with $",
+    }
+}
+
+text_type! {
+    EmailAddress(String) {
+        field: "to",
+        chars: 3..=254,
+        form: EMAIL,
+        expected: "an e-mail address of plain ASCII, like anna@example.com",
+    }
+}
+
+const ATTRIBUTE: Form = Form {
+    pattern: r"^[^.\u0000-\u001F\u007F-\u009F]+(\.[^.\u0000-\u001F\u007F-\u009F]+){0,7}$",
+    accepts: |text| {
+        (PRINTABLE.accepts)(text)
+            && text.split('.').count() <= ATTRIBUTE_DEPTH_MAX
+            && text.split('.').all(|name| !name.is_empty())
+    },
+};
+const WEBHOOK_URL: Form = Form {
+    pattern: r"^https?://[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)*(:[1-9][0-9]{0,3})?(/[a-zA-Z0-9._~:/?@!$&'()*+,;=%-]*)?$",
+    accepts: is_webhook_url,
+};
+const TOPIC: Form = Form {
+    pattern: r##"^[ !"%-*,-~][ -"$-*,-~]*$"##,
+    accepts: |text| {
+        (PRINTABLE_ASCII.accepts)(text) && !text.starts_with('$') && !text.contains(['+', '#'])
+    },
+};
+const EMAIL: Form = Form {
+    pattern: r"^[a-zA-Z0-9]+([._+-][a-zA-Z0-9]+)*@[a-zA-Z0-9]+(-[a-zA-Z0-9]+)*(\.[a-zA-Z0-9]+(-[a-zA-Z0-9]+)*)*$",
+    accepts: is_email,
+};
 
 /// The key that signs webhooks: `whsec_` and the bytes in base64. `Debug` does not print it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -283,32 +266,11 @@ fn is_list(item: &Item, path: &Path) -> bool {
     matches!(item.resolve(path), Ok(Some(value)) if value.as_list().is_some())
 }
 
-fn timed_id(now: EpochMillis) -> String {
-    format!("{:013}-{}", now.0.max(0), UuidV4::random())
-}
-
-fn is_timed_id(text: &str) -> bool {
-    text.split_once('-').is_some_and(|(time, uuid)| {
-        time.len() == TIME_DIGITS
-            && time.bytes().all(|byte| byte.is_ascii_digit())
-            && uuid
-                .parse::<UuidV4>()
-                .is_ok_and(|id| id.to_string() == uuid)
-    })
-}
-
-fn is_printable(text: &str, chars_max: usize) -> bool {
-    (1..=chars_max).contains(&text.chars().count())
-        && !text.chars().any(char::is_control)
-        && !text.trim().is_empty()
-}
-
-/// The same rule as the pattern in the OpenAPI document.
 fn is_webhook_url(text: &str) -> bool {
     let rest = text
         .strip_prefix("https://")
         .or_else(|| text.strip_prefix("http://"));
-    let Some(rest) = rest.filter(|_| text.len() <= URL_LEN_MAX) else {
+    let Some(rest) = rest else {
         return false;
     };
     let (authority, path) = match rest.find(['/', '?']) {
@@ -345,19 +307,17 @@ fn is_path_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"._~:/?@!$&'()*+,;=%-".contains(&byte)
 }
 
-/// The same rule as the pattern in the OpenAPI document.
 fn is_email(text: &str) -> bool {
     let words = |text: &str, signs: &[char]| {
         text.split(signs)
             .all(|word| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric()))
     };
-    text.len() <= EMAIL_LEN_MAX
-        && text.split_once('@').is_some_and(|(local, domain)| {
-            local.len() <= 64
-                && words(local, &['.', '_', '+', '-'])
-                && words(domain, &['.', '-'])
-                && domain.split('.').all(|label| label.len() <= 63)
-        })
+    text.split_once('@').is_some_and(|(local, domain)| {
+        local.len() <= 64
+            && words(local, &['.', '_', '+', '-'])
+            && words(domain, &['.', '-'])
+            && domain.split('.').all(|label| label.len() <= 63)
+    })
 }
 
 #[cfg(test)]

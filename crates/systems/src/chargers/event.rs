@@ -4,8 +4,9 @@ use homeport_item::{Item, Map, Number, Value};
 use sha2::{Digest as _, Sha256};
 
 use super::mountain::MountainTime;
-use super::types::{EventData, EventType, InvalidField, ScId, WirelessDeviceId};
+use super::types::{EventData, EventType, ScId, WirelessDeviceId};
 use super::{ChargersError, schema};
+use crate::text::InvalidField;
 use crate::time::{EpochMillis, UtcSecond};
 
 /// The first and the last time of an event: the years 2000 to 2099.

@@ -12,8 +12,9 @@ use homeport_store::{
 use homeport_store::{CancelReason, StoreError};
 
 use super::event::{Event, UplinkId};
-use super::types::{InvalidField, NAME_LEN_MAX, ScId, is_name};
+use super::types::{NAME_LEN_MAX, ScId, is_name};
 use super::{Chargers, ChargersError, schema};
+use crate::text::InvalidField;
 use crate::time::EpochMillis;
 
 /// Attributes that devices may put into their state. Further ones are only in the events.

@@ -7,8 +7,8 @@ use homeport_item::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-/// Longest event type.
-const EVENT_TYPE_LEN_MAX: usize = 64;
+use crate::text::{Form, InvalidField, text_type};
+
 /// Longest name of an attribute that a device sends or an operator sets.
 pub(super) const NAME_LEN_MAX: usize = 64;
 /// Members of the data of one event.
@@ -20,17 +20,16 @@ pub const DATA_DEPTH_MAX: usize = 8;
 /// Bytes of the hash in an SC-ID.
 const SC_ID_BYTES: usize = 4;
 
-/// A field with an invalid value.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{field} must be {expected}")]
-pub struct InvalidField {
-    pub field: &'static str,
-    pub expected: &'static str,
+text_type! {
+    /// The readable name of a charger: `SC-` and eight hexadecimal digits.
+    ScId(String) {
+        field: "device_id",
+        chars: 11..=11,
+        form: SC_ID,
+        expected: "an SC-ID as SC-A1B2C3D4, in upper case",
+        example: "SC-C014EA63",
+    }
 }
-
-/// The readable name of a charger: `SC-` and eight hexadecimal digits.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ScId(String);
 
 /// The UUID of a charger in the wireless network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,9 +42,16 @@ pub enum DeviceName {
     Wireless(WirelessDeviceId),
 }
 
-/// The type of an event.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct EventType(String);
+text_type! {
+    /// The type of an event.
+    EventType(String) {
+        field: "event_type",
+        chars: 1..=64,
+        form: ATTRIBUTE_NAME,
+        expected: "1 to 64 characters of a-z, A-Z, 0-9, '_', '-' and '.'",
+        example: "telemetry",
+    }
+}
 
 /// The data of an event, within limits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -57,28 +63,6 @@ impl ScId {
     pub fn of(wireless: WirelessDeviceId) -> Self {
         let hash = Sha256::digest(wireless.to_string());
         Self(format!("SC-{}", hex::encode_upper(&hash[..SC_ID_BYTES])))
-    }
-
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl FromStr for ScId {
-    type Err = InvalidField;
-
-    fn from_str(text: &str) -> Result<Self, InvalidField> {
-        let digits = text.strip_prefix("SC-").unwrap_or_default();
-        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'A'..=b'F');
-        if digits.len() == 2 * SC_ID_BYTES && digits.bytes().all(is_digit) {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(InvalidField {
-                field: "device_id",
-                expected: "an SC-ID as SC-A1B2C3D4, in upper case",
-            })
-        }
     }
 }
 
@@ -120,27 +104,7 @@ impl DeviceName {
     }
 }
 
-impl FromStr for EventType {
-    type Err = InvalidField;
-
-    fn from_str(text: &str) -> Result<Self, InvalidField> {
-        if is_name(text, EVENT_TYPE_LEN_MAX) {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(InvalidField {
-                field: "event_type",
-                expected: "1 to 64 characters of a-z, A-Z, 0-9, '_', '-' and '.'",
-            })
-        }
-    }
-}
-
 impl EventType {
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// A stored type may have any form; an event without one is `unknown`.
     pub(super) fn stored(text: Option<&str>) -> Self {
         Self(text.unwrap_or("unknown").to_owned())
@@ -193,22 +157,32 @@ pub(super) fn is_name(text: &str, len_max: usize) -> bool {
     (1..=len_max).contains(&text.len()) && text.bytes().all(is_plain)
 }
 
-macro_rules! shown {
-    ($($name:ty),*) => {$(
-        impl fmt::Display for $name {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.fmt(formatter)
-            }
-        }
+const SC_ID: Form = Form {
+    pattern: "^SC-[0-9A-F]{8}$",
+    accepts: |text| {
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'A'..=b'F');
+        text.strip_prefix("SC-")
+            .is_some_and(|digits| digits.len() == 2 * SC_ID_BYTES && digits.bytes().all(is_digit))
+    },
+};
 
-        impl From<&$name> for Value {
-            fn from(text: &$name) -> Self {
-                Self::from(text.to_string())
-            }
-        }
-    )*};
+/// The characters of attribute names and event types.
+const ATTRIBUTE_NAME: Form = Form {
+    pattern: "^[a-zA-Z0-9_.-]+$",
+    accepts: |text| is_name(text, usize::MAX),
+};
+
+impl fmt::Display for WirelessDeviceId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
 }
-shown!(ScId, WirelessDeviceId, EventType);
+
+impl From<&WirelessDeviceId> for Value {
+    fn from(id: &WirelessDeviceId) -> Self {
+        Self::from(id.to_string())
+    }
+}
 
 #[cfg(test)]
 mod tests {

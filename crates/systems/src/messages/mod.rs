@@ -9,7 +9,6 @@ mod queue;
 mod retained;
 pub mod schema;
 mod sessions;
-mod slot;
 mod stored;
 mod topic;
 
@@ -22,11 +21,13 @@ use crate::time::EpochMillis;
 pub use queue::{NewQueued, QueuePage, QueueTable, Queued};
 pub use retained::{RetainedTable, RetainedTopic};
 pub use sessions::{SessionTable, StoredSession, Subscription};
-pub use slot::PublishSlot;
 pub use topic::{TOPIC_LEN_MAX, TOPIC_LEVELS_MAX, TopicError, TopicFilter, check_topic};
 
 /// How many times rules may republish a message.
 pub const HOPS_MAX: u8 = 5;
+/// Limit of a republished message: its topic, payload and properties together. A queue stores it in one
+/// item.
+pub const REPUBLISHED_BYTES_MAX: usize = 360_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Delivery {
@@ -91,18 +92,37 @@ pub struct Properties {
     pub user: Vec<(String, String)>,
 }
 
+impl Message {
+    /// The bytes of the topic, the payload and the properties.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let properties = &self.properties;
+        let texts = [&properties.content_type, &properties.response_topic];
+        let texts = texts.into_iter().flatten().map(String::len);
+        let user = properties.user.iter();
+        let user = user.map(|(name, value)| name.len() + value.len());
+        let correlation_data = properties.correlation_data.as_ref().map_or(0, Bytes::len);
+        self.topic.len()
+            + self.payload.len()
+            + correlation_data
+            + texts.sum::<usize>()
+            + user.sum::<usize>()
+    }
+}
+
 /// Processes a message before its publisher is acknowledged.
 #[async_trait]
 pub trait Intake: Send + Sync + 'static {
-    /// Returns when all writes for the message are durable. A message without a matching rule, or
-    /// whose rules fail permanently, succeeds too: permanent failures are reported with the rule.
+    /// Returns when all writes for the message are durable, with the messages to publish because of it.
+    /// A message without a matching rule, or whose rules fail permanently, succeeds too: permanent
+    /// failures are reported with the rule.
     ///
     /// # Errors
     /// When the store fails: the publisher is not acknowledged and sends the message again.
-    async fn take(&self, message: &Message) -> Result<(), StoreError>;
+    async fn take(&self, message: &Message) -> Result<Vec<Message>, StoreError>;
 }
 
-/// Publishes messages of HTTP, rules, commands and alerts: everything but MQTT connections.
+/// Publishes messages of HTTP, commands and alerts: everything but MQTT connections.
 #[async_trait]
 pub trait Publish: Send + Sync + 'static {
     /// Processes the message and delivers it to subscribers. On success the writes of rules and the

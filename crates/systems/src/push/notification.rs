@@ -1,59 +1,28 @@
 //! A notification of a user: an outbox entry with one delivery for each device.
 
-use std::fmt;
-use std::str::FromStr;
-
 use super::DEVICES_PER_PART_MAX;
 use super::message::Message;
 use super::outbox::RETRIES;
 use super::types::{DeviceId, UserId};
 use crate::cursor::Cursor;
-use crate::ids::UuidV4;
+use crate::ids::{TIMED_ID, timed_id};
 use crate::outbox::{Delivery, Entry};
-use crate::sensors::InvalidField;
+use crate::text::text_type;
 use crate::time::EpochMillis;
 
-/// Digits of the time that an id begins with.
-const TIME_DIGITS: usize = 13;
-
-/// The time at which a notification was accepted, and a UUID. Ids sort by time.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NotificationId(String);
+text_type! {
+    /// The time at which a notification was accepted, and a UUID. Ids sort by time.
+    NotificationId(String) {
+        field: "notification id",
+        chars: 50..=50,
+        form: TIMED_ID,
+        expected: "the id of an accepted notification",
+    }
+}
 
 impl NotificationId {
     pub(super) fn new(now: EpochMillis) -> Self {
-        Self(format!("{:013}-{}", now.0.max(0), UuidV4::random()))
-    }
-
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl FromStr for NotificationId {
-    type Err = InvalidField;
-
-    fn from_str(text: &str) -> Result<Self, InvalidField> {
-        let is_id = text.split_once('-').is_some_and(|(time, uuid)| {
-            time.len() == TIME_DIGITS
-                && time.bytes().all(|byte| byte.is_ascii_digit())
-                && uuid.parse::<UuidV4>().is_ok()
-        });
-        if is_id {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(InvalidField {
-                field: "notification id",
-                expected: "the id of an accepted notification",
-            })
-        }
-    }
-}
-
-impl fmt::Display for NotificationId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
+        Self(timed_id(now))
     }
 }
 

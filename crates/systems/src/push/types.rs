@@ -7,83 +7,43 @@ use homeport_item::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::schema;
-use crate::sensors::InvalidField;
+use crate::text::{Form, GRAPHIC_ASCII, InvalidField, TextRule, TextType, text_type};
 
-/// Longest user id, device id or idempotency key.
-const ID_LEN_MAX: usize = 128;
 /// Longest push token.
 const TOKEN_LEN_MAX: usize = 256;
 
 /// How push tokens begin.
 pub(super) const TOKEN_PREFIXES: [&str; 2] = ["ExponentPushToken[", "ExpoPushToken["];
 
-macro_rules! id_type {
-    ($(#[$doc:meta])* $name:ident, $field:expr) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name(String);
-
-        impl $name {
-            #[must_use]
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl TryFrom<String> for $name {
-            type Error = InvalidField;
-
-            fn try_from(text: String) -> Result<Self, InvalidField> {
-                let is_id = (1..=ID_LEN_MAX).contains(&text.len())
-                    && text.bytes().all(|byte| byte.is_ascii_graphic());
-                if is_id {
-                    Ok(Self(text))
-                } else {
-                    Err(InvalidField {
-                        field: $field,
-                        expected: "1 to 128 graphic ASCII characters",
-                    })
-                }
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = InvalidField;
-
-            fn from_str(text: &str) -> Result<Self, InvalidField> {
-                Self::try_from(text.to_owned())
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str(&self.0)
-            }
-        }
-
-        impl From<&$name> for Value {
-            fn from(id: &$name) -> Self {
-                Self::from(id.as_str())
-            }
-        }
-    };
+text_type! {
+    /// The user of an app: the `sub` of the user's JWT.
+    UserId(String) {
+        field: schema::USER_ID,
+        chars: 1..=128,
+        form: GRAPHIC_ASCII,
+        expected: "1 to 128 graphic ASCII characters",
+    }
 }
 
-id_type!(
-    /// The user of an app: the `sub` of the user's JWT.
-    UserId,
-    schema::USER_ID
-);
-id_type!(
+text_type! {
     /// The id of a device.
-    DeviceId,
-    schema::DEVICE_ID
-);
-id_type!(
+    DeviceId(String) {
+        field: schema::DEVICE_ID,
+        chars: 1..=128,
+        form: GRAPHIC_ASCII,
+        expected: "1 to 128 graphic ASCII characters",
+    }
+}
+
+text_type! {
     /// Makes a repeated request the same notification.
-    IdempotencyKey,
-    "Idempotency-Key"
-);
+    IdempotencyKey(String) {
+        field: "Idempotency-Key",
+        chars: 1..=128,
+        form: GRAPHIC_ASCII,
+        expected: "1 to 128 graphic ASCII characters",
+    }
+}
 
 /// The address of a device at Expo: `ExponentPushToken[…]` or `ExpoPushToken[…]`. `Debug` does not print
 /// it, because it allows sending to the device.
@@ -113,26 +73,32 @@ impl TryFrom<String> for ExpoPushToken {
     type Error = InvalidField;
 
     fn try_from(text: String) -> Result<Self, InvalidField> {
-        let inner = TOKEN_PREFIXES
-            .iter()
-            .find_map(|prefix| text.strip_prefix(prefix))
-            .and_then(|rest| rest.strip_suffix(']'));
-        let is_token = text.len() <= TOKEN_LEN_MAX
-            && inner.is_some_and(|inner| {
-                !inner.is_empty()
-                    && inner
-                        .bytes()
-                        .all(|byte| byte.is_ascii_graphic() && !b"[]".contains(&byte))
-            });
-        if is_token {
-            Ok(Self(text))
-        } else {
-            Err(InvalidField {
-                field: schema::EXPO_PUSH_TOKEN,
-                expected: "a token of the form ExponentPushToken[…] or ExpoPushToken[…]",
-            })
-        }
+        Self::RULE.check(&text).map(|()| Self(text))
     }
+}
+
+impl TextType for ExpoPushToken {
+    const RULE: TextRule = TextRule {
+        field: schema::EXPO_PUSH_TOKEN,
+        expected: "a token of the form ExponentPushToken[…] or ExpoPushToken[…]",
+        chars_min: 16,
+        chars_max: TOKEN_LEN_MAX,
+        form: Form {
+            // Graphic characters without brackets, in brackets.
+            pattern: r"^(ExponentPushToken|ExpoPushToken)\[[!-Z\^-~]+\]$",
+            accepts: is_token,
+        },
+        examples: &["ExponentPushToken[xxxxxxxxxxxxxxxxxxxxxx]"],
+    };
+}
+
+fn is_token(text: &str) -> bool {
+    let inner = TOKEN_PREFIXES
+        .iter()
+        .find_map(|prefix| text.strip_prefix(prefix))
+        .and_then(|rest| rest.strip_suffix(']'));
+    let is_inside = |byte: u8| byte.is_ascii_graphic() && !b"[]".contains(&byte);
+    inner.is_some_and(|inner| !inner.is_empty() && inner.bytes().all(is_inside))
 }
 
 impl FromStr for ExpoPushToken {

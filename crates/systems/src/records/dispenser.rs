@@ -1,7 +1,5 @@
 //! The id dispenser: each tag has a counter that never returns a number twice.
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use homeport_item::expression::{Condition, Path, Update};
@@ -10,23 +8,36 @@ use homeport_store::{Get, Put, ReturnValues, Update as UpdateRequest, WriteError
 
 use super::hashids::{self, Hashids, RecordIds};
 use super::{Records, RecordsError, schema};
-use crate::sensors::InvalidField;
+use crate::text::{Form, text_type};
 
 /// The largest id. Up to here, JSON numbers are exact everywhere.
 pub(super) const ID_MAX: u64 = (1 << 53) - 1;
 /// The default minimum length of an encoded id.
 pub(super) const MIN_LENGTH_DEFAULT: usize = 8;
-/// Longest tag.
-const TAG_LEN_MAX: usize = 64;
 
 /// The tags of the record store's own ids.
 pub(super) const GROUPS_TAG: &str = "gid";
 pub(super) const DEVICES_TAG: &str = "did";
 pub(super) const JOURNALS_TAG: &str = "jid";
 
-/// The name of a counter.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct IdTag(String);
+const TAG: Form = Form {
+    pattern: "^[a-zA-Z0-9_-]+$",
+    accepts: |text| {
+        text.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    },
+};
+
+text_type! {
+    /// The name of a counter.
+    IdTag(String) {
+        field: schema::IDTAG,
+        chars: 1..=64,
+        form: TAG,
+        expected: "1 to 64 characters of a-z, A-Z, 0-9, - and _",
+        example: "gid",
+    }
+}
 
 /// A tag to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,11 +60,6 @@ pub struct DispensedId {
 }
 
 impl IdTag {
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     fn known(tag: &'static str) -> Self {
         Self(tag.to_owned())
     }
@@ -61,39 +67,6 @@ impl IdTag {
     fn key(&self) -> Item {
         let key = format!("{}{self}#", schema::ID_TAG);
         schema::key(key.clone(), key)
-    }
-}
-
-impl TryFrom<String> for IdTag {
-    type Error = InvalidField;
-
-    fn try_from(text: String) -> Result<Self, InvalidField> {
-        let is_tag = (1..=TAG_LEN_MAX).contains(&text.len())
-            && text
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-        if is_tag {
-            Ok(Self(text))
-        } else {
-            Err(InvalidField {
-                field: schema::IDTAG,
-                expected: "1 to 64 characters of a-z, A-Z, 0-9, - and _",
-            })
-        }
-    }
-}
-
-impl FromStr for IdTag {
-    type Err = InvalidField;
-
-    fn from_str(text: &str) -> Result<Self, InvalidField> {
-        Self::try_from(text.to_owned())
-    }
-}
-
-impl fmt::Display for IdTag {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
     }
 }
 

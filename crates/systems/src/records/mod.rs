@@ -34,6 +34,7 @@ use crate::cursor::CursorError;
 use crate::sensors::InvalidField;
 use crate::time::EpochMillis;
 
+pub use crate::time::Order;
 pub use add_record::{AddedRecord, NewRecord};
 pub use devices::{Device, DeviceChange, DevicePage, NewDevice};
 pub use dispenser::{DispensedId, IdTag, NewIdTag};
@@ -41,13 +42,14 @@ pub use groups::{Group, GroupChange, GroupPage, NewGroup};
 pub use hashids::{Hashids, RecordIds};
 pub use housekeeping::Housekept;
 pub use journals::{Journal, JournalChange, JournalPage, NewJournal};
-pub use ranges::{Order, RecordRange};
+pub use ranges::RecordRange;
 pub use record::{Record, RecordPage};
 pub use removal::{Removal, Swept};
 pub use source::SYSTEM;
 pub use types::{
     Change, DataType, DeviceId, GroupId, JournalId, Model, Name, POLICY_DEPTH_MAX, PolicyDocument,
-    RecordId, RecordTime, RecordType, RecordValue, Retention, Unit,
+    RETENTION_SECS_MAX, RETENTION_SECS_MIN, RecordId, RecordTime, RecordType, RecordValue,
+    Retention, Unit, VALUE_CHARS_MAX,
 };
 
 /// Items of one page.

@@ -6,13 +6,11 @@ use std::str::FromStr;
 use homeport_item::{Item, Map, Number, Value};
 
 use super::{RecordsError, schema, stored};
-use crate::sensors::InvalidField;
+use crate::text::{InvalidField, PRINTABLE, text_type};
 use crate::time::EpochMillis;
 
-/// Longest name, model, unit, type or record id, in characters.
-const TEXT_CHARS_MAX: usize = 128;
 /// Longest text that a record can have as value, in characters.
-const VALUE_CHARS_MAX: usize = 4096;
+pub const VALUE_CHARS_MAX: usize = 4096;
 /// Largest policy.
 const POLICY_BYTES_MAX: usize = 16 * 1024;
 /// Deepest nesting of the members of a policy.
@@ -20,8 +18,8 @@ pub const POLICY_DEPTH_MAX: usize = 15;
 /// The largest time that 13 digits hold.
 const LAST_MS: i64 = 9_999_999_999_999;
 /// Bounds of a group's retention.
-const RETENTION_SECS_MIN: i64 = 60;
-const RETENTION_SECS_MAX: i64 = 100 * 366 * 24 * 60 * 60;
+pub const RETENTION_SECS_MIN: i64 = 60;
+pub const RETENTION_SECS_MAX: i64 = 100 * 366 * 24 * 60 * 60;
 
 macro_rules! id_type {
     ($(#[$doc:meta])* $name:ident) => {
@@ -50,85 +48,56 @@ id_type!(
     JournalId
 );
 
-macro_rules! text_type {
-    ($(#[$doc:meta])* $name:ident, $field:expr, $least:literal, $expected:literal) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq)]
-        pub struct $name(String);
-
-        impl $name {
-            #[must_use]
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl TryFrom<String> for $name {
-            type Error = InvalidField;
-
-            fn try_from(text: String) -> Result<Self, InvalidField> {
-                let is_right = ($least..=TEXT_CHARS_MAX).contains(&text.chars().count())
-                    && !text.chars().any(char::is_control);
-                if is_right {
-                    Ok(Self(text))
-                } else {
-                    Err(InvalidField { field: $field, expected: $expected })
-                }
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = InvalidField;
-
-            fn from_str(text: &str) -> Result<Self, InvalidField> {
-                Self::try_from(text.to_owned())
-            }
-        }
-
-        impl From<&$name> for Value {
-            fn from(text: &$name) -> Self {
-                Self::from(text.as_str())
-            }
-        }
-    };
+text_type! {
+    /// The name of a group, a device or a journal.
+    Name(String) {
+        field: schema::NAME,
+        chars: 1..=128,
+        form: PRINTABLE,
+        expected: "1 to 128 printable characters",
+    }
 }
 
-text_type!(
-    /// The name of a group, a device or a journal.
-    Name,
-    schema::NAME,
-    1,
-    "1 to 128 printable characters"
-);
-text_type!(
+text_type! {
     /// The model of a device.
-    Model,
-    schema::MODEL,
-    1,
-    "1 to 128 printable characters"
-);
-text_type!(
-    /// The unit of a value; empty for values without a unit.
-    Unit,
-    schema::UNIT,
-    0,
-    "at most 128 printable characters"
-);
-text_type!(
-    /// The type of a record.
-    RecordType,
-    schema::TYPE,
-    1,
-    "1 to 128 printable characters"
-);
+    Model(String) {
+        field: schema::MODEL,
+        chars: 1..=128,
+        form: PRINTABLE,
+        expected: "1 to 128 printable characters",
+    }
+}
 
-text_type!(
+text_type! {
+    /// The unit of a value; empty for values without a unit.
+    Unit(String) {
+        field: schema::UNIT,
+        chars: 0..=128,
+        form: PRINTABLE,
+        expected: "at most 128 printable characters",
+        example: "C",
+    }
+}
+
+text_type! {
+    /// The type of a record.
+    RecordType(String) {
+        field: schema::TYPE,
+        chars: 1..=128,
+        form: PRINTABLE,
+        expected: "1 to 128 printable characters",
+    }
+}
+
+text_type! {
     /// Identifies a record within its journal, so that a repeat is stored once.
-    RecordId,
-    "record_id",
-    1,
-    "1 to 128 printable characters"
-);
+    RecordId(String) {
+        field: "record_id",
+        chars: 1..=128,
+        form: PRINTABLE,
+        expected: "1 to 128 printable characters",
+    }
+}
 
 /// The type of the values of a journal, one of [`DataType::NAMES`]. Another program may have stored another one, which
 /// is not enforced.

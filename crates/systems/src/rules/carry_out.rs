@@ -1,5 +1,4 @@
-//! Processing a message: its effects are planned and executed, and all writes are durable when this
-//! returns.
+//! Executing a plan: when this returns, all writes are durable. What rules republish is returned to the caller.
 
 use std::time::Instant;
 
@@ -15,15 +14,15 @@ use crate::push::PushError;
 
 #[async_trait]
 impl Intake for RuleEngine {
-    async fn take(&self, message: &Message) -> Result<(), StoreError> {
+    async fn take(&self, message: &Message) -> Result<Vec<Message>, StoreError> {
         if message.publisher.is_alerts() {
             // IMPORTANT: as telemetry it would be judged. An alert about a silence would end the
             // silence and start the next one, forever.
-            return Ok(());
+            return Ok(Vec::new());
         }
         let plan = self.plan(&self.registry(), message);
         if plan.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let began = Instant::now();
         let matched = plan.matched.clone();
@@ -46,68 +45,51 @@ impl Plan {
 }
 
 impl RuleEngine {
-    /// Executes a plan. Permanent failures run error actions at the end, which have no error actions of
-    /// their own.
+    /// Executes a plan and then the error actions of its permanent failures, which have no error actions of
+    /// their own. Returns the messages that rules republish.
     ///
     /// # Errors
     /// When the store fails. The completed effects stay, and are repeated with the message: at least
     /// once, as on AWS.
-    async fn carry_out(&self, message: &Message, plan: Plan) -> Result<(), StoreError> {
-        let mut failed = self.once(message, plan).await?;
-        if failed.is_empty() {
-            return Ok(());
-        }
-        let mut errors = Plan::default();
-        for (by, reason) in failed.drain(..) {
-            let failure = Failure::of_action(message, by.action, by.resource, reason);
-            if by.is_error_action {
-                by.rule.stats.count(Counted::ActionsFailed);
-                by.rule.stats.keep(failure);
-            } else {
-                self.fail(&by.rule, message, failure, &mut errors);
-            }
-        }
-        self.carry_out_errors(message, errors).await
-    }
-
-    /// Executes error actions; their failures are only stored.
-    pub(super) async fn carry_out_errors(
+    pub(super) async fn carry_out(
         &self,
         message: &Message,
-        errors: Plan,
+        mut plan: Plan,
+    ) -> Result<Vec<Message>, StoreError> {
+        let mut republished = Vec::new();
+        while !plan.is_empty() {
+            let mut failed = self.write_all(plan.writes).await?;
+            self.notify_all(plan.notices, &mut failed).await?;
+            for Effect { by, what } in plan.messages {
+                by.rule.stats.count(Counted::ActionsDone);
+                republished.push(what);
+            }
+            plan = Plan::default();
+            for (by, reason) in failed {
+                let failure = Failure::of_action(message, by.action, by.resource, reason);
+                if by.is_error_action {
+                    by.rule.stats.count(Counted::ActionsFailed);
+                    by.rule.stats.keep(failure);
+                } else {
+                    self.fail(&by.rule, message, failure, &mut plan);
+                }
+            }
+        }
+        Ok(republished)
+    }
+
+    async fn notify_all(
+        &self,
+        notices: Vec<Effect<Notice>>,
+        failed: &mut Vec<(ActionRef, String)>,
     ) -> Result<(), StoreError> {
-        for (by, reason) in self.once(message, errors).await? {
-            by.rule.stats.count(Counted::ActionsFailed);
-            let failure = Failure::of_action(message, by.action, by.resource, reason);
-            by.rule.stats.keep(failure);
-        }
-        Ok(())
-    }
-
-    /// Executes a plan; returns permanent failures with their reasons.
-    async fn once(
-        &self,
-        message: &Message,
-        plan: Plan,
-    ) -> Result<Vec<(ActionRef, String)>, StoreError> {
-        let mut failed = Vec::new();
-        // IMPORTANT: tables first, so that receivers of a rule's message find its data.
-        self.write_all(message, plan.writes, &mut failed).await?;
-        for Effect { by, what } in plan.messages {
-            match self.inner.publish.publish(what).await {
-                Ok(()) => by.rule.stats.count(Counted::ActionsDone),
-                Err(error) if error.is_transient() => return Err(error),
-                Err(error) => failed.push((by, error.to_string())),
-            }
-        }
-        for Effect { by, what } in plan.notices {
-            let Notice { user, message } = what;
-            match self.inner.push.notify(&user, message, None).await {
+        for Effect { by, what } in notices {
+            match self.inner.push.notify(&what.user, what.message, None).await {
                 Ok(_) => by.rule.stats.count(Counted::ActionsDone),
                 Err(PushError::Store(error)) if error.is_transient() => return Err(error),
                 Err(error) => failed.push((by, error.to_string())),
             }
         }
-        Ok(failed)
+        Ok(())
     }
 }

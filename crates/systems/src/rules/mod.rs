@@ -1,9 +1,9 @@
 //! Rules on messages. A rule is a statement in AWS IoT SQL, which the crate `homeport-rules` implements,
 //! with actions for its results.
 //!
-//! The engine processes each message and returns when all writes of rules are durable. A permanent
-//! failure runs the rule's error action, is counted, and is kept for operators; the message itself
-//! succeeds.
+//! The engine processes each message and returns the messages that rules republish, once all writes of
+//! rules are durable. A permanent failure runs the rule's error action, is counted, and is kept for
+//! operators; the message itself succeeds.
 
 mod carry_out;
 mod compiled;
@@ -36,7 +36,6 @@ use homeport_store::{Clock, Store, StoreError};
 use tokio::sync::{Mutex, Notify};
 
 use crate::cursor::CursorError;
-use crate::messages::Publish;
 use crate::outbox::Queue;
 use crate::push::Push;
 use crate::sensors::InvalidField;
@@ -56,7 +55,7 @@ pub use document::{
 pub use failure::Failure;
 pub use load::{FILE_RULES_MAX, REFRESH_EVERY};
 pub use manage::{RulePage, VERSIONS_KEPT};
-pub use name::{NAME_LEN_MAX, RuleName};
+pub use name::RuleName;
 pub use replay::{
     Difference, REPLAY_PAGE_MAX, Replay, ReplayRange, ReplayTotals, Replayed, WouldWrite,
 };
@@ -78,8 +77,6 @@ pub const ACCOUNT_ID: &str = "000000000000";
 pub struct RuleEngineDeps {
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
-    /// Publishes republished messages.
-    pub publish: Arc<dyn Publish>,
     pub push: Push,
     /// The tables of all systems, and the name of the table of telemetry.
     pub tables: Vec<TableSchema>,
@@ -97,7 +94,6 @@ pub struct RuleEngine {
 struct Inner {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    publish: Arc<dyn Publish>,
     push: Push,
     tables: KnownTables,
     telemetry_table: String,
@@ -166,7 +162,6 @@ impl RuleEngine {
         let RuleEngineDeps {
             store,
             clock,
-            publish,
             push,
             tables,
             telemetry_table,
@@ -184,7 +179,6 @@ impl RuleEngine {
             inner: Arc::new(Inner {
                 store,
                 clock,
-                publish,
                 push,
                 tables,
                 telemetry_table,

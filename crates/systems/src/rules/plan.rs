@@ -18,7 +18,7 @@ use super::requests;
 use super::sns;
 use super::stats::Counted;
 use super::{ACCOUNT_ID, RuleEngine, compiled};
-use crate::messages::{HOPS_MAX, Message, Properties, Publisher};
+use crate::messages::{HOPS_MAX, Message, Properties, Publisher, REPUBLISHED_BYTES_MAX};
 use crate::push::{self, UserId};
 use crate::telemetry;
 
@@ -72,12 +72,6 @@ pub(super) struct Notice {
     pub(super) message: push::Message,
 }
 
-/// Why an action cannot be planned, and for which resource.
-struct Refused {
-    resource: String,
-    reason: String,
-}
-
 /// A message during planning.
 struct Context<'a> {
     engine: &'a RuleEngine,
@@ -111,9 +105,8 @@ impl RuleEngine {
                     rule.stats.count(Counted::Matched);
                     plan.matched.push(Arc::clone(rule));
                     for action in &rule.actions {
-                        let by = by(rule, action, false);
-                        if let Err(refused) = context.add(&by, action, &result, &mut plan) {
-                            let failure = refused.into_failure(message, by.action);
+                        let added = context.add(rule, action, false, &result, &mut plan);
+                        if let Err(failure) = added {
                             self.fail(rule, message, failure, &mut plan);
                         }
                     }
@@ -162,96 +155,82 @@ impl RuleEngine {
             seen: seen(message, &payload, &trace_id),
             variables: Variables::default(),
         };
-        let by = by(rule, action, true);
         let result = payload.json().cloned().unwrap_or_default();
-        if let Err(refused) = context.add(&by, action, &result, plan) {
+        if let Err(failure) = context.add(rule, action, true, &result, plan) {
             rule.stats.count(Counted::ActionsFailed);
-            rule.stats.keep(refused.into_failure(message, by.action));
+            rule.stats.keep(failure);
         }
     }
 }
 
-impl Refused {
-    fn into_failure(self, message: &Message, action: &'static str) -> Failure {
-        Failure::of_action(message, action, self.resource, self.reason)
-    }
-}
-
 impl Context<'_> {
+    /// Adds the effect of an action to the plan.
     fn add(
         &self,
-        by: &ActionRef,
+        rule: &Arc<Compiled>,
+        action: &Action,
+        is_error_action: bool,
+        result: &Value,
+        plan: &mut Plan,
+    ) -> Result<(), Failure> {
+        let failed = |resource: String, reason| {
+            Failure::of_action(self.message, action.kind(), resource, reason)
+        };
+        let resource = self.resource(action);
+        let by = ActionRef {
+            rule: Arc::clone(rule),
+            action: action.kind(),
+            resource: resource.map_err(|reason| failed(String::new(), reason))?,
+            is_error_action,
+        };
+        let resource = by.resource.clone();
+        self.add_effect(by, action, result, plan)
+            .map_err(|reason| failed(resource, reason))
+    }
+
+    /// What an action acts on: a table, a topic, a URL, an ARN or a user.
+    fn resource(&self, action: &Action) -> Result<String, String> {
+        match action {
+            Action::PutItem(table) | Action::PutPayload(PutPayload { table, .. }) => {
+                Ok(table.name.clone())
+            }
+            Action::Republish(action) => self.render(&action.topic),
+            Action::Http(action) => self.render(&action.url),
+            Action::Sns(action) => Ok(action.topic_arn.clone()),
+            Action::Push(action) => self.render(&action.user_id),
+        }
+    }
+
+    fn add_effect(
+        &self,
+        by: ActionRef,
         action: &Action,
         result: &Value,
         plan: &mut Plan,
-    ) -> Result<(), Refused> {
-        let refused = |reason: String| Refused {
-            resource: by.resource.clone(),
-            reason,
-        };
+    ) -> Result<(), String> {
         match action {
-            Action::PutItem(table) => {
-                let write = self.put_item(by, table, result).map_err(refused)?;
-                plan.writes.push(write);
-            }
-            Action::PutPayload(action) => {
-                let write = self.put_payload(by, action, result).map_err(refused)?;
-                plan.writes.push(write);
-            }
+            Action::PutItem(table) => plan.writes.push(self.put_item(by, table, result)?),
+            Action::PutPayload(action) => plan.writes.push(self.put_payload(by, action, result)?),
+            Action::Http(action) => plan.writes.push(self.request(by, action, result)?),
+            Action::Sns(action) => plan.writes.push(self.notification(by, action, result)?),
             Action::Republish(action) => {
-                let topic = self.render(&action.topic).map_err(refused)?;
-                let refused = |reason: String| Refused {
-                    resource: topic.clone(),
-                    reason,
-                };
-                let message = self
-                    .republish(by, action, &topic, result)
-                    .map_err(refused)?;
-                plan.messages.push(Effect {
-                    by: ActionRef {
-                        resource: topic,
-                        ..by.clone()
-                    },
-                    what: message,
-                });
-            }
-            Action::Http(action) => {
-                let url = self.render(&action.url).map_err(refused)?;
-                let refused = |reason: String| Refused {
-                    resource: url.clone(),
-                    reason,
-                };
-                let write = self.request(by, action, &url, result).map_err(refused)?;
-                plan.writes.push(write);
-            }
-            Action::Sns(action) => {
-                let refused = |reason: String| Refused {
-                    resource: action.topic_arn.clone(),
-                    reason,
-                };
-                let write = self.notification(by, action, result).map_err(refused)?;
-                plan.writes.push(write);
+                let what = self.republish(&by, action, result)?;
+                plan.messages.push(Effect { by, what });
             }
             Action::Push(action) => {
-                let notice = self.notice(action).map_err(refused)?;
-                plan.notices.push(Effect {
-                    by: ActionRef {
-                        resource: notice.user.to_string(),
-                        ..by.clone()
-                    },
-                    what: notice,
-                });
+                let what = self.notice(&by.resource, action)?;
+                plan.notices.push(Effect { by, what });
             }
         }
         Ok(())
     }
 
-    fn put_item(&self, by: &ActionRef, table: &Target, result: &Value) -> Result<Write, String> {
+    fn put_item(&self, by: ActionRef, table: &Target, result: &Value) -> Result<Write, String> {
         let mut item = result.to_item().map_err(|error| with_sources(&error))?;
-        let key = self.fit(by, table, &mut item)?;
+        let key = Self::fit(&by, table, &mut item)?;
         let moving = table.is_telemetry.then(|| self.moving(&item)).flatten();
         Ok(Write {
-            by: by.clone(),
+            by,
             request: Put::new(&table.name, item).into(),
             key,
             moving,
@@ -259,7 +238,7 @@ impl Context<'_> {
     }
 
     /// Validates an item against its table; returns its key.
-    fn fit(&self, by: &ActionRef, table: &Target, item: &mut Item) -> Result<Option<Item>, String> {
+    fn fit(by: &ActionRef, table: &Target, item: &mut Item) -> Result<Option<Item>, String> {
         let Some(schema) = &table.schema else {
             return Ok(None);
         };
@@ -299,7 +278,7 @@ impl Context<'_> {
 
     fn put_payload(
         &self,
-        by: &ActionRef,
+        by: ActionRef,
         action: &PutPayload,
         result: &Value,
     ) -> Result<Write, String> {
@@ -334,7 +313,7 @@ impl Context<'_> {
             checked.map_err(|error| error.to_string())?;
         }
         Ok(Write {
-            by: by.clone(),
+            by,
             request,
             key: Some(key),
             moving: None,
@@ -356,9 +335,9 @@ impl Context<'_> {
         &self,
         by: &ActionRef,
         action: &Republish,
-        topic: &str,
         result: &Value,
     ) -> Result<Message, String> {
+        let topic = &by.resource;
         if self.message.hops >= HOPS_MAX {
             return Err(format!(
                 "the message was republished {HOPS_MAX} times already: the rules form a loop"
@@ -368,8 +347,8 @@ impl Context<'_> {
         if topic.starts_with('$') {
             return Err("topics that begin with $ are reserved for the server".to_owned());
         }
-        Ok(Message {
-            topic: topic.to_owned(),
+        let republished = Message {
+            topic: topic.clone(),
             payload: bytes(result),
             delivery: action.delivery,
             retain: false,
@@ -380,7 +359,13 @@ impl Context<'_> {
             received_at: self.engine.now(),
             properties: self.properties(&action.headers)?,
             hops: self.message.hops + 1,
-        })
+        };
+        if republished.size() > REPUBLISHED_BYTES_MAX {
+            return Err(format!(
+                "the message is larger than {REPUBLISHED_BYTES_MAX} bytes; select fewer attributes"
+            ));
+        }
+        Ok(republished)
     }
 
     fn properties(&self, headers: &Headers) -> Result<Properties, String> {
@@ -403,54 +388,41 @@ impl Context<'_> {
         })
     }
 
-    fn request(
-        &self,
-        by: &ActionRef,
-        action: &Http,
-        url: &str,
-        result: &Value,
-    ) -> Result<Write, String> {
+    fn request(&self, by: ActionRef, action: &Http, result: &Value) -> Result<Write, String> {
         let headers = action.headers.iter();
         let headers = headers.map(|(name, value)| Ok((name.clone(), self.render(value)?)));
         let headers = headers.collect::<Result<_, String>>()?;
-        self.post(by, url, url, headers, &bytes(result))
+        let url = by.resource.clone();
+        self.post(by, &url, headers, &bytes(result))
     }
 
     /// A notification in the format of SNS.
-    fn notification(&self, by: &ActionRef, action: &Sns, result: &Value) -> Result<Write, String> {
+    fn notification(&self, by: ActionRef, action: &Sns, result: &Value) -> Result<Write, String> {
         let result = bytes(result);
         let now = self.engine.now();
         let body = sns::notification(&action.topic_arn, action.format, &result, now)?;
-        let headers = sns::headers(&action.topic_arn);
-        self.post(by, &action.topic_arn, &action.url, headers, &body)
+        self.post(by, &action.url, sns::headers(&action.topic_arn), &body)
     }
 
     fn post(
         &self,
-        by: &ActionRef,
-        resource: &str,
+        by: ActionRef,
         url: &str,
         headers: Vec<(String, String)>,
         body: &[u8],
     ) -> Result<Write, String> {
         let now = self.engine.now();
-        let item = requests::to_item(now, by, url, headers, body, self.message)?;
+        let item = requests::to_item(now, &by, url, headers, body, self.message)?;
         Ok(Write {
-            by: ActionRef {
-                resource: resource.to_owned(),
-                ..by.clone()
-            },
+            by,
             key: Some(requests::key_of(&item)),
             request: Put::new(super::schema::REQUESTS, item).into(),
             moving: None,
         })
     }
 
-    fn notice(&self, action: &compiled::Push) -> Result<Notice, String> {
-        let user: UserId = self
-            .render(&action.user_id)?
-            .parse()
-            .map_err(|error: crate::sensors::InvalidField| error.to_string())?;
+    fn notice(&self, user: &str, action: &compiled::Push) -> Result<Notice, String> {
+        let user = user.parse::<UserId>().map_err(|error| error.to_string())?;
         let message = push::Message::new(push::NewMessage {
             title: Some(self.render(&action.title)?),
             body: Some(self.render(&action.body)?),
@@ -466,18 +438,6 @@ impl Context<'_> {
         template
             .render_with(&self.seen, &self.variables, &mut random)
             .map_err(|error| with_sources(&error))
-    }
-}
-
-fn by(rule: &Arc<Compiled>, action: &Action, is_error_action: bool) -> ActionRef {
-    ActionRef {
-        rule: Arc::clone(rule),
-        action: action.kind(),
-        resource: action
-            .target()
-            .map(|table| table.name.clone())
-            .unwrap_or_default(),
-        is_error_action,
     }
 }
 

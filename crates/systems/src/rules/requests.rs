@@ -19,7 +19,7 @@ use super::service::{OutgoingRequest, RequestService};
 use super::stats::Counted;
 use super::{RuleEngine, schema};
 use crate::ids::UuidV4;
-use crate::messages::{Delivery as DeliveryMode, Message, Properties, Publisher};
+use crate::messages::{Delivery as DeliveryMode, Message, Properties, Publish, Publisher};
 use crate::outbox::{
     Decision, Delivery, DeliveryEvent, Entry, OutboxKind, OutboxWorker, Place, Queue, RetryPolicy,
     SendError, due_entries, next_turn_at, run_until, send_each,
@@ -57,6 +57,8 @@ pub struct RequestWorker(RequestOutbox);
 struct RequestOutbox {
     engine: RuleEngine,
     service: Arc<dyn RequestService>,
+    /// Publishes what error actions republish.
+    publish: Arc<dyn Publish>,
 }
 
 /// A stored request.
@@ -257,7 +259,10 @@ impl OutboxKind for RequestOutbox {
         let mut errors = Plan::default();
         self.engine
             .fail(rule, &stored.message, failure, &mut errors);
-        self.engine.carry_out_errors(&stored.message, errors).await
+        for message in self.engine.carry_out(&stored.message, errors).await? {
+            self.publish.publish(message).await?;
+        }
+        Ok(())
     }
 
     fn after_finish(&self, _: &StoredRequest) {
@@ -277,8 +282,16 @@ impl RequestOutbox {
 
 impl RequestWorker {
     #[must_use]
-    pub fn new(engine: RuleEngine, service: Arc<dyn RequestService>) -> Self {
-        Self(RequestOutbox { engine, service })
+    pub fn new(
+        engine: RuleEngine,
+        service: Arc<dyn RequestService>,
+        publish: Arc<dyn Publish>,
+    ) -> Self {
+        Self(RequestOutbox {
+            engine,
+            service,
+            publish,
+        })
     }
 
     /// Runs until `stop` completes. A turn that has begun is finished first.

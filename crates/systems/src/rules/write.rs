@@ -1,5 +1,6 @@
 //! The writes of a message: in one transaction if possible, and one by one if one of them is refused.
 
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -13,7 +14,6 @@ use super::plan::{ActionRef, Write};
 use super::requests::REQUESTS_MAX;
 use super::stats::Counted;
 use super::{RuleEngine, schema};
-use crate::messages::Message;
 use crate::telemetry;
 
 /// How often a write is moved because another message has its millisecond.
@@ -23,30 +23,29 @@ const CONFLICTS_MAX: usize = 6;
 /// The pause after the first conflict. Each further one is twice as long.
 const CONFLICT_PAUSE: Duration = Duration::from_millis(20);
 
-enum Written {
-    Yes,
-    /// Another message has its key.
-    KeyTaken,
-    /// A concurrent transaction was in the way.
-    Conflict,
+/// The outcome of one attempt to commit a group of writes.
+enum Attempt {
+    Committed,
     /// It fails permanently.
     Refused(String),
+    /// Nothing was written; for each write, whether another message has its key.
+    Cancelled(Vec<bool>),
 }
 
 impl RuleEngine {
-    /// Commits all writes. Permanent failures are added to `failed`.
+    /// Commits all writes; returns permanent failures with their reasons.
     ///
     /// # Errors
     /// When the store fails.
     pub(super) async fn write_all(
         &self,
-        message: &Message,
         writes: Vec<Write>,
-        failed: &mut Vec<(ActionRef, String)>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Vec<(ActionRef, String)>, StoreError> {
+        let mut failed = Vec::new();
         let mut ready = Vec::with_capacity(writes.len());
         for mut write in writes {
-            if write.request.table() == schema::REQUESTS && !self.has_room_for_request() {
+            let is_request = write.request.table() == schema::REQUESTS;
+            if is_request && self.inner.requests_open.load(Ordering::Relaxed) >= REQUESTS_MAX {
                 let reason = format!("the outbox is full: {REQUESTS_MAX} requests are open");
                 failed.push((write.by, reason));
                 continue;
@@ -54,14 +53,23 @@ impl RuleEngine {
             self.stamp(&mut write, 0)?;
             ready.push(write);
         }
-        for group in groups(ready) {
-            self.write_group(message, group, failed).await?;
+        let mut groups = VecDeque::from(groups(ready));
+        while let Some(mut group) = groups.pop_front() {
+            match self.commit(&mut group).await? {
+                Ok(()) => group.iter().for_each(|write| self.note_done(write)),
+                // The transaction does not tell which of its writes are valid.
+                Err(_) if group.len() > 1 => {
+                    group
+                        .into_iter()
+                        .rev()
+                        .for_each(|write| groups.push_front(vec![write]));
+                }
+                Err(reason) => {
+                    failed.extend(group.into_iter().map(|write| (write.by, reason.clone())));
+                }
+            }
         }
-        Ok(())
-    }
-
-    fn has_room_for_request(&self) -> bool {
-        self.inner.requests_open.load(Ordering::Relaxed) < REQUESTS_MAX
+        Ok(failed)
     }
 
     /// Gives a message of telemetry a millisecond of its own, at least `later` after its current one.
@@ -89,36 +97,6 @@ impl RuleEngine {
         Ok(())
     }
 
-    /// Commits a group with different keys: together, or one by one if that fails.
-    async fn write_group(
-        &self,
-        message: &Message,
-        mut group: Vec<Write>,
-        failed: &mut Vec<(ActionRef, String)>,
-    ) -> Result<(), StoreError> {
-        if group.len() > 1 && self.write_together(&mut group).await? {
-            for write in &group {
-                self.note_done(write);
-            }
-            return Ok(());
-        }
-        for mut write in group {
-            match self.write_alone(&mut write).await? {
-                None => self.note_done(&write),
-                Some(reason) => {
-                    tracing::debug!(
-                        rule = %write.by.rule.name,
-                        topic = message.topic,
-                        reason,
-                        "a rule's write was refused"
-                    );
-                    failed.push((write.by, reason));
-                }
-            }
-        }
-        Ok(())
-    }
-
     fn note_done(&self, write: &Write) {
         write.by.rule.stats.count(Counted::ActionsDone);
         if write.request.table() == schema::REQUESTS {
@@ -127,88 +105,67 @@ impl RuleEngine {
         }
     }
 
-    /// Commits a group in one transaction; false when one of its writes fails permanently.
-    async fn write_together(&self, group: &mut [Write]) -> Result<bool, StoreError> {
+    /// Commits a group, after conflicts again. The inner error is the reason of a permanent failure.
+    async fn commit(&self, group: &mut [Write]) -> Result<Result<(), String>, StoreError> {
         let mut pause = CONFLICT_PAUSE;
         let (mut moves, mut conflicts) = (0, 0);
-        loop {
-            let actions = group.iter().map(|write| write.request.clone()).collect();
-            let transaction = Transaction::new(actions);
-            let reasons = match self.inner.store.transact(transaction).await {
-                Ok(()) => return Ok(true),
-                Err(TransactError::Cancelled(reasons)) => reasons,
-                Err(TransactError::TokenMismatch) => return Err(StoreError::Throttled),
-                Err(TransactError::Store(error)) if error.is_transient() => return Err(error),
-                Err(TransactError::Store(_)) => return Ok(false),
+        while moves <= MOVES_MAX && conflicts <= CONFLICTS_MAX {
+            let taken = match self.try_commit(group).await? {
+                Attempt::Committed => return Ok(Ok(())),
+                Attempt::Refused(reason) => return Ok(Err(reason)),
+                Attempt::Cancelled(taken) => taken,
             };
-            if reasons
-                .iter()
-                .any(|reason| matches!(reason, CancelReason::Invalid(_)))
-            {
-                return Ok(false);
-            }
-            let mut has_moved = false;
-            for (write, reason) in group.iter_mut().zip(&reasons) {
-                if matches!(reason, CancelReason::ConditionFailed { .. }) {
+            if taken.contains(&true) {
+                let all = group.iter_mut().zip(taken);
+                for (write, _) in all.filter(|(_, is_taken)| *is_taken) {
                     self.stamp(write, 1)?;
-                    has_moved = true;
                 }
-            }
-            if has_moved {
                 moves += 1;
             } else {
-                conflicts += 1;
                 tokio::time::sleep(pause).await;
                 pause *= 2;
-            }
-            if moves > MOVES_MAX || conflicts > CONFLICTS_MAX {
-                return Err(StoreError::Throttled);
+                conflicts += 1;
             }
         }
+        Err(StoreError::Throttled)
     }
 
-    /// Commits one write; returns the reason of a permanent failure.
-    async fn write_alone(&self, write: &mut Write) -> Result<Option<String>, StoreError> {
-        let mut pause = CONFLICT_PAUSE;
-        let (mut moves, mut conflicts) = (0, 0);
-        loop {
-            match self.try_alone(write).await? {
-                Written::Yes => return Ok(None),
-                Written::Refused(reason) => return Ok(Some(reason)),
-                Written::KeyTaken => {
-                    self.stamp(write, 1)?;
-                    moves += 1;
-                }
-                Written::Conflict => {
-                    conflicts += 1;
-                    tokio::time::sleep(pause).await;
-                    pause *= 2;
-                }
-            }
-            if moves > MOVES_MAX || conflicts > CONFLICTS_MAX {
-                return Err(StoreError::Throttled);
-            }
-        }
-    }
-
-    async fn try_alone(&self, write: &Write) -> Result<Written, StoreError> {
+    async fn try_commit(&self, group: &[Write]) -> Result<Attempt, StoreError> {
         let store = &self.inner.store;
-        let outcome = match write.request.clone() {
-            Action::Put(put) => store.put(put).await,
-            Action::Update(update) => store.update(update).await,
-            Action::Delete(delete) => store.delete(delete).await,
-            // No action of a rule is a mere condition.
-            Action::Check(_) => Ok(None),
+        let outcome = if let [write] = group {
+            let written = match write.request.clone() {
+                Action::Put(put) => store.put(put).await,
+                Action::Update(update) => store.update(update).await,
+                Action::Delete(delete) => store.delete(delete).await,
+                // No action of a rule is a mere condition.
+                Action::Check(_) => Ok(None),
+            };
+            written.map(drop).map_err(|error| match error {
+                WriteError::ConditionFailed { old } => {
+                    TransactError::Cancelled(vec![CancelReason::ConditionFailed { old }])
+                }
+                WriteError::Store(error) => error.into(),
+            })
+        } else {
+            let actions = group.iter().map(|write| write.request.clone()).collect();
+            store.transact(Transaction::new(actions)).await
         };
-        match outcome {
-            Ok(_) => Ok(Written::Yes),
-            Err(WriteError::ConditionFailed { .. }) if write.moving.is_some() => {
-                Ok(Written::KeyTaken)
+        let reasons = match outcome {
+            Ok(()) => return Ok(Attempt::Committed),
+            Err(TransactError::Cancelled(reasons)) => reasons,
+            Err(TransactError::TokenMismatch) => return Err(StoreError::Throttled),
+            Err(TransactError::Store(error)) if error.is_transient() => return Err(error),
+            Err(TransactError::Store(error)) => return Ok(Attempt::Refused(error.to_string())),
+        };
+        let mut taken = Vec::with_capacity(group.len());
+        for (write, reason) in group.iter().zip(reasons) {
+            if let CancelReason::Invalid(reason) = reason {
+                return Ok(Attempt::Refused(reason));
             }
-            Err(WriteError::ConditionFailed { .. }) => Ok(Written::Conflict),
-            Err(WriteError::Store(error)) if error.is_transient() => Err(error),
-            Err(WriteError::Store(error)) => Ok(Written::Refused(error.to_string())),
+            let is_failed = matches!(reason, CancelReason::ConditionFailed { .. });
+            taken.push(is_failed && write.moving.is_some());
         }
+        Ok(Attempt::Cancelled(taken))
     }
 }
 

@@ -6,8 +6,9 @@ use homeport_item::{Item, Map, Name, Number, Value};
 
 use super::named::Named;
 use super::schema;
-use super::types::{BatchId, FirmwareVersion, FriendlyName, HardwareId, InvalidField};
+use super::types::{BatchId, FirmwareVersion, FriendlyName, HardwareId};
 use crate::ids::UuidV4;
+use crate::text::InvalidField;
 use crate::time::{EpochMillis, EpochSeconds};
 
 /// The first and the last time of a reading: the years 2000 to 2099.

@@ -1,139 +1,72 @@
 //! Validated texts of sensors.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
 
 use homeport_item::{Map, Name, Value};
 
 use super::schema;
+use crate::text::{Form, GRAPHIC_ASCII, InvalidField, PRINTABLE_ASCII, VISIBLE, WORD, text_type};
 
-/// Longest friendly name, in characters.
-const FRIENDLY_NAME_CHARS_MAX: usize = 64;
-/// Longest batch id, in bytes.
-const BATCH_ID_LEN_MAX: usize = 256;
-/// Longest firmware version.
-const FIRMWARE_VERSION_LEN_MAX: usize = 64;
-/// Longest name of a sensor or feature.
-const NAME_LEN_MAX: usize = 64;
 /// Sensors or features of a device.
-const CAPABILITIES_MAX: usize = 64;
+pub const CAPABILITIES_MAX: usize = 64;
 
-/// A field with an invalid value.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{field} must be {expected}")]
-pub struct InvalidField {
-    pub field: &'static str,
-    pub expected: &'static str,
-}
-
-macro_rules! text_type {
-    ($(#[$doc:meta])* $name:ident($text:ty), $field:expr, $expected:literal, $check:expr) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name($text);
-
-        impl $name {
-            #[must_use]
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl TryFrom<Cow<'_, str>> for $name {
-            type Error = InvalidField;
-
-            fn try_from(text: Cow<'_, str>) -> Result<Self, InvalidField> {
-                let check: fn(&str) -> bool = $check;
-                if check(&text) {
-                    Ok(Self(text.into()))
-                } else {
-                    Err(InvalidField { field: $field, expected: $expected })
-                }
-            }
-        }
-
-        impl TryFrom<String> for $name {
-            type Error = InvalidField;
-
-            fn try_from(text: String) -> Result<Self, InvalidField> {
-                Self::try_from(Cow::Owned(text))
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = InvalidField;
-
-            fn from_str(text: &str) -> Result<Self, InvalidField> {
-                Self::try_from(Cow::Borrowed(text))
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str(&self.0)
-            }
-        }
-
-        impl From<$name> for $text {
-            fn from(text: $name) -> Self {
-                text.0
-            }
-        }
-
-        impl From<&$name> for Value {
-            fn from(text: &$name) -> Self {
-                Self::from(text.as_str())
-            }
-        }
-    };
-}
-
-text_type!(
+text_type! {
     /// A device's MAC address, in upper case with colons.
-    HardwareId(String),
-    schema::HARDWARE_ID,
-    "a MAC address as AA:BB:CC:DD:EE:FF, in upper case",
-    is_hardware_id
-);
+    HardwareId(String) {
+        field: schema::HARDWARE_ID,
+        chars: 17..=17,
+        form: MAC_ADDRESS,
+        expected: "a MAC address as AA:BB:CC:DD:EE:FF, in upper case",
+        example: "AA:BB:CC:DD:EE:FF",
+    }
+}
 
-text_type!(
+text_type! {
     /// The id of one reading. Devices choose it, and the server does not interpret it.
-    BatchId(String),
-    schema::BATCH_ID,
-    "1 to 256 graphic ASCII characters",
-    |text| (1..=BATCH_ID_LEN_MAX).contains(&text.len())
-        && text.bytes().all(|byte| byte.is_ascii_graphic())
-);
+    BatchId(String) {
+        field: schema::BATCH_ID,
+        chars: 1..=256,
+        form: GRAPHIC_ASCII,
+        expected: "1 to 256 graphic ASCII characters",
+    }
+}
 
-text_type!(
+text_type! {
     /// The name that a person gives a device.
-    FriendlyName(String),
-    schema::FRIENDLY_NAME,
-    "1 to 64 printable characters",
-    |text| (1..=FRIENDLY_NAME_CHARS_MAX).contains(&text.chars().count())
-        && !text.chars().any(char::is_control)
-        && !text.trim().is_empty()
-);
+    FriendlyName(String) {
+        field: schema::FRIENDLY_NAME,
+        chars: 1..=64,
+        form: VISIBLE,
+        expected: "1 to 64 printable characters",
+        example: "greenhouse-sensor-01",
+    }
+}
 
-text_type!(
+text_type! {
     /// The firmware version of a device.
-    FirmwareVersion(String),
-    schema::FIRMWARE_VERSION,
-    "1 to 64 printable ASCII characters",
-    |text| (1..=FIRMWARE_VERSION_LEN_MAX).contains(&text.len())
-        && text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
-);
+    FirmwareVersion(String) {
+        field: schema::FIRMWARE_VERSION,
+        chars: 1..=64,
+        form: PRINTABLE_ASCII,
+        expected: "1 to 64 printable ASCII characters",
+        example: "1.0.16",
+    }
+}
 
-text_type!(
+text_type! {
     /// The name of a sensor, of one of its values or of a feature.
-    SensorName(Name),
-    "a sensor's name",
-    "1 to 64 characters of a-z, A-Z, 0-9 and _",
-    |text| (1..=NAME_LEN_MAX).contains(&text.len())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-);
+    SensorName(Name) {
+        field: "a sensor's name",
+        chars: 1..=64,
+        form: WORD,
+        expected: "1 to 64 characters of a-z, A-Z, 0-9 and _",
+    }
+}
+
+const MAC_ADDRESS: Form = Form {
+    pattern: "^[0-9A-F]{2}(:[0-9A-F]{2}){5}$",
+    accepts: is_hardware_id,
+};
 
 fn is_hardware_id(text: &str) -> bool {
     text.len() == 17

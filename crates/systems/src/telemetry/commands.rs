@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::types::{CommandName, ThingName};
 use super::{Telemetry, TelemetryError, schema};
 use crate::ids::UuidV4;
-use crate::messages::{Delivery, Message, Properties, Publisher};
+use crate::messages::{Delivery, Message, Properties, Publish, Publisher};
 use crate::sensors::InvalidField;
 use crate::time::EpochMillis;
 
@@ -41,6 +41,12 @@ struct Payload<'a> {
     timestamp: i64,
 }
 
+/// The topic on which a thing receives commands.
+#[must_use]
+pub fn command_topic(thing: &ThingName) -> String {
+    format!("{}/{thing}/{}", schema::TOPIC_ROOT, schema::COMMANDS)
+}
+
 impl Telemetry {
     /// Publishes a command at QoS 1 on the topic of the thing. `principal` is the sender.
     ///
@@ -48,6 +54,7 @@ impl Telemetry {
     /// When the thing cannot be addressed, the parameters are too large, or the message cannot be queued.
     pub async fn send_command(
         &self,
+        publish: &dyn Publish,
         thing: &ThingName,
         command: &Command,
         principal: Option<String>,
@@ -69,7 +76,7 @@ impl Telemetry {
         }
         let sent = SentCommand {
             command_id: UuidV4::random(),
-            topic: format!("{}/{thing}/{}", schema::TOPIC_ROOT, schema::COMMANDS),
+            topic: command_topic(thing),
             issued_at: EpochMillis(self.clock.now_ms()),
         };
         let payload = Payload {
@@ -96,7 +103,7 @@ impl Telemetry {
             },
             hops: 0,
         };
-        self.publish.publish(message).await?;
+        publish.publish(message).await?;
         Ok(sent)
     }
 }

@@ -13,13 +13,13 @@ use homeport_item::schema::TableSchema;
 use homeport_store::{Clock, Store, StoreError};
 
 use crate::cursor::CursorError;
-use crate::messages::Publish;
 use crate::sensors::InvalidField;
 
-pub use commands::{Command, PARAMETERS_BYTES_MAX, SentCommand};
-pub use history::{HistoryPage, HistoryRange, Order};
+pub use crate::time::Order;
+pub use commands::{Command, PARAMETERS_BYTES_MAX, SentCommand, command_topic};
+pub use history::{HistoryPage, HistoryRange};
 pub use source::SYSTEM;
-pub use types::{CommandName, MessageType, THING_NAME_LEN_MAX, ThingName, WORD_LEN_MAX};
+pub use types::{CommandName, MessageType, ThingName};
 
 /// Items of one page.
 pub const PAGE_MAX: usize = 1000;
@@ -44,7 +44,6 @@ impl Default for Settings {
 pub struct Telemetry {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    publish: Arc<dyn Publish>,
     table: Arc<TableSchema>,
 }
 
@@ -63,16 +62,10 @@ pub enum TelemetryError {
 
 impl Telemetry {
     #[must_use]
-    pub fn new(
-        store: Arc<dyn Store>,
-        clock: Arc<dyn Clock>,
-        publish: Arc<dyn Publish>,
-        settings: &Settings,
-    ) -> Self {
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, settings: &Settings) -> Self {
         Self {
             store,
             clock,
-            publish,
             table: Arc::new(schema::telemetry(&settings.table)),
         }
     }

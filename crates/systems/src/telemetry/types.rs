@@ -1,85 +1,45 @@
 //! Validated texts of telemetry.
 
-use std::fmt;
-use std::str::FromStr;
-
-use homeport_item::Value;
-
 use super::schema;
-use crate::sensors::InvalidField;
+use crate::text::{Form, GRAPHIC_ASCII, text_type};
 
-/// Longest name of a thing, as in AWS IoT.
-pub const THING_NAME_LEN_MAX: usize = 128;
-/// Longest message type and command name.
-pub const WORD_LEN_MAX: usize = 128;
+/// The characters of a thing's name: graphic ASCII without slashes.
+const TOPIC_LEVEL: Form = Form {
+    pattern: "^[!-.0-~]+$",
+    accepts: |text| (GRAPHIC_ASCII.accepts)(text) && !text.contains('/'),
+};
 
-macro_rules! word_type {
-    ($(#[$doc:meta])* $name:ident, $field:expr, $expected:literal, $len_max:expr, $is_right:expr) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name(String);
-
-        impl $name {
-            #[must_use]
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = InvalidField;
-
-            fn from_str(text: &str) -> Result<Self, InvalidField> {
-                let is_right: fn(u8) -> bool = $is_right;
-                if (1..=$len_max).contains(&text.len()) && text.bytes().all(is_right) {
-                    return Ok(Self(text.to_owned()));
-                }
-                Err(InvalidField {
-                    field: $field,
-                    expected: $expected,
-                })
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str(&self.0)
-            }
-        }
-
-        impl From<&$name> for Value {
-            fn from(word: &$name) -> Self {
-                Self::from(word.as_str())
-            }
-        }
-    };
+text_type! {
+    /// The name of a thing. It is one level of a topic and has no slash. A name with `#` may be that of a
+    /// shard, which has no topic. The length is limited as in AWS IoT.
+    ThingName(String) {
+        field: schema::THING_NAME,
+        chars: 1..=128,
+        form: TOPIC_LEVEL,
+        expected: "1 to 128 graphic ASCII characters, none of them /",
+        example: "storyteller-van-01",
+    }
 }
 
-word_type!(
-    /// The name of a thing. It is one level of a topic and has no slash. A name with `#` may be that of a
-    /// shard, which has no topic.
-    ThingName,
-    schema::THING_NAME,
-    "1 to 128 graphic ASCII characters, none of them /",
-    THING_NAME_LEN_MAX,
-    |byte| byte.is_ascii_graphic() && byte != b'/'
-);
-word_type!(
+text_type! {
     /// The type of a message, such as `telemetry`, `status` or `alert`.
-    MessageType,
-    schema::MESSAGE_TYPE,
-    "1 to 128 graphic ASCII characters",
-    WORD_LEN_MAX,
-    |byte| byte.is_ascii_graphic()
-);
-word_type!(
+    MessageType(String) {
+        field: schema::MESSAGE_TYPE,
+        chars: 1..=128,
+        form: GRAPHIC_ASCII,
+        expected: "1 to 128 graphic ASCII characters",
+    }
+}
+
+text_type! {
     /// The name of a command.
-    CommandName,
-    "command",
-    "1 to 128 graphic ASCII characters",
-    WORD_LEN_MAX,
-    |byte| byte.is_ascii_graphic()
-);
+    CommandName(String) {
+        field: "command",
+        chars: 1..=128,
+        form: GRAPHIC_ASCII,
+        expected: "1 to 128 graphic ASCII characters",
+    }
+}
 
 impl ThingName {
     /// Whether the name can be a level of a topic.

@@ -1,27 +1,12 @@
 //! What a repeat would not mend: told, counted, kept, and no reason to refuse the message.
 
-use std::sync::atomic::Ordering;
-
-use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use homeport_store::StoreError;
-use homeport_systems::messages::{HOPS_MAX, Intake as _, Message, Publish, PublishSlot};
-use homeport_systems::rules::{FAILURES_KEPT, RuleEngine};
+use homeport_systems::messages::{HOPS_MAX, Intake as _, REPUBLISHED_BYTES_MAX};
+use homeport_systems::rules::FAILURES_KEPT;
 use serde_json::{Value, json};
-use std::sync::Arc;
 
-use crate::world::{OTHER, TELEMETRY, engine_on, message, new, put_item, rule_name, world};
-
-/// A broker without subscribers: what is published goes to the rules.
-struct RulesOnly(RuleEngine);
-
-#[async_trait]
-impl Publish for RulesOnly {
-    async fn publish(&self, message: Message) -> Result<(), StoreError> {
-        self.0.take(&message).await
-    }
-}
+use crate::world::{OTHER, TELEMETRY, message, put_item, rule_name, world};
 
 #[tokio::test]
 async fn invalid_json_fails_the_rule_only() {
@@ -93,46 +78,39 @@ async fn permanently_refused_write_does_not_stop_others() {
 }
 
 #[tokio::test]
-async fn unavailable_broker_fails_the_message() {
+async fn oversized_republished_message_is_a_failure() {
     let world = world().await;
-    let republish = json!({"sql": "SELECT * FROM 'x'", "actions": [{"republish": {"topic": "y"}}]});
-    world.create("again", republish).await;
-    world.broker.is_down.store(true, Ordering::Relaxed);
-    let taken = world.engine.take(&message("x", "{}")).await;
-    assert!(taken.expect_err("not published").is_transient());
-    world.broker.is_down.store(false, Ordering::Relaxed);
-    world.send("x", "{}").await;
-    assert_eq!(world.broker.take().len(), 1);
-    assert_eq!(world.reasons("again"), Vec::<String>::new());
+    let mut rule =
+        json!({"sql": "SELECT a, a AS b FROM 'x'", "actions": [{"republish": {"topic": "y"}}]});
+    rule["errorAction"] = json!({"republish": {"topic": "errors"}});
+    world.create("twice", rule).await;
+    let payload = json!({"a": "a".repeat(REPUBLISHED_BYTES_MAX / 2)});
+    world.send("x", &payload.to_string()).await;
+    let reasons = world.reasons("twice");
+    assert!(reasons[0].contains("360000 bytes"), "{reasons:?}");
+    let published = world.broker.take();
+    assert_eq!(published.len(), 1);
+    assert_eq!(published[0].topic, "errors");
 }
 
 #[tokio::test]
 async fn republish_loop_ends() {
     let world = world().await;
-    let slot = PublishSlot::new();
-    let store = Arc::clone(&world.fixture.store);
-    let engine = engine_on(&world.fixture, store, Arc::new(slot.clone()), Vec::new());
-    let broker: Arc<dyn Publish> = Arc::new(RulesOnly(engine.clone()));
-    assert!(slot.fill(&broker));
-    assert!(!slot.fill(&broker), "the first one keeps the place");
-    engine.load().await.expect("rules");
     let circle = json!({"sql": "SELECT * FROM 'round/#'", "actions": [{"republish": {"topic": "round/again"}}]});
-    engine.create(new("circle", circle)).await.expect("a rule");
-    engine
-        .take(&message("round", "{}"))
-        .await
-        .expect("taken in");
-    let counts = engine.rule(&rule_name("circle")).expect("a rule").counts;
+    world.create("circle", circle).await;
+    let mut waiting = vec![message("round", "{}")];
+    while let Some(message) = waiting.pop() {
+        let taken = world.engine.take(&message).await;
+        waiting.extend(taken.expect("taken in"));
+    }
+    let counts = world.counts("circle");
     assert_eq!(counts.matched, u64::from(HOPS_MAX) + 1);
     assert_eq!(
         (counts.actions_done, counts.actions_failed),
         (u64::from(HOPS_MAX), 1)
     );
-    let failures = engine.failures(&rule_name("circle")).expect("a rule");
-    assert!(failures[0].reason.contains("loop"), "{failures:?}");
-    drop(broker);
-    let gone = engine.take(&message("round", "{}")).await;
-    assert!(gone.expect_err("nobody publishes").is_transient());
+    let reasons = world.reasons("circle");
+    assert!(reasons[0].contains("loop"), "{reasons:?}");
 }
 
 #[tokio::test]

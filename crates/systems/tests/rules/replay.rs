@@ -15,7 +15,6 @@ async fn replay(world: &World, document: Value, from: Option<i64>) -> Vec<Replay
     let telemetry = Telemetry::new(
         Arc::clone(&world.fixture.store),
         Arc::clone(&world.fixture.clock) as _,
-        Arc::clone(&world.broker) as _,
         &Settings::default(),
     );
     let range = ReplayRange {

@@ -52,6 +52,11 @@ fn busy() -> SendError {
     }
 }
 
+fn worker_on(world: &World, receiver: &Arc<Receiver>) -> RequestWorker {
+    let publish = Arc::clone(&world.broker) as _;
+    RequestWorker::new(world.engine.clone(), Arc::clone(receiver) as _, publish)
+}
+
 async fn with_rule() -> (World, Arc<Receiver>, RequestWorker) {
     let world = world().await;
     let document = json!({
@@ -64,7 +69,7 @@ async fn with_rule() -> (World, Arc<Receiver>, RequestWorker) {
     });
     world.create("hook", document).await;
     let receiver = Arc::new(Receiver::default());
-    let worker = RequestWorker::new(world.engine.clone(), Arc::clone(&receiver) as _);
+    let worker = worker_on(&world, &receiver);
     (world, receiver, worker)
 }
 
@@ -94,7 +99,7 @@ async fn retried_request_keeps_its_id_across_restarts() {
     assert_eq!(worker.turn().await, Ok(0), "not due yet");
     drop(worker);
     let world = world.restart(Vec::new()).await;
-    let worker = RequestWorker::new(world.engine.clone(), Arc::clone(&receiver) as _);
+    let worker = worker_on(&world, &receiver);
     world.fixture.clock.advance_ms(5_000);
     receiver.answer(None);
     assert_eq!(worker.turn().await, Ok(1));
@@ -162,7 +167,7 @@ async fn two_workers_send_each_request_once() {
     for n in 0..10 {
         world.send(&format!("van/{n}/low"), "{}").await;
     }
-    let other = RequestWorker::new(world.engine.clone(), Arc::clone(&receiver) as _);
+    let other = worker_on(&world, &receiver);
     let (one, two) = tokio::join!(worker.turn(), other.turn());
     one.and(two).expect("turns");
     let mut ids: Vec<_> = receiver.asked().into_iter().map(|one| one.id).collect();
@@ -196,7 +201,7 @@ async fn sns_notification_is_posted_to_its_url() {
         view.notes
     );
     let receiver = Arc::new(Receiver::default());
-    let worker = RequestWorker::new(world.engine.clone(), Arc::clone(&receiver) as _);
+    let worker = worker_on(&world, &receiver);
     world.send("van/a/low", r#"{"volts": 11.50}"#).await;
     assert_eq!(worker.turn().await, Ok(1));
     let asked = receiver.asked();

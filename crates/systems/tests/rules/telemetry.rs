@@ -9,9 +9,7 @@ use serde_json::{Value, json};
 
 use crate::failing::FailingStore;
 use crate::support::NOW_MS;
-use crate::world::{
-    OTHER, Recorder, TELEMETRY, World, engine_on, message, put_item, rule_name, world,
-};
+use crate::world::{OTHER, TELEMETRY, World, engine_on, message, put_item, rule_name, world};
 
 /// The payload behind the design document's sample.
 const SAMPLE: &str = r#"{"battery_voltage": 13.2, "glycol_temp": 72,
@@ -181,8 +179,7 @@ async fn message_fails_while_the_store_is_down() {
     let world = world().await;
     let store = Arc::clone(&world.fixture.store);
     let down = Arc::new(FailingStore::new(store, 0, false)) as Arc<dyn Store>;
-    let broker = Arc::new(Recorder::default());
-    let engine = engine_on(&world.fixture, down, broker, Vec::new());
+    let engine = engine_on(&world.fixture, down, Vec::new());
     // Loading reads only: all that ships was made by the other engine.
     engine.load().await.expect("rules");
     let taken = engine.take(&message("van/a/telemetry", "{}")).await;
@@ -203,8 +200,7 @@ async fn writes_of_a_message_are_one_transaction() {
     let store = Arc::clone(&world.fixture.store);
     // Lets single writes through and refuses transactions, which is how it is known that this is one.
     let no_transactions = Arc::new(FailingStore::new(store, 100, false)) as Arc<dyn Store>;
-    let broker = Arc::new(Recorder::default());
-    let engine = engine_on(&world.fixture, no_transactions, broker, Vec::new());
+    let engine = engine_on(&world.fixture, no_transactions, Vec::new());
     engine.load().await.expect("rules");
     let taken = engine.take(&message("van/a/telemetry", "{}")).await;
     assert!(taken.expect_err("not kept").is_transient());

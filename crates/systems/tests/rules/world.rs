@@ -1,6 +1,5 @@
 //! An engine on a store, with a broker that writes down what is published.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -32,7 +31,6 @@ pub(crate) struct World {
 #[derive(Default)]
 pub(crate) struct Recorder {
     published: Mutex<Vec<Message>>,
-    pub(crate) is_down: AtomicBool,
 }
 
 impl Recorder {
@@ -44,9 +42,6 @@ impl Recorder {
 #[async_trait]
 impl Publish for Recorder {
     async fn publish(&self, message: Message) -> Result<(), StoreError> {
-        if self.is_down.load(Ordering::Relaxed) {
-            return Err(StoreError::Unavailable("the test took it down".to_owned()));
-        }
         self.published.lock().expect("not poisoned").push(message);
         Ok(())
     }
@@ -75,7 +70,7 @@ impl World {
     pub(crate) async fn on(fixture: Fixture, file_rules: Vec<NewRule>) -> Self {
         let store = Arc::clone(&fixture.store);
         let broker = Arc::new(Recorder::default());
-        let engine = engine_on(&fixture, store, Arc::clone(&broker) as _, file_rules);
+        let engine = engine_on(&fixture, store, file_rules);
         engine.load().await.expect("rules");
         let push = push_on(&fixture);
         Self {
@@ -101,8 +96,7 @@ impl World {
     /// A second process on the same store.
     pub(crate) async fn other_engine(&self) -> RuleEngine {
         let store = Arc::clone(&self.fixture.store);
-        let broker = Arc::new(Recorder::default());
-        let engine = engine_on(&self.fixture, store, broker, Vec::new());
+        let engine = engine_on(&self.fixture, store, Vec::new());
         engine.load().await.expect("rules");
         engine
     }
@@ -114,7 +108,10 @@ impl World {
 
     pub(crate) async fn send(&self, topic: &str, payload: &str) {
         let taken = self.engine.take(&message(topic, payload)).await;
-        taken.expect("taken in");
+        for republished in taken.expect("taken in") {
+            let published = self.broker.publish(republished).await;
+            published.expect("recorded");
+        }
     }
 
     /// All items of a table in DynamoDB's JSON, in the order of that text.
@@ -144,13 +141,11 @@ impl World {
 pub(crate) fn engine_on(
     fixture: &Fixture,
     store: Arc<dyn Store>,
-    publish: Arc<dyn Publish>,
     file_rules: Vec<NewRule>,
 ) -> RuleEngine {
     let deps = RuleEngineDeps {
         store,
         clock: Arc::clone(&fixture.clock) as _,
-        publish,
         push: push_on(fixture),
         tables: tables(),
         telemetry_table: TELEMETRY.to_owned(),

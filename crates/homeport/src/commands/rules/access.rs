@@ -6,7 +6,6 @@ use anyhow::{Context as _, bail};
 use homeport_server::{ReplayBody, RuleBody};
 use homeport_store::{Clock, SystemClock};
 use homeport_systems::cursor::Cursor;
-use homeport_systems::messages::PublishSlot;
 use homeport_systems::push::Push;
 use homeport_systems::rules::{
     NewRule, PAGE_MAX, REPLAY_PAGE_MAX, ReplayRange, RuleDocument, RuleEngine, RuleEngineDeps,
@@ -49,7 +48,6 @@ impl Rules {
         let telemetry = Telemetry::new(
             Arc::clone(&backend.store),
             Arc::new(SystemClock),
-            Arc::new(PublishSlot::new()),
             &telemetry::Settings {
                 table: settings.telemetry.table.clone(),
             },
@@ -211,7 +209,7 @@ impl Rules {
     }
 }
 
-/// A rule engine that publishes nothing, because commands run no actions.
+/// A rule engine on a store that is open in this process.
 async fn engine_on(backend: &Backend, settings: &Settings) -> anyhow::Result<RuleEngine> {
     let tables = homeport_systems::schema::tables(&state::table_names(settings));
     backend.store.ensure_tables(&tables).await?;
@@ -224,7 +222,6 @@ async fn engine_on(backend: &Backend, settings: &Settings) -> anyhow::Result<Rul
     let deps = RuleEngineDeps {
         store: Arc::clone(&backend.store),
         clock,
-        publish: Arc::new(PublishSlot::new()),
         push,
         tables,
         telemetry_table: settings.telemetry.table.clone(),

@@ -127,14 +127,11 @@ impl Link {
     }
 
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
-        while !self.pipeline.has_room(self.inflight_max) {
-            match self.poll_pipeline(context) {
-                Err(refusal) => return Poll::Ready(Err(refusal)),
-                Ok(true) => {}
-                Ok(false) => return Poll::Pending,
-            }
+        self.poll_pipeline(context)?;
+        match self.pipeline.has_room(self.inflight_max) {
+            true => Poll::Ready(Ok(())),
+            false => Poll::Pending,
         }
-        Poll::Ready(Ok(()))
     }
 
     /// Takes messages until the connection fails or `stop` is done.
@@ -235,13 +232,10 @@ impl Link {
     }
 
     fn poll_drain(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
-        loop {
-            match self.poll_pipeline(context) {
-                Err(refusal) => return Poll::Ready(Err(refusal)),
-                Ok(_) if self.pipeline.is_empty() => return Poll::Ready(Ok(())),
-                Ok(true) => {}
-                Ok(false) => return Poll::Pending,
-            }
+        self.poll_pipeline(context)?;
+        match self.pipeline.is_empty() {
+            true => Poll::Ready(Ok(())),
+            false => Poll::Pending,
         }
     }
 

@@ -2,9 +2,10 @@
 //! it to everyone who asked for it. There is no MQTT packet and no socket in here.
 //!
 //! A message takes four steps, of which a connection runs many at a time without changing their
-//! order: it is taken in by the rules ([`Broker::take_in`]), handed to those who get it from memory
-//! ([`Broker::route`]), written for those who must not lose it ([`Broker::store`]), and handed to
-//! these ([`Broker::deliver`]). Only then is its publisher answered.
+//! order: the rules process it ([`Broker::take_in`]), sessions in memory get it ([`Broker::route`]), the
+//! queues of durable sessions store it ([`Broker::store`]), and connected durable sessions get it
+//! ([`Broker::deliver`]). Only then is its publisher acknowledged. Messages that rules republish take the
+//! same steps before the message that caused them leaves the first one.
 
 mod lifecycle;
 mod mailbox;
@@ -101,12 +102,17 @@ pub struct BrokerParts {
 }
 
 /// Why a message is not published that no connection brings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PublishRefusal {
     #[error("the payload is larger than a packet may be")]
     TooLarge,
     #[error("there are too many retained messages")]
     RetainedFull,
+    #[error(
+        "no client of this server subscribes to {0}, and the bridge does not forward commands; connect the \
+         thing to this server, or publish the command at the other broker"
+    )]
+    NoSubscriber(String),
 }
 
 impl Broker {
@@ -236,6 +242,25 @@ impl Broker {
         Ok(())
     }
 
+    /// Checks that a command can reach its thing. With a bridge, things may be clients of the other broker,
+    /// which gets no commands from here.
+    ///
+    /// # Errors
+    /// If there is a bridge, and no client of this server subscribes to the topic.
+    pub(crate) fn check_command(&self, topic: &str) -> Result<(), PublishRefusal> {
+        if !self.0.settings.is_bridged {
+            return Ok(());
+        }
+        let mut has_subscriber = false;
+        let trie = &self.0.subscriptions;
+        let trie = trie.read().unwrap_or_else(PoisonError::into_inner);
+        trie.matching(topic, &mut |_| has_subscriber = true);
+        match has_subscriber {
+            true => Ok(()),
+            false => Err(PublishRefusal::NoSubscriber(topic.to_owned())),
+        }
+    }
+
     pub(crate) fn now(&self) -> EpochMillis {
         EpochMillis(self.0.clock.now_ms())
     }
@@ -279,9 +304,33 @@ impl Broker {
         self.0.meters.retained.set(self.0.retained.len() as f64);
     }
 
-    /// Lets the rules have a message; when this is answered, what they write is durable.
+    /// Runs the rules on a message, and publishes the messages that they republish. When this returns,
+    /// the writes of all these messages are durable.
     pub(super) async fn take_in(&self, message: &Message) -> Result<(), StoreError> {
-        self.0.intake.take(message).await
+        // A stack: the republished messages of one message wait, not those of all.
+        let mut republished = self.0.intake.take(message).await?;
+        republished.reverse();
+        while let Some(message) = republished.pop() {
+            let next = self.0.intake.take(&message).await?;
+            match self.distribute(message).await {
+                Err(error) if error.is_transient() => return Err(error),
+                Err(error) => {
+                    self.0.meters.dropped_store.increment(1);
+                    tracing::warn!(%error, "dropped a republished message");
+                }
+                Ok(()) => {}
+            }
+            republished.extend(next.into_iter().rev());
+        }
+        Ok(())
+    }
+
+    /// Delivers a message to its subscribers, after the rules.
+    async fn distribute(&self, message: Message) -> Result<(), StoreError> {
+        let mut route = self.route(&Arc::new(message), None);
+        self.store(&mut route).await?;
+        self.deliver(route);
+        Ok(())
     }
 }
 
@@ -289,10 +338,7 @@ impl Broker {
 impl Publish for Broker {
     async fn publish(&self, message: Message) -> Result<(), StoreError> {
         self.take_in(&message).await?;
-        let mut route = self.route(&Arc::new(message), None);
-        self.store(&mut route).await?;
-        self.deliver(route);
-        Ok(())
+        self.distribute(message).await
     }
 }
 

@@ -311,13 +311,10 @@ impl Connection {
     }
 
     fn poll_drain(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
-        loop {
-            match self.poll_pipeline(context) {
-                Err(refusal) => return Poll::Ready(Err(refusal)),
-                Ok(_) if self.pipeline.is_empty() => return Poll::Ready(Ok(())),
-                Ok(true) => {}
-                Ok(false) => return Poll::Pending,
-            }
+        self.poll_pipeline(context)?;
+        match self.pipeline.is_empty() {
+            true => Poll::Ready(Ok(())),
+            false => Poll::Pending,
         }
     }
 }

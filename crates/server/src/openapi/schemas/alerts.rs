@@ -1,24 +1,16 @@
 //! Schemas of alert definitions.
 
 use homeport_systems::alerts;
+use homeport_systems::text::PRINTABLE;
 use utoipa::openapi::schema::{
     ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type,
 };
 use utoipa::openapi::{Ref, RefOr};
 
 use super::{
-    PRINTABLE, VISIBLE, closed_object, graphic_id, nullable, parameters, single_member, text,
-    text_schemas,
+    closed_object, graphic_id, nullable, of, or_null, parameters, single_member, text, text_schemas,
 };
 
-const TIMED_ID: &str =
-    "^[0-9]{13}-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$";
-/// Names separated by dots.
-const ATTRIBUTE: &str =
-    r"^[^.\u0000-\u001F\u007F-\u009F]+(\.[^.\u0000-\u001F\u007F-\u009F]+){0,7}$";
-const URL: &str = r"^https?://[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)*(:[1-9][0-9]{0,3})?(/[a-zA-Z0-9._~:/?@!$&'()*+,;=%-]*)?$";
-const TOPIC: &str = r##"^[ !"%-*,-~][ -"$-*,-~]*$"##;
-const EMAIL: &str = r"^[a-zA-Z0-9]+([._+-][a-zA-Z0-9]+)*@[a-zA-Z0-9]+(-[a-zA-Z0-9]+)*(\.[a-zA-Z0-9]+(-[a-zA-Z0-9]+)*)*$";
 /// Base64 without padding, for lengths of 24, 27 and so on bytes. Other lengths up to 64 are accepted too.
 const SECRET: &str = "^whsec_([a-zA-Z0-9+/]{4}){8,21}$";
 const MINUTE: &str = "^([01][0-9]|2[0-3]):[0-5][0-9]$";
@@ -35,14 +27,13 @@ parameters! {
 }
 
 text_schemas! {
-    timed_id(TIMED_ID, 50..=50).examples(["1800000000000-7c9e6679-7425-40de-944b-e07fc1f90ae7"]);
-    name(VISIBLE, 1..=alerts::NAME_CHARS_MAX);
-    note(VISIBLE, 1..=alerts::NOTE_CHARS_MAX).schema_type(nullable(Type::String));
-    attribute(ATTRIBUTE, 1..=alerts::ATTRIBUTE_CHARS_MAX)
-        .description(Some("Path of the attribute: names separated by dots"))
-        .examples(["battery.volts"]);
-    minute(MINUTE, 5..=5).examples(["22:30"]);
-    zone(PRINTABLE, 1..=64)
+    timed_id = of::<alerts::AlertId>();
+    name = of::<alerts::DefinitionName>();
+    note = or_null::<alerts::Note>();
+    attribute = of::<alerts::AttributePath>()
+        .description(Some("Path of the attribute: names separated by dots"));
+    minute = text(MINUTE, 5..=5).examples(["22:30"]);
+    zone = text(PRINTABLE.pattern, 1..=64)
         .description(Some("Time zone of the IANA database"))
         .examples(["Europe/Berlin"]);
 }
@@ -62,7 +53,7 @@ pub(crate) fn decimal_or_null() -> RefOr<Schema> {
 }
 
 pub(crate) fn devices() -> RefOr<Schema> {
-    let device = || text(VISIBLE, 1..=alerts::DEVICE_CHARS_MAX);
+    let device = of::<alerts::DeviceName>;
     let listed = ArrayBuilder::new()
         .items(device())
         .min_items(Some(1))
@@ -89,11 +80,9 @@ pub(crate) fn condition() -> RefOr<Schema> {
 
 pub(crate) fn targets() -> RefOr<Schema> {
     let secret = text(SECRET, 38..=94).schema_type(nullable(Type::String));
-    let topic = text(TOPIC, 1..=alerts::TOPIC_LEN_MAX).schema_type(nullable(Type::String));
-    let webhook =
-        single_member("url", text(URL, 8..=alerts::URL_LEN_MAX)).property("secret", secret);
-    let mqtt = closed_object().property("topic", topic);
-    let email = single_member("to", text(EMAIL, 3..=alerts::EMAIL_LEN_MAX));
+    let webhook = single_member("url", of::<alerts::WebhookUrl>()).property("secret", secret);
+    let mqtt = closed_object().property("topic", or_null::<alerts::TopicTemplate>());
+    let email = single_member("to", of::<alerts::EmailAddress>());
     let target = OneOfBuilder::new()
         .item(single_member(
             "push",

@@ -1,17 +1,16 @@
 //! Schemas of charger fields.
 
 use homeport_systems::chargers::{
-    DATA_DEPTH_MAX, EVENTS_PER_REQUEST_MAX, SET_MAX, STATE_VALUE_BYTES_MAX,
+    DATA_DEPTH_MAX, EVENTS_PER_REQUEST_MAX, EventType, SET_MAX, STATE_VALUE_BYTES_MAX,
 };
 use utoipa::openapi::schema::{
     AllOfBuilder, AnyOfBuilder, ObjectBuilder, Schema, SchemaType, Type,
 };
 use utoipa::openapi::{KnownFormat, Ref, RefOr, SchemaFormat};
 
-use super::{UUID, date_time, list_of_any, nullable, parameters, text, text_schemas, time};
+use super::{UUID, date_time, list_of_any, nullable, of, parameters, text, text_schemas, time};
 
 const DEVICE_NAME: &str = "^(SC-[0-9A-F]{8}|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})$";
-const EVENT_TYPE: &str = "^[a-zA-Z0-9_.-]+$";
 const SET_ATTRIBUTE: &str = "^(scheduler_|ota_|time_sync_|divergence_)[a-zA-Z0-9_.-]*$";
 /// Milliseconds since 1970 as text.
 const MILLIS: &str = "^[+-]?[0-9]{1,18}$";
@@ -32,16 +31,16 @@ parameters! {
 }
 
 text_schemas! {
-    device_name(DEVICE_NAME, 11..=36).examples(["SC-C014EA63"]);
-    device_name_or_null(DEVICE_NAME, 11..=36)
+    device_name = text(DEVICE_NAME, 11..=36).examples(["SC-C014EA63"]);
+    device_name_or_null = text(DEVICE_NAME, 11..=36)
         .schema_type(nullable(Type::String))
         .description(Some("SC-ID or UUID"))
         .examples(["SC-C014EA63"]);
-    uuid_or_null(UUID, 36..=36)
+    uuid_or_null = text(UUID, 36..=36)
         .schema_type(nullable(Type::String))
         .description(Some("UUID of the device; the first event with it registers the device"))
         .examples(["b319d001-6b08-4d88-b4ca-4d2d98a6d43c"]);
-    event_type(EVENT_TYPE, 1..=64).examples(["telemetry"]);
+    event_type = of::<EventType>();
 }
 
 pub(crate) fn time_or_null() -> RefOr<Schema> {

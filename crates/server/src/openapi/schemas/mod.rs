@@ -8,34 +8,27 @@ pub(crate) mod rules;
 pub(crate) mod telemetry;
 
 use homeport_systems::api_keys::{DESCRIPTION_CHARS_MAX, SCOPE_LEN_MAX, SCOPES_MAX};
+use homeport_systems::push::{ExpoPushToken, UserId};
+use homeport_systems::sensors::{
+    BatchId, CAPABILITIES_MAX, FirmwareVersion, FriendlyName, HardwareId, SensorName,
+};
+use homeport_systems::text::{PRINTABLE, TextType};
 use utoipa::openapi::schema::{
     AdditionalProperties, AnyOfBuilder, ArrayBuilder, ObjectBuilder, Schema, SchemaType, Type,
 };
 use utoipa::openapi::{KnownFormat, Ref, RefOr, SchemaFormat};
 
-const HARDWARE_ID: &str = "^[0-9A-F]{2}(:[0-9A-F]{2}){5}$";
 const UUID: &str = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$";
 const UUID_V4: &str =
     "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-4[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$";
 const UUID_EXAMPLE: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
-/// No control characters.
-const PRINTABLE: &str = r"^[^\u0000-\u001F\u007F-\u009F]+$";
-/// No control characters, and at least one character that is not white space.
-const VISIBLE: &str = r"^[^\u0000-\u001F\u007F-\u009F]*[^\s\u0000-\u001F\u007F-\u009F][^\u0000-\u001F\u007F-\u009F]*$";
-const PRINTABLE_ASCII: &str = "^[ -~]+$";
-const GRAPHIC_ASCII: &str = "^[!-~]+$";
-/// Graphic characters without brackets, in brackets.
-const EXPO_PUSH_TOKEN: &str = r"^(ExponentPushToken|ExpoPushToken)\[[!-Z\\^-~]+\]$";
-const NAME: &str = "^[a-zA-Z0-9_]+$";
-/// Maximum number of sensors or features of a device.
-const CAPABILITIES_MAX: usize = 64;
 
-/// Declares functions that return the schema of a text: its pattern, its length, and calls of the builder.
+/// Declares functions that return the schema of a text.
 macro_rules! text_schemas {
-    ($($(#[$doc:meta])* $name:ident($pattern:expr, $length:expr) $(.$method:ident($argument:expr))*;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident = $builder:expr;)*) => {$(
         $(#[$doc])*
         pub(crate) fn $name() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
-            $crate::openapi::schemas::text($pattern, $length)$(.$method($argument))*.into()
+            $builder.into()
         }
     )*};
 }
@@ -95,27 +88,25 @@ parameters! {
 }
 
 text_schemas! {
-    hardware_id(HARDWARE_ID, 17..=17).examples(["AA:BB:CC:DD:EE:FF"]);
-    uuid(UUID, 36..=36).examples([UUID_EXAMPLE]);
-    uuid_v4(UUID_V4, 36..=36).examples([UUID_EXAMPLE]);
-    batch_id(GRAPHIC_ASCII, 1..=256)
+    hardware_id = of::<HardwareId>();
+    uuid = text(UUID, 36..=36).examples([UUID_EXAMPLE]);
+    uuid_v4 = text(UUID_V4, 36..=36).examples([UUID_EXAMPLE]);
+    batch_id = of::<BatchId>()
         .description(Some("Id of the reading; a repeat with the same id is not stored again"));
-    firmware_version(PRINTABLE_ASCII, 1..=64).examples(["1.0.16"]);
-    friendly_name_change(VISIBLE, 1..=64)
-        .schema_type(nullable(Type::String))
-        .description(Some("Absent keeps the name, null removes it"))
-        .examples(["greenhouse-sensor-01"]);
-    key_description(PRINTABLE, 1..=DESCRIPTION_CHARS_MAX)
+    firmware_version = of::<FirmwareVersion>();
+    friendly_name_change = or_null::<FriendlyName>()
+        .description(Some("Absent keeps the name, null removes it"));
+    key_description = text(PRINTABLE.pattern, 1..=DESCRIPTION_CHARS_MAX)
         .schema_type(nullable(Type::String))
         .description(Some("Description"));
-    graphic_id(GRAPHIC_ASCII, 1..=128);
-    expo_push_token(EXPO_PUSH_TOKEN, 16..=256)
-        .examples(["ExponentPushToken[xxxxxxxxxxxxxxxxxxxxxx]"]);
+    /// The id of a user or of a device of push.
+    graphic_id = of::<UserId>();
+    expo_push_token = of::<ExpoPushToken>();
 }
 
 pub(crate) fn sensor_names() -> RefOr<Schema> {
     ArrayBuilder::new()
-        .items(text(NAME, 1..=64))
+        .items(of::<SensorName>())
         .max_items(Some(CAPABILITIES_MAX))
         .examples([serde_json::json!(["bme280", "ds18b20", "soil_moisture"])])
         .into()
@@ -123,7 +114,7 @@ pub(crate) fn sensor_names() -> RefOr<Schema> {
 
 pub(crate) fn features() -> RefOr<Schema> {
     ObjectBuilder::new()
-        .property_names(Some(Schema::Object(text(NAME, 1..=64).build())))
+        .property_names(Some(Schema::Object(of::<SensorName>().build())))
         .additional_properties(Some(ObjectBuilder::new().schema_type(Type::Boolean)))
         .max_properties(Some(CAPABILITIES_MAX))
         .examples([serde_json::json!({"tft_display": true})])
@@ -142,7 +133,7 @@ pub(crate) fn key_system() -> RefOr<Schema> {
 
 pub(crate) fn key_scopes() -> RefOr<Schema> {
     ArrayBuilder::new()
-        .items(text(PRINTABLE, 1..=SCOPE_LEN_MAX))
+        .items(text(PRINTABLE.pattern, 1..=SCOPE_LEN_MAX))
         .max_items(Some(SCOPES_MAX))
         .description(Some(
             "Devices, things, groups or users that the key may read and write; all of its system if empty",
@@ -199,6 +190,21 @@ pub(crate) fn platform() -> RefOr<Schema> {
         .schema_type(Type::String)
         .enum_values(Some(["ios", "android"]))
         .into()
+}
+
+/// The schema of a text type.
+fn of<T: TextType>() -> ObjectBuilder {
+    let rule = T::RULE;
+    let schema = text(rule.form.pattern, rule.chars_min..=rule.chars_max);
+    match rule.examples {
+        [] => schema,
+        examples => schema.examples(examples.iter().copied()),
+    }
+}
+
+/// The schema of a text type that may be null.
+fn or_null<T: TextType>() -> ObjectBuilder {
+    of::<T>().schema_type(nullable(Type::String))
 }
 
 fn text(pattern: &str, length: std::ops::RangeInclusive<usize>) -> ObjectBuilder {

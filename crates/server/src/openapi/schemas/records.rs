@@ -1,17 +1,15 @@
 //! Schemas of record store fields.
 
-use homeport_systems::records::DataType;
+use homeport_systems::records::{
+    DataType, IdTag, Name, RETENTION_SECS_MAX, RETENTION_SECS_MIN, Unit, VALUE_CHARS_MAX,
+};
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
 
-use super::{PRINTABLE, nullable, parameters, text_schemas};
+use super::{nullable, of, or_null, parameters, text, text_schemas};
 
 /// Which of these texts are ids depends on a secret salt.
 const ENCODED_ID: &str = "^[a-zA-Z0-9]+$";
-const TIME: &str = "^[0-9]+$";
-const TAG: &str = "^[a-zA-Z0-9_-]+$";
-/// No control characters; may be empty.
-const PRINTABLE_OR_EMPTY: &str = r"^[^\u0000-\u001F\u007F-\u009F]*$";
 
 parameters! {
     GroupPath in Path {
@@ -45,15 +43,13 @@ parameters! {
 }
 
 text_schemas! {
-    record_time(TIME, 1..=13).examples(["1800000000000"]);
-    encoded_id(ENCODED_ID, 1..=12).examples(["OxaYbwKR"]);
-    id_tag(TAG, 1..=64).examples(["gid"]);
+    encoded_id = text(ENCODED_ID, 1..=12).examples(["OxaYbwKR"]);
+    id_tag = of::<IdTag>();
+    record_time = text("^[0-9]+$", 1..=13).examples(["1800000000000"]);
     /// A name, model, data type or record type.
-    label(PRINTABLE, 1..=128);
-    label_or_null(PRINTABLE, 1..=128).schema_type(nullable(Type::String));
-    unit(PRINTABLE_OR_EMPTY, 0..=128)
-        .description(Some("Unit of the value; empty if it has none"))
-        .examples(["C"]);
+    label = of::<Name>();
+    label_or_null = or_null::<Name>();
+    unit = of::<Unit>().description(Some("Unit of the value; empty if it has none"));
 }
 
 /// The data type of a journal.
@@ -84,7 +80,7 @@ pub(crate) fn value() -> RefOr<Schema> {
             Type::String,
             Type::Boolean,
         ]))
-        .max_length(Some(4096))
+        .max_length(Some(VALUE_CHARS_MAX))
         .description(Some(
             "A number of at most 38 digits, a string of at most 4096 characters, or a boolean",
         ))
@@ -96,8 +92,8 @@ pub(crate) fn retention() -> RefOr<Schema> {
     ObjectBuilder::new()
         .schema_type(nullable(Type::Integer))
         .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
-        .minimum(Some(60))
-        .maximum(Some(3_162_240_000_i64))
+        .minimum(Some(RETENTION_SECS_MIN))
+        .maximum(Some(RETENTION_SECS_MAX))
         .description(Some(
             "Retention of the history in seconds; null keeps it forever",
         ))

@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 
 use homeport_systems::rules::{
-    ACTIONS_MAX, DESCRIPTION_CHARS_MAX, HEADERS_MAX, NAME_LEN_MAX, SQL_VERSION,
+    ACTIONS_MAX, DESCRIPTION_CHARS_MAX, HEADERS_MAX, RuleName, SQL_VERSION,
 };
 use serde_json::json;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ArrayBuilder, Object, ObjectBuilder, OneOfBuilder, Schema, Type};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
-use super::{NAME, closed_object, nullable, parameters, single_member, text_schemas};
+use super::{closed_object, nullable, of, parameters, single_member, text, text_schemas};
 
 const STATEMENT: &str =
     "SELECT topic(2) AS thing_name, timestamp() AS timestamp, *\nFROM 'van/+/telemetry'";
@@ -27,8 +27,8 @@ parameters! {
 }
 
 text_schemas! {
-    entity_tag("^\"[0-9]{1,15}\"$", 3..=17).examples(["\"3\""]);
-    name(NAME, 1..=NAME_LEN_MAX).examples(["telemetry"]);
+    entity_tag = text("^\"[0-9]{1,15}\"$", 3..=17).examples(["\"3\""]);
+    name = of::<RuleName>();
 }
 
 #[derive(IntoParams)]

@@ -1,14 +1,11 @@
 //! Schemas of telemetry fields.
 
-use homeport_systems::telemetry::{THING_NAME_LEN_MAX, WORD_LEN_MAX};
+use homeport_systems::telemetry::{MessageType, ThingName};
 
-use super::{GRAPHIC_ASCII, parameters, text_schemas};
+use super::{of, parameters, text_schemas};
 
-/// Graphic ASCII without slashes.
-const THING_NAME: &str = "^[!-.0-~]+$";
 /// Graphic ASCII without slashes and wildcards, for names that become part of a topic.
 const TOPIC_THING_NAME: &str = r#"^[!"$-*,-.0-~]+$"#;
-const THING_EXAMPLE: &str = "storyteller-van-01";
 
 parameters! {
     ThingPath in Path {
@@ -34,8 +31,8 @@ parameters! {
 }
 
 text_schemas! {
-    thing_name(THING_NAME, 1..=THING_NAME_LEN_MAX).examples([THING_EXAMPLE]);
-    topic_thing_name(TOPIC_THING_NAME, 1..=THING_NAME_LEN_MAX).examples([THING_EXAMPLE]);
+    thing_name = of::<ThingName>();
+    topic_thing_name = of::<ThingName>().pattern(Some(TOPIC_THING_NAME));
     /// A message type or a command.
-    word(GRAPHIC_ASCII, 1..=WORD_LEN_MAX);
+    word = of::<MessageType>();
 }

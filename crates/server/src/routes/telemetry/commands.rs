@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use homeport_systems::telemetry::{Command, SentCommand, ThingName};
+use homeport_systems::telemetry::{Command, SentCommand, ThingName, command_topic};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -54,6 +54,8 @@ impl From<SentCommand> for SentCommandBody {
     security(("admin_token" = []), ("device_key" = [])),
     params(TopicThingPath), request_body = SendCommand, responses(
     (status = 202, description = "The command is published", body = SentCommandBody),
+    (status = 409, description = "The server has a bridge, which does not forward commands, and no client of this \
+        server subscribes to the topic: `NO_SUBSCRIBER`"),
 ))]
 pub(in crate::routes) async fn send_command(
     caller: Authenticated<ApiKeysOrOperators>,
@@ -67,9 +69,10 @@ pub(in crate::routes) async fn send_command(
         name: body.command.parse()?,
         parameters: body.parameters,
     };
+    state.broker.check_command(&command_topic(&thing))?;
     let sent = state
         .telemetry
-        .send_command(&thing, &command, Some(caller.principal()))
+        .send_command(&state.broker, &thing, &command, Some(caller.principal()))
         .await?;
     Ok((StatusCode::ACCEPTED, Json(sent.into())))
 }
