@@ -12,7 +12,7 @@ use homeport_store::{Change, Get, Query, Scan, Store};
 use super::daily::UPLINK_EVERY_MS;
 use super::event::{Event, MOVES_MAX};
 use super::mountain::wall_clocks;
-use super::timeline::{EventRange, Order};
+use super::timeline::EventRange;
 use super::types::{DeviceName, ScId};
 use super::{Chargers, ChargersError, schema};
 use crate::cursor::Cursor;
@@ -24,7 +24,7 @@ use crate::fleet::{
     System, SystemName, TimelineOrder, unit_of, visit_members,
 };
 use crate::plain_json;
-use crate::time::EpochMillis;
+use crate::time::{EpochMillis, Order};
 
 pub static SYSTEM: System = System {
     name: SystemName::new("chargers"),

@@ -9,7 +9,6 @@ use super::FleetError;
 use super::name::SystemName;
 use super::source::DeviceSource;
 use crate::chargers::Chargers;
-use crate::messages::PublishSlot;
 use crate::push::Push;
 use crate::records::Records;
 use crate::schema::TableNames;
@@ -74,12 +73,11 @@ impl SourceDeps {
             table: names.device_tokens.clone(),
             ..push::Settings::default()
         };
-        let publish = Arc::new(PublishSlot::new());
         Self {
             store: store(),
             sensors: Sensors::new(store(), clock(), sensors::Settings::default()),
             chargers: Chargers::new(store(), clock()),
-            telemetry: Telemetry::new(store(), clock(), publish, &telemetry),
+            telemetry: Telemetry::new(store(), clock(), &telemetry),
             records: Records::new(store(), clock(), records),
             push: Push::new(store(), clock(), push),
         }

@@ -8,7 +8,7 @@ use homeport_store::{Get, Put, ReturnValues, Update as UpdateRequest, WriteError
 
 use super::hashids::{self, Hashids, RecordIds};
 use super::{Records, RecordsError, schema};
-use crate::text::{Form, text_type};
+use crate::text::{Form, InvalidField, text_type};
 
 /// The largest id. Up to here, JSON numbers are exact everywhere.
 pub(super) const ID_MAX: u64 = (1 << 53) - 1;

@@ -160,7 +160,7 @@ impl RuleEngine {
         let mut taken = Vec::with_capacity(group.len());
         for (write, reason) in group.iter().zip(reasons) {
             if let CancelReason::Invalid(reason) = reason {
-                return Ok(Attempt::Refused(reason));
+                return Ok(Attempt::Refused(reason.to_string()));
             }
             let is_failed = matches!(reason, CancelReason::ConditionFailed { .. });
             taken.push(is_failed && write.moving.is_some());
