@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 use homeport_item::Value;
 
-use super::{CsvText, PageOf};
-use crate::fleet::samples;
+use super::{CsvText, PageOf, visit_values};
 use crate::plain_json;
 use crate::time::UtcMillis;
 
@@ -52,7 +51,7 @@ impl CsvValues {
         self.header(out);
         for row in page.rows {
             let at = UtcMillis::new(row.at).to_string();
-            samples(page.system, row, &mut |sample| {
+            visit_values(page.system, row, &mut |sample| {
                 let cells = [
                     page.system.as_str().into(),
                     page.device.into(),

@@ -15,7 +15,8 @@ use std::str::FromStr;
 use homeport_item::schema::TableSchema;
 
 use crate::browse::{Asked, BrowseError, TableBrowser};
-use crate::fleet::{Fleet, FleetError, Row, RowReader, SystemName};
+use crate::chargers;
+use crate::fleet::{Fleet, FleetError, Row, RowReader, Sample, SystemName, samples};
 use crate::sensors::InvalidField;
 use crate::time::EpochMillis;
 
@@ -127,6 +128,16 @@ struct PageOf<'a> {
     system: SystemName,
     device: &'a str,
     rows: &'a [Row],
+}
+
+/// Visits everything that a file contains of a row. Events of chargers have a type, also if they have no values.
+fn visit_values(system: SystemName, row: &Row, visit: &mut dyn FnMut(Sample<'_>)) {
+    if system == SystemName::Chargers
+        && let Some(event_type) = row.item.get(chargers::schema::EVENT_TYPE)
+    {
+        visit(Sample::new(chargers::schema::EVENT_TYPE, event_type));
+    }
+    samples(system, row, visit);
 }
 
 impl Format {

@@ -10,8 +10,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
-use super::{ExportError, PageOf};
-use crate::fleet::samples;
+use super::{ExportError, PageOf, visit_values};
 
 /// Rows of one row group. They are in memory until the group is written.
 const GROUP_ROWS: usize = 50_000;
@@ -82,7 +81,7 @@ impl ParquetValues {
         let (system, device) = (bytes(page.system.as_str()), bytes(page.device));
         for row in page.rows {
             let group = &mut self.group;
-            samples(page.system, row, &mut |sample| {
+            visit_values(page.system, row, &mut |sample| {
                 let (value, text) = match sample.value {
                     Value::N(number) => (Some(number.to_f64()), None),
                     Value::Bool(flag) => (Some(f64::from(u8::from(*flag))), None),

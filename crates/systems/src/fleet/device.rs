@@ -147,6 +147,7 @@ impl Fleet {
         Ok(Found {
             summary: DeviceSummary {
                 kind: text(&charger.registration, schema::WIRELESS_DEVICE_ID).map(str::to_owned),
+                name: text(&charger.registration, schema::FRIENDLY_NAME).map(str::to_owned),
                 last_seen: integer(&stored, schema::LAST_SEEN_UTC_MS).map(EpochMillis),
                 ..DeviceSummary::new(SystemName::Chargers, id.to_string())
             },

@@ -93,11 +93,19 @@ impl Fleet {
         for (table, attributes) in [
             (
                 schema::DEVICES,
-                [schema::DEVICE_ID, schema::WIRELESS_DEVICE_ID],
+                [
+                    schema::DEVICE_ID,
+                    schema::WIRELESS_DEVICE_ID,
+                    schema::FRIENDLY_NAME,
+                ],
             ),
             (
                 schema::DEVICE_STATE,
-                [schema::DEVICE_ID, schema::LAST_SEEN_UTC_MS],
+                [
+                    schema::DEVICE_ID,
+                    schema::WIRELESS_DEVICE_ID,
+                    schema::LAST_SEEN_UTC_MS,
+                ],
             ),
         ] {
             let mut scan = Scan::new(table);
@@ -113,6 +121,9 @@ impl Fleet {
                         .or_insert_with(|| DeviceSummary::new(SystemName::Chargers, id.to_owned()));
                     if let Some(wireless) = text(item, schema::WIRELESS_DEVICE_ID) {
                         device.kind = Some(wireless.to_owned());
+                    }
+                    if let Some(name) = text(item, schema::FRIENDLY_NAME) {
+                        device.name = Some(name.to_owned());
                     }
                     if let Some(seen) = integer(item, schema::LAST_SEEN_UTC_MS) {
                         device.last_seen = Some(EpochMillis(seen));

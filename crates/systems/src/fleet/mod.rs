@@ -119,7 +119,10 @@ impl Fleet {
 impl From<SensorsError> for FleetError {
     fn from(error: SensorsError) -> Self {
         match error {
-            SensorsError::DeviceMissing(_) | SensorsError::NoReadings(_) => Self::DeviceMissing,
+            SensorsError::DeviceMissing(_)
+            | SensorsError::NoReadings(_)
+            | SensorsError::ReadingMissing
+            | SensorsError::BeingDecommissioned(_) => Self::DeviceMissing,
             SensorsError::Cursor(error) => error.into(),
             SensorsError::Malformed { .. } => Self::Malformed(error.to_string()),
             SensorsError::Store(error) => error.into(),
@@ -130,7 +133,9 @@ impl From<SensorsError> for FleetError {
 impl From<ChargersError> for FleetError {
     fn from(error: ChargersError) -> Self {
         match error {
-            ChargersError::DeviceMissing(_) => Self::DeviceMissing,
+            ChargersError::DeviceMissing(_) | ChargersError::EventMissing(..) => {
+                Self::DeviceMissing
+            }
             ChargersError::Cursor(error) => error.into(),
             ChargersError::Invalid(error) => InvalidField {
                 field: error.field,

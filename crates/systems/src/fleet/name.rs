@@ -101,10 +101,20 @@ impl Fleet {
     /// When the text cannot be an id of the system, or the store fails.
     pub async fn device_ref(&self, system: SystemName, id: &str) -> Result<DeviceRef, FleetError> {
         Ok(match system {
-            SystemName::Sensors => DeviceRef::Sensor(id.parse()?),
+            SystemName::Sensors => {
+                let hardware_id = id.parse()?;
+                if self.0.parts.sensors.is_removed(&hardware_id).await? {
+                    return Err(FleetError::DeviceMissing);
+                }
+                DeviceRef::Sensor(hardware_id)
+            }
             SystemName::Chargers => {
                 let name: DeviceName = id.parse().map_err(charger_field)?;
-                DeviceRef::Charger(name.sc_id())
+                let device_id = self.0.parts.chargers.find(&name).await?;
+                if self.0.parts.chargers.is_removed(&device_id).await? {
+                    return Err(FleetError::DeviceMissing);
+                }
+                DeviceRef::Charger(device_id)
             }
             SystemName::Telemetry => DeviceRef::Thing(id.parse()?),
             SystemName::Records => {

@@ -42,7 +42,7 @@ pub use journals::{Journal, JournalChange, JournalPage, NewJournal};
 pub(crate) use observed::journal_of_record;
 pub use ranges::{Order, RecordRange};
 pub use record::{Record, RecordPage};
-pub use removal::{Removal, Swept};
+pub use removal::Removal;
 pub use types::{
     Change, DataType, DeviceId, GroupId, JournalId, Model, Name, POLICY_DEPTH_MAX, PolicyDocument,
     RecordTime, RecordType, RecordValue, Retention, Unit,

@@ -1,6 +1,8 @@
 //! Sensors: devices register and send readings, each of which is stored exactly once. People read the latest
 //! reading and ranges.
 
+mod activity;
+mod decommission;
 mod devices;
 mod ingest;
 mod named;
@@ -17,6 +19,7 @@ use homeport_store::{Clock, Store, StoreError};
 use crate::cursor::CursorError;
 use crate::time::{EpochMillis, EpochSeconds, UtcSecond};
 
+pub(crate) use decommission::DATA;
 pub use devices::{Device, DevicePage};
 pub use ingest::{IngestOutcome, Rejection};
 pub use named::Named;
@@ -68,6 +71,10 @@ pub enum SensorsError {
     DeviceMissing(HardwareId),
     #[error("device {0} has no readings")]
     NoReadings(HardwareId),
+    #[error("the device has no reading with this timestamp and batch_id")]
+    ReadingMissing,
+    #[error("device {0} is being decommissioned; it can register again when its data is deleted")]
+    BeingDecommissioned(HardwareId),
     #[error(transparent)]
     Cursor(#[from] CursorError),
     /// Another program wrote an item that cannot be read.

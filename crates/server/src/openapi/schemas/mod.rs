@@ -27,6 +27,8 @@ const GRAPHIC_ASCII: &str = "^[!-~]+$";
 /// Graphic characters without brackets, in brackets.
 const EXPO_PUSH_TOKEN: &str = r"^(ExponentPushToken|ExpoPushToken)\[[!-Z\\^-~]+\]$";
 const NAME: &str = "^[a-zA-Z0-9_]+$";
+/// The end of the year 2099: the last time that a reading can have.
+const TIMESTAMP_MS_MAX: i64 = 4_102_444_799_999;
 /// Maximum number of sensors or features of a device.
 const CAPABILITIES_MAX: usize = 64;
 
@@ -79,6 +81,14 @@ parameters! {
     DevicePath in Path {
         /// Hardware id (MAC address)
         hardware_id: hardware_id;
+    }
+    ReadingPath in Path {
+        /// Hardware id (MAC address)
+        hardware_id: hardware_id;
+        /// Time of the reading: milliseconds since 1970
+        timestamp_ms: timestamp_ms;
+        /// Id of the reading
+        batch_id: batch_id;
     }
     KeyPath in Path {
         /// API key id
@@ -147,6 +157,16 @@ pub(crate) fn key_scopes() -> RefOr<Schema> {
         .description(Some(
             "Devices, things, groups or users that the key may read and write; all of its system if empty",
         ))
+        .into()
+}
+
+fn timestamp_ms() -> RefOr<Schema> {
+    ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+        .minimum(Some(0))
+        .maximum(Some(TIMESTAMP_MS_MAX))
+        .examples([serde_json::json!(1_704_067_800_000_i64)])
         .into()
 }
 
