@@ -131,7 +131,7 @@ fn unreachable_keys_are_reported() {
 }
 
 #[test]
-fn keys_need_the_pepper_of_existing_keys() {
+fn every_start_needs_the_pepper_of_existing_keys() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = ["--data-dir", path(directory.path())];
     Server::start(directory.path(), &[]).stop("-TERM");
@@ -141,11 +141,15 @@ fn keys_need_the_pepper_of_existing_keys() {
     std::fs::remove_file(&file).expect("removed");
 
     let message = complaint(&[&["keys", "create"][..], &at].concat());
-    assert!(message.contains("another pepper"), "{message}");
+    assert!(message.contains("API_KEY_PEPPER"), "{message}");
     let key_id = created["key_id"].as_str().expect("an id");
     let listed = output(&[&["keys", "list"][..], &at].concat());
     assert!(listed.contains(key_id), "{listed}");
-    assert!(!file.exists());
+    for _ in 0..2 {
+        let message = complaint(&["serve", at[0], at[1], "--http-listen", "127.0.0.1:0"]);
+        assert!(message.contains("API_KEY_PEPPER"), "{message}");
+        assert!(!file.exists());
+    }
 
     let given = [
         &["keys", "create", "--api-key-pepper", pepper.trim()][..],

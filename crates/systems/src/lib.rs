@@ -17,6 +17,7 @@ pub mod plain_json;
 pub mod push;
 pub mod reactions;
 pub mod records;
+pub mod removal;
 pub mod rules;
 pub mod schema;
 pub mod sensors;

@@ -4,7 +4,8 @@
 use homeport_item::schema::TableSchema;
 
 use crate::{
-    alerts, api_keys, chargers, messages, push, reactions, records, rules, sensors, telemetry,
+    alerts, api_keys, chargers, messages, push, reactions, records, removal, rules, sensors,
+    telemetry,
 };
 
 /// An operation on a table or an index.
@@ -78,28 +79,44 @@ pub fn systems(names: &TableNames) -> Vec<System> {
             tables: vec![
                 watched(used(
                     sensors::schema::devices(),
-                    &[Get, Put, Update, BatchGet],
+                    &[Get, Put, Update, Delete, BatchGet],
                     &[Query],
                 )),
-                watched(used(sensors::schema::device_readings(), &[Put, Query], &[])),
-                used(sensors::schema::processed_batches(), &[Put], &[]),
+                watched(used(
+                    sensors::schema::device_readings(),
+                    &[Put, Delete, Query, BatchWrite],
+                    &[],
+                )),
+                used(
+                    sensors::schema::processed_batches(),
+                    &[Put, BatchWrite],
+                    &[],
+                ),
             ],
         },
         System {
             name: "chargers",
             tables: vec![
-                used(chargers::schema::events(), &[Put, Query], &[Query]),
+                used(
+                    chargers::schema::events(),
+                    &[Put, Delete, Query, BatchWrite],
+                    &[Query],
+                ),
                 watched(used(
                     chargers::schema::device_state(),
-                    &[Get, Update, Scan, BatchGet],
+                    &[Get, Update, Delete, Query, Scan, BatchGet, BatchWrite],
                     &[],
                 )),
                 used(
                     chargers::schema::devices(),
-                    &[Get, Update, Check, Scan, BatchGet],
+                    &[Get, Update, Delete, Check, Scan, BatchGet],
                     &[],
                 ),
-                used(chargers::schema::daily_stats(), &[Put, Query], &[]),
+                used(
+                    chargers::schema::daily_stats(),
+                    &[Put, Delete, Query, BatchWrite],
+                    &[],
+                ),
             ],
         },
         System {
@@ -189,6 +206,14 @@ pub fn systems(names: &TableNames) -> Vec<System> {
             tables: vec![used(reactions::schema::positions(), &[Get, Put], &[])],
         },
         System {
+            name: "removals",
+            tables: vec![used(
+                removal::schema::removals(),
+                &[Get, Put, Delete, Check, Query],
+                &[],
+            )],
+        },
+        System {
             name: "api_keys",
             tables: vec![used(
                 api_keys::schema::api_keys(),
@@ -223,6 +248,7 @@ mod tests {
             rules::schema::tables(),
             messages::schema::tables(),
             reactions::schema::tables(),
+            removal::schema::tables(),
             api_keys::schema::tables(),
         ]
         .concat();

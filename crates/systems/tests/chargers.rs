@@ -16,8 +16,8 @@ use support::{Fixture, NOW_MS};
 
 /// Two UUIDs with one SC-ID, found by search.
 const COLLIDING: [&str; 2] = [
-    "00000000-0000-4000-8000-000000000394",
-    "00000000-0000-4000-8000-00000000226b",
+    "54cdc5dc-66d8-487c-86ec-2d23278927f0",
+    "5ccd847d-4605-490f-a990-b15986fd40ec",
 ];
 
 async fn chargers() -> (Chargers, Fixture) {
@@ -75,6 +75,15 @@ fn is_stored(outcome: &EventOutcome) -> bool {
     matches!(outcome, EventOutcome::Stored { .. })
 }
 
+/// The key under which an event is stored.
+fn key_of(outcome: &EventOutcome) -> String {
+    match outcome {
+        EventOutcome::Stored { timestamp_mt, .. }
+        | EventOutcome::Duplicate { timestamp_mt, .. } => timestamp_mt.to_string(),
+        EventOutcome::Rejected(rejection) => panic!("{rejection}"),
+    }
+}
+
 fn is_duplicate(outcome: &EventOutcome) -> bool {
     matches!(outcome, EventOutcome::Duplicate { .. })
 }
@@ -90,6 +99,7 @@ async fn stored_event_has_the_documented_form() {
             device_id: sc_id(1),
             timestamp_mt: "2027-01-15 01:00:00.000".parse().expect("a wall clock"),
             timestamp_utc: EpochMillis(NOW_MS),
+            not_in_state: Vec::new(),
         }]
     );
     let stored = items(&*fixture.store, "evse-events").await;
@@ -281,6 +291,29 @@ async fn sequence_number_identifies_uplink_for_a_day() {
 }
 
 #[tokio::test]
+async fn duplicate_answers_with_the_stored_key() {
+    let (chargers, fixture) = chargers().await;
+    let numbered = |sequence| NewEvent {
+        occurred_at: None,
+        sequence: Some(sequence),
+        ..event(1, 0, &[])
+    };
+    // All three have the same time, so the keys of the later ones move forward.
+    let sent = vec![event(1, 0, &[]), numbered(1), numbered(2)];
+    let stored = chargers.ingest(sent.clone()).await.expect("ingests");
+    assert!(stored.iter().all(is_stored), "{stored:?}");
+    fixture.clock.advance_ms(60_000);
+    let again = chargers.ingest(sent.clone()).await.expect("ingests");
+    assert!(again.iter().all(is_duplicate), "{again:?}");
+    let keys = |outcomes: &[EventOutcome]| outcomes.iter().map(key_of).collect::<Vec<_>>();
+    assert_eq!(keys(&again), keys(&stored));
+    let within = vec![numbered(3), numbered(3)];
+    let within = chargers.ingest(within).await.expect("ingests");
+    assert!(is_duplicate(&within[1]), "{within:?}");
+    assert_eq!(key_of(&within[1]), key_of(&within[0]));
+}
+
+#[tokio::test]
 async fn uplink_without_time_and_number_is_never_repeated() {
     let (chargers, fixture) = chargers().await;
     let plain = NewEvent {
@@ -405,7 +438,10 @@ async fn uplink_keeps_attributes_that_it_lacks() {
         ("time_sync_at", Some(7.into())),
         ("divergence_count", Some(2.into())),
     ]);
-    chargers.patch_state(&sc_id(1), set).await.expect("sets");
+    chargers
+        .patch_state(&sc_id(1).into(), set)
+        .await
+        .expect("sets");
     // The uplink tries to change attributes of operators, which it must not.
     let members = [
         ("current_ma", 0.into()),
@@ -570,17 +606,23 @@ async fn same_uplink_over_many_connections_is_stored_once() {
 async fn operators_set_and_remove_attributes() {
     let (chargers, _fixture) = chargers().await;
     let missing = chargers
-        .patch_state(&sc_id(1), patch(&[("ota_a", Some(1.into()))]))
+        .patch_state(&sc_id(1).into(), patch(&[("ota_a", Some(1.into()))]))
         .await;
-    assert_eq!(missing, Err(ChargersError::DeviceMissing(sc_id(1))));
+    assert_eq!(missing, Err(ChargersError::DeviceMissing(sc_id(1).into())));
     chargers
         .ingest(vec![event(1, 5, &[])])
         .await
         .expect("ingests");
     let set = patch(&[("ota_a", Some(1.into())), ("scheduler_b", Some("x".into()))]);
-    chargers.patch_state(&sc_id(1), set).await.expect("sets");
+    chargers
+        .patch_state(&sc_id(1).into(), set)
+        .await
+        .expect("sets");
     let shown = chargers
-        .patch_state(&sc_id(1), patch(&[("ota_a", None), ("ota_none", None)]))
+        .patch_state(
+            &sc_id(1).into(),
+            patch(&[("ota_a", None), ("ota_none", None)]),
+        )
         .await
         .expect("removes");
     assert_eq!(shown.get("ota_a"), None);
@@ -607,13 +649,15 @@ async fn operator_attributes_are_bounded() {
         StatePatch::new(changes.collect()).expect("a patch")
     };
     chargers
-        .patch_state(&sc_id(1), many("ota_"))
+        .patch_state(&sc_id(1).into(), many("ota_"))
         .await
         .expect("sets");
     chargers
-        .patch_state(&sc_id(1), many("ota_"))
+        .patch_state(&sc_id(1).into(), many("ota_"))
         .await
         .expect("sets again");
-    let over = chargers.patch_state(&sc_id(1), many("scheduler_")).await;
+    let over = chargers
+        .patch_state(&sc_id(1).into(), many("scheduler_"))
+        .await;
     assert!(matches!(over, Err(ChargersError::Invalid(_))), "{over:?}");
 }

@@ -5,8 +5,9 @@ mod support;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use homeport_item::expression::KeyCondition;
 use homeport_item::{Item, Map, Value};
-use homeport_store::{Put, Scan, Store};
+use homeport_store::{Delete, Put, Query, Scan, Store};
 use homeport_systems::chargers::{
     Chargers, ChargersError, EventData, EventDevice, MountainDay, NewEvent, ScId, WirelessDeviceId,
     affected_days, schema,
@@ -67,6 +68,13 @@ async fn affected(store: &dyn Store) -> BTreeSet<(ScId, MountainDay)> {
         .expect("a scan")
         .items;
     events.iter().flat_map(affected_days).collect()
+}
+
+/// The events of a device, by key.
+async fn items_of(store: &dyn Store, device: u8) -> Vec<Item> {
+    let condition = KeyCondition::new("device_id", &sc_id(device));
+    let page = store.query(Query::new("evse-events", condition)).await;
+    page.expect("a page").items
 }
 
 fn number(item: &Item, name: &str) -> String {
@@ -199,6 +207,44 @@ async fn older_view_does_not_replace_newer_statistics() {
         .await
         .expect("rebuilds");
     assert_eq!(number(&stats(&chargers, 1).await[0], "event_count"), "1");
+}
+
+#[tokio::test]
+async fn rebuild_removes_days_without_events() {
+    let (chargers, fixture) = chargers().await;
+    let sent = vec![report(1, NOW_MS, "B"), report(2, NOW_MS, "B")];
+    chargers.ingest(sent).await.expect("ingests");
+    let counted = affected(&*fixture.store).await;
+    chargers.recount(&counted).await.expect("counts");
+    let migrated = |number, date: &str| {
+        Item::new()
+            .with("device_id", &sc_id(number))
+            .with("date", date)
+            .with("migrated_from", "daily-aggregates")
+            .with("total_kwh", 7)
+    };
+    // Two days that were only migrated, one of them with a late event.
+    for day in ["2027-01-13", "2027-01-14"] {
+        let put = Put::new("evse-daily-stats", migrated(1, day));
+        fixture.store.put(put).await.expect("a put");
+    }
+    let late = report(1, day("2027-01-14").start().0 + MINUTE_MS, "B");
+    chargers.ingest(vec![late]).await.expect("ingests");
+    let event = items_of(&*fixture.store, 1).await.remove(1);
+    let key = Item::new().with("device_id", &sc_id(1)).with(
+        "timestamp_mt",
+        event.get("timestamp_mt").expect("a key").clone(),
+    );
+    let delete = Delete::new("evse-events", key);
+    fixture.store.delete(delete).await.expect("deletes");
+    let (from, to) = (day("2027-01-01"), day("2027-01-31"));
+    chargers
+        .rebuild(None, from, to, 1000, None)
+        .await
+        .expect("rebuilds");
+    let kept = [migrated(1, "2027-01-13"), migrated(1, "2027-01-14")];
+    assert_eq!(stats(&chargers, 1).await, kept);
+    assert_eq!(stats(&chargers, 2).await.len(), 1);
 }
 
 #[tokio::test]

@@ -283,7 +283,7 @@ async fn pattern_one_key_for_all_tables() {
         assert_eq!(item.get("wireless_device_id"), Some(&(&wireless(1)).into()));
     }
     let missing = chargers.charger(&sc_id(2)).await;
-    assert_eq!(missing, Err(ChargersError::DeviceMissing(sc_id(2))));
+    assert_eq!(missing, Err(ChargersError::DeviceMissing(sc_id(2).into())));
 }
 
 #[tokio::test]

@@ -37,6 +37,7 @@ use homeport_systems::records::{
     self, DeviceChange, GroupChange, NewDevice, NewGroup, NewJournal, NewRecord, RecordRange,
     RecordValue, Records,
 };
+use homeport_systems::removal::{OPEN_MS_MIN, Removals};
 use homeport_systems::rules::{
     OutgoingRequest, ReplayRange, RequestService, RequestWorker, RuleEngine, RuleEngineDeps,
 };
@@ -47,7 +48,7 @@ use homeport_systems::sensors::{
 };
 use homeport_systems::telemetry::{self, HistoryRange, Telemetry};
 use homeport_systems::time::EpochMillis;
-use support::NOW_MS;
+use support::{Fixture, NOW_MS};
 
 /// Table, index and operation.
 type Used = BTreeSet<(String, Option<String>, Operation)>;
@@ -165,7 +166,8 @@ async fn systems_use_what_they_are_said_to_use() {
         Settings::default(),
     );
     use_sensors(&sensors, &fixture).await;
-    use_chargers(&Chargers::new(Arc::clone(&store), Arc::clone(&clock) as _)).await;
+    let chargers = Chargers::new(Arc::clone(&store), Arc::clone(&clock) as _);
+    use_chargers(&chargers).await;
     use_reactions(&store, &clock).await;
     let push = Push::new(
         Arc::clone(&store),
@@ -189,6 +191,7 @@ async fn systems_use_what_they_are_said_to_use() {
         ApiKeys::new(Arc::clone(&store), Arc::clone(&clock) as _, pepper)
     };
     use_api_keys(&process(), &process()).await;
+    use_removals(&store, &fixture, &sensors, &chargers).await;
 
     let mut declared = Used::new();
     for table in systems(&TableNames::default())
@@ -260,6 +263,52 @@ async fn use_sensors(sensors: &Sensors, fixture: &support::Fixture) {
     assert_eq!(page.expect("readings").readings.len(), 2);
 }
 
+/// Deletes a reading, an event, a sensor and a charger.
+async fn use_removals(
+    store: &Arc<dyn Store>,
+    fixture: &Fixture,
+    sensors: &Sensors,
+    chargers: &Chargers,
+) {
+    let sensor: HardwareId = "AA:BB:CC:DD:EE:01".parse().expect("a MAC address");
+    let latest = sensors.latest_reading(&sensor).await.expect("a reading");
+    let deleted = sensors.delete_reading(&sensor, latest.timestamp, &latest.batch_id);
+    deleted.await.expect("deleted");
+    sensors.decommission(&sensor).await.expect("removed");
+    let charger = chargers
+        .fleet(10, None)
+        .await
+        .expect("the fleet")
+        .chargers
+        .remove(0);
+    let name = charger.device_id.clone().into();
+    let range = EventRange::default();
+    let page = chargers
+        .events(&charger.device_id, None, range, 10, None)
+        .await;
+    let event = page.expect("events").events.remove(0);
+    let deleted = chargers.delete_event(&name, event.timestamp_mt).await;
+    deleted.expect("deleted");
+    let empty = MountainDay::of(EpochMillis(NOW_MS)).next();
+    let rebuilt = chargers
+        .rebuild(Some(&charger.device_id), empty, empty, 10, None)
+        .await;
+    rebuilt.expect("counted again");
+    chargers
+        .rename(&name, NameChange::Remove)
+        .await
+        .expect("renamed");
+    chargers.decommission(&name).await.expect("removed");
+    // A request that had begun before may still write a state.
+    let late = Item::new().with("device_id", &charger.device_id);
+    let late = Put::new("evse-device-state", late);
+    fixture.store.put(late).await.expect("a put");
+    fixture.clock.advance_ms(OPEN_MS_MIN);
+    let removals = Removals::new(Arc::clone(store), Arc::clone(&fixture.clock) as _);
+    let swept = removals.continue_all(100).await;
+    assert!(swept.expect("swept").is_finished);
+}
+
 /// Two events of a charger, one of them in a day that is counted and then empty.
 async fn use_chargers(chargers: &Chargers) {
     let wireless: WirelessDeviceId = "b319d001-6b08-4d88-b4ca-4d2d98a6d43c"
@@ -278,7 +327,10 @@ async fn use_chargers(chargers: &Chargers) {
     }
     let paused = BTreeMap::from([("scheduler_paused".to_owned(), Some(Value::Bool(true)))]);
     let patch = StatePatch::new(paused).expect("a patch");
-    chargers.patch_state(&device, patch).await.expect("patched");
+    chargers
+        .patch_state(&device.clone().into(), patch)
+        .await
+        .expect("patched");
     chargers.charger(&device).await.expect("a charger");
     chargers.fleet(10, None).await.expect("the fleet");
     let range = EventRange::default();

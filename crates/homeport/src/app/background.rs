@@ -1,4 +1,4 @@
-//! Background work of the server: workers of records, push, rules and alerts, and reactions to changes.
+//! Background work of the server: workers of records, removals, push, rules and alerts, and reactions to changes.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use homeport_store::SystemClock;
 use homeport_systems::chargers::DailyReaction;
 use homeport_systems::push::Worker;
 use homeport_systems::reactions::{Reaction, Reactions};
+use homeport_systems::removal::Removals;
 use homeport_systems::rules::RequestWorker;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -23,6 +24,7 @@ pub(crate) type BoxFuture = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 /// The running background tasks.
 pub(crate) struct Background {
     records: JoinHandle<()>,
+    removals: JoinHandle<()>,
     push: JoinHandle<()>,
     rule_changes: JoinHandle<()>,
     rule_requests: JoinHandle<()>,
@@ -42,6 +44,7 @@ impl Background {
         stop: impl Fn() -> BoxFuture,
     ) -> anyhow::Result<Self> {
         let records = state.records.clone();
+        let (removal_store, removal_clock) = (Arc::clone(&backend.store), backend.removal_clock());
         let expo = Expo::new(
             settings.push.expo_url.to_string(),
             (settings.push.expo_access_token.as_ref()).map(|token| token.reveal().to_owned()),
@@ -83,6 +86,10 @@ impl Background {
                 let stop = stop();
                 tasks.spawn("records", async move { records.run_until(stop).await })
             },
+            removals: {
+                let (removals, stop) = (Removals::new(removal_store, removal_clock), stop());
+                tasks.spawn("removals", async move { removals.run_until(stop).await })
+            },
             push: tasks.spawn("push", push.run_until(stop())),
             alerts: tasks.spawn("alerts", alerts.run_until(stop())),
             metrics: tasks.spawn(
@@ -99,6 +106,9 @@ impl Background {
         self.records
             .await
             .context("waiting for the record store's background work to end")?;
+        self.removals
+            .await
+            .context("waiting for the removal of devices to end")?;
         self.rule_changes
             .await
             .context("waiting for the reload of rules to end")?;

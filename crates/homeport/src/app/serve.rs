@@ -34,9 +34,8 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     let backend = Backend::open(&settings).await?;
     let data_dir = &settings.data.dir;
     address::forget(data_dir)?;
-    let pepper = secrets::pepper(&settings)?;
+    let pepper = secrets::pepper(&settings, &backend.store).await?;
     let admin_token = secrets::admin_token(&settings)?;
-    let is_new_pepper = pepper.is_new;
     let tasks = Tasks::default();
     let (state, bridge_status) =
         state::state(&backend, &settings, pepper, &admin_token, &tasks).await?;
@@ -56,9 +55,6 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
         print_line!(
             "WARNING: durability is relaxed: a power cut may lose writes of the last 50 ms that were acknowledged"
         );
-    }
-    if is_new_pepper && !state.api_keys.list(1, None).await?.keys.is_empty() {
-        print_line!("WARNING: {}", secrets::PEPPER_ELSEWHERE);
     }
     if admin_token.is_new {
         print_line!("admin token (shown this once): {}", admin_token.text);

@@ -130,7 +130,10 @@ async fn rebuild(arguments: RebuildArguments) -> anyhow::Result<ExitCode> {
 async fn rebuild_on(backend: &Backend, arguments: &RebuildArguments) -> anyhow::Result<ExitCode> {
     backend.store.ensure_tables(&schema::tables()).await?;
     let chargers = Chargers::new(Arc::clone(&backend.store), Arc::new(SystemClock));
-    let device = arguments.device.as_ref().map(|device| device.sc_id());
+    let device = match &arguments.device {
+        Some(device) => Some(chargers.find(device).await?),
+        None => None,
+    };
     let (mut days, mut cursor) = (0, None);
     loop {
         let rebuilt = chargers

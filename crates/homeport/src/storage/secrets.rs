@@ -4,8 +4,11 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
+use homeport_store::{Store, SystemClock};
+use homeport_systems::api_keys::{self, ApiKeys, Pepper};
 
 use crate::config::{self, Settings};
 
@@ -20,8 +23,8 @@ const USER_JWT_FILE: &str = "user-jwt-secret";
 const RULES_HTTP_FILE: &str = "rules-http-secret";
 
 /// The error when API keys are stored but the pepper that hashed them is unknown.
-pub(crate) const PEPPER_ELSEWHERE: &str = "there are API keys that were hashed with another pepper, and open nothing with a new one: \
-    set API_KEY_PEPPER, or copy the file api-key-pepper from the data directory of the server that made them";
+const PEPPER_MISSING: &str = "the store has API keys, but the pepper that hashed them is missing, and with another one they are \
+    all invalid; set API_KEY_PEPPER, or copy the file api-key-pepper from the data directory of the server that created them";
 
 /// Secret files that a data directory may contain.
 pub(crate) const FILES: [&str; 4] = [
@@ -37,20 +40,30 @@ pub(crate) struct Secret {
     pub(crate) is_new: bool,
 }
 
-/// The pepper of API key hashes, created if missing.
-pub(crate) fn pepper(settings: &Settings) -> anyhow::Result<Secret> {
-    load(
-        settings.api_keys.pepper.as_ref(),
-        &settings.data.dir,
-        PEPPER_FILE,
-    )
+/// The pepper of API key hashes. It is created if it is missing and the store has no API keys.
+///
+/// # Errors
+/// When it is missing and the store has API keys, so that no other command can replace it by accident.
+pub(crate) async fn pepper(settings: &Settings, store: &Arc<dyn Store>) -> anyhow::Result<Secret> {
+    if let Some(known) = known_pepper(settings)? {
+        return Ok(known);
+    }
+    store.ensure_tables(&api_keys::schema::tables()).await?;
+    let unusable = Pepper::new(String::new());
+    let keys = ApiKeys::new(Arc::clone(store), Arc::new(SystemClock), unusable);
+    if !keys.list(1, None).await?.keys.is_empty() {
+        bail!(PEPPER_MISSING);
+    }
+    load(None, &settings.data.dir, PEPPER_FILE)
 }
 
 /// The pepper of API key hashes, if there is one.
 pub(crate) fn known_pepper(settings: &Settings) -> anyhow::Result<Option<Secret>> {
-    let is_known =
-        settings.api_keys.pepper.is_some() || settings.data.dir.join(PEPPER_FILE).exists();
-    is_known.then(|| pepper(settings)).transpose()
+    let given = settings.api_keys.pepper.as_ref();
+    let is_known = given.is_some() || settings.data.dir.join(PEPPER_FILE).exists();
+    is_known
+        .then(|| load(given, &settings.data.dir, PEPPER_FILE))
+        .transpose()
 }
 
 /// The admin token, created if missing.

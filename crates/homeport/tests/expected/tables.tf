@@ -849,6 +849,38 @@ resource "aws_dynamodb_table" "homeport_reactions" {
   }
 }
 
+resource "aws_dynamodb_table" "homeport_removals" {
+  name                        = "homeport-removals"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "system"
+  range_key                   = "device"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "system"
+    type = "S"
+  }
+
+  attribute {
+    name = "device"
+    type = "S"
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
 resource "aws_dynamodb_table" "api_keys" {
   name                        = "api_keys"
   billing_mode                = "PAY_PER_REQUEST"
@@ -907,6 +939,7 @@ data "aws_iam_policy_document" "homeport_1" {
   statement {
     actions = [
       "dynamodb:BatchGetItem",
+      "dynamodb:DeleteItem",
       "dynamodb:GetItem",
       "dynamodb:PutItem",
       "dynamodb:UpdateItem",
@@ -968,6 +1001,8 @@ data "aws_iam_policy_document" "homeport_1" {
 
   statement {
     actions = [
+      "dynamodb:BatchWriteItem",
+      "dynamodb:DeleteItem",
       "dynamodb:PutItem",
       "dynamodb:Query",
       "dynamodb:UpdateTable",
@@ -979,6 +1014,7 @@ data "aws_iam_policy_document" "homeport_1" {
 
   statement {
     actions = [
+      "dynamodb:BatchWriteItem",
       "dynamodb:PutItem",
     ]
     resources = [
@@ -988,6 +1024,8 @@ data "aws_iam_policy_document" "homeport_1" {
 
   statement {
     actions = [
+      "dynamodb:BatchWriteItem",
+      "dynamodb:DeleteItem",
       "dynamodb:PutItem",
       "dynamodb:Query",
     ]
@@ -1000,7 +1038,10 @@ data "aws_iam_policy_document" "homeport_1" {
   statement {
     actions = [
       "dynamodb:BatchGetItem",
+      "dynamodb:BatchWriteItem",
+      "dynamodb:DeleteItem",
       "dynamodb:GetItem",
+      "dynamodb:Query",
       "dynamodb:Scan",
       "dynamodb:UpdateItem",
       "dynamodb:UpdateTable",
@@ -1014,6 +1055,7 @@ data "aws_iam_policy_document" "homeport_1" {
     actions = [
       "dynamodb:BatchGetItem",
       "dynamodb:ConditionCheckItem",
+      "dynamodb:DeleteItem",
       "dynamodb:GetItem",
       "dynamodb:Scan",
       "dynamodb:UpdateItem",
@@ -1131,6 +1173,7 @@ data "aws_iam_policy_document" "homeport_2" {
       aws_dynamodb_table.homeport_mqtt_queue.arn,
       aws_dynamodb_table.homeport_mqtt_retained.arn,
       aws_dynamodb_table.homeport_reactions.arn,
+      aws_dynamodb_table.homeport_removals.arn,
       aws_dynamodb_table.api_keys.arn,
     ]
   }
@@ -1277,6 +1320,19 @@ data "aws_iam_policy_document" "homeport_2" {
     ]
     resources = [
       aws_dynamodb_table.homeport_reactions.arn,
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:ConditionCheckItem",
+      "dynamodb:DeleteItem",
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_removals.arn,
     ]
   }
 

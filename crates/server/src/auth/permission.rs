@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use homeport_systems::api_keys::ApiKey;
-use homeport_systems::chargers;
+use homeport_systems::chargers::ChargerIds;
 use homeport_systems::push::UserId;
 
 use super::caller::Caller;
@@ -10,8 +10,6 @@ use crate::problem::Problem;
 
 /// The system whose subjects are users.
 const USER_SYSTEM: &str = "push";
-/// The system whose devices have two names.
-const CHARGER_SYSTEM: &str = "chargers";
 
 /// What a caller wants to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +26,8 @@ pub(crate) enum Action {
 pub(crate) enum Subject<'a> {
     /// A device, thing, group or user: what the scopes of API keys name.
     One(&'a str),
+    /// A charger, which scopes name by its SC-ID or its UUID.
+    Charger(&'a ChargerIds),
     /// All of them, as in a list of all devices.
     All,
     /// None of them in particular.
@@ -84,27 +84,20 @@ fn check_api_key(
     match subject {
         Subject::None => Ok(()),
         Subject::All => Err(Forbidden::ScopedKey(system.to_owned())),
-        Subject::One(subject) => {
-            let mut scopes = key.scopes.iter();
-            if scopes.any(|scope| scope_includes(system, scope, subject)) {
-                Ok(())
-            } else {
-                Err(Forbidden::OutOfScope(subject.to_owned()))
-            }
+        Subject::One(subject) => key
+            .scopes
+            .iter()
+            .any(|scope| scope == subject)
+            .then_some(())
+            .ok_or_else(|| Forbidden::OutOfScope(subject.to_owned())),
+        Subject::Charger(charger) => {
+            let names = key.scopes.iter().filter_map(|scope| scope.parse().ok());
+            let is_included = names.into_iter().any(|name| charger.include(&name));
+            is_included
+                .then_some(())
+                .ok_or_else(|| Forbidden::OutOfScope(charger.device_id.to_string()))
         }
     }
-}
-
-/// A scope is the name of a subject. Chargers have two names, and a scope may be either.
-fn scope_includes(system: &str, scope: &str, subject: &str) -> bool {
-    if scope == subject {
-        return true;
-    }
-    let sc_id = |name: &str| {
-        let name = name.parse::<chargers::DeviceName>().ok()?;
-        Some(name.sc_id())
-    };
-    system == CHARGER_SYSTEM && sc_id(scope).is_some_and(|scope| Some(scope) == sc_id(subject))
 }
 
 /// Users manage their own devices and read their own notifications; they send none.
@@ -149,6 +142,7 @@ mod tests {
     use std::sync::Arc;
 
     use homeport_systems::api_keys::KeyId;
+    use homeport_systems::chargers::WirelessDeviceId;
     use homeport_systems::time::{EpochSeconds, UtcSecond};
 
     use super::*;
@@ -208,23 +202,41 @@ mod tests {
     #[test]
     fn charger_scopes_may_be_either_name() {
         let wireless = "b319d001-6b08-4d88-b4ca-4d2d98a6d43c";
-        let name: chargers::DeviceName = wireless.parse().expect("a UUID");
-        let sc_id = name.sc_id().to_string();
-        for (scope, subject) in [
-            (wireless, &*sc_id),
-            (&*sc_id, wireless),
-            (wireless, wireless),
+        let charger = ChargerIds::from(wireless.parse::<WirelessDeviceId>().expect("a UUID"));
+        let unregistered = ChargerIds {
+            wireless: None,
+            ..charger.clone()
+        };
+        let sc_id = charger.device_id.to_string();
+        for (scope, is_allowed) in [
+            (wireless, true),
+            (&*wireless.to_uppercase(), true),
+            (&*sc_id, true),
+            ("SC-00000000", false),
+            ("nonsense", false),
         ] {
             let caller = key("chargers", &[scope]);
-            let checked = caller.check(Action::Read, "chargers", Subject::One(subject));
-            assert_eq!(checked, Ok(()), "{scope} {subject}");
+            for charger in [&charger, &unregistered] {
+                let checked = caller.check(Action::Read, "chargers", Subject::Charger(charger));
+                assert_eq!(checked.is_ok(), is_allowed, "{scope}");
+            }
         }
-        let caller = key("chargers", &["SC-00000000"]);
-        assert!(
-            caller
-                .check(Action::Read, "chargers", Subject::One(&sc_id))
-                .is_err()
-        );
+    }
+
+    #[test]
+    fn uuid_scope_excludes_charger_with_same_sc_id() {
+        let colliding = [
+            "54cdc5dc-66d8-487c-86ec-2d23278927f0",
+            "5ccd847d-4605-490f-a990-b15986fd40ec",
+        ];
+        let of = |uuid: &str| ChargerIds::from(uuid.parse::<WirelessDeviceId>().expect("a UUID"));
+        assert_eq!(of(colliding[0]).device_id, of(colliding[1]).device_id);
+        let caller = key("chargers", &[colliding[0]]);
+        let check = |charger: &ChargerIds| {
+            caller.check(Action::Read, "chargers", Subject::Charger(charger))
+        };
+        assert!(check(&of(colliding[0])).is_ok());
+        assert!(check(&of(colliding[1])).is_err());
     }
 
     #[test]

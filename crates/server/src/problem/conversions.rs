@@ -64,6 +64,12 @@ impl From<SensorsError> for Problem {
         match error {
             SensorsError::DeviceMissing(_) => missing("DEVICE_NOT_FOUND"),
             SensorsError::NoReadings(_) => missing("NO_READINGS"),
+            SensorsError::ReadingMissing => missing("READING_NOT_FOUND"),
+            SensorsError::BeingDecommissioned(_) => Self::new(
+                StatusCode::CONFLICT,
+                "DEVICE_BEING_DECOMMISSIONED",
+                error.to_string(),
+            ),
             SensorsError::Cursor(error) => error.into(),
             SensorsError::Malformed { .. } => Self::internal(&error),
             SensorsError::Store(error) => error.into(),
@@ -76,6 +82,9 @@ impl From<ChargersError> for Problem {
         match error {
             ChargersError::DeviceMissing(_) => {
                 Self::new(StatusCode::NOT_FOUND, "DEVICE_NOT_FOUND", error.to_string())
+            }
+            ChargersError::EventMissing(..) => {
+                Self::new(StatusCode::NOT_FOUND, "EVENT_NOT_FOUND", error.to_string())
             }
             ChargersError::Invalid(error) => error.into(),
             ChargersError::Cursor(error) => error.into(),

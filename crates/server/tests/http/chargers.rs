@@ -10,8 +10,8 @@ const SC_ID: &str = "SC-C014EA63";
 const OTHER: &str = "b319d001-6b08-4d88-b4ca-4d2d98a6d43d";
 /// Two UUIDs with one SC-ID.
 const COLLIDING: [&str; 2] = [
-    "00000000-0000-4000-8000-000000000394",
-    "00000000-0000-4000-8000-00000000226b",
+    "54cdc5dc-66d8-487c-86ec-2d23278927f0",
+    "5ccd847d-4605-490f-a990-b15986fd40ec",
 ];
 const EVENTS: &str = "/v1/chargers/events";
 
@@ -56,7 +56,9 @@ async fn single_event_returns_its_timestamp() {
     let results = post(&server, &key, again).await;
     assert_eq!(
         results,
-        [json!({"status": "duplicate", "device_id": SC_ID})]
+        [json!({
+            "status": "duplicate", "device_id": SC_ID, "timestamp_mt": "2027-01-15 00:45:00.000",
+        })]
     );
     let item_key = Item::new()
         .with("device_id", SC_ID)
@@ -220,6 +222,101 @@ async fn scoped_key_accesses_only_its_charger() {
 }
 
 #[tokio::test]
+async fn uuid_never_reaches_charger_with_same_sc_id() {
+    let server = Server::start().await;
+    let [owner, stranger] = COLLIDING;
+    let of_owner = with(event(1), "wireless_device_id", json!(owner));
+    let results = post(&server, &key(&server).await, of_owner).await;
+    let sc_id = results[0]["device_id"]
+        .as_str()
+        .expect("an SC-ID")
+        .to_owned();
+    let pause = json!({"scheduler_paused": true});
+    let rebuild = |id: &str| json!({"device_id": id, "from": "2027-01-15", "to": "2027-01-15"});
+    for (id, status) in [(&*sc_id, 200), (owner, 200), (stranger, 404)] {
+        for path in ["", "/events", "/state", "/daily"] {
+            let path = format!("/v1/chargers/{id}{path}");
+            let answer = server.as_admin("GET", &path, Value::Null).await;
+            assert_eq!(answer.status, status, "{path}: {answer:?}");
+        }
+        for path in [
+            format!("/v1/devices/chargers/{id}"),
+            format!("/v1/devices/chargers/{id}/timeline"),
+        ] {
+            let answer = server.as_admin("GET", &path, Value::Null).await;
+            assert_eq!(answer.status, status, "{path}: {answer:?}");
+        }
+        let rebuilt = server
+            .as_admin("POST", "/v1/chargers/daily/rebuild", rebuild(id))
+            .await;
+        assert_eq!(rebuilt.status, status, "{rebuilt:?}");
+    }
+    let path = format!("/v1/chargers/{stranger}/state");
+    let patched = server.as_admin("PATCH", &path, pause).await;
+    assert_eq!(patched.problem(), (404, "DEVICE_NOT_FOUND"));
+    let path = format!("/v1/chargers/{owner}/state");
+    let state = server.as_admin("GET", &path, Value::Null).await;
+    assert_eq!(state.body["scheduler_paused"], Value::Null);
+    // The key of one charger does not reach the other one through the SC-ID that both have.
+    let key = server.key_of("chargers", [stranger]).await;
+    let path = format!("/v1/chargers/{sc_id}");
+    let read = server.as_device(&key, "GET", &path, Value::Null).await;
+    assert_eq!(read.problem(), (403, "OUT_OF_SCOPE"));
+    let named = json!({"device_id": sc_id, "event_type": "boot"});
+    let both = json!({"device_id": stranger, "wireless_device_id": owner, "event_type": "boot"});
+    let results = post(&server, &key, json!({"events": [named, both]})).await;
+    assert_eq!(results[0]["code"], "OUT_OF_SCOPE");
+    assert_eq!(results[1]["code"], "INVALID_EVENT");
+}
+
+#[tokio::test]
+async fn answer_names_attributes_missing_from_state() {
+    let server = Server::start().await;
+    let key = key(&server).await;
+    let members = |range: std::ops::Range<usize>| -> Value {
+        range
+            .map(|n| (format!("a{n:03}"), json!(n)))
+            .collect::<serde_json::Map<_, _>>()
+            .into()
+    };
+    for (at, range) in [(9, 0..64), (8, 64..128)] {
+        let results = post(&server, &key, with(event(at), "data", members(range))).await;
+        assert_eq!(results[0]["not_in_state"], Value::Null);
+    }
+    let mut data = members(0..2);
+    data["late"] = json!(1);
+    data["revision"] = json!(1);
+    data["ota_version"] = json!("1");
+    data["a002"] = json!("x".repeat(2000));
+    let results = post(&server, &key, with(event(7), "data", data)).await;
+    assert_eq!(results[0]["status"], "stored");
+    let rejected = results[0]["not_in_state"].as_array().expect("a list");
+    let rejected: Vec<(&str, &str)> = rejected
+        .iter()
+        .map(|one| {
+            assert!(one["reason"].is_string(), "{one}");
+            (
+                one["attribute"].as_str().expect("a name"),
+                one["code"].as_str().expect("a code"),
+            )
+        })
+        .collect();
+    assert_eq!(
+        rejected,
+        [
+            ("a002", "VALUE_TOO_LARGE"),
+            ("late", "TOO_MANY_ATTRIBUTES"),
+            ("ota_version", "OPERATOR_ATTRIBUTE"),
+            ("revision", "RESERVED_NAME"),
+        ]
+    );
+    let path = format!("/v1/chargers/{SC_ID}/state");
+    let state = server.as_admin("GET", &path, Value::Null).await;
+    assert_eq!(state.body["a001"], 1);
+    assert_eq!(state.body["late"], Value::Null);
+}
+
+#[tokio::test]
 async fn timeline_is_paged_under_either_id() {
     let server = Server::start().await;
     let key = key(&server).await;
@@ -379,7 +476,7 @@ async fn daily_statistics_are_rebuilt_and_read() {
     );
     for body in [
         json!({"from": "2027-01-31", "to": "2027-01-01"}),
-        json!({"from": "2026-01-01", "to": "2027-01-31"}),
+        json!({"from": "2016-01-01", "to": "2027-01-31"}),
         json!({"from": "x", "to": "2027-01-31"}),
         json!({"from": "2027-01-31", "to": "2027-01-31", "device_id": "x"}),
     ] {
@@ -388,4 +485,45 @@ async fn daily_statistics_are_rebuilt_and_read() {
             .await;
         assert_eq!(answer.problem(), (400, "INVALID_REQUEST"));
     }
+}
+
+#[tokio::test]
+async fn operators_name_and_remove_chargers_and_events() {
+    let server = Server::start().await;
+    let key = key(&server).await;
+    let results = post(&server, &key, json!({"events": [event(1), event(2)]})).await;
+    let path = format!("/v1/chargers/{UUID}");
+    let timestamp_mt = results[0]["timestamp_mt"].as_str().expect("a key");
+    let event_path = format!("{path}/events/{}", timestamp_mt.replace(' ', "%20"));
+    let name = json!({"friendly_name": "garage"});
+    for (method, path) in [("PATCH", &path), ("DELETE", &path), ("DELETE", &event_path)] {
+        let answer = server.as_device(&key, method, path, name.clone()).await;
+        assert_eq!(answer.problem().0, 401, "{method} {path}");
+    }
+    let named = server.as_admin("PATCH", &path, name).await;
+    assert_eq!(named.body["registration"]["friendly_name"], "garage");
+    let typo = json!({"freindly_name": "garage"});
+    let typo = server.as_admin("PATCH", &path, typo).await;
+    assert_eq!(typo.problem(), (400, "INVALID_REQUEST"));
+
+    let answer = server.as_admin("DELETE", &event_path, Value::Null).await;
+    assert_eq!(answer.status, 204, "{answer:?}");
+    let answer = server.as_admin("DELETE", &event_path, Value::Null).await;
+    assert_eq!(answer.problem(), (404, "EVENT_NOT_FOUND"));
+    let wrong = format!("{path}/events/yesterday");
+    let answer = server.as_admin("DELETE", &wrong, Value::Null).await;
+    assert_eq!(answer.problem(), (400, "INVALID_REQUEST"));
+    let events = format!("{path}/events");
+    let left = server.as_admin("GET", &events, Value::Null).await;
+    assert_eq!(left.body["events"].as_array().expect("events").len(), 1);
+
+    let answer = server.as_admin("DELETE", &path, Value::Null).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    let device = format!("/v1/devices/chargers/{SC_ID}");
+    for path in [&path, &device, &format!("{path}/state")] {
+        let answer = server.as_admin("GET", path, Value::Null).await;
+        assert_eq!(answer.problem().0, 404, "{path}");
+    }
+    let results = post(&server, &key, event(3)).await;
+    assert_eq!(results[0]["code"], "DEVICE_BEING_DECOMMISSIONED");
 }

@@ -136,12 +136,19 @@ async fn events_and_records_are_exported() {
         "wireless_device_id": "b319d001-6b08-4d88-b4ca-4d2d98a6d43c", "event_type": "telemetry",
         "occurred_at": NOW_MS, "data": {"current_ma": 16000, "note": "a, b"},
     });
-    server.as_admin("POST", "/v1/chargers/events", event).await;
+    let without_data = json!({
+        "wireless_device_id": "b319d001-6b08-4d88-b4ca-4d2d98a6d43c", "event_type": "boot",
+        "occurred_at": NOW_MS - 1000,
+    });
+    let events = json!({"events": [event, without_data]});
+    server.as_admin("POST", "/v1/chargers/events", events).await;
     let answer = get(&server, "/v1/export/chargers?format=csv").await;
     let lines: Vec<&str> = text(&answer).split("\r\n").collect();
     assert_eq!(
-        lines[1..3],
+        lines[1..5],
         [
+            "chargers,SC-C014EA63,2027-01-15T07:59:59.000Z,event_type,boot,",
+            "chargers,SC-C014EA63,2027-01-15T08:00:00.000Z,event_type,telemetry,",
             "chargers,SC-C014EA63,2027-01-15T08:00:00.000Z,current_ma,16000,mA",
             "chargers,SC-C014EA63,2027-01-15T08:00:00.000Z,note,\"a, b\",",
         ]

@@ -336,3 +336,55 @@ async fn invalid_ids_are_explained() {
     let wrong_method = server.as_admin("PUT", &base, Value::Null).await;
     assert_eq!(wrong_method.problem(), (405, "METHOD_NOT_ALLOWED"));
 }
+
+#[tokio::test]
+async fn operators_remove_readings_and_devices() {
+    let server = Server::start().await;
+    let key = server.key().await;
+    let sent = json!({"readings": [reading("a/b%", 1), reading("second", 2)]});
+    let stored = server
+        .as_device(&key, "POST", "/v1/sensors/data", sent.clone())
+        .await;
+    assert_eq!(stored.status, 200, "{stored:?}");
+    let device = format!("/v1/sensors/devices/{DEVICE}");
+    let at = NOW_MS - 60_000;
+    let one = format!("{device}/readings/{at}/a%2Fb%25");
+    for path in [&one, &device] {
+        let answer = server.as_device(&key, "DELETE", path, Value::Null).await;
+        assert_eq!(answer.problem().0, 401, "{path}");
+    }
+    let answer = server.as_admin("DELETE", &one, Value::Null).await;
+    assert_eq!(answer.status, 204, "{answer:?}");
+    let answer = server.as_admin("DELETE", &one, Value::Null).await;
+    assert_eq!(answer.problem(), (404, "READING_NOT_FOUND"));
+    let wrong = format!("{device}/readings/now/second");
+    let answer = server.as_admin("DELETE", &wrong, Value::Null).await;
+    assert_eq!(answer.problem(), (400, "INVALID_REQUEST"));
+    let again = server
+        .as_device(&key, "POST", "/v1/sensors/data", sent.clone())
+        .await;
+    assert_eq!(again.body["results"][0]["status"], "duplicate");
+
+    let answer = server.as_admin("DELETE", &device, Value::Null).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    for path in [
+        device.clone(),
+        format!("{device}/latest"),
+        format!("/v1/devices/sensors/{DEVICE}"),
+        format!("/v1/devices/sensors/{DEVICE}/timeline"),
+    ] {
+        let answer = server.as_admin("GET", &path, Value::Null).await;
+        assert_eq!(answer.problem().0, 404, "{path}");
+    }
+    let refused = server
+        .as_device(&key, "POST", "/v1/sensors/register", registration())
+        .await;
+    assert_eq!(refused.problem(), (409, "DEVICE_BEING_DECOMMISSIONED"));
+    let refused = server
+        .as_device(&key, "POST", "/v1/sensors/data", sent)
+        .await;
+    assert_eq!(
+        refused.body["results"][0]["code"],
+        "DEVICE_BEING_DECOMMISSIONED"
+    );
+}

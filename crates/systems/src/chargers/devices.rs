@@ -6,7 +6,7 @@ use homeport_item::{Item, Value};
 use homeport_store::{Get, Scan, Store, StoreError};
 
 use super::state::{shown, state_key};
-use super::types::{ScId, WirelessDeviceId};
+use super::types::{ChargerIds, DeviceName, ScId, WirelessDeviceId};
 use super::{Chargers, ChargersError, PAGE_MAX, schema};
 use crate::cursor::Cursor;
 use crate::fetch;
@@ -71,7 +71,7 @@ impl Chargers {
         let registration = self.registration(device_id).await?;
         let state = self.state_item(device_id).await?;
         if registration.is_none() && state.is_none() {
-            return Err(ChargersError::DeviceMissing(device_id.clone()));
+            return Err(missing(device_id));
         }
         Ok(Charger {
             device_id: device_id.clone(),
@@ -86,10 +86,66 @@ impl Chargers {
     /// When it is not registered or the store fails.
     pub async fn device(&self, device_id: &ScId) -> Result<Item, ChargersError> {
         let registration = self.registration(device_id).await?;
-        registration.ok_or_else(|| ChargersError::DeviceMissing(device_id.clone()))
+        registration.ok_or_else(|| missing(device_id))
     }
 
-    async fn registration(&self, device_id: &ScId) -> Result<Option<Item>, StoreError> {
+    /// The SC-ID of the device that a request names. A UUID means its own device only, even if another one uses its
+    /// SC-ID.
+    ///
+    /// # Errors
+    /// When the SC-ID of a UUID belongs to another device, or the store fails.
+    pub async fn find(&self, name: &DeviceName) -> Result<ScId, ChargersError> {
+        let device_id = name.sc_id();
+        if let DeviceName::Wireless(wireless) = name {
+            let owner = self.owner(&device_id).await?;
+            if owner.is_some_and(|owner| owner != *wireless) {
+                return Err(ChargersError::DeviceMissing(name.clone()));
+            }
+        }
+        Ok(device_id)
+    }
+
+    /// Both ids of the device that a request names. A UUID is not looked up.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn ids(&self, name: &DeviceName) -> Result<ChargerIds, ChargersError> {
+        Ok(match name {
+            DeviceName::Wireless(wireless) => ChargerIds::from(*wireless),
+            DeviceName::ScId(device_id) => ChargerIds {
+                device_id: device_id.clone(),
+                wireless: self.owner(device_id).await?,
+            },
+        })
+    }
+
+    /// The UUIDs of registered devices.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn owners(
+        &self,
+        device_ids: impl Iterator<Item = ScId>,
+    ) -> Result<BTreeMap<ScId, WirelessDeviceId>, ChargersError> {
+        let registrations = fetch(&*self.store, schema::DEVICES, device_ids).await?;
+        Ok(registrations
+            .into_iter()
+            .filter_map(|(device_id, item)| Some((device_id, wireless_of(&item)?)))
+            .collect())
+    }
+
+    /// The UUID of the device that uses an SC-ID.
+    async fn owner(&self, device_id: &ScId) -> Result<Option<WirelessDeviceId>, StoreError> {
+        let registration = self.registration(device_id).await?;
+        if let Some(owner) = registration.as_ref().and_then(wireless_of) {
+            return Ok(Some(owner));
+        }
+        // Another program may have written a state without a registration.
+        let state = self.state_item(device_id).await?;
+        Ok(state.as_ref().and_then(wireless_of))
+    }
+
+    pub(super) async fn registration(&self, device_id: &ScId) -> Result<Option<Item>, StoreError> {
         let request = Get::new(schema::DEVICES, state_key(device_id));
         self.store.get(request).await
     }
@@ -131,6 +187,10 @@ pub(super) fn wireless_of(registration: &Item) -> Option<WirelessDeviceId> {
         .get(schema::WIRELESS_DEVICE_ID)
         .and_then(Value::as_str)
         .and_then(|text| text.parse().ok())
+}
+
+pub(super) fn missing(device_id: &ScId) -> ChargersError {
+    ChargersError::DeviceMissing(DeviceName::ScId(device_id.clone()))
 }
 
 fn id_of(item: &Item) -> Result<ScId, ChargersError> {

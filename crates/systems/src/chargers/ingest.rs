@@ -17,11 +17,13 @@ use homeport_store::{
     Update as UpdateRequest,
 };
 
+use super::decommission::SYSTEM;
 use super::event::{Event, EventDevice, MOVES_MAX, NewEvent, UplinkId};
 use super::mountain::{MountainTime, wall_clocks};
-use super::state::{StateDraft, state_key};
+use super::state::{NotInState, StateDraft, state_key};
 use super::types::{ScId, WirelessDeviceId};
 use super::{Chargers, ChargersError, devices, schema};
+use crate::removal;
 use crate::time::{EpochMillis, UtcSecond};
 
 /// Events of one device in one transaction, besides its state and its registration.
@@ -41,10 +43,13 @@ pub enum EventOutcome {
         device_id: ScId,
         timestamp_mt: MountainTime,
         timestamp_utc: EpochMillis,
+        /// Attributes of the event that are not in the state of the device.
+        not_in_state: Vec<NotInState>,
     },
-    /// It had been stored before.
+    /// It had been stored before, under this key.
     Duplicate {
         device_id: ScId,
+        timestamp_mt: MountainTime,
     },
     Rejected(Rejection),
 }
@@ -62,6 +67,8 @@ pub enum Rejection {
         wireless_device_id: WirelessDeviceId,
         owner: String,
     },
+    #[error("device {0} is being decommissioned")]
+    BeingDecommissioned(ScId),
     #[error("the device already has {MOVES_MAX} events at this time")]
     TooManyAtOnce,
     #[error("the store rejects the event: {0}")]
@@ -92,10 +99,16 @@ struct Pending {
     uplink_id: Option<UplinkId>,
 }
 
+/// The actions that register a device: the registration, and the check that no removal is open.
+const PROVISION_ACTIONS: usize = 2;
+const NONE_OPEN_AT: usize = 1;
+
 /// The transaction of one round.
 struct Attempt {
     placed: Vec<(usize, Event)>,
-    /// Whether the first action registers the device.
+    /// The attributes of each event that the state does not take.
+    not_in_state: HashMap<usize, Vec<NotInState>>,
+    /// Whether the first actions register the device.
     provisions: bool,
     state: Option<StateDraft>,
     transaction: Transaction,
@@ -144,9 +157,14 @@ impl Chargers {
             let Some(first) = first else { continue };
             // A rejected event is rejected again the second time.
             outcomes[at] = match outcomes[first].clone() {
-                Some(EventOutcome::Stored { device_id, .. }) => {
-                    Some(EventOutcome::Duplicate { device_id })
-                }
+                Some(EventOutcome::Stored {
+                    device_id,
+                    timestamp_mt,
+                    ..
+                }) => Some(EventOutcome::Duplicate {
+                    device_id,
+                    timestamp_mt,
+                }),
                 other => other,
             };
         }
@@ -199,12 +217,9 @@ impl Chargers {
         let mut works = Vec::with_capacity(open.len());
         for (wireless, open) in open {
             let device_id = ScId::of(wireless);
-            let owner = known
-                .get(&device_id)
-                .and_then(|item| item.get(schema::WIRELESS_DEVICE_ID)?.as_str());
-            let wireless_text = wireless.to_string();
-            if let Some(owner) = owner.filter(|owner| *owner != wireless_text) {
-                collide(&open, &device_id, wireless, owner, outcomes);
+            let owner = known.get(&device_id).and_then(devices::wireless_of);
+            if let Some(owner) = owner.filter(|owner| *owner != wireless) {
+                collide(&open, &device_id, wireless, &owner.to_string(), outcomes);
                 continue;
             }
             works.push(Work {
@@ -283,15 +298,17 @@ impl Chargers {
             return None;
         }
         let received_at = UtcSecond::new(now.seconds());
-        let mut actions: Vec<Action> = Vec::with_capacity(placed.len() + 2);
+        let mut actions: Vec<Action> = Vec::with_capacity(placed.len() + 3);
         let provisions = !work.is_provisioned;
         if provisions {
             actions.push(provision(&work.device_id, work.wireless, received_at).into());
+            actions.push(removal::none_open(SYSTEM, work.device_id.as_str()));
         }
         for (at, event) in &placed {
             let item = event.to_item(pending[*at].uplink_id.as_ref(), received_at);
             actions.push(append(item).into());
         }
+        let mut not_in_state = HashMap::new();
         let state = work.state.as_ref().map(|before| {
             let mut ordered: Vec<&(usize, Event)> = placed.iter().collect();
             ordered.sort_by_key(|(_, event)| (event.timestamp_utc, event.timestamp_mt));
@@ -299,15 +316,19 @@ impl Chargers {
                 let Pending { event, uplink_id } = &pending[at];
                 uplink_id.as_ref().filter(|_| event.occurred_at.is_none())
             };
-            let events = ordered
-                .into_iter()
-                .map(|(at, event)| (event, remembered(*at)));
-            let after = before.after(events, now);
+            let events = ordered.iter().map(|(at, event)| (event, remembered(*at)));
+            let (after, rejected) = before.after(events, now);
+            not_in_state.extend(ordered.iter().map(|(at, _)| *at).zip(rejected));
             actions.extend(after.write(before, &work.device_id).map(Action::from));
             after
         });
+        if state.is_none() {
+            let all = placed.iter();
+            not_in_state.extend(all.map(|(at, event)| (*at, NotInState::all(event))));
+        }
         Some(Attempt {
             placed,
+            not_in_state,
             provisions,
             state,
             transaction: Transaction::new(actions),
@@ -327,23 +348,26 @@ fn place(
     claimed: &HashMap<MountainTime, Option<UplinkId>>,
     now: EpochMillis,
 ) -> Place {
-    let duplicate = || {
+    let duplicate = |timestamp_mt| {
         Place::Settled(EventOutcome::Duplicate {
             device_id: work.device_id.clone(),
+            timestamp_mt,
         })
     };
     let event = &pending.event;
     let is_timeless = event.occurred_at.is_none();
     if let (Some(uplink_id), Some(state), true) = (&pending.uplink_id, &work.state, is_timeless)
-        && state.knows(uplink_id)
+        && let Some(timestamp_mt) = state.recent_key(uplink_id)
     {
-        return duplicate();
+        return duplicate(timestamp_mt);
     }
     let timestamp_utc = event.occurred_at.unwrap_or(now);
     for moved_ms in 0..MOVES_MAX {
         let timestamp_mt = MountainTime::of(EpochMillis(timestamp_utc.0 + moved_ms));
         match work.occupied.get(&timestamp_mt) {
-            Some(Some(other)) if Some(other) == pending.uplink_id.as_ref() => return duplicate(),
+            Some(Some(other)) if Some(other) == pending.uplink_id.as_ref() => {
+                return duplicate(timestamp_mt);
+            }
             Some(_) => {}
             None if claimed.contains_key(&timestamp_mt) => {}
             None => {
@@ -364,7 +388,7 @@ fn place(
 /// Processes the store's answer: stored events, occupied keys, a newer state.
 fn judge(
     work: &mut Work,
-    attempt: Attempt,
+    mut attempt: Attempt,
     answer: Result<(), TransactError>,
     pending: &[Pending],
     outcomes: &mut [Option<EventOutcome>],
@@ -378,10 +402,18 @@ fn judge(
             for (at, event) in attempt.placed {
                 let uplink_id = pending[at].uplink_id.clone();
                 work.occupied.insert(event.timestamp_mt, uplink_id);
+                let not_in_state = attempt.not_in_state.remove(&at).unwrap_or_default();
+                for NotInState { reason, .. } in &not_in_state {
+                    metrics::counter!(
+                        "homeport_charger_attributes_not_in_state_total", "reason" => reason.code()
+                    )
+                    .increment(1);
+                }
                 let stored = EventOutcome::Stored {
                     device_id: event.device_id,
                     timestamp_mt: event.timestamp_mt,
                     timestamp_utc: event.timestamp_utc,
+                    not_in_state,
                 };
                 settle(work, at, stored);
             }
@@ -404,7 +436,11 @@ fn judge(
         }
     };
     let mut learned = false;
-    let events_at = usize::from(attempt.provisions);
+    let events_at = if attempt.provisions {
+        PROVISION_ACTIONS
+    } else {
+        0
+    };
     let state_at = events_at + attempt.placed.len();
     for (action, reason) in reasons.into_iter().enumerate() {
         let placed = action
@@ -418,7 +454,18 @@ fn judge(
                 work.crowd = (work.met >= CROWD_MIN).then_some(event.timestamp_utc);
                 learned = true;
             }
+            (CancelReason::ConditionFailed { .. }, None)
+                if attempt.provisions && action == NONE_OPEN_AT =>
+            {
+                for at in std::mem::take(&mut work.open) {
+                    let rejection = Rejection::BeingDecommissioned(work.device_id.clone());
+                    outcomes[at] = Some(EventOutcome::Rejected(rejection));
+                }
+                return Ok(());
+            }
             (CancelReason::ConditionFailed { old }, None) if action == state_at => {
+                // A registered device without a state may have been decommissioned just now.
+                work.is_provisioned &= old.is_some();
                 work.state = Some(StateDraft::new(old.map(|item| *item)));
                 learned = true;
             }

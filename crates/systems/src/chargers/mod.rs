@@ -2,6 +2,7 @@
 //! fleet, timelines and daily statistics.
 
 mod daily;
+mod decommission;
 mod devices;
 mod event;
 mod ingest;
@@ -25,6 +26,7 @@ use crate::time::EpochMillis;
 pub use crate::text::InvalidField;
 pub use crate::time::Order;
 pub use daily::{DailyStats, HOLD_MS, UPLINK_EVERY_MS};
+pub(crate) use decommission::DATA;
 pub use devices::{Charger, FleetPage};
 pub use event::{AHEAD_MS_MAX, Event, EventDevice, MOVES_MAX, NewEvent};
 pub use ingest::{EventOutcome, Rejection};
@@ -33,12 +35,13 @@ pub use reaction::DailyReaction;
 pub use recount::{DailyPage, REBUILD_DAYS_MAX, Rebuilt, affected_days};
 pub use source::SYSTEM;
 pub use state::{
-    RECENT_UPLINKS_MAX, RECENT_UPLINKS_MS, REPORTED_MAX, SET_MAX, STATE_VALUE_BYTES_MAX, StatePatch,
+    NotInState, NotInStateReason, RECENT_UPLINKS_MAX, RECENT_UPLINKS_MS, REPORTED_MAX, SET_MAX,
+    STATE_VALUE_BYTES_MAX, StatePatch,
 };
 pub use timeline::{EventPage, EventRange};
 pub use types::{
-    DATA_BYTES_MAX, DATA_DEPTH_MAX, DATA_MEMBERS_MAX, DeviceName, EventData, EventType, ScId,
-    WirelessDeviceId,
+    ChargerIds, DATA_BYTES_MAX, DATA_DEPTH_MAX, DATA_MEMBERS_MAX, DeviceName, EventData, EventType,
+    ScId, WirelessDeviceId,
 };
 
 /// Events of one request.
@@ -57,7 +60,9 @@ pub struct Chargers {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ChargersError {
     #[error("there is no device {0}")]
-    DeviceMissing(ScId),
+    DeviceMissing(DeviceName),
+    #[error("device {0} has no event with the key {1}")]
+    EventMissing(ScId, MountainTime),
     #[error(transparent)]
     Invalid(#[from] InvalidField),
     #[error(transparent)]

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
-use homeport_store::Change;
+use homeport_store::{Change, ChangeKind};
 
+use super::recount::days_after_deletion;
 use super::{Chargers, EventRange, MountainDay, Order, ScId, affected_days, schema};
 use crate::reactions::{Reaction, ReactionError};
 
@@ -59,6 +60,14 @@ impl Reaction for DailyReaction {
         let events = changes.iter().filter_map(|change| change.new.as_ref());
         let days = events.flat_map(affected_days).collect();
         self.0.recount(&days).await.map_err(ReactionError::new)?;
+        let deletions = changes
+            .iter()
+            .filter(|change| change.kind == ChangeKind::Remove);
+        let days = deletions
+            .flat_map(|change| days_after_deletion(&change.key))
+            .collect();
+        let recounted = self.0.recount_after_deletion(&days).await;
+        recounted.map_err(ReactionError::new)?;
         Ok(())
     }
 

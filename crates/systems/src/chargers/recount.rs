@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use homeport_item::expression::{Condition, KeyCondition, Path, SortCondition};
 use homeport_item::{Item, Value};
-use homeport_store::{Put, Query, WriteError};
+use homeport_store::{Delete, Put, Query, WriteError};
 
-use super::daily::DailyStats;
+use super::daily::{DailyStats, daily_key};
 use super::event::Event;
-use super::mountain::MountainDay;
+use super::mountain::{MountainDay, MountainTime};
 use super::timeline::{self, EventRange, Timeline};
 use super::types::ScId;
 use super::{Chargers, ChargersError, PAGE_MAX, schema};
@@ -17,7 +17,7 @@ use crate::pages;
 use crate::text::InvalidField;
 use crate::time::{EpochMillis, Order};
 
-/// Days of one device that are counted at once.
+/// Longest range of days that are counted again: ten years.
 pub const REBUILD_DAYS_MAX: usize = 3_660;
 /// Events of two days of one device that are counted: one report per second. Further events are left out with a
 /// warning.
@@ -41,6 +41,14 @@ pub struct Rebuilt {
     pub next: Option<Cursor>,
 }
 
+/// The statistics that a count replaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Replaces {
+    /// Only those that count fewer events, because of two concurrent counts the newer one saw more.
+    CountsOfFewerEvents,
+    AllCounts,
+}
+
 /// The days whose statistics an event can change: its own day, and the next day, on which a gap or session that
 /// it starts may end. An item that is not an event changes none.
 #[must_use]
@@ -55,9 +63,23 @@ pub fn affected_days(event: &Item) -> BTreeSet<(ScId, MountainDay)> {
     ])
 }
 
+/// The days that the deletion of an event changes. The key of an event may be slightly later than its time.
+pub(super) fn days_after_deletion(key: &Item) -> BTreeSet<(ScId, MountainDay)> {
+    let text = |name: &str| key.get(name).and_then(Value::as_str);
+    let device_id = text(schema::DEVICE_ID).and_then(|text| text.parse::<ScId>().ok());
+    let key = text(schema::TIMESTAMP_MT).and_then(|text| text.parse::<MountainTime>().ok());
+    let Some((device_id, day)) = device_id.zip(key.map(MountainTime::day)) else {
+        return BTreeSet::new();
+    };
+    let days = [day.previous(), day, day.next()];
+    days.into_iter()
+        .map(|day| (device_id.clone(), day))
+        .collect()
+}
+
 impl Chargers {
     /// Recounts days from the stored events. Counting is idempotent; of two concurrent counts, the one that saw
-    /// more events wins. Days without events have no statistics. Returns the number of days with events.
+    /// more events wins. Days without events stay as they are. Returns the number of days with events.
     ///
     /// # Errors
     /// When the store fails.
@@ -65,25 +87,73 @@ impl Chargers {
         &self,
         days: &BTreeSet<(ScId, MountainDay)>,
     ) -> Result<usize, ChargersError> {
+        self.count_days(days, Replaces::CountsOfFewerEvents).await
+    }
+
+    /// Recounts days of which events were deleted. Days without events lose their statistics. Returns the number of
+    /// days with events.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn recount_after_deletion(
+        &self,
+        days: &BTreeSet<(ScId, MountainDay)>,
+    ) -> Result<usize, ChargersError> {
+        self.count_days(days, Replaces::AllCounts).await
+    }
+
+    async fn count_days(
+        &self,
+        days: &BTreeSet<(ScId, MountainDay)>,
+        replaces: Replaces,
+    ) -> Result<usize, ChargersError> {
         let mut counted = 0;
         for (device_id, day) in days {
-            let Some(stats) = self.count(device_id, *day).await? else {
-                continue;
-            };
-            // Events are never removed, so fewer events mean an older view of the day.
-            let is_newer = Condition::not_exists(schema::EVENT_COUNT)
-                .or(Path::new(schema::EVENT_COUNT).at_most(stats.event_count));
-            let put = Put::new(schema::DAILY_STATS, stats.to_item(device_id, *day));
-            match self.store.put(put.when(is_newer)).await {
-                Ok(_) | Err(WriteError::ConditionFailed { .. }) => counted += 1,
-                Err(WriteError::Store(error)) => return Err(error.into()),
-            }
+            counted += usize::from(self.count_day(device_id, *day, replaces).await?);
         }
         Ok(counted)
     }
 
+    /// Counts one day and stores its statistics; returns whether the day has events. Migrated statistics are
+    /// replaced only if they count no more events, and never removed: their events may be older than the stored ones.
+    async fn count_day(
+        &self,
+        device_id: &ScId,
+        day: MountainDay,
+        replaces: Replaces,
+    ) -> Result<bool, ChargersError> {
+        let is_counted = Condition::not_exists(schema::MIGRATED_FROM);
+        let counted = self.count(device_id, day).await?;
+        let has_events = counted.is_some();
+        let written = match (counted, replaces) {
+            (Some(stats), _) => {
+                let counts_more = Path::new(schema::EVENT_COUNT).at_most(stats.event_count);
+                let may_replace = match replaces {
+                    Replaces::AllCounts => is_counted,
+                    // Without deletions, fewer events mean an older view of the day.
+                    Replaces::CountsOfFewerEvents => {
+                        is_counted.and(Condition::not_exists(schema::EVENT_COUNT))
+                    }
+                };
+                let put = Put::new(schema::DAILY_STATS, stats.to_item(device_id, day));
+                let put = put.when(may_replace.or(counts_more));
+                self.store.put(put).await.map(drop)
+            }
+            (None, Replaces::AllCounts) => {
+                let key = daily_key(device_id, day);
+                let delete = Delete::new(schema::DAILY_STATS, key).when(is_counted);
+                self.store.delete(delete).await.map(drop)
+            }
+            (None, Replaces::CountsOfFewerEvents) => Ok(()),
+        };
+        match written {
+            Ok(()) | Err(WriteError::ConditionFailed { .. }) => Ok(has_events),
+            Err(WriteError::Store(error)) => Err(error.into()),
+        }
+    }
+
     /// Recounts all days of a range, of one device or of all registered devices, whatever their current
-    /// statistics. It reads at most `days_max` days and one more device, and returns the position at which to
+    /// statistics. Days without events lose them, unless they were migrated. It reads at most `days_max` days and one more device, and returns the position at which to
     /// continue.
     ///
     /// # Errors
@@ -100,7 +170,7 @@ impl Chargers {
         if len == 0 || len > REBUILD_DAYS_MAX {
             return Err(ChargersError::Invalid(InvalidField {
                 field: "the range",
-                expected: "1 to 3660 days, the first before the last",
+                expected: "1 to 3660 days long, and from must not be after to",
             }));
         }
         if let Some(device_id) = device {
@@ -137,13 +207,8 @@ impl Chargers {
         let mut counted = 0;
         let mut day = from;
         while day <= to {
-            if let Some(stats) = self.count(device_id, day).await? {
-                let put = Put::new(schema::DAILY_STATS, stats.to_item(device_id, day));
-                match self.store.put(put).await {
-                    Ok(_) | Err(WriteError::ConditionFailed { .. }) => counted += 1,
-                    Err(WriteError::Store(error)) => return Err(error.into()),
-                }
-            }
+            let has_events = self.count_day(device_id, day, Replaces::AllCounts).await?;
+            counted += usize::from(has_events);
             day = day.next();
         }
         Ok(counted)
@@ -188,7 +253,7 @@ impl Chargers {
             day.map_or_else(|| open.to_owned(), |day| day.to_string())
         };
         let (from, to) = (text(from, "0000-00-00"), text(to, "9999-99-99"));
-        if from > to {
+        if from > to || self.is_removed(device_id).await? {
             return Ok(DailyPage {
                 days: Vec::new(),
                 next: None,

@@ -39,6 +39,9 @@ pub const RECEIVED_AT: &str = "received_at";
 /// Optional in devices: when the device was registered here.
 pub const PROVISIONED_AT: &str = "provisioned_at";
 
+/// Optional in devices: the name that an operator gave.
+pub const FRIENDLY_NAME: &str = "friendly_name";
+
 /// Optional in states: the newest event.
 pub const LAST_SEEN_MT: &str = "last_seen_mt";
 pub const LAST_SEEN_UTC_MS: &str = "last_seen_utc_ms";
@@ -59,6 +62,9 @@ pub const CHARGE_DURATION_MIN: &str = "charge_duration_min";
 pub const PEAK_CURRENT_MA: &str = "peak_current_ma";
 /// Optional in daily statistics: the number of occurrences of each kind of fault.
 pub const FAULT_COUNTS: &str = "fault_counts";
+
+/// Optional in daily statistics: the old table that they were migrated from.
+pub const MIGRATED_FROM: &str = "migrated_from";
 
 /// Members of an event's data that the statistics use.
 pub const J1772_STATE: &str = "j1772_state";

@@ -95,11 +95,12 @@ impl DeviceSource for Chargers {
     async fn collect_devices(&self, devices: &mut DeviceList) -> Result<(), FleetError> {
         let mut found: BTreeMap<String, DeviceSummary> = BTreeMap::new();
         for (table, attribute) in [
-            (schema::DEVICES, schema::WIRELESS_DEVICE_ID),
+            (schema::DEVICES, schema::FRIENDLY_NAME),
             (schema::DEVICE_STATE, schema::LAST_SEEN_UTC_MS),
         ] {
             let mut scan = Scan::new(table);
-            scan.projection = Some(Projection::new([schema::DEVICE_ID, attribute]));
+            let attributes = [schema::DEVICE_ID, schema::WIRELESS_DEVICE_ID, attribute];
+            scan.projection = Some(Projection::new(attributes));
             loop {
                 let page = self.store.scan(scan.clone()).await?;
                 for item in &page.items {
@@ -121,7 +122,7 @@ impl DeviceSource for Chargers {
     }
 
     async fn device_view(&self, id: &str) -> Result<DeviceView, FleetError> {
-        let id = parse(id)?;
+        let id = self.parse(id).await?;
         let charger = self.charger(&id).await?;
         let stored = Get::new(
             schema::DEVICE_STATE,
@@ -150,7 +151,7 @@ impl DeviceSource for Chargers {
 
     /// A charger also has a UUID.
     async fn resolve_id(&self, id: &str) -> Result<String, FleetError> {
-        Ok(parse(id)?.to_string())
+        Ok(self.parse(id).await?.to_string())
     }
 
     async fn history(
@@ -158,7 +159,7 @@ impl DeviceSource for Chargers {
         id: &str,
         range: &HistoryRange,
     ) -> Result<Vec<Box<dyn RowReader>>, FleetError> {
-        let id = parse(id)?;
+        let id = self.parse(id).await?;
         if range.detail == Detail::Shown {
             return Ok(vec![Box::new(EventReader {
                 chargers: self.clone(),
@@ -203,6 +204,14 @@ impl DeviceSource for Chargers {
         visit_members(row.item.attributes(), &own, visit);
     }
 
+    /// An event has a type, also if it has no values.
+    fn exported_values(&self, row: &Row, visit: &mut dyn FnMut(Sample<'_>)) {
+        if let Some(event_type) = row.item.get(schema::EVENT_TYPE) {
+            visit(Sample::new(schema::EVENT_TYPE, event_type));
+        }
+        self.samples(row, visit);
+    }
+
     fn entry(&self, row: &Row) -> Option<Entry> {
         let event = Event::from_item(&row.item).ok()?;
         let (device, at_mt) = (&event.device_id, event.timestamp_mt);
@@ -243,13 +252,21 @@ impl DeviceSource for Chargers {
     }
 }
 
-fn parse(id: &str) -> Result<ScId, FleetError> {
-    let name: DeviceName = id.parse().map_err(|_| FleetError::DeviceMissing)?;
-    Ok(name.sc_id())
+impl Chargers {
+    /// The charger that an id names. A UUID means its own device only, and a removed device is missing.
+    async fn parse(&self, id: &str) -> Result<ScId, FleetError> {
+        let name: DeviceName = id.parse().map_err(|_| FleetError::DeviceMissing)?;
+        let id = self.find(&name).await?;
+        if self.is_removed(&id).await? {
+            return Err(FleetError::DeviceMissing);
+        }
+        Ok(id)
+    }
 }
 
 /// Adds what a registration or a state says of a charger.
 fn describe(device: &mut DeviceSummary, item: &Item) {
+    device.set_name(text(item, schema::FRIENDLY_NAME));
     if let Some(wireless) = text(item, schema::WIRELESS_DEVICE_ID) {
         device.kind = Some(wireless.to_owned());
     }
@@ -296,7 +313,9 @@ fn state_entry(device: &str, change: &Change) -> Option<Entry> {
 impl From<ChargersError> for FleetError {
     fn from(error: ChargersError) -> Self {
         match error {
-            ChargersError::DeviceMissing(_) => Self::DeviceMissing,
+            ChargersError::DeviceMissing(_) | ChargersError::EventMissing(..) => {
+                Self::DeviceMissing
+            }
             ChargersError::Cursor(error) => error.into(),
             ChargersError::Store(error) => error.into(),
             error => Self::Malformed(error.to_string()),

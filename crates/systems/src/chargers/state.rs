@@ -11,13 +11,17 @@ use homeport_store::{
 };
 use homeport_store::{CancelReason, StoreError};
 
-use super::event::{Event, UplinkId};
-use super::types::{NAME_LEN_MAX, ScId, is_name};
+use super::decommission::is_unchanged;
+use super::devices::{missing, wireless_of};
+use super::event::{Event, MOVES_MAX, UplinkId};
+use super::mountain::MountainTime;
+use super::types::{DeviceName, NAME_LEN_MAX, ScId, is_name};
 use super::{Chargers, ChargersError, schema};
 use crate::text::InvalidField;
 use crate::time::EpochMillis;
 
-/// Attributes that devices may put into their state. Further ones are only in the events.
+/// Attributes that devices may put into their state. Known attributes are always updated; further ones are only in
+/// the events, and the answer to the event names them.
 pub const REPORTED_MAX: usize = 128;
 /// Attributes that operators may set on one device.
 pub const SET_MAX: usize = 128;
@@ -45,6 +49,28 @@ const RESERVED: [&str; 9] = [
 /// A change by an operator: attributes to set, and attributes without a value to remove.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StatePatch(BTreeMap<String, Option<Value>>);
+
+/// An attribute that is stored with an event, but not in the state of the device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotInState {
+    pub attribute: String,
+    pub reason: NotInStateReason,
+}
+
+/// Why an attribute of an event is not in the state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotInStateReason {
+    #[error("the state already has {REPORTED_MAX} reported attributes")]
+    TooManyAttributes,
+    #[error("the value is larger than {STATE_VALUE_BYTES_MAX} bytes")]
+    ValueTooLarge,
+    #[error("only operators set attributes with this prefix")]
+    OperatorAttribute,
+    #[error("the server uses this name for an attribute of its own")]
+    ReservedName,
+    #[error("the store rejects the state of the device, which is probably too large")]
+    StateRejected,
+}
 
 /// A state that is read once and changed in memory until a transaction writes it.
 #[derive(Debug, Clone, Default)]
@@ -79,6 +105,33 @@ impl StatePatch {
     }
 }
 
+impl NotInStateReason {
+    /// The stable code, for clients and metrics.
+    #[must_use]
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::TooManyAttributes => "TOO_MANY_ATTRIBUTES",
+            Self::ValueTooLarge => "VALUE_TOO_LARGE",
+            Self::OperatorAttribute => "OPERATOR_ATTRIBUTE",
+            Self::ReservedName => "RESERVED_NAME",
+            Self::StateRejected => "STATE_REJECTED",
+        }
+    }
+}
+
+impl NotInState {
+    /// All attributes of an event, for a device without a usable state.
+    pub(super) fn all(event: &Event) -> Vec<Self> {
+        let names = event.data.members().keys();
+        names
+            .map(|name| Self {
+                attribute: name.to_string(),
+                reason: NotInStateReason::StateRejected,
+            })
+            .collect()
+    }
+}
+
 impl StateDraft {
     pub(super) fn new(item: Option<Item>) -> Self {
         Self {
@@ -86,19 +139,22 @@ impl StateDraft {
         }
     }
 
-    /// Whether an uplink without a time was seen recently.
-    pub(super) fn knows(&self, uplink_id: &UplinkId) -> bool {
-        self.map(schema::RECENT_UPLINKS)
-            .is_some_and(|recent| recent.contains_key(uplink_id.as_str()))
+    /// The key of an uplink without a time that was stored recently.
+    pub(super) fn recent_key(&self, uplink_id: &UplinkId) -> Option<MountainTime> {
+        let recent = self.map(schema::RECENT_UPLINKS)?;
+        let at = recent.get(uplink_id.as_str())?.as_number()?.to_i64()?;
+        Some(MountainTime::of(EpochMillis(at)))
     }
 
-    /// The state after further events, which must be sorted by time.
+    /// The state after further events, which must be sorted by time, and for each event the attributes that are not
+    /// in the state.
     pub(super) fn after<'a>(
         &self,
         events: impl Iterator<Item = (&'a Event, Option<&'a UplinkId>)>,
         now: EpochMillis,
-    ) -> Self {
+    ) -> (Self, Vec<Vec<NotInState>>) {
         let mut item = self.item.clone();
+        let mut not_in_state = Vec::new();
         let mut reported = self
             .map(schema::REPORTED_UTC_MS)
             .cloned()
@@ -108,9 +164,10 @@ impl StateDraft {
             .cloned()
             .unwrap_or_default();
         for (event, remembered) in events {
-            report(&mut item, &mut reported, event);
+            not_in_state.push(report(&mut item, &mut reported, event));
             if let Some(uplink_id) = remembered {
-                recent.insert(uplink_id.as_str().to_owned(), now.0.into());
+                let key_at = key_instant(event);
+                recent.insert(uplink_id.as_str().to_owned(), key_at.0.into());
             }
         }
         forget(&mut recent, now);
@@ -127,7 +184,7 @@ impl StateDraft {
             let revision = self.revision().unwrap_or(0).saturating_add(1);
             item.insert(schema::REVISION, revision);
         }
-        Self { item }
+        (Self { item }, not_in_state)
     }
 
     /// The update from the state `before` to this one, on the condition that it has not changed.
@@ -160,8 +217,10 @@ impl StateDraft {
     }
 }
 
-/// Applies one event to a state: each attribute for which the event is the newest.
-fn report(item: &mut Item, reported: &mut Map, event: &Event) {
+/// Applies one event to a state: each attribute for which the event is the newest. Returns the attributes that cannot
+/// be in the state.
+fn report(item: &mut Item, reported: &mut Map, event: &Event) -> Vec<NotInState> {
+    let mut not_in_state = Vec::new();
     let at = event.timestamp_utc.0;
     if let Some(wireless) = &event.wireless_device_id {
         item.insert(schema::WIRELESS_DEVICE_ID, wireless.as_str());
@@ -172,22 +231,39 @@ fn report(item: &mut Item, reported: &mut Map, event: &Event) {
         item.insert(schema::LAST_EVENT_TYPE, &event.event_type);
     }
     for (name, value) in event.data.members() {
-        if RESERVED.contains(&name.as_str())
-            || is_operators(name)
-            || value.size() > STATE_VALUE_BYTES_MAX
-        {
-            continue;
-        }
         let known = reported.get(name).and_then(Value::as_number);
-        let is_newest = match known.and_then(Number::to_i64) {
-            Some(known) => known <= at,
-            None => reported.len() < REPORTED_MAX,
+        let known = known.and_then(Number::to_i64);
+        let reason = if RESERVED.contains(&name.as_str()) {
+            NotInStateReason::ReservedName
+        } else if is_operators(name) {
+            NotInStateReason::OperatorAttribute
+        } else if value.size() > STATE_VALUE_BYTES_MAX {
+            NotInStateReason::ValueTooLarge
+        } else if known.is_none() && reported.len() >= REPORTED_MAX {
+            NotInStateReason::TooManyAttributes
+        } else {
+            if known.is_none_or(|known| known <= at) {
+                item.insert(name, value.clone());
+                reported.insert(name.clone(), at.into());
+            }
+            continue;
         };
-        if is_newest {
-            item.insert(name, value.clone());
-            reported.insert(name.clone(), at.into());
-        }
+        not_in_state.push(NotInState {
+            attribute: name.to_string(),
+            reason,
+        });
     }
+    not_in_state
+}
+
+/// The instant whose wall clock is the key of an event.
+fn key_instant(event: &Event) -> EpochMillis {
+    let start = event.timestamp_utc.0;
+    let candidates = [event.timestamp_mt.earliest(), event.timestamp_mt.latest()];
+    let mut candidates = candidates.into_iter();
+    candidates
+        .find(|at| (start..start + MOVES_MAX).contains(&at.0))
+        .unwrap_or(event.timestamp_utc)
 }
 
 /// Drops old remembered uplinks, and the oldest ones when there are too many.
@@ -210,9 +286,18 @@ impl Chargers {
     /// When there is no such device, it would have too many attributes, or the store fails.
     pub async fn patch_state(
         &self,
-        device_id: &ScId,
+        name: &DeviceName,
         patch: StatePatch,
     ) -> Result<Item, ChargersError> {
+        let device_id = &name.sc_id();
+        let registration = self.registration(device_id).await?.unwrap_or_default();
+        let is_anothers = |owner| match name {
+            DeviceName::Wireless(wireless) => *wireless != owner,
+            DeviceName::ScId(_) => false,
+        };
+        if wireless_of(&registration).is_some_and(is_anothers) {
+            return Err(ChargersError::DeviceMissing(name.clone()));
+        }
         let current = self.state_item(device_id).await?.unwrap_or_default();
         let added = patch
             .0
@@ -236,10 +321,11 @@ impl Chargers {
                 None => update.remove(path),
             };
         }
+        // The device that was read may be decommissioned and its SC-ID registered for another one in the meantime.
         let known = ConditionCheck::new(
             schema::DEVICES,
             state_key(device_id),
-            Condition::exists(schema::DEVICE_ID),
+            Condition::exists(schema::DEVICE_ID).and(is_unchanged(&registration)),
         );
         let request = UpdateRequest::new(schema::DEVICE_STATE, state_key(device_id), update);
         let transaction = Transaction::new(vec![Action::Check(known), request.into()]);
@@ -248,7 +334,7 @@ impl Chargers {
                 Ok(()) => return self.state(device_id).await,
                 Err(TransactError::Cancelled(reasons)) => {
                     if matches!(reasons.first(), Some(CancelReason::ConditionFailed { .. })) {
-                        return Err(ChargersError::DeviceMissing(device_id.clone()));
+                        return Err(missing(device_id));
                     }
                 }
                 Err(TransactError::Store(StoreError::Throttled)) => {}

@@ -5,15 +5,19 @@
 //! late, and in November an hour repeats. So events are read in key order and held back until no unread key can
 //! belong before them.
 
+use std::collections::BTreeSet;
+
 use homeport_item::expression::{KeyCondition, Path, SortCondition};
 use homeport_item::{Item, Number, Value};
 use homeport_store::{Query, Store};
 
+use super::decommission::SYSTEM;
 use super::event::{Event, MOVES_MAX};
 use super::mountain::{MountainTime, wall_clocks};
 use super::types::{EventType, ScId};
 use super::{Chargers, ChargersError, PAGE_MAX, schema};
 use crate::cursor::{Cursor, CursorError};
+use crate::removal;
 use crate::time::{EpochMillis, Order};
 
 /// The instants before the first and after the last possible event.
@@ -33,13 +37,14 @@ pub struct EventRange {
 }
 
 /// A page of events.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct EventPage {
     pub events: Vec<Event>,
     pub next: Option<Cursor>,
 }
 
 /// The device or the type whose events are read.
+#[derive(Clone, Copy)]
 pub(super) enum Timeline<'a> {
     Device(&'a ScId, Option<&'a EventType>),
     Fleet(&'a EventType),
@@ -71,6 +76,9 @@ impl Chargers {
             event_type.map_or("", EventType::as_str),
             range.name()
         );
+        if self.is_removed(device_id).await? {
+            return Ok(EventPage::default());
+        }
         let timeline = Timeline::Device(device_id, event_type);
         self.page(timeline, range, &list, limit, cursor).await
     }
@@ -104,12 +112,38 @@ impl Chargers {
             Some(cursor) => Some(Position::from_item(&cursor.start_of(list)?)?),
             None => None,
         };
-        let mut events = read(&*self.store, timeline, range, after, limit + 1, false).await?;
+        let mut events = self.visible(timeline, range, after, limit + 1).await?;
         let has_more = events.len() > limit;
         events.truncate(limit);
         let last = events.last().filter(|_| has_more);
         let next = last.map(|event| Cursor::new(list, Position::of(event).to_item()));
         Ok(EventPage { events, next })
+    }
+
+    /// Events after a position, without those of chargers that are being removed.
+    async fn visible(
+        &self,
+        timeline: Timeline<'_>,
+        range: EventRange,
+        mut after: Option<Position>,
+        limit: usize,
+    ) -> Result<Vec<Event>, ChargersError> {
+        let removed = match timeline {
+            Timeline::Device(..) => BTreeSet::new(),
+            Timeline::Fleet(_) => removal::open_devices(&*self.store, SYSTEM).await?,
+        };
+        let mut visible = Vec::new();
+        loop {
+            let wanted = limit - visible.len();
+            let page = read(&*self.store, timeline, range, after, wanted, false).await?;
+            let is_last = page.len() < wanted;
+            after = page.last().map(Position::of);
+            let is_removed = |event: &Event| removed.contains(event.device_id.as_str());
+            visible.extend(page.into_iter().filter(|event| !is_removed(event)));
+            if is_last || visible.len() == limit {
+                return Ok(visible);
+            }
+        }
     }
 }
 

@@ -53,6 +53,14 @@ text_type! {
     }
 }
 
+/// The ids of a charger. Two UUIDs can have the same SC-ID, which then belongs to the first one that was registered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChargerIds {
+    pub device_id: ScId,
+    /// Absent for an SC-ID that no device uses.
+    pub wireless: Option<WirelessDeviceId>,
+}
+
 /// The data of an event, within limits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventData(Map);
@@ -100,6 +108,41 @@ impl DeviceName {
         match self {
             Self::ScId(sc_id) => sc_id.clone(),
             Self::Wireless(wireless) => ScId::of(*wireless),
+        }
+    }
+}
+
+impl From<ScId> for DeviceName {
+    fn from(sc_id: ScId) -> Self {
+        Self::ScId(sc_id)
+    }
+}
+
+impl fmt::Display for DeviceName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ScId(sc_id) => sc_id.fmt(formatter),
+            Self::Wireless(wireless) => wireless.fmt(formatter),
+        }
+    }
+}
+
+impl From<WirelessDeviceId> for ChargerIds {
+    fn from(wireless: WirelessDeviceId) -> Self {
+        Self {
+            device_id: ScId::of(wireless),
+            wireless: Some(wireless),
+        }
+    }
+}
+
+impl ChargerIds {
+    /// Whether a name, such as the scope of an API key, means this charger.
+    #[must_use]
+    pub fn include(&self, name: &DeviceName) -> bool {
+        match (name, self.wireless) {
+            (DeviceName::Wireless(wireless), Some(own)) => *wireless == own,
+            _ => name.sc_id() == self.device_id,
         }
     }
 }

@@ -127,7 +127,7 @@ struct PageOf<'a> {
     system: &'a str,
     device: &'a str,
     rows: &'a [Row],
-    /// Visits the values of a row.
+    /// Visits the values of a row that a file contains.
     samples: &'a dyn Fn(&Row, &mut dyn FnMut(Sample<'_>)),
 }
 
@@ -330,7 +330,7 @@ impl Devices {
                     system: system.as_str(),
                     device,
                     rows: &rows,
-                    samples: &|row, visit| source.samples(row, visit),
+                    samples: &|row, visit| source.exported_values(row, visit),
                 };
                 self.encoder.write(&page, out)?;
             }

@@ -69,11 +69,15 @@ impl DeviceSummary {
 
     #[must_use]
     pub fn named(mut self, name: Option<&str>) -> Self {
+        self.set_name(name);
+        self
+    }
+
+    pub fn set_name(&mut self, name: Option<&str>) {
         if let Some(name) = name {
             self.order = name.to_lowercase();
             self.name = Some(name.to_owned());
         }
-        self
     }
 
     pub(super) fn matches(&self, search: &str) -> bool {

@@ -19,6 +19,14 @@ pub struct Sample<'a> {
 }
 
 impl<'a> Sample<'a> {
+    pub(crate) fn new(name: &'a str, value: &'a Value) -> Self {
+        Self {
+            name,
+            value,
+            stored_unit: None,
+        }
+    }
+
     /// The stored unit, or the unit that follows from the name. It is looked up on demand because all values of
     /// a series share one unit.
     #[must_use]
@@ -92,11 +100,7 @@ fn each(
         }
         Value::N(_) | Value::S(_) | Value::Bool(_) if *left > 0 => {
             *left -= 1;
-            visit(Sample {
-                name,
-                value,
-                stored_unit: None,
-            });
+            visit(Sample::new(name, value));
         }
         _ => {}
     }

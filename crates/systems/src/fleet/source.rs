@@ -51,6 +51,11 @@ pub trait DeviceSource: Send + Sync + 'static {
     /// Visits every value of a row.
     fn samples(&self, _row: &Row, _visit: &mut dyn FnMut(Sample<'_>)) {}
 
+    /// Visits every value of a row that an export contains.
+    fn exported_values(&self, row: &Row, visit: &mut dyn FnMut(Sample<'_>)) {
+        self.samples(row, visit);
+    }
+
     /// The entry of a row in the timeline.
     fn entry(&self, row: &Row) -> Option<Entry>;
 

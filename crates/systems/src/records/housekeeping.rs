@@ -5,9 +5,9 @@ use homeport_item::Item;
 use homeport_item::expression::{KeyCondition, Projection, SortCondition};
 use homeport_store::{BATCH_WRITE_MAX, Query};
 
-use super::removal::Budget;
 use super::types::{DeviceId, GroupId, JournalId, RecordTime, Retention};
 use super::{Records, RecordsError, schema, stored};
+use crate::removal::Budget;
 use crate::time::EpochMillis;
 
 /// Groups, journals or records that are read at once.

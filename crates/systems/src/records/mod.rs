@@ -44,7 +44,7 @@ pub use housekeeping::Housekept;
 pub use journals::{Journal, JournalChange, JournalPage, NewJournal};
 pub use ranges::RecordRange;
 pub use record::{Record, RecordPage};
-pub use removal::{Removal, Swept};
+pub use removal::Removal;
 pub use source::SYSTEM;
 pub use types::{
     Change, DataType, DeviceId, GroupId, JournalId, Model, Name, POLICY_DEPTH_MAX, PolicyDocument,

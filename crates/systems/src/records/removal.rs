@@ -6,19 +6,16 @@
 
 use homeport_item::Item;
 use homeport_item::expression::Projection;
-use homeport_store::{
-    Action, BATCH_WRITE_MAX, BatchWrite, Delete, Put, StoreError, WriteError, WriteRequest,
-};
+use homeport_store::{Action, BATCH_WRITE_MAX, Delete, Put, WriteError, WriteRequest};
 
 use super::types::{DeviceId, GroupId, JournalId};
 use super::{Records, RecordsError, schema, stored};
+use crate::removal::{Budget, Swept, delete_all};
 
 /// Jobs that are read at once.
 const JOBS_PER_READ: usize = 100;
 /// Keys that are read at once. They are deleted in full batches before the next keys are read.
 const KEYS_PER_READ: usize = 10 * BATCH_WRITE_MAX;
-/// Attempts at deletions that the store has not processed.
-const ATTEMPTS_MAX: usize = 8;
 
 /// A thing that is removed with everything below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,26 +23,6 @@ pub enum Removal {
     Group(GroupId),
     Device(GroupId, DeviceId),
     Journal(GroupId, DeviceId, JournalId),
-}
-
-/// The result of one call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Swept {
-    /// Deleted items.
-    pub items: usize,
-    /// Whether nothing was left at the end.
-    pub is_finished: bool,
-}
-
-/// The number of batches that may still be deleted.
-pub(super) struct Budget(pub(super) usize);
-
-impl Budget {
-    fn take(&mut self) -> bool {
-        let is_left = self.0 > 0;
-        self.0 = self.0.saturating_sub(1);
-        is_left
-    }
 }
 
 impl Removal {
@@ -199,30 +176,11 @@ impl Records {
         keys: Vec<Item>,
         budget: &mut Budget,
     ) -> Result<(usize, bool), RecordsError> {
-        let mut deleted = 0;
-        for batch in keys.chunks(BATCH_WRITE_MAX) {
-            if !budget.take() {
-                return Ok((deleted, false));
-            }
-            let mut writes: Vec<WriteRequest> = batch
-                .iter()
-                .map(|key| WriteRequest::Delete {
-                    table: self.table().to_owned(),
-                    key: key.clone(),
-                })
-                .collect();
-            for _ in 0..ATTEMPTS_MAX {
-                let answer = self.store.batch_write(BatchWrite { writes }).await?;
-                writes = answer.unprocessed;
-                if writes.is_empty() {
-                    break;
-                }
-            }
-            if !writes.is_empty() {
-                return Err(StoreError::Throttled.into());
-            }
-            deleted += batch.len();
-        }
-        Ok((deleted, true))
+        let deletes = keys.into_iter().map(|key| WriteRequest::Delete {
+            table: self.table().to_owned(),
+            key,
+        });
+        let swept = delete_all(&*self.store, deletes.collect(), budget).await?;
+        Ok((swept.items, swept.is_finished))
     }
 }

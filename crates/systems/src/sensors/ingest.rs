@@ -1,12 +1,11 @@
 //! Stores readings exactly once, even if they are sent several times or over several connections.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use homeport_item::expression::{Condition, Path, Projection, Update};
+use homeport_item::expression::{Condition, Projection};
 use homeport_item::{Item, Value};
 use homeport_store::{
     CancelReason, Get, InvalidRequest, Put, StoreError, TransactError, Transaction,
-    Update as UpdateRequest,
 };
 
 use super::devices;
@@ -15,6 +14,7 @@ use super::register::Registration;
 use super::types::{BatchId, Capabilities, FriendlyName, HardwareId, NameChange, SensorName};
 use super::{MARKER_RETENTION_SECS, Sensors, SensorsError, schema};
 use crate::fetch::fetch;
+use crate::ids::UuidV4;
 use crate::time::{EpochSeconds, UtcSecond};
 
 /// Attempts at a transaction that conflicts with another one.
@@ -39,20 +39,24 @@ pub enum IngestOutcome {
 pub enum Rejection {
     #[error("batch_id belongs to a reading of another device")]
     BatchIdConflict,
+    #[error("the device is being decommissioned")]
+    DeviceBeingDecommissioned,
 }
 
 /// The attributes of a device that storing its reading needs. Other attributes are not read, so that a
 /// malformed one cannot keep readings out.
-struct Known {
+pub(super) struct Known {
     friendly_name: Option<FriendlyName>,
-    last_seen_at: Option<EpochSeconds>,
+    pub(super) last_seen_at: Option<EpochSeconds>,
+    pub(super) last_boot_id: Option<UuidV4>,
 }
 
 impl Known {
-    const ATTRIBUTES: [&str; 3] = [
+    const ATTRIBUTES: [&str; 4] = [
         schema::HARDWARE_ID,
         schema::FRIENDLY_NAME,
         schema::LAST_SEEN_AT,
+        schema::LAST_BOOT_ID,
     ];
 
     fn from_item(item: &Item) -> Option<(HardwareId, Self)> {
@@ -61,6 +65,7 @@ impl Known {
         let known = Self {
             friendly_name: text(schema::FRIENDLY_NAME).and_then(|name| name.parse().ok()),
             last_seen_at: seen.map(UtcSecond::seconds),
+            last_boot_id: text(schema::LAST_BOOT_ID).and_then(|id| id.parse().ok()),
         };
         Some((text(schema::HARDWARE_ID)?.parse().ok()?, known))
     }
@@ -98,8 +103,15 @@ impl Sensors {
                 }
             })
             .collect();
+        let newest_before = self.newest_before_new_boots(&named, &devices).await?;
         let repeats = repeats(&named);
-        let mut outcomes: Vec<Option<IngestOutcome>> = vec![None; named.len()];
+        // Every other device was registered if it was unknown.
+        let decommissioned = |reading: &Reading| {
+            let is_known = devices.contains_key(&reading.hardware_id);
+            let rejection = Rejection::DeviceBeingDecommissioned;
+            (!is_known).then_some(IngestOutcome::Rejected(rejection))
+        };
+        let mut outcomes: Vec<Option<IngestOutcome>> = named.iter().map(decommissioned).collect();
         for _ in 0..ATTEMPTS_MAX {
             let open: Vec<usize> = (0..named.len())
                 .filter(|at| outcomes[*at].is_none() && repeats[*at].is_none())
@@ -131,6 +143,8 @@ impl Sensors {
         let outcomes: Option<Vec<_>> = outcomes.into_iter().collect();
         let outcomes = outcomes.ok_or(StoreError::Throttled)?;
         self.update_last_activity(&named, &outcomes, &devices).await;
+        self.follow_new_boots(&named, &outcomes, &devices, &newest_before)
+            .await;
         Ok(outcomes)
     }
 
@@ -220,7 +234,10 @@ impl Sensors {
             return Ok(known);
         }
         for reading in unknown.values() {
-            self.register(registration_from(reading)).await?;
+            match self.register(registration_from(reading)).await {
+                Ok(_) | Err(SensorsError::BeingDecommissioned(_)) => {}
+                Err(error) => return Err(error),
+            }
         }
         // Another request may have registered and named them in the meantime.
         known.extend(self.registered_devices(unknown.into_keys()).await?);
@@ -244,53 +261,6 @@ impl Sensors {
             fetch(&*self.store, schema::DEVICES, keys, Some(projection)).await?
         };
         Ok(items.iter().filter_map(Known::from_item).collect())
-    }
-
-    /// Updates the time of last activity, at most once in the set interval and never backwards. A failure does
-    /// not undo stored readings; the next reading tries again.
-    async fn update_last_activity(
-        &self,
-        readings: &[Reading],
-        outcomes: &[IngestOutcome],
-        devices: &BTreeMap<HardwareId, Known>,
-    ) {
-        let now = self.now();
-        let is_due = |device: &Known| {
-            let every_secs = self.settings.last_seen_every_secs;
-            let due = device.last_seen_at.map(|seen| seen.plus_secs(every_secs));
-            due.is_none_or(|due| now >= due)
-        };
-        let active: BTreeSet<&HardwareId> = readings
-            .iter()
-            .zip(outcomes)
-            .filter(|(_, outcome)| !matches!(outcome, IngestOutcome::Rejected(_)))
-            .map(|(reading, _)| &reading.hardware_id)
-            .filter(|hardware_id| devices.get(*hardware_id).is_some_and(is_due))
-            .collect();
-        if active.is_empty() {
-            return;
-        }
-        let moves = active
-            .iter()
-            .map(|hardware_id| Transaction::new(vec![self.seen_at(now, hardware_id).into()]));
-        let answers = self.store.transact_each(moves.collect()).await;
-        for (hardware_id, answer) in active.into_iter().zip(answers) {
-            // A cancelled write means that the device was seen later, or that another request updates it.
-            if let Err(TransactError::Store(error)) = answer {
-                tracing::warn!(%hardware_id, %error, "updating a device's last activity failed");
-            }
-        }
-    }
-
-    fn seen_at(&self, now: EpochSeconds, hardware_id: &HardwareId) -> UpdateRequest {
-        let seen = UtcSecond::new(now).to_string();
-        let update = Update::new()
-            .set(schema::LAST_SEEN_AT, seen.as_str())
-            .set(schema::GSI1SK, seen);
-        // Other requests may also have found the update due.
-        let due_since = UtcSecond::new(now.plus_secs(-self.settings.last_seen_every_secs));
-        let is_due = Path::new(schema::LAST_SEEN_AT).at_most(due_since.to_string());
-        UpdateRequest::new(schema::DEVICES, devices::key(hardware_id), update).when(is_due)
     }
 }
 

@@ -1,6 +1,8 @@
 //! Sensors: devices register and send readings, each of which is stored exactly once. People read the latest
 //! reading and ranges.
 
+mod activity;
+mod decommission;
 mod devices;
 mod ingest;
 mod named;
@@ -20,10 +22,11 @@ use crate::time::{EpochMillis, EpochSeconds, UtcSecond};
 
 pub use crate::text::InvalidField;
 pub use crate::time::Order;
+pub(crate) use decommission::DATA;
 pub use devices::{Device, DevicePage};
 pub use ingest::{IngestOutcome, Rejection};
 pub use named::Named;
-pub use reading::{Reading, ReadingError, SensorStatus};
+pub use reading::{Reading, ReadingError, SensorStatus, TIMESTAMP_MS_MAX};
 pub use readings::{ReadingPage, ReadingRange};
 pub use register::{Registered, Registration};
 pub use source::SYSTEM;
@@ -72,6 +75,10 @@ pub enum SensorsError {
     DeviceMissing(HardwareId),
     #[error("device {0} has no readings")]
     NoReadings(HardwareId),
+    #[error("the device has no reading with this timestamp and batch_id")]
+    ReadingMissing,
+    #[error("device {0} is being decommissioned; it can register again when its data is deleted")]
+    BeingDecommissioned(HardwareId),
     #[error(transparent)]
     Cursor(#[from] CursorError),
     /// Another program wrote an item that cannot be read.

@@ -11,9 +11,9 @@ use crate::ids::UuidV4;
 use crate::text::InvalidField;
 use crate::time::{EpochMillis, EpochSeconds};
 
-/// The first and the last time of a reading: the years 2000 to 2099.
+/// The years 2000 to 2099: the first time of a reading, and the first one after the last.
 const TIMESTAMP_MS_MIN: i64 = 946_684_800_000;
-const TIMESTAMP_MS_MAX: i64 = 4_102_444_800_000;
+pub const TIMESTAMP_MS_MAX: i64 = 4_102_444_800_000;
 /// Digits that a time in milliseconds is padded to.
 const TIMESTAMP_WIDTH: usize = 13;
 /// Attributes of a stored reading, at most.

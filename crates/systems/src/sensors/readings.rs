@@ -60,7 +60,7 @@ impl Sensors {
     ) -> Result<ReadingPage, SensorsError> {
         let from = range.from.unwrap_or(EpochMillis(0)).0.clamp(0, LAST_MS);
         let to = range.to.unwrap_or(EpochMillis(LAST_MS)).0.clamp(0, LAST_MS);
-        if from > to {
+        if from > to || self.is_removed(hardware_id).await? {
             return Ok(ReadingPage {
                 readings: Vec::new(),
                 next: None,

@@ -3,13 +3,18 @@
 
 use homeport_item::Item;
 use homeport_item::expression::{Condition, Path, Update};
-use homeport_store::{Put, ReturnValues, StoreError, Update as UpdateRequest, WriteError};
+use homeport_store::{
+    CancelReason, Put, ReturnValues, StoreError, TransactError, Transaction,
+    Update as UpdateRequest, WriteError,
+};
 
+use super::decommission::SYSTEM;
 use super::devices::Device;
 use super::schema;
 use super::types::{Capabilities, FirmwareVersion, HardwareId, NameChange};
 use super::{Sensors, SensorsError};
 use crate::ids::UuidV4;
+use crate::removal;
 use crate::time::UtcSecond;
 
 /// Attempts at a registration while other requests change the device.
@@ -35,23 +40,26 @@ pub struct Registered {
     pub is_new: bool,
 }
 
+/// The outcome of creating a registration.
+enum Created {
+    Yes,
+    Exists(Option<Box<Item>>),
+    /// Another request is changing it.
+    Busy,
+}
+
 impl Sensors {
     /// Registers a device, for the first time or again.
     ///
     /// # Errors
-    /// When the store fails.
+    /// When the device is being decommissioned or the store fails.
     pub async fn register(&self, registration: Registration) -> Result<Registered, SensorsError> {
         for _ in 0..ATTEMPTS_MAX {
             let device = self.new_device(&registration);
-            let put = Put {
-                old_on_failure: true,
-                ..Put::new(schema::DEVICES, device.to_item())
-                    .when(Condition::not_exists(schema::HARDWARE_ID))
-            };
-            let known = match self.store.put(put).await {
-                Ok(_) => return Ok(registered(&device, true)),
-                Err(WriteError::ConditionFailed { old }) => old,
-                Err(WriteError::Store(error)) => return Err(error.into()),
+            let known = match self.create(&device).await? {
+                Created::Yes => return Ok(registered(&device, true)),
+                Created::Exists(known) => known,
+                Created::Busy => continue,
             };
             match self.update_device(&registration, known.as_deref()).await {
                 Ok(Some(item)) => return Ok(registered(&Device::from_item(&item)?, false)),
@@ -61,6 +69,33 @@ impl Sensors {
             }
         }
         Err(StoreError::Throttled.into())
+    }
+
+    /// Creates the registration, unless there is one or the device is being decommissioned.
+    async fn create(&self, device: &Device) -> Result<Created, SensorsError> {
+        let put = Put {
+            old_on_failure: true,
+            ..Put::new(schema::DEVICES, device.to_item())
+                .when(Condition::not_exists(schema::HARDWARE_ID))
+        };
+        let none_open = removal::none_open(SYSTEM, device.hardware_id.as_str());
+        let transaction = Transaction::new(vec![put.into(), none_open]);
+        let reasons = match self.store.transact(transaction).await {
+            Ok(()) => return Ok(Created::Yes),
+            Err(TransactError::Cancelled(reasons)) => reasons,
+            Err(TransactError::Store(StoreError::Throttled)) => return Ok(Created::Busy),
+            Err(TransactError::Store(error)) => return Err(error.into()),
+            Err(TransactError::TokenMismatch) => return Ok(Created::Busy),
+        };
+        let mut reasons = reasons.into_iter();
+        match (reasons.next(), reasons.next()) {
+            (Some(CancelReason::ConditionFailed { old }), _) => Ok(Created::Exists(old)),
+            (_, Some(CancelReason::ConditionFailed { .. })) => Err(
+                SensorsError::BeingDecommissioned(device.hardware_id.clone()),
+            ),
+            (Some(CancelReason::Invalid(reason)), _) => Err(StoreError::Invalid(reason).into()),
+            _ => Ok(Created::Busy),
+        }
     }
 
     fn new_device(&self, registration: &Registration) -> Device {

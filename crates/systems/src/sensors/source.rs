@@ -73,7 +73,7 @@ impl DeviceSource for Sensors {
     }
 
     async fn device_view(&self, id: &str) -> Result<DeviceView, FleetError> {
-        let hardware_id = parse(id)?;
+        let hardware_id = self.parse(id).await?;
         let device = self.device(&hardware_id).await?.to_item();
         let mut state = pick(&device, &[schema::LAST_SEEN_AT, schema::LAST_BOOT_ID]);
         let mut latest = Vec::new();
@@ -117,7 +117,8 @@ impl DeviceSource for Sensors {
             format!("{:013}#", range.from.0).into(),
             format!("{:013}#\u{ffff}", range.to.0).into(),
         );
-        let condition = KeyCondition::new(schema::HARDWARE_ID, &parse(id)?)
+        let hardware_id = self.parse(id).await?;
+        let condition = KeyCondition::new(schema::HARDWARE_ID, &hardware_id)
             .with_sort(schema::TS_BATCH, between);
         let mut query = Query::new(schema::DEVICE_READINGS, condition);
         if range.detail == Detail::Values {
@@ -175,8 +176,15 @@ impl DeviceSource for Sensors {
     }
 }
 
-fn parse(id: &str) -> Result<HardwareId, FleetError> {
-    id.parse().map_err(|_| FleetError::DeviceMissing)
+impl Sensors {
+    /// The sensor that an id names. A removed device is missing.
+    async fn parse(&self, id: &str) -> Result<HardwareId, FleetError> {
+        let id = id.parse().map_err(|_| FleetError::DeviceMissing)?;
+        if self.is_removed(&id).await? {
+            return Err(FleetError::DeviceMissing);
+        }
+        Ok(id)
+    }
 }
 
 fn summary(device: &Item) -> Option<DeviceSummary> {
@@ -216,7 +224,10 @@ fn registration(device: &str, item: &Item, change: &Change) -> Option<Entry> {
 impl From<SensorsError> for FleetError {
     fn from(error: SensorsError) -> Self {
         match error {
-            SensorsError::DeviceMissing(_) | SensorsError::NoReadings(_) => Self::DeviceMissing,
+            SensorsError::DeviceMissing(_)
+            | SensorsError::NoReadings(_)
+            | SensorsError::ReadingMissing
+            | SensorsError::BeingDecommissioned(_) => Self::DeviceMissing,
             SensorsError::Cursor(error) => error.into(),
             SensorsError::Store(error) => error.into(),
             error => Self::Malformed(error.to_string()),

@@ -74,8 +74,14 @@ impl Store for FailingStore {
         arrives.then_some(answer).ok_or(down().into())
     }
 
-    async fn delete(&self, _: Delete) -> Result<Option<Item>, WriteError> {
-        Err(down().into())
+    async fn delete(&self, request: Delete) -> Result<Option<Item>, WriteError> {
+        let (happens, arrives) = self.take();
+        let answer = if happens {
+            self.store.delete(request).await?
+        } else {
+            None
+        };
+        arrives.then_some(answer).ok_or(down().into())
     }
 
     async fn query(&self, request: Query) -> Result<Page, StoreError> {
@@ -90,8 +96,14 @@ impl Store for FailingStore {
         self.store.batch_get(request).await
     }
 
-    async fn batch_write(&self, _: BatchWrite) -> Result<BatchWriteOutput, StoreError> {
-        Err(down())
+    async fn batch_write(&self, request: BatchWrite) -> Result<BatchWriteOutput, StoreError> {
+        let (happens, arrives) = self.take();
+        let answer = if happens {
+            self.store.batch_write(request).await?
+        } else {
+            BatchWriteOutput::default()
+        };
+        arrives.then_some(answer).ok_or_else(down)
     }
 
     async fn transact_get(&self, requests: Vec<Get>) -> Result<Vec<Option<Item>>, TransactError> {

@@ -104,6 +104,52 @@ async fn first_registration_stores_the_documented_device() {
 }
 
 #[tokio::test]
+async fn boot_and_firmware_follow_data_of_newer_boot() {
+    let (sensors, fixture) = sensors().await;
+    let boots = [
+        BOOT_ID,
+        "550e8400-e29b-41d4-a716-446655440000",
+        "0b8f3c0e-8f61-4b0c-9f59-3f0c2e1c7a11",
+    ];
+    let of = |boot: usize, minutes_ago| Reading {
+        boot_id: boots[boot].parse().expect("a UUID"),
+        firmware_version: format!("1.0.{boot}").parse().expect("a version"),
+        ..reading(1, minutes_ago)
+    };
+    let last = async || {
+        let item = device_item(&*fixture.store, 1).await;
+        let text = |name: &str| item.get(name).and_then(Value::as_str).map(str::to_owned);
+        (
+            text("last_boot_id").expect("a boot"),
+            text("firmware_version").expect("a version"),
+        )
+    };
+    let boot = |boot: usize| (boots[boot].to_owned(), format!("1.0.{boot}"));
+    for (step, sent, expected) in [
+        ("first data", vec![of(0, 60)], 0),
+        (
+            "newer boot, together with a late reading",
+            vec![of(1, 50), of(0, 55)],
+            1,
+        ),
+        ("late reading of the old boot", vec![of(0, 58)], 1),
+        ("newer boot within the same minute", vec![of(2, 49)], 2),
+    ] {
+        sensors.ingest(sent).await.expect("ingests");
+        assert_eq!(last().await, boot(expected), "{step}");
+    }
+    // After a registration, the device first sends what it stored before its restart.
+    let again = Registration {
+        boot_id: boots[0].parse().expect("a UUID"),
+        firmware_version: "1.0.0".parse().expect("a version"),
+        ..registration(1)
+    };
+    sensors.register(again).await.expect("registers");
+    sensors.ingest(vec![of(2, 40)]).await.expect("ingests");
+    assert_eq!(last().await, boot(0));
+}
+
+#[tokio::test]
 async fn later_registration_keeps_the_confirmation_id() {
     let (sensors, fixture) = sensors().await;
     let first = sensors.register(registration(1)).await.expect("registers");

@@ -48,6 +48,8 @@ pub(crate) async fn fixture(tables: &[TableSchema]) -> Fixture {
     let backend = Backend::start(kind(), Arc::clone(&clock) as _).await;
     let store = backend.store();
     store.ensure_tables(tables).await.expect("tables");
+    let removals = homeport_systems::removal::schema::tables();
+    store.ensure_tables(&removals).await.expect("tables");
     Fixture {
         store,
         clock,

@@ -86,17 +86,10 @@ impl Keys {
             let store = Arc::clone(&backend.store);
             ApiKeys::new(store, Arc::new(SystemClock), Pepper::new(pepper))
         };
-        let keys = match (secrets::known_pepper(settings)?, purpose) {
-            (Some(pepper), _) => keys(pepper.text),
+        let keys = match purpose {
+            Purpose::Create => keys(secrets::pepper(settings, &backend.store).await?.text),
             // Only creating a key needs the pepper.
-            (None, Purpose::ListOrRevoke) => keys(String::new()),
-            (None, Purpose::Create) => {
-                let found = keys(String::new()).list(1, None).await?;
-                if !found.keys.is_empty() {
-                    bail!(secrets::PEPPER_ELSEWHERE);
-                }
-                keys(secrets::pepper(settings)?.text)
-            }
+            Purpose::ListOrRevoke => keys(String::new()),
         };
         Ok(Self::Store { keys, backend })
     }

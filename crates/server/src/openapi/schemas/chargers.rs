@@ -12,6 +12,8 @@ use super::{UUID, date_time, list_of_any, nullable, of, parameters, text, text_s
 
 const DEVICE_NAME: &str = "^(SC-[0-9A-F]{8}|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})$";
 const SET_ATTRIBUTE: &str = "^(scheduler_|ota_|time_sync_|divergence_)[a-zA-Z0-9_.-]*$";
+/// A wall clock. February has 28 days here, because no pattern knows leap years.
+const TIMESTAMP_MT: &str = "^[12][0-9]{3}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31) ([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}$";
 /// Milliseconds since 1970 as text.
 const MILLIS: &str = "^[+-]?[0-9]{1,18}$";
 
@@ -19,6 +21,12 @@ parameters! {
     ChargerPath in Path {
         /// SC-ID or UUID
         device_id: device_name;
+    }
+    EventPath in Path {
+        /// SC-ID or UUID
+        device_id: device_name;
+        /// Key of the event: wall-clock time in America/Denver
+        timestamp_mt: timestamp_mt;
     }
     OptionalEventType in Query {
         /// Event type; all types if absent
@@ -40,6 +48,7 @@ text_schemas! {
         .schema_type(nullable(Type::String))
         .description(Some("UUID of the device; the first event with it registers the device"))
         .examples(["b319d001-6b08-4d88-b4ca-4d2d98a6d43c"]);
+    timestamp_mt = text(TIMESTAMP_MT, 23..=23).examples(["2026-02-21 14:30:00.000"]);
     event_type = of::<EventType>();
 }
 

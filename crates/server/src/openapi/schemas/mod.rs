@@ -11,6 +11,7 @@ use homeport_systems::api_keys::{DESCRIPTION_CHARS_MAX, SCOPE_LEN_MAX, SCOPES_MA
 use homeport_systems::push::{ExpoPushToken, UserId};
 use homeport_systems::sensors::{
     BatchId, CAPABILITIES_MAX, FirmwareVersion, FriendlyName, HardwareId, SensorName,
+    TIMESTAMP_MS_MAX,
 };
 use homeport_systems::text::{PRINTABLE, TextType};
 use utoipa::openapi::schema::{
@@ -72,6 +73,14 @@ parameters! {
     DevicePath in Path {
         /// Hardware id (MAC address)
         hardware_id: hardware_id;
+    }
+    ReadingPath in Path {
+        /// Hardware id (MAC address)
+        hardware_id: hardware_id;
+        /// Time of the reading: milliseconds since 1970
+        timestamp_ms: timestamp_ms;
+        /// Id of the reading
+        batch_id: batch_id;
     }
     KeyPath in Path {
         /// API key id
@@ -138,6 +147,16 @@ pub(crate) fn key_scopes() -> RefOr<Schema> {
         .description(Some(
             "Devices, things, groups or users that the key may read and write; all of its system if empty",
         ))
+        .into()
+}
+
+fn timestamp_ms() -> RefOr<Schema> {
+    ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+        .minimum(Some(0))
+        .maximum(Some(TIMESTAMP_MS_MAX - 1))
+        .examples([serde_json::json!(1_704_067_800_000_i64)])
         .into()
 }
 

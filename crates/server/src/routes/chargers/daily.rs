@@ -16,8 +16,6 @@ use crate::state::AppState;
 
 /// Approximate number of days that one request recomputes.
 const REBUILD_DAYS_PER_REQUEST: usize = 1000;
-/// Longest range of one request.
-const REBUILD_RANGE_DAYS_MAX: usize = 366;
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::routes) struct DailyList {
@@ -50,7 +48,7 @@ pub(in crate::routes) struct Rebuild {
     /// First day, in Mountain Time
     #[schema(schema_with = schemas::day_or_time_text)]
     from: String,
-    /// Last day; the range has at most 366 days
+    /// Last day; the range has at most 3660 days
     #[schema(schema_with = schemas::day_or_time_text)]
     to: String,
     /// Cursor of the previous response
@@ -79,7 +77,7 @@ pub(in crate::routes) async fn list_daily(
     UrlQuery(query): UrlQuery<DailyQuery>,
     page: Page,
 ) -> Result<Json<DailyList>, Problem> {
-    let sc_id = readable(&caller, &device)?;
+    let sc_id = readable(&state, &caller, &device).await?;
     let bound = |name, text: Option<&String>| text.map(|text| day(name, text)).transpose();
     let from = bound("from", query.from.as_ref())?;
     let to = bound("to", query.to.as_ref())?;
@@ -93,7 +91,7 @@ pub(in crate::routes) async fn list_daily(
     }))
 }
 
-/// Recompute daily statistics from events
+/// Recompute daily statistics from events. Days without events lose their statistics, unless they were migrated
 #[utoipa::path(post, path = "/v1/chargers/daily/rebuild", tag = "chargers",
     security(("admin_token" = [])), request_body = Rebuild, responses(
     (status = 200, description = "The number of recomputed days, and a cursor if there are more", body = RebuildAnswer),
@@ -107,13 +105,11 @@ pub(in crate::routes) async fn rebuild_daily(
         .device_id
         .as_ref()
         .map(|text| text.parse::<DeviceName>());
-    let device = device.transpose()?.map(|device| device.sc_id());
+    let device = match device.transpose()? {
+        Some(device) => Some(state.chargers.find(&device).await?),
+        None => None,
+    };
     let (from, to) = (day("from", &body.from)?, day("to", &body.to)?);
-    if from.days_to(to) > REBUILD_RANGE_DAYS_MAX {
-        return Err(Problem::invalid(format!(
-            "the range must be at most {REBUILD_RANGE_DAYS_MAX} days"
-        )));
-    }
     let cursor = parse_cursor(body.cursor.as_deref())?;
     let rebuilt = state
         .chargers

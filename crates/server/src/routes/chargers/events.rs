@@ -1,14 +1,19 @@
 //! `GET /v1/chargers/events` and `GET /v1/chargers/{device_id}/events`
 
 use axum::Json;
-use axum::extract::State;
-use homeport_systems::chargers::{DeviceName, Event, EventPage, EventRange, EventType, Order};
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use homeport_systems::chargers::{
+    DeviceName, Event, EventPage, EventRange, EventType, MountainTime, Order,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Page, SYSTEM, readable};
-use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Subject};
-use crate::openapi::schemas::chargers::{ChargerPath, OptionalEventType, RequiredEventType};
+use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Operators, Subject};
+use crate::openapi::schemas::chargers::{
+    ChargerPath, EventPath, OptionalEventType, RequiredEventType,
+};
 use crate::problem::Problem;
 use crate::request::plain_json::PlainValue;
 use crate::request::{PathPart, TimeRange, UrlQuery};
@@ -100,7 +105,7 @@ pub(in crate::routes) async fn list_events(
     range: TimeRange,
     page: Page,
 ) -> Result<Json<EventList>, Problem> {
-    let sc_id = readable(&caller, &device)?;
+    let sc_id = readable(&state, &caller, &device).await?;
     let (range, event_type) = (event_range(range), query.parse()?);
     let page = state
         .chargers
@@ -130,4 +135,23 @@ pub(in crate::routes) async fn list_fleet_events(
         .fleet_events(&event_type, event_range(range), page.limit, page.cursor)
         .await?;
     Ok(Json(page.into()))
+}
+
+/// Delete an event. The statistics of its day are recomputed in the background; the state keeps the reported values
+#[utoipa::path(delete, path = "/v1/chargers/{device_id}/events/{timestamp_mt}", tag = "chargers",
+    security(("admin_token" = [])), params(EventPath), responses(
+    (status = 204, description = "The event is deleted"),
+    (status = 404, description = "Event not found"),
+))]
+pub(in crate::routes) async fn delete_event(
+    _: Authenticated<Operators>,
+    State(state): State<AppState>,
+    Path((device, timestamp_mt)): Path<(String, String)>,
+) -> Result<StatusCode, Problem> {
+    let device: DeviceName = device.parse()?;
+    let timestamp_mt: MountainTime = timestamp_mt
+        .parse()
+        .map_err(|error| Problem::invalid(format!("timestamp_mt: {error}")))?;
+    state.chargers.delete_event(&device, timestamp_mt).await?;
+    Ok(StatusCode::NO_CONTENT)
 }

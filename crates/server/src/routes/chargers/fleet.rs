@@ -1,17 +1,20 @@
-//! `GET /v1/chargers` and `GET /v1/chargers/{device_id}`
+//! `/v1/chargers` and `/v1/chargers/{device_id}`
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use homeport_systems::chargers::{Charger, DeviceName};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Page, SYSTEM, readable};
-use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Subject};
+use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Operators, Subject};
 use crate::openapi::schemas::chargers::ChargerPath;
+use crate::openapi::schemas::friendly_name_change;
 use crate::problem::Problem;
-use crate::request::PathPart;
 use crate::request::plain_json::PlainItem;
+use crate::request::{JsonBody, PathPart, json_object};
+use crate::routes::sensors::name_change;
 use crate::state::AppState;
 
 /// A charger: its registration and its state.
@@ -26,6 +29,15 @@ pub(in crate::routes) struct ChargerBody {
     /// Attributes last reported by the device or set by operators
     #[schema(value_type = Object)]
     state: PlainItem,
+}
+
+/// Fields to change.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::routes) struct PatchCharger {
+    #[serde(default, deserialize_with = "json_object::present")]
+    #[schema(schema_with = friendly_name_change)]
+    friendly_name: Option<Option<String>>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -76,7 +88,40 @@ pub(in crate::routes) async fn get_charger(
     State(state): State<AppState>,
     PathPart(device): PathPart<DeviceName>,
 ) -> Result<Json<ChargerBody>, Problem> {
-    let sc_id = readable(&caller, &device)?;
+    let sc_id = readable(&state, &caller, &device).await?;
     let charger = state.chargers.charger(&sc_id).await?;
     Ok(Json(charger.into()))
+}
+
+/// Set or remove the friendly name of a charger
+#[utoipa::path(patch, path = "/v1/chargers/{device_id}", tag = "chargers",
+    security(("admin_token" = [])), request_body = PatchCharger, params(ChargerPath), responses(
+    (status = 200, description = "The updated charger", body = ChargerBody),
+    (status = 404, description = "Device not found"),
+))]
+pub(in crate::routes) async fn patch_charger(
+    _: Authenticated<Operators>,
+    State(state): State<AppState>,
+    PathPart(device): PathPart<DeviceName>,
+    JsonBody(body): JsonBody<PatchCharger>,
+) -> Result<Json<ChargerBody>, Problem> {
+    let name = name_change(body.friendly_name)?;
+    let charger = state.chargers.rename(&device, name).await?;
+    Ok(Json(charger.into()))
+}
+
+/// Decommission a charger: remove it with its state, events and statistics. They are invisible at once and deleted in the
+/// background; until then the charger cannot register again
+#[utoipa::path(delete, path = "/v1/chargers/{device_id}", tag = "chargers",
+    security(("admin_token" = [])), params(ChargerPath), responses(
+    (status = 202, description = "The charger is being removed"),
+    (status = 404, description = "Device not found"),
+))]
+pub(in crate::routes) async fn decommission_charger(
+    _: Authenticated<Operators>,
+    State(state): State<AppState>,
+    PathPart(device): PathPart<DeviceName>,
+) -> Result<StatusCode, Problem> {
+    state.chargers.decommission(&device).await?;
+    Ok(StatusCode::ACCEPTED)
 }

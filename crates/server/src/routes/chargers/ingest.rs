@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use axum::Json;
 use axum::extract::State;
 use homeport_systems::chargers::{
-    DATA_DEPTH_MAX, DeviceName, EVENTS_PER_REQUEST_MAX, EventData, EventDevice, EventOutcome,
-    NewEvent, Rejection, ScId, WirelessDeviceId,
+    ChargerIds, DATA_DEPTH_MAX, DeviceName, EVENTS_PER_REQUEST_MAX, EventData, EventDevice,
+    EventOutcome, NewEvent, NotInState, Rejection, ScId, WirelessDeviceId,
 };
 use homeport_systems::time::EpochMillis;
 use serde::{Deserialize, Serialize};
@@ -87,17 +87,32 @@ pub(in crate::routes) struct EventResult {
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     device_id: Option<String>,
-    /// Wall-clock time in America/Denver
+    /// Key of the event, and of the stored event for a duplicate: wall-clock time in America/Denver
     #[serde(skip_serializing_if = "Option::is_none")]
     timestamp_mt: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timestamp_utc_ms: Option<i64>,
+    /// Members of `data` that are stored with the event, but not in the state of the charger
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_in_state: Vec<NotInStateBody>,
     /// Error code of a rejected event
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<&'static str>,
     /// Error message of a rejected event
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+}
+
+/// A member of an event's data that is not in the state of the charger.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ChargerAttributeNotInState)]
+pub(in crate::routes) struct NotInStateBody {
+    #[schema(example = "current_ma")]
+    attribute: String,
+    /// `TOO_MANY_ATTRIBUTES`, `VALUE_TOO_LARGE`, `OPERATOR_ATTRIBUTE`, `RESERVED_NAME` or `STATE_REJECTED`
+    code: &'static str,
+    #[schema(example = "the state already has 128 reported attributes")]
+    reason: String,
 }
 
 /// An event that failed validation.
@@ -134,8 +149,8 @@ pub(in crate::routes) async fn ingest_events(
         )));
     }
     let now = state.chargers.now_ms();
-    let parsed: Vec<Result<NewEvent, Invalid>> =
-        raw.iter().map(|raw| parse(&caller, raw, now)).collect();
+    let parsed = raw.iter().map(|raw| parse(raw, now)).collect();
+    let parsed = permitted(&state, &caller, parsed).await?;
     let events: Vec<NewEvent> = parsed.iter().flatten().cloned().collect();
     let mut outcomes = if events.is_empty() {
         Vec::new()
@@ -161,7 +176,7 @@ fn has_events(body: &RawValue) -> bool {
     serde_json::from_str::<Members<'_>>(body.get()).is_ok_and(|members| members.events.is_some())
 }
 
-fn parse(caller: &Caller, raw: &RawValue, now: EpochMillis) -> Result<NewEvent, Invalid> {
+fn parse(raw: &RawValue, now: EpochMillis) -> Result<NewEvent, Invalid> {
     let invalid = |reason: String| Invalid {
         code: "INVALID_EVENT",
         reason,
@@ -169,21 +184,43 @@ fn parse(caller: &Caller, raw: &RawValue, now: EpochMillis) -> Result<NewEvent, 
     let body: EventBody<'_> =
         serde_json::from_str(raw.get()).map_err(|error| invalid(error.to_string()))?;
     let event = body.parse().map_err(invalid)?;
-    let event = event
-        .check(now)
-        .map_err(|error| invalid(error.to_string()))?;
-    let device_id = match &event.device {
-        EventDevice::Wireless(wireless) => ScId::of(*wireless),
-        EventDevice::ScId(sc_id) => sc_id.clone(),
+    event.check(now).map_err(|error| invalid(error.to_string()))
+}
+
+/// Rejects the events of devices that are not in the scopes of the caller.
+async fn permitted(
+    state: &AppState,
+    caller: &Caller,
+    parsed: Vec<Result<NewEvent, Invalid>>,
+) -> Result<Vec<Result<NewEvent, Invalid>>, Problem> {
+    let named = parsed
+        .iter()
+        .flatten()
+        .filter_map(|event| match &event.device {
+            EventDevice::ScId(device_id) => Some(device_id.clone()),
+            EventDevice::Wireless(_) => None,
+        });
+    let owners = state.chargers.owners(named).await?;
+    let check = |event: NewEvent| {
+        let charger = match &event.device {
+            EventDevice::Wireless(wireless) => ChargerIds::from(*wireless),
+            EventDevice::ScId(device_id) => ChargerIds {
+                device_id: device_id.clone(),
+                wireless: owners.get(device_id).copied(),
+            },
+        };
+        match caller.check(Action::Write, super::SYSTEM, Subject::Charger(&charger)) {
+            Ok(()) => Ok(event),
+            Err(forbidden) => Err(Invalid {
+                code: "OUT_OF_SCOPE",
+                reason: forbidden.to_string(),
+            }),
+        }
     };
-    let subject = device_id.to_string();
-    caller
-        .check(Action::Write, super::SYSTEM, Subject::One(&subject))
-        .map_err(|forbidden| Invalid {
-            code: "OUT_OF_SCOPE",
-            reason: forbidden.to_string(),
-        })?;
-    Ok(event)
+    Ok(parsed
+        .into_iter()
+        .map(|parsed| parsed.and_then(check))
+        .collect())
 }
 
 impl EventBody<'_> {
@@ -200,10 +237,9 @@ impl EventBody<'_> {
             .transpose()
             .map_err(text)?;
         let device = match (wireless, named) {
-            (Some(wireless), Some(named)) if named.sc_id() != ScId::of(wireless) => {
+            (Some(wireless), Some(named)) if !ChargerIds::from(wireless).include(&named) => {
                 return Err(format!(
-                    "device_id is {}, but {wireless} has the SC-ID {}",
-                    named.sc_id(),
+                    "device_id is {named}, but {wireless} has the SC-ID {}",
                     ScId::of(wireless)
                 ));
             }
@@ -243,12 +279,23 @@ fn time(raw: &RawValue) -> Result<Option<EpochMillis>, String> {
     })
 }
 
+impl From<NotInState> for NotInStateBody {
+    fn from(not_in_state: NotInState) -> Self {
+        Self {
+            attribute: not_in_state.attribute,
+            code: not_in_state.reason.code(),
+            reason: not_in_state.reason.to_string(),
+        }
+    }
+}
+
 fn result(outcome: Option<EventOutcome>) -> EventResult {
     let empty = EventResult {
         status: "rejected",
         device_id: None,
         timestamp_mt: None,
         timestamp_utc_ms: None,
+        not_in_state: Vec::new(),
         code: None,
         reason: None,
     };
@@ -257,22 +304,29 @@ fn result(outcome: Option<EventOutcome>) -> EventResult {
             device_id,
             timestamp_mt,
             timestamp_utc,
+            not_in_state,
         }) => EventResult {
             status: "stored",
             device_id: Some(device_id.to_string()),
             timestamp_mt: Some(timestamp_mt.to_string()),
             timestamp_utc_ms: Some(timestamp_utc.0),
+            not_in_state: not_in_state.into_iter().map(NotInStateBody::from).collect(),
             ..empty
         },
-        Some(EventOutcome::Duplicate { device_id }) => EventResult {
+        Some(EventOutcome::Duplicate {
+            device_id,
+            timestamp_mt,
+        }) => EventResult {
             status: "duplicate",
             device_id: Some(device_id.to_string()),
+            timestamp_mt: Some(timestamp_mt.to_string()),
             ..empty
         },
         Some(EventOutcome::Rejected(rejection)) => EventResult {
             code: Some(match rejection {
                 Rejection::UnknownDevice(_) => "UNKNOWN_DEVICE",
                 Rejection::ScIdCollision { .. } => "SC_ID_COLLISION",
+                Rejection::BeingDecommissioned(_) => "DEVICE_BEING_DECOMMISSIONED",
                 Rejection::TooManyAtOnce => "TOO_MANY_AT_ONCE",
                 Rejection::Unstorable(_) => "UNSTORABLE",
             }),
@@ -296,6 +350,7 @@ fn rejected(invalid: Invalid) -> EventResult {
         device_id: None,
         timestamp_mt: None,
         timestamp_utc_ms: None,
+        not_in_state: Vec::new(),
         code: Some(invalid.code),
         reason: Some(invalid.reason),
     }

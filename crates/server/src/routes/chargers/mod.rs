@@ -10,7 +10,8 @@ use homeport_systems::chargers::{DeviceName, PAGE_MAX, ScId};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::auth::{Action, Caller, Forbidden, Subject};
+use crate::auth::{Action, Caller, Subject};
+use crate::problem::Problem;
 use crate::request::PageQuery;
 use crate::state::AppState;
 
@@ -25,16 +26,21 @@ pub(super) fn documented() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(fleet::list_chargers))
         .routes(routes!(ingest::ingest_events, events::list_fleet_events))
-        .routes(routes!(fleet::get_charger))
+        .routes(routes!(
+            fleet::get_charger,
+            fleet::patch_charger,
+            fleet::decommission_charger
+        ))
         .routes(routes!(events::list_events))
+        .routes(routes!(events::delete_event))
         .routes(routes!(state::get_state, state::patch_state))
         .routes(routes!(daily::list_daily))
         .routes(routes!(daily::rebuild_daily))
 }
 
 /// The SC-ID of a charger, if the caller may read it.
-fn readable(caller: &Caller, device: &DeviceName) -> Result<ScId, Forbidden> {
-    let sc_id = device.sc_id();
-    caller.check(Action::Read, SYSTEM, Subject::One(&sc_id.to_string()))?;
-    Ok(sc_id)
+async fn readable(state: &AppState, caller: &Caller, device: &DeviceName) -> Result<ScId, Problem> {
+    let ids = state.chargers.ids(device).await?;
+    caller.check(Action::Read, SYSTEM, Subject::Charger(&ids))?;
+    Ok(state.chargers.find(device).await?)
 }

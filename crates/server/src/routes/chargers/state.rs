@@ -47,7 +47,7 @@ pub(in crate::routes) async fn get_state(
     State(state): State<AppState>,
     PathPart(device): PathPart<DeviceName>,
 ) -> Result<Json<PlainItem>, Problem> {
-    let sc_id = readable(&caller, &device)?;
+    let sc_id = readable(&state, &caller, &device).await?;
     let item = state.chargers.state(&sc_id).await?;
     Ok(Json(PlainItem(item)))
 }
@@ -77,6 +77,6 @@ pub(in crate::routes) async fn patch_state(
         changes.insert(name.into_owned(), value);
     }
     let patch = StatePatch::new(changes)?;
-    let item = state.chargers.patch_state(&device.sc_id(), patch).await?;
+    let item = state.chargers.patch_state(&device, patch).await?;
     Ok(Json(PlainItem(item)))
 }

@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use homeport_systems::sensors::{Device, HardwareId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -117,4 +118,20 @@ pub(in crate::routes) async fn patch_device(
     let name = super::name_change(body.friendly_name)?;
     let device = state.sensors.rename_device(&hardware_id, name).await?;
     Ok(Json(DeviceBody::from(&device)))
+}
+
+/// Decommission a device: remove it with all of its readings. They are invisible at once and deleted in the background;
+/// until then the device cannot register again
+#[utoipa::path(delete, path = "/v1/sensors/devices/{hardware_id}", tag = "sensors",
+    security(("admin_token" = [])), params(DevicePath), responses(
+    (status = 202, description = "The device is being removed"),
+    (status = 404, description = "Device not found"),
+))]
+pub(in crate::routes) async fn decommission_device(
+    _: Authenticated<Operators>,
+    State(state): State<AppState>,
+    PathPart(hardware_id): PathPart<HardwareId>,
+) -> Result<StatusCode, Problem> {
+    state.sensors.decommission(&hardware_id).await?;
+    Ok(StatusCode::ACCEPTED)
 }

@@ -230,6 +230,7 @@ fn result(batch_id: Cow<'_, str>, outcome: Option<IngestOutcome>) -> ReadingResu
         Some(IngestOutcome::Rejected(ref rejection)) => {
             let code = match rejection {
                 Rejection::BatchIdConflict => "BATCH_ID_CONFLICT",
+                Rejection::DeviceBeingDecommissioned => "DEVICE_BEING_DECOMMISSIONED",
             };
             (
                 ReadingStatus::Rejected,

@@ -24,13 +24,20 @@ pub(super) fn documented() -> OpenApiRouter<AppState> {
         .routes(routes!(register::register_device))
         .routes(routes!(ingest::ingest_readings))
         .routes(routes!(devices::list_devices))
-        .routes(routes!(devices::get_device, devices::patch_device))
+        .routes(routes!(
+            devices::get_device,
+            devices::patch_device,
+            devices::decommission_device
+        ))
         .routes(routes!(readings::get_latest_reading))
         .routes(routes!(readings::list_readings))
+        .routes(routes!(readings::delete_reading))
 }
 
 /// An absent name is kept, and null removes it.
-fn name_change(sent: Option<Option<String>>) -> Result<NameChange, InvalidField> {
+pub(in crate::routes) fn name_change(
+    sent: Option<Option<String>>,
+) -> Result<NameChange, InvalidField> {
     Ok(match sent {
         None => NameChange::Keep,
         Some(None) => NameChange::Remove,

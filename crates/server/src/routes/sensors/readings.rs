@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::extract::State;
-use homeport_systems::sensors::{HardwareId, Order, Reading, ReadingRange};
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use homeport_systems::sensors::{BatchId, HardwareId, Order, Reading, ReadingRange};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::{Page, SYSTEM};
-use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Subject};
-use crate::openapi::schemas::DevicePath;
+use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Operators, Subject};
+use crate::openapi::schemas::{DevicePath, ReadingPath};
 use crate::problem::Problem;
-use crate::request::{PathPart, TimeRange};
+use crate::request::{PathPart, TimeRange, parse_time};
 use crate::state::AppState;
 
 /// A stored reading.
@@ -107,4 +108,28 @@ pub(in crate::routes) async fn list_readings(
         readings: page.readings.iter().map(ReadingBody::from).collect(),
         next_cursor: page.next.map(|cursor| cursor.encode()),
     }))
+}
+
+/// Delete a reading. The device that sends it again gets `duplicate`
+#[utoipa::path(delete, path = "/v1/sensors/devices/{hardware_id}/readings/{timestamp_ms}/{batch_id}",
+    tag = "sensors", security(("admin_token" = [])), params(ReadingPath), responses(
+    (status = 204, description = "The reading is deleted"),
+    (status = 404, description = "Reading not found"),
+))]
+pub(in crate::routes) async fn delete_reading(
+    _: Authenticated<Operators>,
+    State(state): State<AppState>,
+    Path((hardware_id, timestamp_ms, batch_id)): Path<(String, String, String)>,
+) -> Result<StatusCode, Problem> {
+    let timestamp = parse_time(&timestamp_ms)
+        .ok_or_else(|| Problem::invalid("timestamp_ms must be milliseconds since 1970"))?;
+    let (hardware_id, batch_id) = (
+        HardwareId::try_from(hardware_id)?,
+        BatchId::try_from(batch_id)?,
+    );
+    let deleted = state
+        .sensors
+        .delete_reading(&hardware_id, timestamp, &batch_id);
+    deleted.await?;
+    Ok(StatusCode::NO_CONTENT)
 }

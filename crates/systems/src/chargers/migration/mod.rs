@@ -402,7 +402,12 @@ impl Migration {
         let (table, wanted) = match moved {
             Moved::Event(event) => return self.find_event(event).await,
             Moved::Device(item) => (schema::DEVICES, item.clone()),
-            Moved::Daily(item) => (schema::DAILY_STATS, item.clone()),
+            Moved::Daily(item) => {
+                let mut item = item.clone();
+                // Statistics that were counted since replace the migrated ones.
+                item.remove(schema::MIGRATED_FROM);
+                (schema::DAILY_STATS, item)
+            }
             Moved::State {
                 wireless,
                 attributes,

@@ -86,6 +86,7 @@ pub(super) fn moved(table: &str, old: &Item) -> Result<Moved, String> {
         }
         return Ok(Moved::Device(item));
     }
+    item.insert(schema::MIGRATED_FROM, OLD_DAILY);
     Ok(Moved::Daily(item))
 }
 
