@@ -139,7 +139,9 @@ pub fn systems(names: &TableNames) -> Vec<System> {
             tables: vec![
                 watched(used(
                     records::schema::table(&names.records),
-                    &[Get, Put, Update, Delete, Check, Query, BatchGet, BatchWrite],
+                    &[
+                        Get, Put, Update, Delete, Check, Query, Scan, BatchGet, BatchWrite,
+                    ],
                     &[],
                 )),
                 used(records::schema::record_ids(), &[Get, Put], &[]),

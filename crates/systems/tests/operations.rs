@@ -34,8 +34,8 @@ use homeport_systems::push::{
 };
 use homeport_systems::reactions::{Reaction as _, Reactions};
 use homeport_systems::records::{
-    self, DeviceChange, GroupChange, NewDevice, NewGroup, NewJournal, NewRecord, RecordRange,
-    RecordValue, Records,
+    self, Attributes, DeviceChange, GroupChange, GroupReaction, NewDevice, NewGroup, NewJournal,
+    NewRecord, RecordRange, RecordValue, Records,
 };
 use homeport_systems::removal::{OPEN_MS_MIN, Removals};
 use homeport_systems::rules::{
@@ -389,12 +389,15 @@ async fn use_records(records: &Records) {
     let group = NewGroup {
         name: "home".parse().expect("a name"),
         retention: None,
+        external_id: None,
+        attributes: Attributes::default(),
     };
     let group = records.add_group(group).await.expect("a group").id;
     let device = NewDevice {
         name: "roof".parse().expect("a name"),
         model: None,
         acl_policy: None,
+        attributes: Attributes::default(),
     };
     let device = records
         .add_device(group, device)
@@ -404,6 +407,7 @@ async fn use_records(records: &Records) {
     let journal = NewJournal {
         name: "outside".parse().expect("a name"),
         data_type: "number".parse().expect("a type"),
+        attributes: Attributes::default(),
     };
     let journal = records.add_journal(group, device, journal).await;
     let journal = journal.expect("a journal").id;
@@ -437,6 +441,8 @@ async fn use_records(records: &Records) {
     let range = RecordRange::default();
     let page = records.records(group, device, None, range, 10, None).await;
     assert_eq!(page.expect("records").records.len(), 3);
+    let followed = GroupReaction::new(records.clone()).start_over().await;
+    followed.expect("followed");
     records.housekeep(10).await.expect("kept house");
     let newest = (NOW_MS + 1).try_into().expect("a time");
     let deleted = records.delete_record(group, device, journal, newest).await;

@@ -8,6 +8,7 @@ use homeport_store::SystemClock;
 use homeport_systems::chargers::DailyReaction;
 use homeport_systems::push::Worker;
 use homeport_systems::reactions::{Reaction, Reactions};
+use homeport_systems::records::GroupReaction;
 use homeport_systems::removal::Removals;
 use homeport_systems::rules::RequestWorker;
 use tokio::task::{JoinHandle, JoinSet};
@@ -128,5 +129,8 @@ impl Background {
 }
 
 fn all_reactions(state: &AppState) -> Vec<Arc<dyn Reaction>> {
-    vec![Arc::new(DailyReaction::new(state.chargers.clone()))]
+    vec![
+        Arc::new(DailyReaction::new(state.chargers.clone())),
+        Arc::new(GroupReaction::new(state.records.clone())),
+    ]
 }

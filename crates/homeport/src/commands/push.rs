@@ -19,7 +19,7 @@ use crate::{begin, print};
 
 /// Access to the devices of users.
 enum Devices {
-    Store { push: Push, backend: Backend },
+    Store { push: Box<Push>, backend: Backend },
     Server(Box<ServerClient>),
 }
 
@@ -81,7 +81,10 @@ impl Devices {
             state::push_settings(settings)?,
         )
         .with_removal_clock(backend.removal_clock());
-        Ok(Self::Store { push, backend })
+        Ok(Self::Store {
+            push: Box::new(push),
+            backend,
+        })
     }
 
     async fn clean_up(&self, older_than_days: u32, dry_run: bool) -> anyhow::Result<PushCleanup> {

@@ -376,6 +376,8 @@ resource "aws_dynamodb_table" "awsh_recordstore_dev" {
   hash_key                    = "PK"
   range_key                   = "SK"
   deletion_protection_enabled = var.deletion_protection
+  stream_enabled              = true
+  stream_view_type            = "NEW_IMAGE"
   tags                        = var.tags
 
   attribute {
@@ -400,6 +402,43 @@ resource "aws_dynamodb_table" "awsh_recordstore_dev" {
   lifecycle {
     prevent_destroy = true
     ignore_changes  = [stream_enabled, stream_view_type]
+  }
+}
+
+resource "aws_dynamodb_table" "homeport_record_ids" {
+  name                        = "homeport-record-ids"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "PK"
+  range_key                   = "SK"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "PK"
+    type = "S"
+  }
+
+  attribute {
+    name = "SK"
+    type = "S"
+  }
+
+  ttl {
+    attribute_name = "forget_at"
+    enabled        = true
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
   }
 }
 
@@ -968,6 +1007,7 @@ data "aws_iam_policy_document" "homeport_1" {
       aws_dynamodb_table.photoeditor_dev_device_tokens.arn,
       aws_dynamodb_table.homeport_notifications.arn,
       aws_dynamodb_table.awsh_recordstore_dev.arn,
+      aws_dynamodb_table.homeport_record_ids.arn,
     ]
   }
 
@@ -1083,6 +1123,8 @@ data "aws_iam_policy_document" "homeport_1" {
 
   statement {
     actions = [
+      "dynamodb:BatchGetItem",
+      "dynamodb:DeleteItem",
       "dynamodb:GetItem",
       "dynamodb:PutItem",
       "dynamodb:Query",
@@ -1103,11 +1145,22 @@ data "aws_iam_policy_document" "homeport_1" {
       "dynamodb:GetItem",
       "dynamodb:PutItem",
       "dynamodb:Query",
+      "dynamodb:Scan",
       "dynamodb:UpdateItem",
       "dynamodb:UpdateTable",
     ]
     resources = [
       aws_dynamodb_table.awsh_recordstore_dev.arn,
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_record_ids.arn,
     ]
   }
 

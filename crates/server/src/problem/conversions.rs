@@ -121,6 +121,14 @@ impl From<RecordsError> for Problem {
             | RecordsError::DeviceMissing
             | RecordsError::JournalMissing
             | RecordsError::RecordMissing => missing(),
+            RecordsError::ExternalIdTaken => Self::new(
+                StatusCode::CONFLICT,
+                "DUPLICATE_RESOURCE",
+                error.to_string(),
+            ),
+            RecordsError::PolicyDenied => {
+                Self::new(StatusCode::FORBIDDEN, "DENIED_BY_POLICY", error.to_string())
+            }
             RecordsError::RecordIdReused => {
                 Self::new(StatusCode::CONFLICT, "RECORD_ID_REUSED", error.to_string())
             }

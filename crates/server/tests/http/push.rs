@@ -251,9 +251,9 @@ async fn maintenance_is_for_operators() {
     assert_eq!(
         check.body["user_devices"],
         json!([{
-            "deviceId": "phone", "verdict": "inactive", "isActive": false, "hasValidToken": true,
+            "device_id": "phone", "verdict": "inactive", "is_active": false, "has_valid_token": true,
             "explanation": "gets no notifications until it registers again: inactive",
-            "expiresAt": NOW + 90 * 24 * 60 * 60,
+            "expires_at": NOW + 90 * 24 * 60 * 60,
         }])
     );
     let typo = "/v1/push/check?user=user-1";

@@ -561,3 +561,63 @@ async fn tag_continues_from_its_next_id() {
     let expected = json!({"id": 10, "idtag": "old", "encoded": "5YXd4XZ0"});
     assert_eq!(response(&first), &expected);
 }
+
+#[tokio::test]
+async fn group_is_found_by_its_external_id() {
+    let server = Server::start().await;
+    let body = json!({"name": "home", "external_id": "user 1", "attributes": {"site": "north", "floors": [1, 2.50]}});
+    let added = server.as_admin("POST", "/v1/groups", body.clone()).await;
+    assert_eq!(added.status, 201, "{added:?}");
+    let group = response(&added).clone();
+    assert_eq!(group["attributes"], body["attributes"]);
+    let again = server.as_admin("POST", "/v1/groups", body).await;
+    assert_eq!(failure(&again), (409, "DUPLICATE_RESOURCE"));
+    let find = async |id: &str| {
+        let path = format!("/v1/groups?external_id={id}");
+        let found = server.as_admin("GET", &path, Value::Null).await;
+        response(&found)["groups"].clone()
+    };
+    assert_eq!(find("user%201").await, json!([group]));
+    assert_eq!(find("user-2").await, json!([]));
+    let path = format!("/v1/groups/{}", group["gid"].as_str().expect("an id"));
+    let change = json!({"external_id": null, "attributes": {"site": null}});
+    let altered = server.as_admin("PATCH", &path, change).await;
+    let altered = response(&altered);
+    assert_eq!(altered["external_id"], Value::Null);
+    assert_eq!(altered["attributes"], json!({"floors": [1, 2.5]}));
+    assert_eq!(find("user%201").await, json!([]));
+    let known = json!({"attributes": {"name": "x"}});
+    let refused = server.as_admin("PATCH", &path, known).await;
+    assert_eq!(failure(&refused), (400, "FORMAT_INVALID"));
+}
+
+#[tokio::test]
+async fn device_policy_restricts_keys() {
+    let server = Server::start().await;
+    let places = places(&server).await;
+    let key = server.key_of("records", [&*places.gid]).await;
+    let path = format!("{}/records", places.journal);
+    let send = async || {
+        server
+            .as_device(&key, "POST", &path, record(json!(1), 1))
+            .await
+    };
+    assert_eq!(send().await.status, 201);
+    let policy = json!({"acl_policy": {"Statement": [{"Effect": "Allow", "Action": "read"}]}});
+    let altered = server.as_admin("PATCH", &places.device, policy).await;
+    assert_eq!(altered.status, 200);
+    assert_eq!(failure(&send().await), (403, "DENIED_BY_POLICY"));
+    let read = server.as_device(&key, "GET", &path, Value::Null).await;
+    assert_eq!(values(&read), [1]);
+    let none = json!({"acl_policy": {"Statement": []}});
+    server.as_admin("PATCH", &places.device, none).await;
+    for path in [&path, &places.device, &places.journal] {
+        let read = server.as_device(&key, "GET", path, Value::Null).await;
+        assert_eq!(failure(&read), (403, "DENIED_BY_POLICY"), "{path}");
+    }
+    let latest = format!("{}/latest", places.group);
+    let latest = server.as_device(&key, "GET", &latest, Value::Null).await;
+    assert_eq!(response(&latest), &json!({"records": []}));
+    let as_operator = server.as_admin("GET", &path, Value::Null).await;
+    assert_eq!(values(&as_operator), [1]);
+}

@@ -16,8 +16,11 @@ use super::{BODY_BYTES_MAX, answers};
 pub(super) const RATE_PER_SECOND_MAX: usize = RATE_PER_SECOND_LIMIT;
 /// The limit of Apple and Google for a message.
 const MESSAGE_BYTES_MAX: usize = 4096;
+/// Whether a value has the type of its member.
+type IsValid = fn(&Value) -> bool;
+
 /// The members of a message, and the type of each.
-const MEMBERS: [(&str, fn(&Value) -> bool); 17] = [
+const MEMBERS: [(&str, IsValid); 17] = [
     ("to", Value::is_string),
     ("title", Value::is_string),
     ("body", Value::is_string),

@@ -11,6 +11,7 @@ use homeport_store::{
 };
 use sha2::{Digest as _, Sha256};
 
+use super::policy::PolicyAction;
 use super::record::Record;
 use super::types::{
     DataType, DeviceId, GroupId, JournalId, RecordId, RecordTime, RecordType, RecordValue, Unit,
@@ -103,7 +104,7 @@ impl Records {
     /// Adds independent records to journals of a device; the results are in the same order.
     ///
     /// # Errors
-    /// When there is no such group or device, or the store fails. Then some records may be stored; with record ids all
+    /// When there is no such group or device, its policy does not permit it, or the store fails. Then some records may be stored; with record ids all
     /// of them can be sent again.
     pub async fn add_records(
         &self,
@@ -299,15 +300,17 @@ impl Records {
                 .map(|journal| schema::journal_sort(device, journal)),
         );
         let keys = sorts.map(|sort| schema::key_in(group, sort));
-        let projection = Projection::new([schema::PK, schema::SK, schema::DATA_TYPE]);
+        let projection = Projection::new([
+            schema::PK,
+            schema::SK,
+            schema::DATA_TYPE,
+            schema::ACL_POLICY,
+        ]);
         let found = fetch(&*self.store, self.table(), keys, Some(projection)).await?;
-        let has = |sort: &String| found.iter().any(|item| stored::sort_key(item) == sort);
-        if !has(&group_sort) {
-            return Err(RecordsError::GroupMissing);
-        }
-        if !has(&device_sort) {
-            return Err(RecordsError::DeviceMissing);
-        }
+        let item = |sort: &String| found.iter().find(|item| stored::sort_key(item) == sort);
+        item(&group_sort).ok_or(RecordsError::GroupMissing)?;
+        let device_item = item(&device_sort).ok_or(RecordsError::DeviceMissing)?;
+        self.check_policy(device_item, PolicyAction::Write)?;
         let journals = found
             .iter()
             .filter(|item| stored::sort_key(item).starts_with(schema::JOURNAL));

@@ -8,7 +8,7 @@ use super::{Records, RecordsError};
 
 /// Batches that are deleted before the other kind of work continues.
 const BATCHES_PER_TURN: usize = 400;
-/// The interval at which removals of other processes are looked up.
+/// The longest interval at which removals of other processes are looked up.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// The pause after a failure. It doubles with every further failure, up to the longest pause.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
@@ -32,7 +32,7 @@ impl Records {
                     pause = PAUSE_FIRST;
                     tokio::select! {
                         () = self.work.notified() => {}
-                        () = tokio::time::sleep(LOOK_EVERY) => {}
+                        () = tokio::time::sleep(self.look_every()) => {}
                     }
                 }
                 Ok(false) => pause = PAUSE_FIRST,
@@ -44,6 +44,11 @@ impl Records {
                 }
             }
         }
+    }
+
+    fn look_every(&self) -> Duration {
+        let secs = u64::try_from(self.settings.housekeeping_every_secs).unwrap_or(1);
+        LOOK_EVERY.min(Duration::from_secs(secs.max(1)))
     }
 
     /// Does some work of each kind; returns true when nothing is left to do.

@@ -4,7 +4,9 @@ use homeport_item::Item;
 use homeport_item::expression::{Condition, Update};
 use homeport_store::{Delete, Get, Put, StoreError, Update as UpdateRequest};
 
+use super::attributes::Attributes;
 use super::dispenser::DEVICES_TAG;
+use super::policy::PolicyAction;
 use super::types::{Change, DeviceId, GroupId, Model, Name, PolicyDocument};
 use super::{Records, RecordsError, Removal, schema, stored, visible};
 use crate::cursor::Cursor;
@@ -19,6 +21,7 @@ pub struct Device {
     pub name: Name,
     pub model: Option<Model>,
     pub acl_policy: Option<PolicyDocument>,
+    pub attributes: Attributes,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +29,7 @@ pub struct NewDevice {
     pub name: Name,
     pub model: Option<Model>,
     pub acl_policy: Option<PolicyDocument>,
+    pub attributes: Attributes,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -33,6 +37,7 @@ pub struct DeviceChange {
     pub name: Option<Name>,
     pub model: Change<Model>,
     pub acl_policy: Change<PolicyDocument>,
+    pub attributes: Attributes,
 }
 
 /// A page of devices, sorted by stored id as text.
@@ -52,6 +57,7 @@ impl Device {
         if let Some(policy) = &self.acl_policy {
             item.insert(schema::ACL_POLICY, policy);
         }
+        self.attributes.add_to(&mut item);
         item
     }
 
@@ -66,6 +72,7 @@ impl Device {
             name: stored::text(item, schema::NAME)?,
             model: stored::optional_text(item, schema::MODEL)?,
             acl_policy: policy.transpose()?,
+            attributes: Attributes::of_stored(item),
         })
     }
 }
@@ -84,6 +91,7 @@ impl Records {
                 name: new.name.clone(),
                 model: new.model.clone(),
                 acl_policy: new.acl_policy.clone(),
+                attributes: new.attributes.clone(),
             };
             let put =
                 Put::new(self.table(), device.to_item()).when(Condition::not_exists(schema::PK));
@@ -110,7 +118,10 @@ impl Records {
         // The group is read last, so that a device of a group being removed is not shown.
         self.group(group).await?;
         match item {
-            Some(item) => Device::from_item(group, &item),
+            Some(item) => {
+                self.check_policy(&item, PolicyAction::Read)?;
+                Device::from_item(group, &item)
+            }
             None => Err(RecordsError::DeviceMissing),
         }
     }
@@ -160,6 +171,7 @@ impl Records {
             Change::Set(policy) => update.set(schema::ACL_POLICY, policy),
             Change::Remove => update.remove(schema::ACL_POLICY),
         };
+        update = change.attributes.add_to_update(update);
         if update.is_empty() {
             return self.device(group, id).await;
         }

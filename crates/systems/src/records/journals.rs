@@ -4,6 +4,7 @@ use homeport_item::Item;
 use homeport_item::expression::{Condition, Update};
 use homeport_store::{Delete, Get, Put, StoreError, Update as UpdateRequest};
 
+use super::attributes::Attributes;
 use super::dispenser::JOURNALS_TAG;
 use super::types::{DataType, DeviceId, GroupId, JournalId, Name};
 use super::{Records, RecordsError, Removal, schema, stored, visible};
@@ -12,25 +13,28 @@ use crate::cursor::Cursor;
 /// Ids that are tried when another program has used them already.
 const ATTEMPTS_MAX: usize = 4;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Journal {
     pub group: GroupId,
     pub device: DeviceId,
     pub id: JournalId,
     pub name: Name,
     pub data_type: DataType,
+    pub attributes: Attributes,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct NewJournal {
     pub name: Name,
     pub data_type: DataType,
+    pub attributes: Attributes,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct JournalChange {
     pub name: Option<Name>,
     pub data_type: Option<DataType>,
+    pub attributes: Attributes,
 }
 
 /// A page of journals, sorted by the stored ids of device and journal as text.
@@ -45,6 +49,7 @@ impl Journal {
         let mut item = schema::key_in(self.group, schema::journal_sort(self.device, self.id));
         item.insert(schema::NAME, &self.name);
         item.insert(schema::DATA_TYPE, &self.data_type);
+        self.attributes.add_to(&mut item);
         item
     }
 
@@ -56,6 +61,7 @@ impl Journal {
             id,
             name: stored::text(item, schema::NAME)?,
             data_type: DataType::of_stored(item)?,
+            attributes: Attributes::of_stored(item),
         })
     }
 }
@@ -79,6 +85,7 @@ impl Records {
                 id: JournalId(self.next_id(JOURNALS_TAG).await?),
                 name: new.name.clone(),
                 data_type: new.data_type.clone(),
+                attributes: new.attributes.clone(),
             };
             let put =
                 Put::new(self.table(), journal.to_item()).when(Condition::not_exists(schema::PK));
@@ -163,6 +170,7 @@ impl Records {
         if let Some(data_type) = &change.data_type {
             update = update.set(schema::DATA_TYPE, data_type);
         }
+        update = change.attributes.add_to_update(update);
         if update.is_empty() {
             return self.journal(group, device, id).await;
         }

@@ -5,16 +5,19 @@
 //! itself; background work deletes everything below it.
 
 mod add_record;
+mod attributes;
 mod background;
 mod delete_record;
 mod devices;
 mod dispenser;
+mod group_reaction;
 mod groups;
 mod hashids;
 mod housekeeping;
 mod journals;
 mod latest;
 mod observed;
+mod policy;
 mod ranges;
 mod record;
 mod removal;
@@ -36,20 +39,23 @@ use crate::time::EpochMillis;
 
 pub use crate::time::Order;
 pub use add_record::{AddedRecord, NewRecord};
+pub use attributes::{ATTRIBUTE_DEPTH_MAX, Attributes};
 pub use devices::{Device, DeviceChange, DevicePage, NewDevice};
 pub use dispenser::{DispensedId, IdTag, NewIdTag};
+pub use group_reaction::GroupReaction;
 pub use groups::{Group, GroupChange, GroupPage, NewGroup};
 pub use hashids::{Hashids, RecordIds};
 pub use housekeeping::Housekept;
 pub use journals::{Journal, JournalChange, JournalPage, NewJournal};
+pub use policy::PolicyAction;
 pub use ranges::RecordRange;
 pub use record::{Record, RecordPage};
 pub use removal::Removal;
 pub use source::SYSTEM;
 pub use types::{
-    Change, DataType, DeviceId, GroupId, JournalId, Model, Name, POLICY_DEPTH_MAX, PolicyDocument,
-    RETENTION_SECS_MAX, RETENTION_SECS_MIN, RecordId, RecordTime, RecordType, RecordValue,
-    Retention, Unit, VALUE_CHARS_MAX,
+    Change, DataType, DeviceId, ExternalId, GroupId, JournalId, Model, Name, POLICY_DEPTH_MAX,
+    PolicyDocument, RETENTION_SECS_MAX, RETENTION_SECS_MIN, RecordId, RecordTime, RecordType,
+    RecordValue, Retention, Unit, VALUE_CHARS_MAX,
 };
 
 /// Items of one page.
@@ -96,6 +102,8 @@ pub struct Records {
     settings: Settings,
     /// The encodings of ids; they never change once they exist.
     ids: Arc<OnceCell<Arc<RecordIds>>>,
+    /// The API key whose permissions apply; none for operators.
+    key_id: Option<String>,
     /// Wakes the background work when there is something to remove.
     work: Arc<Notify>,
 }
@@ -115,6 +123,10 @@ pub enum RecordsError {
     TagExhausted(IdTag),
     #[error("there is no such group")]
     GroupMissing,
+    #[error("another group has this external id")]
+    ExternalIdTaken,
+    #[error("the access policy of the device does not permit this")]
+    PolicyDenied,
     #[error("there is no such device in the group")]
     DeviceMissing,
     #[error("the device has no such journal")]
@@ -143,6 +155,7 @@ impl Records {
             clock,
             settings,
             ids: Arc::default(),
+            key_id: None,
             work: Arc::default(),
         }
     }

@@ -2,7 +2,7 @@
 //! are written nowhere else. Sort keys and searched prefixes end with `#`; otherwise device 1 would match
 //! device 10.
 
-use homeport_item::schema::TableSchema;
+use homeport_item::schema::{StreamView, TableSchema};
 use homeport_item::{Item, KeyKind};
 
 use super::types::{DeviceId, GroupId, JournalId, RecordTime};
@@ -24,8 +24,9 @@ pub const LATEST_RECORD: &str = "LatestRecord#";
 
 /// Attributes of groups, devices and journals.
 pub const NAME: &str = "name";
-/// Attribute of groups: how long history is kept.
+/// Attributes of groups: how long history is kept, and the id of the group in the application.
 pub const RETENTION_SECS: &str = "retention_secs";
+pub const EXTERNAL_ID: &str = "external_id";
 /// Attributes of devices.
 pub const MODEL: &str = "model";
 pub const ACL_POLICY: &str = "acl_policy";
@@ -42,6 +43,10 @@ pub const TIMESTAMP: &str = "timestamp";
 pub const ID_TAG: &str = "IdTag#";
 /// One item for each group, where housekeeping finds all groups.
 pub const GROUPS: &str = "Groups#";
+/// One item for each external id of a group, in its own partition.
+pub const GROUP_OF: &str = "ExternalId#";
+/// Attribute of that item: the group.
+pub const GROUP_ID: &str = "gid";
 /// One item for each unfinished removal.
 pub const REMOVAL: &str = "Removal#";
 
@@ -61,7 +66,10 @@ pub const LAST_ID: &str = "last_id";
 
 #[must_use]
 pub fn table(name: &str) -> TableSchema {
-    TableSchema::new(name, PK, KeyKind::S).with_sort(SK, KeyKind::S)
+    TableSchema::new(name, PK, KeyKind::S)
+        .with_sort(SK, KeyKind::S)
+        // The list of groups follows this stream.
+        .with_stream(StreamView::NewImage)
 }
 
 #[must_use]

@@ -99,6 +99,14 @@ text_type! {
     }
 }
 
+text_type!(
+    /// The id of a group in the application, such as a user id.
+    ExternalId,
+    schema::EXTERNAL_ID,
+    1,
+    "1 to 128 printable characters"
+);
+
 /// The type of the values of a journal, one of [`DataType::NAMES`]. Another program may have stored another one, which
 /// is not enforced.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -293,7 +301,7 @@ impl TryFrom<i64> for Retention {
     }
 }
 
-/// The permissions of a device: a JSON object that the record store does not interpret.
+/// The permissions of a device: a JSON object. `policy` evaluates it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyDocument(Map);
 

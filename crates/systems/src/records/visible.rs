@@ -10,6 +10,7 @@ use homeport_item::expression::{KeyCondition, Projection, SortCondition};
 use homeport_item::{Item, Value};
 use homeport_store::Query;
 
+use super::policy::PolicyAction;
 use super::types::GroupId;
 use super::{PAGE_MAX, Records, RecordsError, schema, stored};
 use crate::cursor::Cursor;
@@ -40,17 +41,21 @@ pub(super) fn its_device_and_journal(item: &Item) -> Result<Vec<String>, Records
 }
 
 impl Records {
-    /// The existing ones of some sort keys of a group.
+    /// The existing ones of some sort keys of a group, without devices that the caller may not read.
     pub(super) async fn present(
         &self,
         group: GroupId,
         sorts: BTreeSet<String>,
     ) -> Result<BTreeSet<String>, RecordsError> {
         let keys = sorts.into_iter().map(|sort| schema::key_in(group, sort));
-        let projection = Projection::new([schema::PK, schema::SK]);
+        let projection = Projection::new([schema::PK, schema::SK, schema::ACL_POLICY]);
         let found = fetch(&*self.store, self.table(), keys, Some(projection)).await?;
-        let present = found.iter().map(|item| stored::sort_key(item).to_owned());
-        Ok(present.collect())
+        let present = found
+            .iter()
+            .filter(|item| self.is_permitted(item, PolicyAction::Read));
+        Ok(present
+            .map(|item| stored::sort_key(item).to_owned())
+            .collect())
     }
 
     /// The visible ones of some items.
@@ -70,6 +75,10 @@ impl Records {
         }
         let mut visible = Vec::with_capacity(items.len());
         for item in items {
+            // A device among the items has its own policy.
+            if !self.is_permitted(&item, PolicyAction::Read) {
+                continue;
+            }
             if parents(&item)?
                 .iter()
                 .all(|parent| present.contains(parent))

@@ -7,7 +7,7 @@ use homeport_systems::alerts::{DefinitionTerms, Devices, StateFilter};
 use homeport_systems::chargers;
 use homeport_systems::fleet::SystemName;
 use homeport_systems::records::{
-    self, NewDevice, NewGroup, NewJournal, NewRecord, RecordValue, Records,
+    self, Attributes, NewDevice, NewGroup, NewJournal, NewRecord, RecordValue, Records,
 };
 use homeport_systems::sensors::{self, IngestOutcome, Named, Reading, Sensors};
 use homeport_systems::time::EpochMillis;
@@ -90,12 +90,15 @@ async fn records_are_judged_under_their_public_ids() {
     let group = NewGroup {
         name: "home".parse().expect("a name"),
         retention: None,
+        external_id: None,
+        attributes: Attributes::default(),
     };
     let group = records.add_group(group).await.expect("a group").id;
     let device = NewDevice {
         name: "roof".parse().expect("a name"),
         model: None,
         acl_policy: None,
+        attributes: Attributes::default(),
     };
     let device = records
         .add_device(group, device)
@@ -105,6 +108,7 @@ async fn records_are_judged_under_their_public_ids() {
     let journal = NewJournal {
         name: "volts".parse().expect("a name"),
         data_type: "number".parse().expect("a type"),
+        attributes: Attributes::default(),
     };
     let journal = records.add_journal(group, device, journal).await;
     let journal = journal.expect("a journal").id;

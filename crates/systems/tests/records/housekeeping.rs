@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use homeport_store::ManualClock;
-use homeport_systems::records::{Change, GroupChange, Housekept, NewGroup};
+use homeport_systems::records::{Attributes, Change, GroupChange, Housekept, NewGroup};
 
 use super::support::NOW_MS;
 use super::world::{World, new_group, shown, world};
@@ -13,6 +13,8 @@ const DAY_MS: i64 = 86_400_000;
 async fn with_a_day(world: &World) -> homeport_systems::records::GroupId {
     let new = NewGroup {
         retention: Some(86_400.try_into().expect("a day")),
+        external_id: None,
+        attributes: Attributes::default(),
         ..new_group()
     };
     world.records.add_group(new).await.expect("a group").id

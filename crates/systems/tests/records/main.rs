@@ -1,8 +1,10 @@
 //! The rules of the record store.
 
+mod adding;
 mod dispenser;
 mod housekeeping;
 mod model;
+mod parents;
 mod patterns;
 mod removal;
 mod rules;

@@ -331,6 +331,7 @@ async fn alter_group() {
     let change = GroupChange {
         name: Some("office".parse().expect("a name")),
         retention: Change::Remove,
+        ..GroupChange::default()
     };
     let altered = world.records.alter_group(group.id, change).await;
     let altered = altered.expect("alters");

@@ -7,9 +7,9 @@ use homeport_item::expression::KeyCondition;
 use homeport_item::{Item, Value};
 use homeport_store::{Query, Scan, Store};
 use homeport_systems::records::{
-    Device, DeviceId, Group, GroupId, Journal, JournalId, NewDevice, NewGroup, NewJournal,
-    NewRecord, Order, Record, RecordPage, RecordRange, RecordTime, RecordValue, Records,
-    RecordsError, Settings, schema,
+    Attributes, Device, DeviceId, Group, GroupId, Journal, JournalId, NewDevice, NewGroup,
+    NewJournal, NewRecord, Order, Record, RecordPage, RecordRange, RecordTime, RecordValue,
+    Records, RecordsError, Settings, schema,
 };
 
 use super::support::{self, Fixture};
@@ -20,7 +20,9 @@ pub(crate) struct World {
 }
 
 pub(crate) async fn world() -> World {
-    let fixture = support::fixture(&schema::tables(&Settings::default().table)).await;
+    let mut tables = schema::tables(&Settings::default().table);
+    tables.extend(homeport_systems::reactions::schema::tables());
+    let fixture = support::fixture(&tables).await;
     let records = open(Arc::clone(&fixture.store), &fixture);
     World { records, fixture }
 }
@@ -48,6 +50,8 @@ pub(crate) fn new_group() -> NewGroup {
     NewGroup {
         name: "home".parse().expect("a name"),
         retention: None,
+        external_id: None,
+        attributes: Attributes::default(),
     }
 }
 
@@ -56,6 +60,7 @@ pub(crate) fn new_device() -> NewDevice {
         name: "roof".parse().expect("a name"),
         model: None,
         acl_policy: None,
+        attributes: Attributes::default(),
     }
 }
 
@@ -63,6 +68,7 @@ pub(crate) fn new_journal() -> NewJournal {
     NewJournal {
         name: "outside".parse().expect("a name"),
         data_type: "number".parse().expect("a type"),
+        attributes: Attributes::default(),
     }
 }
 

@@ -105,8 +105,9 @@ pub(crate) fn policy() -> RefOr<Schema> {
     ObjectBuilder::new()
         .schema_type(nullable(Type::Object))
         .description(Some(
-            "Access policy, stored as it is: a JSON object of at most 16 KiB whose members are nested at most 15 \
-             levels deep, with numbers of at most 38 digits",
+            "Access policy: which API keys may read and write the device. A list `Statement` of objects with `Effect` \
+             (`Allow` or `Deny`), `Action` (`read`, `write`, `*`, or a list) and optionally `Principal` (ids of keys). \
+             Stored as it is: at most 16 KiB, members nested at most 15 levels deep, numbers of at most 38 digits",
         ))
         .into()
 }

@@ -68,7 +68,6 @@ pub struct PushCheck {
 
 /// Whether a device gets notifications.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct PushDeviceCheck {
     pub device_id: String,
     verdict: PushVerdict,
@@ -88,7 +87,6 @@ pub struct PushDeviceCheck {
 
 /// The delivery of the last notification to a device.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct PushLastNotification {
     pub notification_id: String,
     #[schema(example = "delivered")]

@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::{Answer, Created, Envelope, Page, RecordPath, created, ok};
+use super::{
+    Answer, Created, Envelope, Page, RecordPath, created, ok, parse_attributes, shown_attributes,
+};
 use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Operators};
 use crate::openapi::schemas::records::{self as schemas, GroupDevicePath, GroupPath};
 use crate::problem::Problem;
@@ -25,9 +27,12 @@ pub(super) struct AddGroupDevice {
     name: String,
     #[schema(schema_with = schemas::label_or_null, required = false)]
     model: Option<String>,
-    /// Access policy: a JSON object that is stored as it is
+    /// Access policy: which API keys may read and write the device
     #[schema(schema_with = schemas::policy, required = false)]
     acl_policy: Option<Box<RawValue>>,
+    /// Further attributes: an object of at most 50 members and 16 KiB
+    #[schema(value_type = Option<Object>)]
+    attributes: Option<Box<RawValue>>,
 }
 
 /// Fields to change; absent fields stay, and null removes optional ones.
@@ -42,6 +47,9 @@ pub(super) struct AlterGroupDevice {
     #[serde(default, deserialize_with = "json_object::present")]
     #[schema(schema_with = schemas::policy, required = false)]
     acl_policy: Option<Option<Box<RawValue>>>,
+    /// Attributes to set; null removes one
+    #[schema(value_type = Option<Object>)]
+    attributes: Option<Box<RawValue>>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -55,6 +63,9 @@ pub(super) struct GroupDeviceBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     acl_policy: Option<PlainValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    attributes: Option<PlainValue>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -81,6 +92,7 @@ impl GroupDeviceBody {
             model: device.model.as_ref().map(|model| model.as_str().to_owned()),
             acl_policy: (device.acl_policy.as_ref())
                 .map(|policy| PlainValue::members(policy.members().clone())),
+            attributes: shown_attributes(&device.attributes),
         }
     }
 }
@@ -108,8 +120,9 @@ pub(super) async fn add_device(
         name: Name::try_from(body.name)?,
         model: body.model.map(Model::try_from).transpose()?,
         acl_policy: body.acl_policy.map(parse_policy).transpose()?,
+        attributes: parse_attributes(body.attributes)?,
     };
-    let device = state.records.add_device(resolved.group, new).await?;
+    let device = resolved.records.add_device(resolved.group, new).await?;
     Ok(created(GroupDeviceBody::new(&resolved.ids, &device)))
 }
 
@@ -125,7 +138,7 @@ pub(super) async fn list_group_devices(
     page: Page,
 ) -> Answer<GroupDeviceList> {
     let resolved = path.resolve(&caller, Action::Read, &state).await?;
-    let page = state
+    let page = resolved
         .records
         .list_devices(resolved.group, page.limit, page.cursor)
         .await?;
@@ -150,7 +163,7 @@ pub(super) async fn get_group_device(
 ) -> Answer<GroupDeviceBody> {
     let resolved = path.resolve(&caller, Action::Read, &state).await?;
     let id = resolved.device(&path)?;
-    let device = state.records.device(resolved.group, id).await?;
+    let device = resolved.records.device(resolved.group, id).await?;
     Ok(ok(GroupDeviceBody::new(&resolved.ids, &device)))
 }
 
@@ -172,8 +185,9 @@ pub(super) async fn alter_device(
         name: body.name.map(Name::try_from).transpose()?,
         model: Change::parse(body.model, Model::try_from)?,
         acl_policy: Change::parse(body.acl_policy, parse_policy)?,
+        attributes: parse_attributes(body.attributes)?,
     };
-    let device = state
+    let device = resolved
         .records
         .alter_device(resolved.group, id, change)
         .await?;
@@ -194,7 +208,7 @@ pub(super) async fn remove_device(
 ) -> Answer<RemovedDevice> {
     let resolved = path.resolve(&caller, Action::Manage, &state).await?;
     let id = resolved.device(&path)?;
-    state.records.remove_device(resolved.group, id).await?;
+    resolved.records.remove_device(resolved.group, id).await?;
     Ok(ok(RemovedDevice {
         gid: path.gid,
         did: path.did,

@@ -1,16 +1,23 @@
 //! `/v1/groups`
 
 use axum::extract::{Path, State};
-use homeport_systems::records::{Change, Group, GroupChange, Name, NewGroup, RecordIds, Retention};
+use homeport_systems::records::{
+    Change, ExternalId, Group, GroupChange, GroupPage, Name, NewGroup, RecordIds, RecordsError,
+    Retention,
+};
 use homeport_systems::sensors::InvalidField;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use serde_json::value::RawValue;
+use utoipa::{IntoParams, ToSchema};
 
-use super::{Answer, Created, Envelope, Page, RecordPath, created, ok};
+use super::{
+    Answer, Created, Envelope, Page, RecordPath, created, ok, parse_attributes, shown_attributes,
+};
 use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Operators};
 use crate::openapi::schemas::records::{self as schemas, GroupPath};
 use crate::request::JsonBody;
-use crate::request::{WholeNumber, json_object};
+use crate::request::plain_json::PlainValue;
+use crate::request::{UrlQuery, WholeNumber, json_object};
 use crate::state::AppState;
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -21,6 +28,12 @@ pub(super) struct AddGroup {
     /// Retention of the history in seconds; forever if absent
     #[schema(schema_with = schemas::retention, required = false)]
     retention_secs: Option<WholeNumber>,
+    /// Id of the group in your application, such as a user id; no two groups have the same
+    #[schema(schema_with = schemas::label_or_null, required = false)]
+    external_id: Option<String>,
+    /// Further attributes: an object of at most 50 members and 16 KiB
+    #[schema(value_type = Option<Object>)]
+    attributes: Option<Box<RawValue>>,
 }
 
 /// Fields to change; absent fields stay.
@@ -33,6 +46,13 @@ pub(super) struct AlterGroup {
     #[serde(default, deserialize_with = "json_object::present")]
     #[schema(schema_with = schemas::retention, required = false)]
     retention_secs: Option<Option<WholeNumber>>,
+    /// Null removes the external id
+    #[serde(default, deserialize_with = "json_object::present")]
+    #[schema(schema_with = schemas::label_or_null, required = false)]
+    external_id: Option<Option<String>>,
+    /// Attributes to set; null removes one
+    #[schema(value_type = Option<Object>)]
+    attributes: Option<Box<RawValue>>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -43,6 +63,11 @@ pub(super) struct GroupBody {
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     retention_secs: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    external_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    attributes: Option<PlainValue>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -65,6 +90,8 @@ impl GroupBody {
             gid: ids.group(group.id),
             name: group.name.as_str().to_owned(),
             retention_secs: group.retention.map(Retention::secs),
+            external_id: (group.external_id.as_ref()).map(|id| id.as_str().to_owned()),
+            attributes: shown_attributes(&group.attributes),
         }
     }
 }
@@ -85,22 +112,50 @@ pub(super) async fn add_group(
     let new = NewGroup {
         name: Name::try_from(body.name)?,
         retention: body.retention_secs.map(retention).transpose()?,
+        external_id: body.external_id.map(ExternalId::try_from).transpose()?,
+        attributes: parse_attributes(body.attributes)?,
     };
     let group = state.records.add_group(new).await?;
     let ids = state.records.ids().await?;
     Ok(created(GroupBody::new(&ids, &group)))
 }
 
-/// List groups
+/// Which groups to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct GroupQuery {
+    /// Only the group with this external id
+    #[param(schema_with = schemas::label, required = false)]
+    external_id: Option<String>,
+}
+
+/// List groups, or look one up by its external id
 #[utoipa::path(get, path = "/v1/groups", tag = "records", security(("admin_token" = [])),
-    params(Page), responses(
+    params(GroupQuery, Page), responses(
     (status = 200, description = "A page of groups", body = Envelope<GroupList>)))]
 pub(super) async fn list_groups(
     _: Authenticated<Operators>,
     State(state): State<AppState>,
+    UrlQuery(query): UrlQuery<GroupQuery>,
     page: Page,
 ) -> Answer<GroupList> {
-    let page = state.records.list_groups(page.limit, page.cursor).await?;
+    let page = match query.external_id {
+        Some(external_id) => {
+            let found = state
+                .records
+                .group_by_external_id(&external_id.try_into()?)
+                .await;
+            GroupPage {
+                groups: match found {
+                    Ok(group) => vec![group],
+                    Err(RecordsError::GroupMissing) => Vec::new(),
+                    Err(error) => return Err(error.into()),
+                },
+                next: None,
+            }
+        }
+        None => state.records.list_groups(page.limit, page.cursor).await?,
+    };
     let mut groups = Vec::with_capacity(page.groups.len());
     // The codec of ids is created with the first group.
     if !page.groups.is_empty() {
@@ -124,7 +179,7 @@ pub(super) async fn get_group(
     Path(path): Path<RecordPath>,
 ) -> Answer<GroupBody> {
     let resolved = path.resolve(&caller, Action::Read, &state).await?;
-    let group = state.records.group(resolved.group).await?;
+    let group = resolved.records.group(resolved.group).await?;
     Ok(ok(GroupBody::new(&resolved.ids, &group)))
 }
 
@@ -143,8 +198,10 @@ pub(super) async fn alter_group(
     let change = GroupChange {
         name: body.name.map(Name::try_from).transpose()?,
         retention: Change::parse(body.retention_secs, retention)?,
+        external_id: Change::parse(body.external_id, ExternalId::try_from)?,
+        attributes: parse_attributes(body.attributes)?,
     };
-    let group = state.records.alter_group(resolved.group, change).await?;
+    let group = resolved.records.alter_group(resolved.group, change).await?;
     Ok(ok(GroupBody::new(&resolved.ids, &group)))
 }
 
@@ -160,6 +217,6 @@ pub(super) async fn remove_group(
     Path(path): Path<RecordPath>,
 ) -> Answer<RemovedGroup> {
     let resolved = path.resolve(&caller, Action::Manage, &state).await?;
-    state.records.remove_group(resolved.group).await?;
+    resolved.records.remove_group(resolved.group).await?;
     Ok(ok(RemovedGroup { gid: path.gid }))
 }

@@ -266,7 +266,7 @@ pub(super) async fn add_record(
     let (device, journal) = (resolved.device(&path)?, resolved.journal(&path)?);
     let mut new = body.parse()?;
     new.id = record_id(&headers, new.id)?;
-    let added = state
+    let added = resolved
         .records
         .add_record(resolved.group, device, journal, new)
         .await?;
@@ -314,7 +314,7 @@ pub(super) async fn add_records(
             Ok(())
         })
         .collect();
-    let added = state.records.add_records(resolved.group, device, new);
+    let added = resolved.records.add_records(resolved.group, device, new);
     let mut added = added.await?.into_iter();
     let results = parsed.into_iter().map(|parsed| {
         let result = parsed.and_then(|()| match added.next() {
@@ -353,7 +353,7 @@ pub(super) async fn delete_record(
     let timestamp = timestamp.ok_or_else(|| {
         Problem::invalid("the timestamp of a record is milliseconds since 1970, at most 13 digits")
     })?;
-    state
+    resolved
         .records
         .delete_record(resolved.group, device, journal, timestamp)
         .await?;
@@ -379,7 +379,7 @@ pub(super) async fn list_journal_records(
 ) -> Answer<RecordList> {
     let resolved = path.resolve(&caller, Action::Read, &state).await?;
     let journal = resolved.journal(&path)?;
-    read_records(&state, &resolved, &path, Some(journal), range, page).await
+    read_records(&resolved, &path, Some(journal), range, page).await
 }
 
 /// List the records of a device by time, one journal after another
@@ -395,11 +395,10 @@ pub(super) async fn list_device_records(
     page: Page,
 ) -> Answer<RecordList> {
     let resolved = path.resolve(&caller, Action::Read, &state).await?;
-    read_records(&state, &resolved, &path, None, range, page).await
+    read_records(&resolved, &path, None, range, page).await
 }
 
 async fn read_records(
-    state: &AppState,
     resolved: &ResolvedPath,
     path: &RecordPath,
     journal: Option<JournalId>,
@@ -412,7 +411,7 @@ async fn read_records(
         to: range.to.map_or(RecordTime::LAST, RecordTime::nearest),
         order: range.order(Order::OldestFirst, Order::NewestFirst),
     };
-    let page = state
+    let page = resolved
         .records
         .records(
             resolved.group,

@@ -5,12 +5,17 @@ use homeport_systems::records::{
     DataType, DeviceId, Journal, JournalChange, Name, NewJournal, RecordIds,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::{Answer, Created, Envelope, Page, RecordPath, ResolvedPath, created, ok};
+use super::{
+    Answer, Created, Envelope, Page, RecordPath, ResolvedPath, created, ok, parse_attributes,
+    shown_attributes,
+};
 use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Operators};
 use crate::openapi::schemas::records::{self as schemas, GroupDevicePath, GroupPath, JournalPath};
 use crate::request::JsonBody;
+use crate::request::plain_json::PlainValue;
 use crate::state::AppState;
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -20,6 +25,9 @@ pub(super) struct AddJournal {
     name: String,
     #[schema(schema_with = schemas::data_type)]
     data_type: String,
+    /// Further attributes: an object of at most 50 members and 16 KiB
+    #[schema(value_type = Option<Object>)]
+    attributes: Option<Box<RawValue>>,
 }
 
 /// Fields to change; absent fields stay.
@@ -30,6 +38,9 @@ pub(super) struct AlterJournal {
     name: Option<String>,
     #[schema(schema_with = schemas::data_type, required = false)]
     data_type: Option<String>,
+    /// Attributes to set; null removes one
+    #[schema(value_type = Option<Object>)]
+    attributes: Option<Box<RawValue>>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -40,6 +51,9 @@ pub(super) struct JournalBody {
     jid: String,
     name: String,
     data_type: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    attributes: Option<PlainValue>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -66,6 +80,7 @@ impl JournalBody {
             jid: ids.journal(journal.id),
             name: journal.name.as_str().to_owned(),
             data_type: journal.data_type.as_str().to_owned(),
+            attributes: shown_attributes(&journal.attributes),
         }
     }
 }
@@ -87,8 +102,9 @@ pub(super) async fn add_journal(
     let new = NewJournal {
         name: Name::try_from(body.name)?,
         data_type: DataType::try_from(body.data_type)?,
+        attributes: parse_attributes(body.attributes)?,
     };
-    let journal = state
+    let journal = resolved
         .records
         .add_journal(resolved.group, device, new)
         .await?;
@@ -107,7 +123,7 @@ pub(super) async fn list_journals(
     page: Page,
 ) -> Answer<JournalList> {
     let resolved = path.resolve(&caller, Action::Read, &state).await?;
-    read_journals(&state, &resolved, None, page).await
+    read_journals(&resolved, None, page).await
 }
 
 /// List the journals of a device
@@ -123,16 +139,15 @@ pub(super) async fn list_device_journals(
 ) -> Answer<JournalList> {
     let resolved = path.resolve(&caller, Action::Read, &state).await?;
     let device = resolved.device(&path)?;
-    read_journals(&state, &resolved, Some(device), page).await
+    read_journals(&resolved, Some(device), page).await
 }
 
 async fn read_journals(
-    state: &AppState,
     resolved: &ResolvedPath,
     device: Option<DeviceId>,
     page: Page,
 ) -> Answer<JournalList> {
-    let page = state
+    let page = resolved
         .records
         .list_journals(resolved.group, device, page.limit, page.cursor)
         .await?;
@@ -157,7 +172,7 @@ pub(super) async fn get_journal(
 ) -> Answer<JournalBody> {
     let resolved = path.resolve(&caller, Action::Read, &state).await?;
     let (device, id) = (resolved.device(&path)?, resolved.journal(&path)?);
-    let journal = state.records.journal(resolved.group, device, id).await?;
+    let journal = resolved.records.journal(resolved.group, device, id).await?;
     Ok(ok(JournalBody::new(&resolved.ids, &journal)))
 }
 
@@ -178,8 +193,9 @@ pub(super) async fn alter_journal(
     let change = JournalChange {
         name: body.name.map(Name::try_from).transpose()?,
         data_type: body.data_type.map(DataType::try_from).transpose()?,
+        attributes: parse_attributes(body.attributes)?,
     };
-    let journal = state
+    let journal = resolved
         .records
         .alter_journal(resolved.group, device, id, change)
         .await?;
@@ -200,7 +216,7 @@ pub(super) async fn remove_journal(
 ) -> Answer<RemovedJournal> {
     let resolved = path.resolve(&caller, Action::Manage, &state).await?;
     let (device, id) = (resolved.device(&path)?, resolved.journal(&path)?);
-    state
+    resolved
         .records
         .remove_journal(resolved.group, device, id)
         .await?;

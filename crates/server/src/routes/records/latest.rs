@@ -21,7 +21,7 @@ pub(super) async fn list_latest(
     page: Page,
 ) -> Answer<RecordList> {
     let resolved = path.resolve(&caller, Action::Read, &state).await?;
-    read_latest(&state, &resolved, None, page).await
+    read_latest(&resolved, None, page).await
 }
 
 /// List the latest record of every journal of a device
@@ -37,16 +37,15 @@ pub(super) async fn list_device_latest(
 ) -> Answer<RecordList> {
     let resolved = path.resolve(&caller, Action::Read, &state).await?;
     let device = resolved.device(&path)?;
-    read_latest(&state, &resolved, Some(device), page).await
+    read_latest(&resolved, Some(device), page).await
 }
 
 async fn read_latest(
-    state: &AppState,
     resolved: &ResolvedPath,
     device: Option<DeviceId>,
     page: Page,
 ) -> Answer<RecordList> {
-    let page = state
+    let page = resolved
         .records
         .latest(resolved.group, device, page.limit, page.cursor)
         .await?;

@@ -12,8 +12,11 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::http::StatusCode;
-use homeport_systems::records::{DeviceId, GroupId, JournalId, PAGE_MAX, RecordIds};
+use homeport_systems::records::{
+    ATTRIBUTE_DEPTH_MAX, Attributes, DeviceId, GroupId, JournalId, PAGE_MAX, RecordIds, Records,
+};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -21,6 +24,7 @@ use utoipa_axum::routes;
 use crate::auth::{Action, Caller, Subject};
 use crate::problem::Problem;
 use crate::request::PageQuery;
+use crate::request::plain_json::{self, PlainValue};
 use crate::state::AppState;
 
 /// Name of the system in API keys.
@@ -111,10 +115,26 @@ struct RecordPath {
     timestamp: String,
 }
 
-/// The group of a path, and the codec for the other ids.
+/// The group of a path, the codec for the other ids, and the record store with the caller's permissions.
 struct ResolvedPath {
     ids: Arc<RecordIds>,
     group: GroupId,
+    records: Records,
+}
+
+/// Parses further attributes; numbers keep every digit.
+fn parse_attributes(raw: Option<Box<RawValue>>) -> Result<Attributes, Problem> {
+    let Some(raw) = raw else {
+        return Ok(Attributes::default());
+    };
+    let members = plain_json::parse_members(&raw, ATTRIBUTE_DEPTH_MAX)
+        .map_err(|reason| Problem::invalid(format!("attributes: {reason}")))?;
+    Ok(Attributes::new(members)?)
+}
+
+/// Further attributes in a response; absent if there are none.
+fn shown_attributes(attributes: &Attributes) -> Option<PlainValue> {
+    (!attributes.is_empty()).then(|| PlainValue::members(attributes.members().clone()))
 }
 
 impl RecordPath {
@@ -128,7 +148,15 @@ impl RecordPath {
         caller.check(action, SYSTEM, Subject::One(&self.gid))?;
         let ids = state.records.ids().await?;
         let group = ids.parse_group(&self.gid)?;
-        Ok(ResolvedPath { ids, group })
+        let records = match caller {
+            Caller::ApiKey(key) => state.records.for_key(key.key_id.to_string()),
+            Caller::Operator | Caller::User(_) => state.records.clone(),
+        };
+        Ok(ResolvedPath {
+            ids,
+            group,
+            records,
+        })
     }
 }
 
