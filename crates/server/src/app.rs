@@ -167,6 +167,7 @@ impl AppState {
             table: names.telemetry.clone(),
         };
         Ok(Self {
+            clock: Arc::clone(clock),
             telemetry: Telemetry::new(
                 Arc::clone(store),
                 Arc::clone(clock),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use homeport_listen::AllowedOrigins;
-use homeport_store::StoreError;
+use homeport_store::{Clock, StoreError};
 use homeport_systems::alerts::Alerts;
 use homeport_systems::api_keys::ApiKeys;
 use homeport_systems::chargers::Chargers;
@@ -24,6 +24,7 @@ use crate::mqtt::Broker;
 /// Everything that handlers need; cheap to clone.
 #[derive(Clone)]
 pub struct AppState {
+    pub clock: Arc<dyn Clock>,
     pub sensors: Sensors,
     pub chargers: Chargers,
     pub records: Records,

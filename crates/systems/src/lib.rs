@@ -10,6 +10,7 @@ pub mod cursor;
 pub mod export;
 pub mod fleet;
 pub mod ids;
+pub mod json_object;
 pub mod live;
 pub mod messages;
 pub mod outbox;
@@ -22,6 +23,7 @@ pub mod schema;
 pub mod sensors;
 pub mod telemetry;
 pub mod time;
+pub mod unknown_name;
 
 mod fetch;
 mod pages;

@@ -42,6 +42,41 @@ impl EpochSeconds {
     }
 }
 
+/// Units of relative times, in milliseconds.
+const RELATIVE_UNITS: [(char, i64); 5] = [
+    ('s', 1000),
+    ('m', 60 * 1000),
+    ('h', 60 * 60 * 1000),
+    ('d', 24 * 60 * 60 * 1000),
+    ('w', 7 * 24 * 60 * 60 * 1000),
+];
+/// Longest number of a relative time.
+const RELATIVE_DIGITS_MAX: usize = 9;
+
+/// Parses the time of a request: milliseconds since 1970, RFC 3339, or a time before `now` such as `-24h`.
+#[must_use]
+pub fn parse_time(text: &str, now: EpochMillis) -> Option<EpochMillis> {
+    if let Ok(millis) = text.parse() {
+        return Some(EpochMillis(millis));
+    }
+    if let Some(age) = text.strip_prefix('-') {
+        return Some(EpochMillis(now.0.saturating_sub(parse_age(age)?)));
+    }
+    let timestamp: Timestamp = text.parse().ok()?;
+    Some(EpochMillis(timestamp.as_millisecond()))
+}
+
+/// Parses an age such as `24h` to milliseconds.
+fn parse_age(text: &str) -> Option<i64> {
+    let unit = text.chars().next_back()?;
+    let (_, unit_ms) = RELATIVE_UNITS.iter().find(|(known, _)| *known == unit)?;
+    let number = text.strip_suffix(unit)?;
+    let is_number = (1..=RELATIVE_DIGITS_MAX).contains(&number.len())
+        && number.bytes().all(|byte| byte.is_ascii_digit());
+    let number: i64 = is_number.then(|| number.parse().ok()).flatten()?;
+    number.checked_mul(*unit_ms)
+}
+
 /// 0001-01-01T00:00:00Z
 const FIRST_WRITTEN_SECS: i64 = -62_135_596_800;
 /// 9999-12-30T00:00:00Z: time zones need the last hours of that year.
@@ -110,6 +145,42 @@ impl FromStr for UtcSecond {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_of_requests_have_three_forms() {
+        let now = EpochMillis(1_704_067_800_000);
+        for (text, millis) in [
+            ("1704067800000", 1_704_067_800_000),
+            ("-5", -5),
+            ("2024-01-01T00:10:00Z", 1_704_067_800_000),
+            ("2024-01-01T01:10:00.5+01:00", 1_704_067_800_500),
+            ("-0s", now.0),
+            ("-90s", now.0 - 90_000),
+            ("-5m", now.0 - 300_000),
+            ("-24h", now.0 - 86_400_000),
+            ("-7d", now.0 - 7 * 86_400_000),
+            ("-2w", now.0 - 14 * 86_400_000),
+        ] {
+            assert_eq!(parse_time(text, now), Some(EpochMillis(millis)), "{text}");
+        }
+        for text in [
+            "",
+            "-",
+            "-h",
+            "24h",
+            "+24h",
+            "-24 h",
+            "-1.5h",
+            "-24H",
+            "-1y",
+            "--1h",
+            "-1234567890s",
+            "yesterday",
+            "2026-02-21 14:30:00.000",
+        ] {
+            assert_eq!(parse_time(text, now), None, "{text}");
+        }
+    }
 
     #[test]
     fn second_has_the_documented_form() {

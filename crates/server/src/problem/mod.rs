@@ -79,6 +79,11 @@ impl Problem {
         self
     }
 
+    /// The error message, for answers that have a result for each item.
+    pub(crate) fn into_detail(self) -> String {
+        self.detail
+    }
+
     /// An internal error. Its cause is logged and not sent.
     pub(crate) fn internal(error: &dyn std::fmt::Display) -> Self {
         tracing::error!(%error, "internal error");

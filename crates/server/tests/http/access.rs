@@ -5,6 +5,7 @@ use base64::Engine as _;
 use crate::support::{ADMIN, Answer, Server};
 use homeport_server::RateLimit;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 const DEVICES: &str = "/v1/sensors/devices";
 
@@ -154,7 +155,7 @@ async fn store_failures_are_503_and_not_401_or_404() {
     }
     let reading = json!({"readings": [{
         "batch_id": "b", "hardware_id": "AA:BB:CC:DD:EE:FF", "timestamp_ms": crate::support::NOW_MS,
-        "boot_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7", "firmware_version": "1", "sensors": {},
+        "boot_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7", "firmware_version": "1", "sensors": {}, "sensor_status": {},
     }]});
     let answer = server
         .as_device(&verified, "POST", "/v1/sensors/data", reading)
@@ -170,7 +171,8 @@ async fn store_failures_are_503_and_not_401_or_404() {
 async fn invalid_cursors_are_rejected() {
     let server = Server::start().await;
     let forged = |list: &str, start: Value| {
-        let cursor = json!({"v": 1, "l": list, "s": start}).to_string();
+        let digest = hex::encode(&Sha256::digest(list)[..8]);
+        let cursor = json!([2, {"l": digest, "s": start}]).to_string();
         base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(cursor)
     };
     let elsewhere = json!({"hardware_id": {"S": "a"}, "gsi1pk": {"S": "b"}, "gsi1sk": {"S": "c"}});
@@ -206,7 +208,7 @@ async fn key_scopes_restrict_reads_and_writes() {
     assert_eq!(other.problem(), (403, "OUT_OF_SCOPE"));
     let reading = json!({"readings": [{
         "batch_id": "b", "hardware_id": "AA:BB:CC:DD:EE:00", "timestamp_ms": crate::support::NOW_MS,
-        "boot_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7", "firmware_version": "1", "sensors": {},
+        "boot_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7", "firmware_version": "1", "sensors": {}, "sensor_status": {},
     }]});
     let answer = server
         .as_device(&key, "POST", "/v1/sensors/data", reading)

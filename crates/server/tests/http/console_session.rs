@@ -72,7 +72,7 @@ async fn session_expires() {
     let session = cookie(&sign_in(&server, ADMIN).await);
     let with_cookie = [("cookie", session.as_str())];
     let answer = server.send("GET", "/v1/session", &with_cookie, None).await;
-    assert_eq!(answer.body["expiresAt"], "2027-01-15T20:00:00.000Z");
+    assert_eq!(answer.body["expires_at"], "2027-01-15T20:00:00.000Z");
     server.clock.advance_ms(12 * 60 * 60 * 1000);
     let answer = server.send("GET", "/v1/api-keys", &with_cookie, None).await;
     assert_eq!(answer.status, 401);

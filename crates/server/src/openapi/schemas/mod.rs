@@ -27,6 +27,8 @@ const GRAPHIC_ASCII: &str = "^[!-~]+$";
 /// Graphic characters without brackets, in brackets.
 const EXPO_PUSH_TOKEN: &str = r"^(ExponentPushToken|ExpoPushToken)\[[!-Z\\^-~]+\]$";
 const NAME: &str = "^[a-zA-Z0-9_]+$";
+/// A time relative to the present.
+const AGE: &str = "^-[0-9]{1,9}[smhdw]$";
 /// Maximum number of sensors or features of a device.
 const CAPABILITIES_MAX: usize = 64;
 
@@ -150,8 +152,16 @@ pub(crate) fn key_scopes() -> RefOr<Schema> {
         .into()
 }
 
-/// A time: milliseconds since 1970, or RFC 3339.
+/// A time: milliseconds since 1970, RFC 3339, or an age.
 pub(crate) fn time() -> RefOr<Schema> {
+    any_time()
+        .description(Some(
+            "Milliseconds since 1970, RFC 3339, or an age in s, m, h, d or w such as `-24h`",
+        ))
+        .into()
+}
+
+fn any_time() -> AnyOfBuilder {
     let millis = ObjectBuilder::new()
         .schema_type(Type::Integer)
         .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
@@ -160,8 +170,7 @@ pub(crate) fn time() -> RefOr<Schema> {
     AnyOfBuilder::new()
         .item(millis)
         .item(date_time())
-        .description(Some("Milliseconds since 1970, or RFC 3339"))
-        .into()
+        .item(text(AGE, 3..=11))
 }
 
 fn date_time() -> ObjectBuilder {
@@ -170,14 +179,14 @@ fn date_time() -> ObjectBuilder {
         .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
 }
 
-/// The readings of a request. Each is validated on its own, so the document must not say that a request
-/// with an invalid one is rejected.
+/// Readings, each stored independently of the others. Each is validated on its own, so the document must not say that a
+/// request with an invalid one is rejected.
 pub(crate) fn readings() -> RefOr<Schema> {
-    list_of_any(
+    let list = list_of_any(
         "NewReading",
         homeport_systems::sensors::READINGS_PER_REQUEST_MAX,
-    )
-    .into()
+    );
+    single_member("readings", list).into()
 }
 
 /// A list of items whose invalid ones are rejected one by one.

@@ -19,11 +19,12 @@ use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Caller, Subject};
 use crate::metrics;
 use crate::openapi::schemas::chargers as schemas;
 use crate::problem::Problem;
-use crate::request::{Body, Object, parse_time, plain_json};
+use crate::request::{Body, Object, RequestTimes, plain_json};
 use crate::state::AppState;
 
 /// A request whose events are parsed one by one, so that an invalid one does not affect the others.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Request<'a> {
     #[serde(borrow)]
     events: Vec<&'a RawValue>,
@@ -47,6 +48,7 @@ impl ToSchema for RequestBody {
 
 /// An event.
 #[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = NewChargerEvent)]
 pub(crate) struct EventBody<'a> {
     /// UUID of the device; the first event with it registers the device
@@ -60,7 +62,7 @@ pub(crate) struct EventBody<'a> {
     #[serde(borrow)]
     #[schema(schema_with = schemas::event_type)]
     event_type: Cow<'a, str>,
-    /// Time of the event: milliseconds since 1970, or RFC 3339; time of arrival if absent
+    /// Time of the event; time of arrival if absent
     #[serde(borrow)]
     #[schema(schema_with = schemas::time_or_null, required = false)]
     occurred_at: Option<&'a RawValue>,
@@ -133,9 +135,9 @@ pub(in crate::routes) async fn ingest_events(
             raw.len()
         )));
     }
-    let now = state.chargers.now_ms();
+    let times = RequestTimes::new(&state, None).or_mountain_time();
     let parsed: Vec<Result<NewEvent, Invalid>> =
-        raw.iter().map(|raw| parse(&caller, raw, now)).collect();
+        raw.iter().map(|raw| parse(&caller, raw, times)).collect();
     let events: Vec<NewEvent> = parsed.iter().flatten().cloned().collect();
     let mut outcomes = if events.is_empty() {
         Vec::new()
@@ -161,16 +163,16 @@ fn has_events(body: &RawValue) -> bool {
     serde_json::from_str::<Members<'_>>(body.get()).is_ok_and(|members| members.events.is_some())
 }
 
-fn parse(caller: &Caller, raw: &RawValue, now: EpochMillis) -> Result<NewEvent, Invalid> {
+fn parse(caller: &Caller, raw: &RawValue, times: RequestTimes) -> Result<NewEvent, Invalid> {
     let invalid = |reason: String| Invalid {
         code: "INVALID_EVENT",
         reason,
     };
-    let body: EventBody<'_> =
+    let Object(body): Object<EventBody<'_>> =
         serde_json::from_str(raw.get()).map_err(|error| invalid(error.to_string()))?;
-    let event = body.parse().map_err(invalid)?;
+    let event = body.parse(times).map_err(invalid)?;
     let event = event
-        .check(now)
+        .check(times.now())
         .map_err(|error| invalid(error.to_string()))?;
     let device_id = match &event.device {
         EventDevice::Wireless(wireless) => ScId::of(*wireless),
@@ -187,7 +189,7 @@ fn parse(caller: &Caller, raw: &RawValue, now: EpochMillis) -> Result<NewEvent, 
 }
 
 impl EventBody<'_> {
-    fn parse(self) -> Result<NewEvent, String> {
+    fn parse(self, times: RequestTimes) -> Result<NewEvent, String> {
         let text = |error: homeport_systems::chargers::InvalidField| error.to_string();
         let wireless: Option<WirelessDeviceId> = self
             .wireless_device_id
@@ -221,7 +223,10 @@ impl EventBody<'_> {
         Ok(NewEvent {
             device,
             event_type: self.event_type.parse().map_err(text)?,
-            occurred_at: self.occurred_at.map(time).transpose()?.flatten(),
+            occurred_at: match self.occurred_at {
+                Some(raw) => time(times, raw)?,
+                None => None,
+            },
             sequence: self.sequence,
             data: EventData::new(data).map_err(text)?,
         })
@@ -229,7 +234,7 @@ impl EventBody<'_> {
 }
 
 /// Parses a time that is a JSON number or string.
-fn time(raw: &RawValue) -> Result<Option<EpochMillis>, String> {
+fn time(times: RequestTimes, raw: &RawValue) -> Result<Option<EpochMillis>, String> {
     if raw.get() == "null" {
         return Ok(None);
     }
@@ -237,10 +242,8 @@ fn time(raw: &RawValue) -> Result<Option<EpochMillis>, String> {
         Ok(text) => text,
         Err(_) => Cow::Borrowed(raw.get()),
     };
-    parse_time(&text).map(Some).ok_or_else(|| {
-        "occurred_at must be milliseconds since 1970 or a time such as 2024-01-15T10:30:00Z"
-            .to_owned()
-    })
+    let time = times.parse("occurred_at", &text);
+    time.map(Some).map_err(Problem::into_detail)
 }
 
 fn result(outcome: Option<EventOutcome>) -> EventResult {

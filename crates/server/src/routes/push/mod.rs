@@ -10,7 +10,7 @@ use utoipa_axum::routes;
 use crate::state::AppState;
 
 /// Name of the system in API keys.
-const SYSTEM: &str = "push";
+pub(super) const SYSTEM: &str = "push";
 
 pub(super) fn documented() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()

@@ -186,21 +186,22 @@ async fn read_records(
     page: Page,
 ) -> Answer<RecordList> {
     let device = resolved.device(path)?;
-    let range = RecordRange {
+    let bounds = RecordRange {
         from: range.from.map_or(RecordTime::FIRST, RecordTime::nearest),
         to: range.to.map_or(RecordTime::LAST, RecordTime::nearest),
         order: range.order(Order::OldestFirst, Order::NewestFirst),
     };
-    let page = state
+    let mut page = state
         .records
         .records(
             resolved.group,
             device,
             journal,
-            range,
+            bounds,
             page.limit,
             page.cursor,
         )
         .await?;
+    page.next = range.keep_now(page.next);
     Ok(ok(RecordList::new(&resolved.ids, &page)?))
 }

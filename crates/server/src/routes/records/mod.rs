@@ -24,7 +24,7 @@ use crate::request::PageQuery;
 use crate::state::AppState;
 
 /// Name of the system in API keys.
-const SYSTEM: &str = "records";
+pub(super) const SYSTEM: &str = "records";
 /// Prefixes of its paths.
 const PREFIXES: [&str; 2] = ["/v1/groups", "/v1/ids"];
 

@@ -10,9 +10,12 @@ use homeport_systems::sensors::{
     IngestOutcome, Named, READINGS_PER_REQUEST_MAX, Reading, Rejection, SensorName, SensorStatus,
 };
 use homeport_systems::time::EpochMillis;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::Schema;
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::auth::{Action, ApiKeys, Authenticated, Caller, Subject};
 use crate::metrics;
@@ -23,22 +26,31 @@ use crate::state::AppState;
 
 /// A request whose readings are parsed one by one, so that an invalid one does not affect the others.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Request<'a> {
     #[serde(borrow)]
     readings: Vec<&'a RawValue>,
 }
 
-/// Readings, each stored independently of the others.
-#[derive(ToSchema)]
-#[schema(as = Readings)]
-#[allow(dead_code, reason = "describes the body in the OpenAPI document")]
-pub(in crate::routes) struct ReadingsBody {
-    #[schema(schema_with = schemas::readings)]
-    readings: Vec<ReadingBody<'static>>,
+/// Schema of the readings of a request.
+#[derive(Debug)]
+pub(in crate::routes) struct ReadingsBody;
+
+impl PartialSchema for ReadingsBody {
+    fn schema() -> RefOr<Schema> {
+        schemas::readings()
+    }
+}
+
+impl ToSchema for ReadingsBody {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("Readings")
+    }
 }
 
 /// A reading: one averaging window of one device.
 #[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = NewReading)]
 pub(crate) struct ReadingBody<'a> {
     #[serde(borrow)]
@@ -60,9 +72,14 @@ pub(crate) struct ReadingBody<'a> {
     #[schema(value_type = BTreeMap<String, f64>, example = json!({"bme280_temp_c": 22.5}))]
     sensors: Members<'a, &'a RawValue>,
     /// `ok` or `error`, by sensor
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     #[schema(value_type = BTreeMap<String, String>, example = json!({"bme280": "ok"}))]
     sensor_status: Members<'a, Status<'a>>,
+    /// Ignored: the stored name is that of the registration
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    #[allow(dead_code, reason = "devices may send it")]
+    friendly_name: IgnoredAny,
 }
 
 /// A sensor's status, borrowed if it has no escapes.

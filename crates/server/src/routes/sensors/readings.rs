@@ -94,17 +94,17 @@ pub(in crate::routes) async fn list_readings(
     page: Page,
 ) -> Result<Json<ReadingList>, Problem> {
     caller.check(Action::Read, SYSTEM, Subject::One(hardware_id.as_str()))?;
-    let range = ReadingRange {
+    let bounds = ReadingRange {
         from: range.from,
         to: range.to,
         order: range.order(Order::OldestFirst, Order::NewestFirst),
     };
     let page = state
         .sensors
-        .readings(&hardware_id, range, page.limit, page.cursor)
+        .readings(&hardware_id, bounds, page.limit, page.cursor)
         .await?;
     Ok(Json(ReadingList {
         readings: page.readings.iter().map(ReadingBody::from).collect(),
-        next_cursor: page.next.map(|cursor| cursor.encode()),
+        next_cursor: range.next_cursor(page.next),
     }))
 }

@@ -41,7 +41,7 @@ impl MessageTypeQuery {
     }
 }
 
-fn history_range(range: TimeRange) -> HistoryRange {
+fn history_range(range: &TimeRange) -> HistoryRange {
     HistoryRange {
         from: range.from,
         to: range.to,
@@ -49,11 +49,11 @@ fn history_range(range: TimeRange) -> HistoryRange {
     }
 }
 
-impl From<HistoryPage> for MessageList {
-    fn from(page: HistoryPage) -> Self {
+impl MessageList {
+    fn new(page: HistoryPage, range: &TimeRange) -> Self {
         Self {
             messages: page.items.into_iter().map(PlainItem).collect(),
-            next_cursor: page.next.map(|cursor| cursor.encode()),
+            next_cursor: range.next_cursor(page.next),
         }
     }
 }
@@ -76,9 +76,14 @@ pub(in crate::routes) async fn list_messages_of_type(
     let message_type = message_type.ok_or_else(|| Problem::invalid("message_type is missing"))?;
     let page = state
         .telemetry
-        .of_type(&message_type, history_range(range), page.limit, page.cursor)
+        .of_type(
+            &message_type,
+            history_range(&range),
+            page.limit,
+            page.cursor,
+        )
         .await?;
-    Ok(Json(page.into()))
+    Ok(Json(MessageList::new(page, &range)))
 }
 
 /// List the messages of a thing by time
@@ -96,18 +101,18 @@ pub(in crate::routes) async fn list_messages(
     page: Page,
 ) -> Result<Json<MessageList>, Problem> {
     caller.check(Action::Read, SYSTEM, Subject::One(thing.as_str()))?;
-    let (range, message_type) = (history_range(range), query.parse()?);
+    let message_type = query.parse()?;
     let page = state
         .telemetry
         .history(
             &thing,
             message_type.as_ref(),
-            range,
+            history_range(&range),
             page.limit,
             page.cursor,
         )
         .await?;
-    Ok(Json(page.into()))
+    Ok(Json(MessageList::new(page, &range)))
 }
 
 /// Get the newest message of a thing, or its newest of one type

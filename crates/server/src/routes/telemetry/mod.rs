@@ -11,7 +11,7 @@ use crate::request::PageQuery;
 use crate::state::AppState;
 
 /// Name of the system in API keys.
-const SYSTEM: &str = "telemetry";
+pub(super) const SYSTEM: &str = "telemetry";
 
 type Page = PageQuery<PAGE_MAX>;
 
