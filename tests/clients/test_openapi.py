@@ -55,7 +55,7 @@ def add_journal(server):
 
 
 def key_of(server, system):
-    return server.as_operator("POST", "/v1/api-keys", {"description": "tests", "system": system})["api_key"]
+    return server.as_operator("POST", "/v1/api-keys", {"description": "tests", "system": system, "all": True})["api_key"]
 
 
 def operations(server):

@@ -14,6 +14,7 @@ use homeport_systems::records::Records;
 use homeport_systems::rules::RuleEngine;
 use homeport_systems::sensors::Sensors;
 use homeport_systems::telemetry::Telemetry;
+use homeport_systems::time::FutureLimit;
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::auth::{AdminToken, RateLimiter, UserTokens};
@@ -25,6 +26,8 @@ use crate::mqtt::Broker;
 #[derive(Clone)]
 pub struct AppState {
     pub clock: Arc<dyn Clock>,
+    /// How far the times of data may be ahead of the clock.
+    pub future_limit: FutureLimit,
     pub sensors: Sensors,
     pub chargers: Chargers,
     pub records: Records,

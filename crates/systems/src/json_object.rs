@@ -207,9 +207,9 @@ mod tests {
         let nested = r#"{"pairs": [{"value": 1}, {"valeu": 1}]}"#;
         let error = serde_json::from_str::<Object<Nested<'_>>>(nested).unwrap_err();
         assert!(error.to_string().contains("`valeu`"), "{error}");
-        let Object(nested) =
-            serde_json::from_str::<Object<Nested<'_>>>(&nested.replace("eu", "ue"))
-                .expect("known members");
+        let corrected = nested.replace("eu", "ue");
+        let corrected = serde_json::from_str::<Object<Nested<'_>>>(&corrected);
+        let Object(nested) = corrected.expect("known members");
         assert_eq!(nested.pairs.len(), 2);
     }
 

@@ -28,6 +28,52 @@ pub struct UtcMillis(EpochMillis);
 #[error("expected a time as YYYY-MM-DDTHH:MM:SSZ")]
 pub struct TimeError;
 
+/// How far ahead of the clock the time of data may be. A device whose clock is further ahead would hide its later data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FutureLimit {
+    secs: i64,
+}
+
+/// A time is beyond the [`FutureLimit`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the time is more than {limit_secs} seconds ahead of the server's clock; check the clock of the device"
+)]
+pub struct TimeInFuture {
+    limit_secs: i64,
+}
+
+impl TimeInFuture {
+    /// The error code of all systems.
+    pub const CODE: &str = "TIME_IN_FUTURE";
+}
+
+impl Default for FutureLimit {
+    /// One day.
+    fn default() -> Self {
+        Self::new(24 * 60 * 60)
+    }
+}
+
+impl FutureLimit {
+    #[must_use]
+    pub fn new(secs: i64) -> Self {
+        Self { secs }
+    }
+
+    /// # Errors
+    /// If `at` is beyond the limit.
+    pub fn check(self, at: EpochMillis, now: EpochMillis) -> Result<(), TimeInFuture> {
+        let latest_ms = now.0.saturating_add(self.secs.saturating_mul(1000));
+        if at.0 > latest_ms {
+            return Err(TimeInFuture {
+                limit_secs: self.secs,
+            });
+        }
+        Ok(())
+    }
+}
+
 impl EpochMillis {
     #[must_use]
     pub fn seconds(self) -> EpochSeconds {
@@ -145,6 +191,19 @@ impl FromStr for UtcSecond {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn future_is_limited_to_the_millisecond() {
+        let (limit, now) = (FutureLimit::new(60), EpochMillis(1_800_000_000_000));
+        assert_eq!(limit.check(EpochMillis(now.0 + 60_000), now), Ok(()));
+        assert!(limit.check(EpochMillis(now.0 + 60_001), now).is_err());
+        assert_eq!(limit.check(EpochMillis(i64::MIN), now), Ok(()));
+        assert!(
+            FutureLimit::default()
+                .check(EpochMillis(i64::MAX), now)
+                .is_err()
+        );
+    }
 
     #[test]
     fn times_of_requests_have_three_forms() {

@@ -44,7 +44,7 @@ use homeport_systems::sensors::{
     Settings,
 };
 use homeport_systems::telemetry::{self, HistoryRange, Telemetry};
-use homeport_systems::time::EpochMillis;
+use homeport_systems::time::{EpochMillis, FutureLimit};
 use support::NOW_MS;
 
 /// Table, index and operation.
@@ -474,6 +474,7 @@ async fn use_telemetry_and_rules(store: &Arc<dyn Store>, clock: &Arc<ManualClock
         push: push.clone(),
         tables: tables(&TableNames::default()),
         telemetry_table: TableNames::default().telemetry,
+        future_limit: FutureLimit::default(),
         sns_topics: std::collections::HashMap::new(),
     };
     let engine = RuleEngine::new(deps, Vec::new()).expect("an engine");
@@ -664,7 +665,10 @@ async fn use_fleet(
 }
 
 async fn use_api_keys(keys: &ApiKeys, elsewhere: &ApiKeys) {
-    let (key, raw) = keys.create(NewApiKey::default()).await.expect("a key");
+    let (key, raw) = keys
+        .create(NewApiKey::for_all_of("sensors"))
+        .await
+        .expect("a key");
     let verified = elsewhere.verify(raw.reveal()).await.expect("verified");
     assert!(verified.is_some());
     keys.list(10, None).await.expect("keys");

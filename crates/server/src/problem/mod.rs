@@ -2,6 +2,9 @@
 //! that maps errors of the systems to HTTP.
 
 mod conversions;
+mod limits;
+
+pub(crate) use limits::limit_of;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -19,6 +22,8 @@ pub(crate) struct Problem {
     code: &'static str,
     detail: String,
     retry_after_secs: Option<u64>,
+    /// The limit that was exceeded, for the metric.
+    limit: Option<&'static str>,
 }
 
 /// A problem in a response.
@@ -67,11 +72,23 @@ impl Problem {
             code,
             detail: detail.into(),
             retry_after_secs: None,
+            limit: limits::limit_of(code),
         }
     }
 
     pub(crate) fn invalid(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "INVALID_REQUEST", detail)
+    }
+
+    /// Names the limit that an invalid request exceeds.
+    pub(crate) fn exceeding(mut self, limit: &'static str) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// The limit that was exceeded.
+    pub(crate) fn limit(&self) -> Option<&'static str> {
+        self.limit
     }
 
     pub(crate) fn retry_after(mut self, secs: u64) -> Self {

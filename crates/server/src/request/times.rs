@@ -3,7 +3,7 @@
 
 use homeport_systems::chargers::MountainTime;
 use homeport_systems::cursor::Cursor;
-use homeport_systems::time::{EpochMillis, parse_time};
+use homeport_systems::time::{EpochMillis, FutureLimit, TimeInFuture, parse_time};
 
 use crate::problem::Problem;
 use crate::state::AppState;
@@ -14,6 +14,7 @@ pub(crate) struct RequestTimes {
     /// The moment to which relative times refer.
     now: EpochMillis,
     accepts_mountain_time: bool,
+    future_limit: FutureLimit,
 }
 
 /// The bounds of a range of time, both included.
@@ -26,7 +27,13 @@ impl RequestTimes {
         Self {
             now: first_page.unwrap_or_else(|| EpochMillis(state.clock.now_ms())),
             accepts_mountain_time: false,
+            future_limit: state.future_limit,
         }
+    }
+
+    /// Checks that the time of data is not too far ahead.
+    pub(crate) fn check_future(&self, at: EpochMillis) -> Result<(), TimeInFuture> {
+        self.future_limit.check(at, self.now)
     }
 
     /// Accepts wall clocks of America/Denver too.
@@ -109,6 +116,7 @@ mod tests {
         RequestTimes {
             now: EpochMillis(1_800_000_000_000),
             accepts_mountain_time,
+            future_limit: FutureLimit::default(),
         }
     }
 

@@ -86,9 +86,14 @@ async fn key_is_created_listed_and_revoked() {
 async fn invalid_keys_are_rejected() {
     let server = Server::start().await;
     for body in [
-        json!({"description": ""}),
-        json!({"system": "toasters"}),
+        json!({"description": "", "all": true}),
+        json!({"system": "toasters", "all": true}),
         json!({"scopes": [""]}),
+        json!({}),
+        json!({"all": false}),
+        json!({"all": true, "scopes": ["AA:BB:CC:DD:EE:FF"]}),
+        json!({"all": true, "permissions": ["send_commands"]}),
+        json!({"system": "telemetry", "all": true, "permissions": ["everything"]}),
         json!({"scope": ["typo"]}),
     ] {
         let answer = server.as_admin("POST", "/v1/api-keys", body.clone()).await;
@@ -101,6 +106,31 @@ async fn invalid_keys_are_rejected() {
         .as_admin("DELETE", "/v1/api-keys/x", Value::Null)
         .await;
     assert_eq!(none.problem(), (400, "INVALID_REQUEST"));
+}
+
+#[tokio::test]
+async fn scopes_that_match_nothing_are_rejected() {
+    let server = Server::start().await;
+    for (system, scope, expected) in [
+        (
+            "sensors",
+            "aa:bb:cc:dd:ee:ff",
+            "AA:BB:CC:DD:EE:FF, in upper case",
+        ),
+        ("chargers", "charger 1", "an SC-ID"),
+        ("telemetry", "van/1", "a thing name"),
+        ("push", "two words", "a user id"),
+        ("records", "-", "a group id"),
+    ] {
+        let body = json!({"system": system, "scopes": [scope]});
+        let answer = server.as_admin("POST", "/v1/api-keys", body).await;
+        assert_eq!(answer.problem(), (400, "INVALID_REQUEST"), "{system}");
+        let detail = answer.body["detail"].as_str().expect("a detail");
+        assert!(
+            detail.contains(scope) && detail.contains(expected),
+            "{detail}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -84,7 +84,7 @@ async fn cross_site_requests_cannot_change_anything() {
     let session = cookie(&sign_in(&server, ADMIN).await);
     let cookie = ("cookie", session.as_str());
     let create = async |headers: &[(&str, &str)]| {
-        let body = Some(r#"{"description":"x"}"#.to_owned());
+        let body = Some(r#"{"all":true}"#.to_owned());
         server.send("POST", "/v1/api-keys", headers, body).await
     };
     for headers in [

@@ -7,7 +7,7 @@ pub(crate) mod records;
 pub(crate) mod rules;
 pub(crate) mod telemetry;
 
-use homeport_systems::api_keys::{DESCRIPTION_CHARS_MAX, SCOPE_LEN_MAX, SCOPES_MAX};
+use homeport_systems::api_keys::{DESCRIPTION_CHARS_MAX, KeyPermission, SCOPE_LEN_MAX, SCOPES_MAX};
 use utoipa::openapi::schema::{
     AdditionalProperties, AnyOfBuilder, ArrayBuilder, ObjectBuilder, Schema, SchemaType, Type,
 };
@@ -147,7 +147,22 @@ pub(crate) fn key_scopes() -> RefOr<Schema> {
         .items(text(PRINTABLE, 1..=SCOPE_LEN_MAX))
         .max_items(Some(SCOPES_MAX))
         .description(Some(
-            "Devices, things, groups or users that the key may read and write; all of its system if empty",
+            "Hardware ids, SC-IDs or UUIDs of chargers, thing names, group ids or user ids that the key may read and write",
+        ))
+        .into()
+}
+
+pub(crate) fn key_permissions() -> RefOr<Schema> {
+    let names = KeyPermission::ALL.map(KeyPermission::as_str);
+    let permission = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .enum_values(Some(names));
+    ArrayBuilder::new()
+        .items(permission)
+        .max_items(Some(KeyPermission::ALL.len()))
+        .description(Some(
+            "Only for telemetry: `send_commands` sends commands to things; `subscribe_fleet` subscribes to the topics \
+             of all things at once, which needs a key of the whole system",
         ))
         .into()
 }

@@ -2,12 +2,13 @@
 
 use homeport_systems::telemetry::{THING_NAME_LEN_MAX, WORD_LEN_MAX};
 
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
+
 use super::{GRAPHIC_ASCII, parameters, text_schemas};
 
-/// Graphic ASCII without slashes.
-const THING_NAME: &str = "^[!-.0-~]+$";
-/// Graphic ASCII without slashes and wildcards, for names that become part of a topic.
-const TOPIC_THING_NAME: &str = r#"^[!"$-*,-.0-~]+$"#;
+/// Graphic ASCII without slashes and wildcards.
+const THING_NAME: &str = r#"^[!"$-*,-.0-~]+$"#;
 const THING_EXAMPLE: &str = "storyteller-van-01";
 
 parameters! {
@@ -15,9 +16,11 @@ parameters! {
         /// Thing name
         thing: thing_name;
     }
-    TopicThingPath in Path {
+    MessagePath in Path {
         /// Thing name
-        thing: topic_thing_name;
+        thing: thing_name;
+        /// `timestamp` of the message, in milliseconds since 1970
+        timestamp: millis;
     }
     ThingQuery in Query {
         /// Thing whose history is replayed
@@ -33,9 +36,17 @@ parameters! {
     }
 }
 
+fn millis() -> RefOr<Schema> {
+    ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+        .minimum(Some(0))
+        .maximum(Some(9_999_999_999_999_i64))
+        .into()
+}
+
 text_schemas! {
     thing_name(THING_NAME, 1..=THING_NAME_LEN_MAX).examples([THING_EXAMPLE]);
-    topic_thing_name(TOPIC_THING_NAME, 1..=THING_NAME_LEN_MAX).examples([THING_EXAMPLE]);
     /// A message type or a command.
     word(GRAPHIC_ASCII, 1..=WORD_LEN_MAX);
 }

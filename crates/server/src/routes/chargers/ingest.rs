@@ -8,7 +8,7 @@ use homeport_systems::chargers::{
     DATA_DEPTH_MAX, DeviceName, EVENTS_PER_REQUEST_MAX, EventData, EventDevice, EventOutcome,
     NewEvent, Rejection, ScId, WirelessDeviceId,
 };
-use homeport_systems::time::EpochMillis;
+use homeport_systems::time::{EpochMillis, TimeInFuture};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::openapi::RefOr;
@@ -133,7 +133,8 @@ pub(in crate::routes) async fn ingest_events(
         return Err(Problem::invalid(format!(
             "a request must have 1 to {EVENTS_PER_REQUEST_MAX} events; this one has {}",
             raw.len()
-        )));
+        ))
+        .exceeding("events_per_request"));
     }
     let times = RequestTimes::new(&state, None).or_mountain_time();
     let parsed: Vec<Result<NewEvent, Invalid>> =
@@ -171,9 +172,13 @@ fn parse(caller: &Caller, raw: &RawValue, times: RequestTimes) -> Result<NewEven
     let Object(body): Object<EventBody<'_>> =
         serde_json::from_str(raw.get()).map_err(|error| invalid(error.to_string()))?;
     let event = body.parse(times).map_err(invalid)?;
-    let event = event
-        .check(times.now())
-        .map_err(|error| invalid(error.to_string()))?;
+    let event = event.check().map_err(|error| invalid(error.to_string()))?;
+    if let Some(occurred_at) = event.occurred_at {
+        times.check_future(occurred_at).map_err(|error| Invalid {
+            code: TimeInFuture::CODE,
+            reason: error.to_string(),
+        })?;
+    }
     let device_id = match &event.device {
         EventDevice::Wireless(wireless) => ScId::of(*wireless),
         EventDevice::ScId(sc_id) => sc_id.clone(),
@@ -289,11 +294,13 @@ fn result(outcome: Option<EventOutcome>) -> EventResult {
         },
     };
     metrics::charger_event(result.status);
+    metrics::item_rejected(result.code);
     result
 }
 
 fn rejected(invalid: Invalid) -> EventResult {
     metrics::charger_event("rejected");
+    metrics::item_rejected(Some(invalid.code));
     EventResult {
         status: "rejected",
         device_id: None,

@@ -5,6 +5,7 @@ use homeport_systems::records::{
     JournalId, NewRecord, Order, Record, RecordIds, RecordPage, RecordRange, RecordTime,
     RecordType, RecordValue, Unit,
 };
+use homeport_systems::time::EpochMillis;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -14,7 +15,7 @@ use crate::auth::{Action, ApiKeysOrOperators, Authenticated};
 use crate::metrics;
 use crate::openapi::schemas::records::{self as schemas, GroupDevicePath, JournalPath};
 use crate::problem::Problem;
-use crate::request::{JsonBody, TimeRange, WholeNumber};
+use crate::request::{JsonBody, RequestTimes, TimeRange, WholeNumber};
 use crate::state::AppState;
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -136,9 +137,13 @@ pub(super) async fn add_record(
 ) -> Created<RecordBody> {
     let resolved = path.resolve(&caller, Action::Write, &state).await?;
     let (device, journal) = (resolved.device(&path)?, resolved.journal(&path)?);
+    let new = body.parse()?;
+    if let Some(timestamp) = new.timestamp {
+        RequestTimes::new(&state, None).check_future(EpochMillis(timestamp.millis()))?;
+    }
     let record = state
         .records
-        .add_record(resolved.group, device, journal, body.parse()?)
+        .add_record(resolved.group, device, journal, new)
         .await?;
     metrics::record();
     Ok(created(RecordBody::new(&resolved.ids, &record)?))

@@ -1,14 +1,18 @@
 //! `GET /v1/telemetry`, `GET /v1/telemetry/{thing}` and `GET /v1/telemetry/{thing}/latest`
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use homeport_systems::telemetry::{HistoryPage, HistoryRange, MessageType, Order, ThingName};
+use homeport_systems::time::EpochMillis;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Page, SYSTEM};
-use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Subject};
-use crate::openapi::schemas::telemetry::{OptionalMessageType, RequiredMessageType, ThingPath};
+use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Operators, Subject};
+use crate::openapi::schemas::telemetry::{
+    MessagePath, OptionalMessageType, RequiredMessageType, ThingPath,
+};
 use crate::problem::Problem;
 use crate::request::plain_json::PlainItem;
 use crate::request::{PathPart, TimeRange, UrlQuery};
@@ -135,4 +139,29 @@ pub(in crate::routes) async fn get_latest_message(
         .latest(&thing, message_type.as_ref())
         .await?;
     Ok(Json(PlainItem(item)))
+}
+
+/// Delete one message of a thing
+///
+/// What rules wrote to other tables stays.
+#[utoipa::path(delete, path = "/v1/telemetry/{thing}/messages/{timestamp}", tag = "telemetry",
+    security(("admin_token" = [])),
+    params(MessagePath), responses(
+    (status = 204, description = "Deleted"),
+    (status = 404, description = "No message of the thing has this timestamp"),
+))]
+pub(in crate::routes) async fn delete_message(
+    _: Authenticated<Operators>,
+    State(state): State<AppState>,
+    Path((thing, timestamp)): Path<(String, String)>,
+) -> Result<StatusCode, Problem> {
+    let thing: ThingName = thing.parse()?;
+    let timestamp = timestamp
+        .parse()
+        .map_err(|_| Problem::invalid("timestamp must be milliseconds since 1970"))?;
+    state
+        .telemetry
+        .delete_message(&thing, EpochMillis(timestamp))
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
 }

@@ -20,5 +20,6 @@ pub(super) fn documented() -> OpenApiRouter<AppState> {
         .routes(routes!(messages::list_messages_of_type))
         .routes(routes!(messages::list_messages))
         .routes(routes!(messages::get_latest_message))
+        .routes(routes!(messages::delete_message))
         .routes(routes!(commands::send_command))
 }
