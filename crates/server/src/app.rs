@@ -1,6 +1,7 @@
 //! Composition: builds every part of the server from a store, a clock and settings. The binary and the tests use it.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use homeport_listen::AllowedOrigins;
@@ -65,6 +66,19 @@ pub struct AppSettings {
     pub rules: Vec<NewRule>,
     /// The URLs that receive notifications of the `sns` action, by the topic's ARN.
     pub sns_topics: HashMap<String, String>,
+}
+
+impl fmt::Debug for AppDeps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AppDeps").finish_non_exhaustive()
+    }
+}
+
+/// Shows no settings, because some are secrets.
+impl fmt::Debug for AppSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AppSettings").finish_non_exhaustive()
+    }
 }
 
 /// Why the server cannot be built.
