@@ -93,7 +93,7 @@ class Server:
         urllib.request.urlopen(request, timeout=COMMAND_SECS_MAX).close()
 
     def make_key(self):
-        return self.as_operator("POST", "/v1/api-keys", {"description": "tests"})["api_key"]
+        return self.as_operator("POST", "/v1/api-keys", {"description": "tests", "all": True})["api_key"]
 
     def readings(self, hardware_id):
         """All readings of a sensor, page by page, the oldest first."""

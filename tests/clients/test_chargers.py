@@ -29,7 +29,7 @@ def query(dynamodb, condition, plain_values, **more):
 
 @pytest.fixture(scope="module")
 def key(server):
-    return server.call("POST", "/v1/api-keys", {"system": "chargers"})["api_key"]
+    return server.call("POST", "/v1/api-keys", {"system": "chargers", "all": True})["api_key"]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -84,7 +84,7 @@ def run(server, roots, *arguments):
 
 def test_keys_are_made_and_listed_over_tls(server, behind_tls):
     url, roots = behind_tls
-    made = run(server, roots, "keys", "create", "--url", url, "--description", "over-tls")
+    made = run(server, roots, "keys", "create", "--all", "--url", url, "--description", "over-tls")
     assert made.returncode == 0, made.stderr
     listed = run(server, roots, "keys", "list", "--url", url)
     assert "over-tls" in listed.stdout, listed

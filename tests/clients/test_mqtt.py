@@ -82,7 +82,9 @@ def key(server):
 
 
 def make_key(server, *things):
-    body = {"system": "telemetry", "scopes": list(things)}
+    body = {"system": "telemetry", "scopes": list(things), "all": not things}
+    if not things:
+        body["permissions"] = ["send_commands", "subscribe_fleet"]
     return server.as_operator("POST", "/v1/api-keys", body)["api_key"]
 
 

@@ -33,7 +33,7 @@ def store_one_reading(server, key):
     """So that there is something to find under the address that the document has as its example."""
     body = f"""{{"readings": [{{"batch_id": "first", "hardware_id": "{DEVICE}", "firmware_version": "1.0.16",
         "boot_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7", "timestamp_ms": {time.time_ns() // 1_000_000},
-        "sensors": {{"bme280_temp_c": 22.5}}}}]}}"""
+        "sensors": {{"bme280_temp_c": 22.5}}, "sensor_status": {{}}}}]}}"""
     request = urllib.request.Request(server.url + "/v1/sensors/data", data=body.encode(), headers={"X-API-Key": key})
     urllib.request.urlopen(request, timeout=10).close()
 
@@ -55,7 +55,7 @@ def add_journal(server):
 
 
 def key_of(server, system):
-    return server.as_operator("POST", "/v1/api-keys", {"description": "tests", "system": system})["api_key"]
+    return server.as_operator("POST", "/v1/api-keys", {"description": "tests", "system": system, "all": True})["api_key"]
 
 
 def operations(server):

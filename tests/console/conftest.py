@@ -108,7 +108,7 @@ def fill(server):
     ]
     send_readings(server, key, values)
 
-    charger_key = server.as_operator("POST", "/v1/api-keys", {"system": "chargers", "description": "chargers"})["api_key"]
+    charger_key = server.as_operator("POST", "/v1/api-keys", {"system": "chargers", "description": "chargers", "all": True})["api_key"]
     events = [
         {
             "wireless_device_id": CHARGER,

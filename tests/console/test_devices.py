@@ -181,7 +181,7 @@ def test_year_of_readings_draws_quickly(console):
     step = 300_000
     now = int(time.time() * 1000)
     points = [[now - index * step, 10 + index % 7, 20 + index % 9, 15 + index % 8, 1] for index in range(105_120, 0, -1)]
-    answer = json.dumps({"from": "", "to": "", "bucketMs": step, "series": [{"name": "bme280_temp_c", "points": points}]})
+    answer = json.dumps({"from": "", "to": "", "bucket_ms": step, "series": [{"name": "bme280_temp_c", "points": points}]})
     page.route(re.compile("/series"), lambda route: route.fulfill(body=answer, content_type="application/json"))
     open_sensor(console, "?range=year")
     page.wait_for_function("performance.getEntriesByName('chart-draw').length > 0")

@@ -272,7 +272,7 @@ pub(crate) async fn make_key(address: SocketAddr) -> anyhow::Result<String> {
         "Content-Type: application/json\r\nAuthorization: Bearer {}\r\n",
         server::ADMIN_TOKEN
     );
-    let body = Body::default().text("{\"description\":\"benchmark\"}");
+    let body = Body::default().text("{\"description\":\"benchmark\",\"all\":true}");
     let mut request = Template::post("/v1/api-keys", &headers, &body);
     let mut connection = Connection::open(address).await?;
     let answer = connection.exchange(request.fill(0)).await?;

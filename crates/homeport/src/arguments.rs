@@ -469,9 +469,17 @@ pub(crate) struct CreateArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) system: Option<String>,
 
-    /// Device, thing or group that the key may be used for; may be repeated; all by default
-    #[arg(long = "scope", value_name = "SCOPE")]
+    /// Device, thing, group or user that the key is for; may be repeated
+    #[arg(long = "scope", value_name = "SCOPE", required_unless_present = "all")]
     pub(crate) scopes: Vec<String>,
+
+    /// Create a key for the whole system instead of a key with scopes
+    #[arg(long, conflicts_with = "scopes")]
+    pub(crate) all: bool,
+
+    /// Permission of a telemetry key: send_commands, or subscribe_fleet with --all; may be repeated
+    #[arg(long = "permission", value_name = "NAME")]
+    pub(crate) permissions: Vec<String>,
 
     /// Print JSON, as the HTTP interface returns it
     #[arg(long)]

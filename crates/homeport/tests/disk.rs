@@ -41,7 +41,7 @@ fn create_key(server: &Server) -> Answer {
         .post(format!("{}/v1/api-keys", server.url))
         .header("authorization", format!("Bearer {TOKEN}"))
         .header("content-type", "application/json");
-    answer(request.send(r#"{"description":"of a test"}"#))
+    answer(request.send(r#"{"description":"of a test","all":true}"#))
 }
 
 /// An operation of DynamoDB's protocol.

@@ -65,7 +65,7 @@ fn directory_in_use_is_reached_through_its_server() {
     let at = ["--data-dir", path(directory.path())];
     let keys = |arguments: &[&str]| run(&[&["keys"], arguments, &at].concat());
 
-    let created = keys(&["create", "--json"]);
+    let created = keys(&["create", "--all", "--json"]);
     assert!(
         text(&created.stderr).contains(&server.url),
         "{}",
@@ -81,7 +81,7 @@ fn directory_in_use_is_reached_through_its_server() {
     assert_eq!(server.status(DEVICES, ("x-api-key", key)), 401);
     assert!(text(&keys(&["list"]).stdout).contains("revoked"));
 
-    let refused = keys(&["create", "--system", "toasters"]);
+    let refused = keys(&["create", "--all", "--system", "toasters"]);
     assert!(!refused.status.success());
     assert!(
         text(&refused.stderr).contains("system must be one of"),
@@ -135,12 +135,14 @@ fn every_start_needs_the_pepper_of_existing_keys() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = ["--data-dir", path(directory.path())];
     Server::start(directory.path(), &[]).stop("-TERM");
-    let created = json(&output(&[&["keys", "create", "--json"][..], &at].concat()));
+    let created = json(&output(
+        &[&["keys", "create", "--all", "--json"][..], &at].concat(),
+    ));
     let file = directory.path().join("api-key-pepper");
     let pepper = std::fs::read_to_string(&file).expect("a pepper");
     std::fs::remove_file(&file).expect("removed");
 
-    let message = complaint(&[&["keys", "create"][..], &at].concat());
+    let message = complaint(&[&["keys", "create", "--all"][..], &at].concat());
     assert!(message.contains("API_KEY_PEPPER"), "{message}");
     let key_id = created["key_id"].as_str().expect("an id");
     let listed = output(&[&["keys", "list"][..], &at].concat());
@@ -152,7 +154,7 @@ fn every_start_needs_the_pepper_of_existing_keys() {
     }
 
     let given = [
-        &["keys", "create", "--api-key-pepper", pepper.trim()][..],
+        &["keys", "create", "--all", "--api-key-pepper", pepper.trim()][..],
         &at,
     ]
     .concat();

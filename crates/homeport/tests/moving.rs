@@ -155,7 +155,14 @@ async fn served_store_moves_there_and_back() {
     let data = directory.path().join("data");
     let there = other_store().await;
     let server = Server::start(&data, &[]);
-    let made = support::output(&["keys", "create", "--data-dir", path(&data), "--json"]);
+    let made = support::output(&[
+        "keys",
+        "create",
+        "--all",
+        "--data-dir",
+        path(&data),
+        "--json",
+    ]);
     let key: serde_json::Value = serde_json::from_str(&made).expect("a key");
     let key = key["api_key"].as_str().expect("its text").to_owned();
     let authorised = ("x-api-key", key.as_str());

@@ -42,7 +42,7 @@ fn connect(server: &Server) -> TcpStream {
 
 /// Creates an API key over a connection. Returns the status, unless the connection closes without a response.
 fn write(stream: &mut TcpStream) -> Option<String> {
-    let body = r#"{"description":"of a test"}"#;
+    let body = r#"{"description":"of a test","all":true}"#;
     let request = format!(
         "POST /v1/api-keys HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",

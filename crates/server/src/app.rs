@@ -18,7 +18,7 @@ use homeport_systems::rules::{NewRule, RuleEngine, RuleEngineDeps, RuleError};
 use homeport_systems::schema::{self, TableNames};
 use homeport_systems::sensors::{self, Sensors};
 use homeport_systems::telemetry::{self, Telemetry};
-use homeport_systems::time::EpochMillis;
+use homeport_systems::time::{EpochMillis, FutureLimit};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::Semaphore;
 
@@ -52,6 +52,8 @@ pub struct AppSettings {
     pub admin_token: String,
     /// The limit of each API key.
     pub rate_limit: RateLimit,
+    /// How far the times of data may be ahead of the clock.
+    pub future_limit: FutureLimit,
     /// Web pages of other origins that may use MQTT over WebSockets.
     pub allowed_origins: AllowedOrigins,
     pub user_tokens: UserTokenSettings,
@@ -122,6 +124,7 @@ impl AppState {
                 push: push.clone(),
                 tables,
                 telemetry_table: names.telemetry.clone(),
+                future_limit: settings.future_limit,
                 sns_topics: settings.sns_topics,
             },
             settings.rules,
@@ -180,6 +183,8 @@ impl AppState {
             started_at: EpochMillis(clock.now_ms()),
         };
         Ok(Self {
+            clock: Arc::clone(clock),
+            future_limit: settings.future_limit,
             telemetry,
             alerts: Alerts::new(alert_parts, settings.alerts),
             user_tokens: Arc::new(UserTokens::new(settings.user_tokens, Arc::clone(clock))),

@@ -8,6 +8,8 @@ use homeport_systems::sensors::IngestOutcome;
 use metrics::{counter, gauge, histogram};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
+use crate::problem::limit_of;
+
 const REQUEST_SECONDS: &str = "homeport_http_request_seconds";
 /// Upper bounds of the latency histogram's buckets.
 const BUCKETS_SECS: [f64; 12] = [
@@ -126,6 +128,18 @@ fn total(outcome: &str) {
         _ => return,
     };
     total.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Counts a request, or an item of one, beyond a limit.
+pub(crate) fn limit_exceeded(limit: &'static str) {
+    counter!("homeport_limit_exceeded_total", "limit" => limit).increment(1);
+}
+
+/// Counts an item of a request if its error code reports a limit.
+pub(crate) fn item_rejected(code: Option<&str>) {
+    if let Some(limit) = code.and_then(limit_of) {
+        limit_exceeded(limit);
+    }
 }
 
 pub(crate) fn charger_event(outcome: &'static str) {

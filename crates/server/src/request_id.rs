@@ -39,6 +39,9 @@ pub(crate) async fn layer(request: Request, next: Next) -> Response {
         None => is_bare_error(&response).then(|| bare_problem(response.status())),
     };
     if let Some(problem) = problem {
+        if let Some(limit) = problem.limit() {
+            metrics::limit_exceeded(limit);
+        }
         let allow = response.headers_mut().remove(ALLOW);
         response = if in_envelope {
             problem.into_envelope_response()
@@ -135,4 +138,42 @@ fn bare_problem(status: StatusCode) -> Problem {
         return problem.retry_after(TIMEOUT_RETRY_AFTER_SECS);
     }
     problem
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::routing::get;
+    use axum::{Router, middleware};
+    use metrics_exporter_prometheus::PrometheusBuilder;
+    use tower::Service as _;
+
+    use super::*;
+
+    #[test]
+    fn exceeded_limits_are_counted() {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let limited =
+            || async { Problem::new(StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED", "wait") };
+        let large = || async { Problem::invalid("101 readings").exceeding("readings_per_request") };
+        let mut router = Router::new()
+            .route("/limited", get(limited))
+            .route("/large", get(large))
+            .layer(middleware::from_fn(layer));
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = runtime.expect("a runtime");
+        ::metrics::with_local_recorder(&recorder, || {
+            for path in ["/limited", "/limited", "/large", "/missing"] {
+                let request = Request::get(path).body(Body::empty()).expect("a request");
+                runtime.block_on(router.call(request)).expect("an answer");
+            }
+        });
+        let metrics = recorder.handle().render();
+        for expected in [
+            "homeport_limit_exceeded_total{limit=\"request_rate\"} 2",
+            "homeport_limit_exceeded_total{limit=\"readings_per_request\"} 1",
+        ] {
+            assert!(metrics.contains(expected), "{metrics}");
+        }
+    }
 }

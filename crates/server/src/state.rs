@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use homeport_listen::AllowedOrigins;
-use homeport_store::StoreError;
+use homeport_store::{Clock, StoreError};
 use homeport_systems::alerts::Alerts;
 use homeport_systems::api_keys::ApiKeys;
 use homeport_systems::chargers::Chargers;
@@ -13,6 +13,7 @@ use homeport_systems::records::Records;
 use homeport_systems::rules::RuleEngine;
 use homeport_systems::sensors::Sensors;
 use homeport_systems::telemetry::Telemetry;
+use homeport_systems::time::FutureLimit;
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::auth::{AdminToken, RateLimiter, UserTokens};
@@ -23,6 +24,9 @@ use crate::mqtt::Broker;
 /// Everything that handlers need; cheap to clone.
 #[derive(Clone)]
 pub struct AppState {
+    pub clock: Arc<dyn Clock>,
+    /// How far the times of data may be ahead of the clock.
+    pub future_limit: FutureLimit,
     pub sensors: Sensors,
     pub chargers: Chargers,
     pub records: Records,

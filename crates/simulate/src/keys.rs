@@ -101,7 +101,7 @@ async fn create(
     plan: &Plan,
 ) -> anyhow::Result<CreatedKey> {
     let mut random = SeededRandom::new([plan.seed]);
-    let body = serde_json::json!({"description": DESCRIPTION, "system": system});
+    let body = serde_json::json!({"description": DESCRIPTION, "system": system, "all": true});
     let call = || Call::new(Method::POST, "/v1/api-keys", Some(body.to_string()));
     let answer = ask_until_answered(client, operator, plan, &mut random, call).await;
     let answer = answer.context("creating an API key")?;

@@ -10,6 +10,7 @@ pub mod cursor;
 pub mod export;
 pub mod fleet;
 pub mod ids;
+pub mod json_object;
 pub mod live;
 pub mod messages;
 pub mod outbox;
@@ -24,6 +25,7 @@ pub mod sensors;
 pub mod telemetry;
 pub mod text;
 pub mod time;
+pub mod unknown_name;
 
 mod fetch;
 mod pages;

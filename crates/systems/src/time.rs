@@ -36,6 +36,52 @@ pub struct UtcMillis(EpochMillis);
 #[error("expected a time as YYYY-MM-DDTHH:MM:SSZ")]
 pub struct TimeError;
 
+/// How far ahead of the clock the time of data may be. A device whose clock is further ahead would hide its later data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FutureLimit {
+    secs: i64,
+}
+
+/// A time is beyond the [`FutureLimit`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the time is more than {limit_secs} seconds ahead of the server's clock; check the clock of the device"
+)]
+pub struct TimeInFuture {
+    limit_secs: i64,
+}
+
+impl TimeInFuture {
+    /// The error code of all systems.
+    pub const CODE: &str = "TIME_IN_FUTURE";
+}
+
+impl Default for FutureLimit {
+    /// One day.
+    fn default() -> Self {
+        Self::new(24 * 60 * 60)
+    }
+}
+
+impl FutureLimit {
+    #[must_use]
+    pub fn new(secs: i64) -> Self {
+        Self { secs }
+    }
+
+    /// # Errors
+    /// If `at` is beyond the limit.
+    pub fn check(self, at: EpochMillis, now: EpochMillis) -> Result<(), TimeInFuture> {
+        let latest_ms = now.0.saturating_add(self.secs.saturating_mul(1000));
+        if at.0 > latest_ms {
+            return Err(TimeInFuture {
+                limit_secs: self.secs,
+            });
+        }
+        Ok(())
+    }
+}
+
 impl EpochMillis {
     #[must_use]
     pub fn seconds(self) -> EpochSeconds {
@@ -48,6 +94,41 @@ impl EpochSeconds {
     pub fn plus_secs(self, secs: i64) -> Self {
         Self(self.0.saturating_add(secs))
     }
+}
+
+/// Units of relative times, in milliseconds.
+const RELATIVE_UNITS: [(char, i64); 5] = [
+    ('s', 1000),
+    ('m', 60 * 1000),
+    ('h', 60 * 60 * 1000),
+    ('d', 24 * 60 * 60 * 1000),
+    ('w', 7 * 24 * 60 * 60 * 1000),
+];
+/// Longest number of a relative time.
+const RELATIVE_DIGITS_MAX: usize = 9;
+
+/// Parses the time of a request: milliseconds since 1970, RFC 3339, or a time before `now` such as `-24h`.
+#[must_use]
+pub fn parse_time(text: &str, now: EpochMillis) -> Option<EpochMillis> {
+    if let Ok(millis) = text.parse() {
+        return Some(EpochMillis(millis));
+    }
+    if let Some(age) = text.strip_prefix('-') {
+        return Some(EpochMillis(now.0.saturating_sub(parse_age(age)?)));
+    }
+    let timestamp: Timestamp = text.parse().ok()?;
+    Some(EpochMillis(timestamp.as_millisecond()))
+}
+
+/// Parses an age such as `24h` to milliseconds.
+fn parse_age(text: &str) -> Option<i64> {
+    let unit = text.chars().next_back()?;
+    let (_, unit_ms) = RELATIVE_UNITS.iter().find(|(known, _)| *known == unit)?;
+    let number = text.strip_suffix(unit)?;
+    let is_number = (1..=RELATIVE_DIGITS_MAX).contains(&number.len())
+        && number.bytes().all(|byte| byte.is_ascii_digit());
+    let number: i64 = is_number.then(|| number.parse().ok()).flatten()?;
+    number.checked_mul(*unit_ms)
 }
 
 /// 0001-01-01T00:00:00Z
@@ -118,6 +199,55 @@ impl FromStr for UtcSecond {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn future_is_limited_to_the_millisecond() {
+        let (limit, now) = (FutureLimit::new(60), EpochMillis(1_800_000_000_000));
+        assert_eq!(limit.check(EpochMillis(now.0 + 60_000), now), Ok(()));
+        assert!(limit.check(EpochMillis(now.0 + 60_001), now).is_err());
+        assert_eq!(limit.check(EpochMillis(i64::MIN), now), Ok(()));
+        assert!(
+            FutureLimit::default()
+                .check(EpochMillis(i64::MAX), now)
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn times_of_requests_have_three_forms() {
+        let now = EpochMillis(1_704_067_800_000);
+        for (text, millis) in [
+            ("1704067800000", 1_704_067_800_000),
+            ("-5", -5),
+            ("2024-01-01T00:10:00Z", 1_704_067_800_000),
+            ("2024-01-01T01:10:00.5+01:00", 1_704_067_800_500),
+            ("-0s", now.0),
+            ("-90s", now.0 - 90_000),
+            ("-5m", now.0 - 300_000),
+            ("-24h", now.0 - 86_400_000),
+            ("-7d", now.0 - 7 * 86_400_000),
+            ("-2w", now.0 - 14 * 86_400_000),
+        ] {
+            assert_eq!(parse_time(text, now), Some(EpochMillis(millis)), "{text}");
+        }
+        for text in [
+            "",
+            "-",
+            "-h",
+            "24h",
+            "+24h",
+            "-24 h",
+            "-1.5h",
+            "-24H",
+            "-1y",
+            "--1h",
+            "-1234567890s",
+            "yesterday",
+            "2026-02-21 14:30:00.000",
+        ] {
+            assert_eq!(parse_time(text, now), None, "{text}");
+        }
+    }
 
     #[test]
     fn second_has_the_documented_form() {

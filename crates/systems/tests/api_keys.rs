@@ -8,7 +8,7 @@ use std::sync::Arc;
 use homeport_item::{Item, Value};
 use homeport_store::{Delete, Get, Put};
 use homeport_systems::api_keys::{
-    ApiKeyError, ApiKeys, KeyId, NewApiKey, Pepper, UNKNOWN_KEY_CACHE_SECS, schema,
+    ApiKeyError, ApiKeys, KeyId, KeyPermission, NewApiKey, Pepper, UNKNOWN_KEY_CACHE_SECS, schema,
 };
 use sha2::{Digest as _, Sha256};
 use support::Fixture;
@@ -39,7 +39,7 @@ async fn stored_key_has_the_documented_form() {
     let (keys, fixture) = keys().await;
     let new = NewApiKey {
         description: Some("greenhouse".to_owned()),
-        ..NewApiKey::default()
+        ..NewApiKey::for_all_of("sensors")
     };
     let (key, raw) = keys.create(new).await.expect("a key");
     let item = stored(&fixture, key.key_id).await;
@@ -70,7 +70,10 @@ async fn stored_key_has_the_documented_form() {
 #[tokio::test]
 async fn only_the_raw_key_is_accepted() {
     let (keys, _fixture) = keys().await;
-    let (key, raw) = keys.create(NewApiKey::default()).await.expect("a key");
+    let (key, raw) = keys
+        .create(NewApiKey::for_all_of("sensors"))
+        .await
+        .expect("a key");
     let verified = keys
         .verify(raw.reveal())
         .await
@@ -85,7 +88,10 @@ async fn only_the_raw_key_is_accepted() {
 #[tokio::test]
 async fn new_key_works_before_the_index_has_it() {
     let (keys, fixture) = keys().await;
-    let (key, raw) = keys.create(NewApiKey::default()).await.expect("a key");
+    let (key, raw) = keys
+        .create(NewApiKey::for_all_of("sensors"))
+        .await
+        .expect("a key");
     assert_eq!(keys.cached(), 1);
     // Like an index that lags.
     let row = Item::new().with("key_id", key.key_id.to_string());
@@ -99,7 +105,10 @@ async fn new_key_works_before_the_index_has_it() {
 #[tokio::test]
 async fn revoked_key_is_rejected() {
     let (keys, fixture) = keys().await;
-    let (key, raw) = keys.create(NewApiKey::default()).await.expect("a key");
+    let (key, raw) = keys
+        .create(NewApiKey::for_all_of("sensors"))
+        .await
+        .expect("a key");
     assert!(keys.verify(raw.reveal()).await.expect("verifies").is_some());
     let revoked = keys.revoke(key.key_id).await.expect("revokes");
     assert!(revoked.was_active && !revoked.key.is_active);
@@ -114,7 +123,10 @@ async fn revoked_key_is_rejected() {
 async fn revocation_reaches_other_processes_within_cache_time() {
     let (keys, fixture) = keys().await;
     let elsewhere = another(&fixture);
-    let (key, raw) = keys.create(NewApiKey::default()).await.expect("a key");
+    let (key, raw) = keys
+        .create(NewApiKey::for_all_of("sensors"))
+        .await
+        .expect("a key");
     assert!(
         elsewhere
             .verify(raw.reveal())
@@ -133,7 +145,10 @@ async fn revocation_reaches_other_processes_within_cache_time() {
 async fn verification_under_way_does_not_undo_revocation() {
     let (keys, _fixture) = keys().await;
     for _ in 0..20 {
-        let (key, raw) = keys.create(NewApiKey::default()).await.expect("a key");
+        let (key, raw) = keys
+            .create(NewApiKey::for_all_of("sensors"))
+            .await
+            .expect("a key");
         let users: Vec<_> = (0..4)
             .map(|_| {
                 let (keys, raw) = (Arc::clone(&keys), raw.clone());
@@ -151,7 +166,10 @@ async fn verification_under_way_does_not_undo_revocation() {
 #[tokio::test]
 async fn last_use_is_written_every_five_minutes() {
     let (keys, fixture) = keys().await;
-    let (key, raw) = keys.create(NewApiKey::default()).await.expect("a key");
+    let (key, raw) = keys
+        .create(NewApiKey::for_all_of("sensors"))
+        .await
+        .expect("a key");
     let last_used = || async {
         let item = stored(&fixture, key.key_id).await;
         item.get("last_used_at")
@@ -187,7 +205,10 @@ async fn scopes_limit_the_subjects_of_a_key() {
     assert!(key.allows("sensors", "AA:BB:CC:DD:EE:FF"));
     assert!(!key.allows("sensors", "AA:BB:CC:DD:EE:00"));
     assert!(!key.allows("telemetry", "AA:BB:CC:DD:EE:FF"));
-    let (_, raw) = keys.create(NewApiKey::default()).await.expect("a key");
+    let (_, raw) = keys
+        .create(NewApiKey::for_all_of("sensors"))
+        .await
+        .expect("a key");
     let open = keys
         .verify(raw.reveal())
         .await
@@ -198,12 +219,32 @@ async fn scopes_limit_the_subjects_of_a_key() {
 }
 
 #[tokio::test]
+async fn permissions_are_stored_with_the_key() {
+    let (keys, fixture) = keys().await;
+    let permissions = BTreeSet::from([KeyPermission::SendCommands, KeyPermission::SubscribeFleet]);
+    let new = NewApiKey {
+        permissions: permissions.clone(),
+        ..NewApiKey::for_all_of("telemetry")
+    };
+    let (key, _) = keys.create(new).await.expect("a key");
+    assert_eq!(key.permissions, permissions);
+    let listed = keys.list(10, None).await.expect("a page").keys;
+    assert_eq!(listed[0].permissions, permissions);
+    let item = stored(&fixture, key.key_id).await;
+    let names = ["send_commands", "subscribe_fleet"].map(str::to_owned);
+    assert_eq!(
+        item.get("permissions"),
+        Some(&Value::string_set(names).expect("a set"))
+    );
+}
+
+#[tokio::test]
 async fn keys_are_listed_newest_first() {
     let (keys, fixture) = keys().await;
     let mut made = Vec::new();
     for _ in 0..5 {
         made.push(
-            keys.create(NewApiKey::default())
+            keys.create(NewApiKey::for_all_of("sensors"))
                 .await
                 .expect("a key")
                 .0
@@ -260,7 +301,10 @@ async fn documented_key_works() {
 #[tokio::test]
 async fn unreadable_key_is_rejected_and_hides_nothing() {
     let (keys, fixture) = keys().await;
-    let (good, _) = keys.create(NewApiKey::default()).await.expect("a key");
+    let (good, _) = keys
+        .create(NewApiKey::for_all_of("sensors"))
+        .await
+        .expect("a key");
     let raw = "0".repeat(64);
     let hash = hex::encode(Sha256::digest(format!("pepper{raw}")));
     let put = Put::new("api_keys", documented_key(&hash).with("scopes", "a text"));
@@ -278,7 +322,10 @@ async fn unreadable_key_is_rejected_and_hides_nothing() {
 #[tokio::test]
 async fn unreadable_key_can_be_revoked() {
     let (keys, fixture) = keys().await;
-    let (key, raw) = keys.create(NewApiKey::default()).await.expect("a key");
+    let (key, raw) = keys
+        .create(NewApiKey::for_all_of("sensors"))
+        .await
+        .expect("a key");
     assert!(keys.verify(raw.reveal()).await.expect("verifies").is_some());
     let damaged = stored(&fixture, key.key_id).await.with("scopes", "a text");
     let put = Put::new("api_keys", damaged);
@@ -304,14 +351,26 @@ async fn invalid_keys_are_rejected() {
     for new in [
         NewApiKey {
             description: Some(String::new()),
-            ..NewApiKey::default()
+            ..NewApiKey::for_all_of("sensors")
         },
         NewApiKey {
             system: Some("toasters".to_owned()),
-            ..NewApiKey::default()
+            ..NewApiKey::for_all_of("sensors")
+        },
+        // Neither scopes nor the whole system, and both.
+        NewApiKey::default(),
+        NewApiKey {
+            scopes: BTreeSet::from(["AA:BB:CC:DD:EE:FF".to_owned()]),
+            ..NewApiKey::for_all_of("sensors")
         },
         NewApiKey {
-            scopes: BTreeSet::from([String::new()]),
+            permissions: BTreeSet::from([KeyPermission::SendCommands]),
+            ..NewApiKey::for_all_of("sensors")
+        },
+        NewApiKey {
+            system: Some("telemetry".to_owned()),
+            scopes: BTreeSet::from(["van-1".to_owned()]),
+            permissions: BTreeSet::from([KeyPermission::SubscribeFleet]),
             ..NewApiKey::default()
         },
     ] {
@@ -320,6 +379,14 @@ async fn invalid_keys_are_rejected() {
             Err(ApiKeyError::Invalid(_))
         ));
     }
+    let lower_case = NewApiKey {
+        scopes: BTreeSet::from(["aa:bb:cc:dd:ee:ff".to_owned()]),
+        ..NewApiKey::default()
+    };
+    assert!(matches!(
+        keys.create(lower_case).await,
+        Err(ApiKeyError::InvalidScope { .. })
+    ));
     let nobody = KeyId::random();
     assert_eq!(keys.revoke(nobody).await, Err(ApiKeyError::Missing(nobody)));
 }
@@ -327,7 +394,10 @@ async fn invalid_keys_are_rejected() {
 #[tokio::test]
 async fn listeners_are_notified_of_revocations() {
     let (keys, _fixture) = keys().await;
-    let (key, _) = keys.create(NewApiKey::default()).await.expect("a key");
+    let (key, _) = keys
+        .create(NewApiKey::for_all_of("sensors"))
+        .await
+        .expect("a key");
     let mut revocations = keys.revocations();
     keys.revoke(key.key_id).await.expect("revokes");
     assert_eq!(revocations.try_recv(), Ok(key.key_id));
@@ -352,7 +422,10 @@ async fn status_of_many_keys_is_read() {
     let (keys, _fixture) = keys().await;
     let mut all = BTreeSet::new();
     for _ in 0..205 {
-        let (key, _) = keys.create(NewApiKey::default()).await.expect("a key");
+        let (key, _) = keys
+            .create(NewApiKey::for_all_of("sensors"))
+            .await
+            .expect("a key");
         all.insert(key.key_id);
     }
     assert_eq!(keys.inactive(&all).await, Ok(BTreeSet::new()));

@@ -47,7 +47,7 @@ use homeport_systems::sensors::{
     Settings,
 };
 use homeport_systems::telemetry::{self, HistoryRange, Telemetry};
-use homeport_systems::time::EpochMillis;
+use homeport_systems::time::{EpochMillis, FutureLimit};
 use support::{Fixture, NOW_MS};
 
 /// Table, index and operation.
@@ -561,6 +561,7 @@ async fn use_telemetry_and_rules(store: &Arc<dyn Store>, clock: &Arc<ManualClock
         push: push.clone(),
         tables: tables(&TableNames::default()),
         telemetry_table: TableNames::default().telemetry,
+        future_limit: FutureLimit::default(),
         sns_topics: std::collections::HashMap::new(),
     };
     let engine = RuleEngine::new(deps, Vec::new()).expect("an engine");
@@ -749,7 +750,10 @@ async fn use_fleet(store: &Arc<dyn Store>, clock: &Arc<ManualClock>) {
 }
 
 async fn use_api_keys(keys: &ApiKeys, elsewhere: &ApiKeys) {
-    let (key, raw) = keys.create(NewApiKey::default()).await.expect("a key");
+    let (key, raw) = keys
+        .create(NewApiKey::for_all_of("sensors"))
+        .await
+        .expect("a key");
     let verified = elsewhere.verify(raw.reveal()).await.expect("verified");
     assert!(verified.is_some());
     keys.list(10, None).await.expect("keys");

@@ -62,7 +62,7 @@ const KEYS: &[Attribute] = &[
     ("gsi1sk", S, true),
 ];
 /// Attributes that Homeport adds to keys: the document allows optional ones.
-const KEYS_OF_OURS: [&str; 2] = ["system", "scopes"];
+const KEYS_OF_OURS: [&str; 3] = ["system", "scopes", "permissions"];
 
 fn key(key: &KeySchema) -> (&str, Option<&str>) {
     assert!(
@@ -172,7 +172,7 @@ async fn stored_items_have_only_documented_attributes() {
     let keys = ApiKeys::new(Arc::clone(&store), clock, Pepper::new("pepper".to_owned()));
     let new = NewApiKey {
         description: Some("greenhouse".to_owned()),
-        ..NewApiKey::default()
+        ..NewApiKey::for_all_of("sensors")
     };
     let (_, raw) = keys.create(new).await.expect("a key");
     keys.verify(raw.reveal()).await.expect("verified");

@@ -14,6 +14,7 @@ use homeport_store::{Clock as _, StoreError, SystemClock};
 use homeport_systems::api_keys::Pepper;
 use homeport_systems::fleet::SYSTEMS;
 use homeport_systems::schema::TableNames;
+use homeport_systems::time::FutureLimit;
 use homeport_systems::{push, records, sensors};
 use tokio::sync::Mutex;
 
@@ -70,6 +71,7 @@ pub(crate) async fn state(
         pepper: Pepper::new(pepper.text),
         admin_token: admin_token.text.clone(),
         rate_limit: rate_limit(settings)?,
+        future_limit: future_limit(settings)?,
         allowed_origins: settings.network.allowed_origins.clone(),
         user_tokens: user_tokens(settings)?,
         session_secs: console::session_secs(settings)?,
@@ -141,6 +143,11 @@ fn sensor_settings(settings: &Settings) -> anyhow::Result<sensors::Settings> {
         retention_secs: (days > 0).then_some(days * SECS_PER_DAY),
         last_seen_every_secs: i64::try_from(settings.sensors.last_seen_every_secs.get())?,
     })
+}
+
+pub(crate) fn future_limit(settings: &Settings) -> anyhow::Result<FutureLimit> {
+    let secs = settings.ingest.future_limit_secs.get();
+    Ok(FutureLimit::new(i64::try_from(secs)?))
 }
 
 fn rate_limit(settings: &Settings) -> anyhow::Result<RateLimit> {

@@ -199,6 +199,14 @@ section! {
 }
 
 section! {
+    /// Data of all systems on its way into the store.
+    Ingest ["ingest"] {
+        /// How far a timestamp may be ahead of the server's clock, in seconds; data that is further ahead is rejected
+        future_limit_secs: BoundedInteger<0, 3_155_760_000> = Some("86400"), flag "future-limit-secs" SECONDS;
+    }
+}
+
+section! {
     /// Sensors and their readings.
     Sensors ["sensors"] {
         /// Retention of readings, in days; 0 keeps them forever
@@ -450,6 +458,7 @@ all! {
     console: Console,
     fleet: Fleet,
     api_keys: ApiKeys,
+    ingest: Ingest,
     sensors: Sensors,
     push: Push,
     alerts: Alerts,

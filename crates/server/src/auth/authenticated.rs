@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 
 use super::admin_token::TokenRejected;
 use super::caller::Caller;
+use super::permission::Forbidden;
 use super::user_tokens::is_jwt;
 use super::{bearer_token, client_address, header_text, session_cookie};
 use crate::problem::Problem;
@@ -18,6 +19,10 @@ const KEY_HEADER: &str = "x-api-key";
 
 /// The caller of a route that accepts the credentials `A`.
 pub(crate) struct Authenticated<A>(Caller, PhantomData<A>);
+
+/// The system of a group of routes. API keys of other systems are refused on all of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RouteSystem(pub(crate) &'static str);
 
 /// Which credentials a route accepts.
 pub(crate) trait Accepted {
@@ -83,7 +88,7 @@ impl<A: Accepted> FromRequestParts<AppState> for Authenticated<A> {
     }
 }
 
-/// Verifies an API key and takes one request from its rate limit.
+/// Verifies an API key of the route's system and takes one request from its rate limit.
 async fn verify_api_key(parts: &Parts, state: &AppState) -> Result<Caller, Problem> {
     let sent = header_text(&parts.headers, KEY_HEADER)
         .ok_or_else(|| unauthorized("KEY_MISSING", "send an API key in the header X-API-Key"))?;
@@ -97,6 +102,10 @@ async fn verify_api_key(parts: &Parts, state: &AppState) -> Result<Caller, Probl
         )
         .retry_after(wait_secs)
     })?;
+    let system = parts.extensions.get::<RouteSystem>();
+    if system.is_none_or(|RouteSystem(system)| key.system != *system) {
+        return Err(Forbidden::OtherSystem(key.system.clone()).into());
+    }
     Ok(Caller::ApiKey(key))
 }
 

@@ -17,7 +17,7 @@ use homeport_listen::Connection;
 pub use admin_token::AdminToken;
 pub(crate) use admin_token::TokenRejected;
 pub(crate) use authenticated::{
-    ApiKeys, ApiKeysOrOperators, Authenticated, Everyone, Operators, UsersOrOperators,
+    ApiKeys, ApiKeysOrOperators, Authenticated, Everyone, Operators, RouteSystem, UsersOrOperators,
 };
 pub(crate) use caller::Caller;
 pub(crate) use permission::{Action, Forbidden, Subject};

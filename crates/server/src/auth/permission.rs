@@ -1,7 +1,7 @@
 //! The one place that decides whether a caller may read, write or manage something.
 
 use axum::http::StatusCode;
-use homeport_systems::api_keys::ApiKey;
+use homeport_systems::api_keys::{ApiKey, KeyPermission};
 use homeport_systems::chargers::ChargerIds;
 use homeport_systems::push::UserId;
 
@@ -17,6 +17,8 @@ pub(crate) enum Action {
     Read,
     /// Store or send data, as devices and services do.
     Write,
+    /// Send commands to devices.
+    Command,
     /// Create, change or delete what data belongs to, such as a user's phones.
     Manage,
 }
@@ -43,6 +45,8 @@ pub(crate) enum Forbidden {
     OutOfScope(String),
     #[error("this API key is limited to its scopes and cannot access all of {0}")]
     ScopedKey(String),
+    #[error("this API key needs the permission {0}")]
+    PermissionMissing(KeyPermission),
     #[error("only operators may do this")]
     OperatorsOnly,
     #[error("this belongs to another user")]
@@ -78,6 +82,9 @@ fn check_api_key(
     if action == Action::Manage {
         return Err(Forbidden::OperatorsOnly);
     }
+    if action == Action::Command && !key.has(KeyPermission::SendCommands) {
+        return Err(Forbidden::PermissionMissing(KeyPermission::SendCommands));
+    }
     if key.scopes.is_empty() {
         return Ok(());
     }
@@ -107,7 +114,7 @@ fn check_user(
     system: &str,
     subject: Subject<'_>,
 ) -> Result<(), Forbidden> {
-    if system != USER_SYSTEM || action == Action::Write {
+    if system != USER_SYSTEM || matches!(action, Action::Write | Action::Command) {
         return Err(Forbidden::OperatorsOnly);
     }
     if subject == Subject::One(user.as_str()) {
@@ -121,6 +128,7 @@ impl Forbidden {
     fn code(&self) -> &'static str {
         match self {
             Self::OtherSystem(_) | Self::OutOfScope(_) | Self::ScopedKey(_) => "OUT_OF_SCOPE",
+            Self::PermissionMissing(_) => "PERMISSION_MISSING",
             Self::OperatorsOnly => "OPERATORS_ONLY",
             Self::OtherUser => "NOT_YOURS",
         }
@@ -139,6 +147,7 @@ impl From<Forbidden> for Problem {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::sync::Arc;
 
     use homeport_systems::api_keys::KeyId;
@@ -147,7 +156,7 @@ mod tests {
 
     use super::*;
 
-    const ACTIONS: [Action; 3] = [Action::Read, Action::Write, Action::Manage];
+    const ACTIONS: [Action; 4] = [Action::Read, Action::Write, Action::Command, Action::Manage];
 
     fn key(system: &str, scopes: &[&str]) -> Caller {
         Caller::ApiKey(Arc::new(ApiKey {
@@ -158,7 +167,34 @@ mod tests {
             description: None,
             system: system.to_owned(),
             scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
+            permissions: BTreeSet::new(),
         }))
+    }
+
+    #[test]
+    fn commands_need_a_permission_and_the_scope() {
+        let mut key = ApiKey {
+            key_id: KeyId::random(),
+            created_at: UtcSecond::new(EpochSeconds(0)),
+            last_used_at: None,
+            is_active: true,
+            description: None,
+            system: "telemetry".to_owned(),
+            scopes: BTreeSet::from(["v1".to_owned()]),
+            permissions: BTreeSet::new(),
+        };
+        let send = |key: &ApiKey, thing: &str| {
+            let caller = Caller::ApiKey(Arc::new(key.clone()));
+            caller.check(Action::Command, "telemetry", Subject::One(thing))
+        };
+        let missing = Forbidden::PermissionMissing(KeyPermission::SendCommands);
+        assert_eq!(send(&key, "v1"), Err(missing));
+        key.permissions.insert(KeyPermission::SendCommands);
+        assert_eq!(send(&key, "v1"), Ok(()));
+        assert_eq!(
+            send(&key, "v2"),
+            Err(Forbidden::OutOfScope("v2".to_owned()))
+        );
     }
 
     #[test]

@@ -1,19 +1,19 @@
 //! Who may do what on which topics. Devices have the topics `van/{thing}/…`: a key with scopes
-//! those of its things, a key without one those of every thing. Operators have all topics.
+//! those of its things, a key without one those of every thing. Sending commands and subscribing to all things at
+//! once are permissions of their own. Operators have all topics.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use homeport_systems::api_keys::{ApiKey, ApiKeyError, ApiKeys, KeyId};
+use homeport_systems::api_keys::{ApiKey, ApiKeyError, ApiKeys, KeyId, KeyPermission};
 use homeport_systems::messages::TopicFilter;
+use homeport_systems::telemetry::schema::{COMMANDS, TOPIC_ROOT};
 use sha2::{Digest as _, Sha256};
 
 use crate::auth::{AdminToken, TokenRejected};
 
 /// The system whose keys may use topics.
 pub(crate) const SYSTEM: &str = "telemetry";
-/// The first level of devices' topics; the second is the name of a thing.
-const THINGS: &str = "van";
 /// The user name of operators.
 const OPERATOR: &str = "admin";
 /// Bytes of a digest that tell owners apart.
@@ -84,9 +84,14 @@ impl Access {
             return true;
         };
         let mut levels = topic.split('/');
-        let is_things = levels.next() == Some(THINGS);
+        let is_things = levels.next() == Some(TOPIC_ROOT);
         let thing = levels.next().filter(|thing| !thing.is_empty());
-        is_things && levels.next().is_some() && thing.is_some_and(|thing| key.allows(SYSTEM, thing))
+        let is_permitted = match levels.next() {
+            None => false,
+            Some(COMMANDS) => key.has(KeyPermission::SendCommands),
+            Some(_) => true,
+        };
+        is_things && is_permitted && thing.is_some_and(|thing| key.allows(SYSTEM, thing))
     }
 
     pub(crate) fn may_subscribe(&self, filter: &TopicFilter) -> bool {
@@ -94,16 +99,18 @@ impl Access {
             return true;
         };
         let mut levels = filter.levels();
-        if levels.next() != Some(THINGS) {
+        if levels.next() != Some(TOPIC_ROOT) {
             return false;
         }
         let thing = levels.next();
-        key.system == SYSTEM
-            && (key.scopes.is_empty()
-                || thing.is_some_and(|thing| key.scopes.contains(thing))
-                    // A wildcard could be the name in a scope, and would still be one.
-                    && !matches!(thing, Some("+" | "#"))
-                    && levels.next().is_some())
+        // A wildcard could be the name in an old scope, and would still be one.
+        let is_one_thing = thing.is_some_and(|thing| !matches!(thing, "+" | "#"));
+        if key.has(KeyPermission::SubscribeFleet) && key.scopes.is_empty() {
+            return key.system == SYSTEM;
+        }
+        is_one_thing
+            && levels.next().is_some()
+            && thing.is_some_and(|thing| key.allows(SYSTEM, thing))
     }
 
     /// Who a session belongs to. Whoever may use the same things has the same client ids, so that a
@@ -111,7 +118,14 @@ impl Access {
     pub(super) fn owner(&self) -> String {
         match self {
             Self::Operator => OPERATOR.to_owned(),
-            Self::Key(key) if key.scopes.is_empty() => "any".to_owned(),
+            // Keys that may subscribe to less must not receive what a session has subscribed to.
+            Self::Key(key) if key.scopes.is_empty() => {
+                if key.has(KeyPermission::SubscribeFleet) {
+                    "any".to_owned()
+                } else {
+                    "each".to_owned()
+                }
+            }
             Self::Key(key) => {
                 let mut digest = Sha256::new();
                 for scope in &key.scopes {
@@ -146,6 +160,10 @@ mod tests {
     use super::*;
 
     fn key(scopes: &[&str]) -> Access {
+        key_with(scopes, [])
+    }
+
+    fn key_with<const N: usize>(scopes: &[&str], permissions: [KeyPermission; N]) -> Access {
         Access::Key(Arc::new(ApiKey {
             key_id: KeyId::random(),
             created_at: UtcSecond::new(EpochSeconds(0)),
@@ -154,6 +172,7 @@ mod tests {
             description: None,
             system: SYSTEM.to_owned(),
             scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
+            permissions: permissions.into(),
         }))
     }
 
@@ -163,6 +182,8 @@ mod tests {
         for (topic, is_allowed) in [
             ("van/v1/telemetry", true),
             ("van/v1/a/b", true),
+            ("van/v1/commands", false),
+            ("van/v1/commands/reply", false),
             ("van/v1", false),
             ("van/v10/telemetry", false),
             ("van/v2/telemetry", false),
@@ -173,6 +194,10 @@ mod tests {
         ] {
             assert_eq!(device.may_publish(topic), is_allowed, "{topic}");
         }
+        let commander = key_with(&["v1"], [KeyPermission::SendCommands]);
+        assert!(commander.may_publish("van/v1/commands"));
+        assert!(!commander.may_publish("van/v2/commands"));
+        assert!(!key(&[]).may_publish("van/v2/commands"));
         assert!(key(&[]).may_publish("van/v2/telemetry"));
         assert!(!key(&[]).may_publish("van//telemetry"));
         assert!(!key(&[]).may_publish("bus/v2/telemetry"));
@@ -199,7 +224,19 @@ mod tests {
             let parsed = filter.parse().expect("a filter");
             assert_eq!(device.may_subscribe(&parsed), is_allowed, "{filter}");
         }
-        let any = key(&[]);
+        let all = key(&[]);
+        for (filter, is_allowed) in [
+            ("van/v1/commands", true),
+            ("van/v2/#", true),
+            ("van/v1", false),
+            ("van/+/commands", false),
+            ("van/#", false),
+            ("#", false),
+        ] {
+            let parsed = filter.parse().expect("a filter");
+            assert_eq!(all.may_subscribe(&parsed), is_allowed, "{filter}");
+        }
+        let any = key_with(&[], [KeyPermission::SubscribeFleet]);
         for (filter, is_allowed) in [
             ("van/+/telemetry", true),
             ("van/#", true),
@@ -218,5 +255,8 @@ mod tests {
         assert_ne!(key(&["ab"]).owner(), key(&["a", "b"]).owner());
         assert_ne!(key(&["any"]).owner(), key(&[]).owner());
         assert_ne!(key(&[]).owner(), Access::Operator.owner());
+        // The session of the one may have subscribed to what the other may not read.
+        let fleet = key_with(&[], [KeyPermission::SubscribeFleet]);
+        assert_ne!(key(&[]).owner(), fleet.owner());
     }
 }

@@ -15,6 +15,7 @@ use homeport_systems::records::RecordsError;
 use homeport_systems::rules::{RuleError, TrialError};
 use homeport_systems::sensors::{InvalidField, SensorsError};
 use homeport_systems::telemetry::TelemetryError;
+use homeport_systems::time::TimeInFuture;
 
 use super::Problem;
 use crate::auth::UserTokenError;
@@ -49,6 +50,16 @@ impl From<StoreError> for Problem {
 impl From<CursorError> for Problem {
     fn from(error: CursorError) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "INVALID_CURSOR", error.to_string())
+    }
+}
+
+impl From<TimeInFuture> for Problem {
+    fn from(error: TimeInFuture) -> Self {
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            TimeInFuture::CODE,
+            error.to_string(),
+        )
     }
 }
 
@@ -97,7 +108,9 @@ impl From<ChargersError> for Problem {
 impl From<ApiKeyError> for Problem {
     fn from(error: ApiKeyError) -> Self {
         match error {
-            ApiKeyError::Invalid(detail) => Self::invalid(detail),
+            ApiKeyError::Invalid(_) | ApiKeyError::InvalidScope { .. } => {
+                Self::invalid(error.to_string())
+            }
             ApiKeyError::Missing(_) => {
                 Self::new(StatusCode::NOT_FOUND, "KEY_NOT_FOUND", error.to_string())
             }

@@ -2,6 +2,9 @@
 //! that maps errors of the systems to HTTP.
 
 mod conversions;
+mod limits;
+
+pub(crate) use limits::limit_of;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -29,6 +32,8 @@ pub(crate) struct Problem {
     code: &'static str,
     detail: String,
     retry_after_secs: Option<u64>,
+    /// The limit that was exceeded, for the metric.
+    limit: Option<&'static str>,
 }
 
 /// A problem in a response.
@@ -77,6 +82,7 @@ impl Problem {
             code,
             detail: detail.into(),
             retry_after_secs: None,
+            limit: limits::limit_of(code),
         }
     }
 
@@ -95,9 +101,25 @@ impl Problem {
         .retry_after(MISSING_TABLE_RETRY_AFTER_SECS)
     }
 
+    /// Names the limit that an invalid request exceeds.
+    pub(crate) fn exceeding(mut self, limit: &'static str) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// The limit that was exceeded.
+    pub(crate) fn limit(&self) -> Option<&'static str> {
+        self.limit
+    }
+
     pub(crate) fn retry_after(mut self, secs: u64) -> Self {
         self.retry_after_secs = Some(secs);
         self
+    }
+
+    /// The error message, for answers that have a result for each item.
+    pub(crate) fn into_detail(self) -> String {
+        self.detail
     }
 
     /// An internal error. Its cause is logged and not sent.

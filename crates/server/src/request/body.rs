@@ -3,9 +3,9 @@
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
+use homeport_systems::json_object::Object;
 use serde::de::{Deserialize, DeserializeOwned};
 
-use super::json_object::Object;
 use crate::problem::Problem;
 
 /// Largest body.
@@ -14,7 +14,7 @@ pub(crate) const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// The bytes of a body.
 pub(crate) struct Body(pub(crate) Bytes);
 
-/// A body that is a JSON object.
+/// A body that is a JSON object without unknown members.
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
 impl<S: Send + Sync> FromRequest<S> for Body {

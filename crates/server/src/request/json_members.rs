@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
+use homeport_systems::json_object::MemberName;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
@@ -15,11 +16,6 @@ impl<T> Default for Members<'_, T> {
         Self(Vec::new())
     }
 }
-
-/// A name that is borrowed if it has no escapes. Serde never borrows a plain `Cow` in a tuple.
-#[derive(Deserialize)]
-#[serde(transparent)]
-struct MemberName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'de: 'a, 'a, T: Deserialize<'de>> Deserialize<'de> for Members<'a, T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

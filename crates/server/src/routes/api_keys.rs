@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use homeport_systems::api_keys::{ApiKey, ApiKeyPage, KeyId, NewApiKey, PAGE_MAX, RawKey, Revoked};
+use homeport_systems::api_keys::{
+    ApiKey, ApiKeyError, ApiKeyPage, KeyId, NewApiKey, PAGE_MAX, RawKey, Revoked,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -27,10 +29,18 @@ pub struct CreateApiKey {
     #[schema(schema_with = schemas::key_system, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
-    /// Devices, things, groups or users that the key may read and write; all of its system if empty
+    /// Devices, things, groups or users that the key may read and write
     #[serde(default)]
     #[schema(schema_with = schemas::key_scopes, required = false)]
     pub scopes: BTreeSet<String>,
+    /// Whether the key is for the whole system; required if there are no scopes
+    #[serde(default)]
+    #[schema(required = false)]
+    pub all: bool,
+    /// What the key may do beyond storing and reading data; only for telemetry
+    #[serde(default)]
+    #[schema(schema_with = schemas::key_permissions, required = false)]
+    pub permissions: BTreeSet<String>,
 }
 
 /// An API key without its secret.
@@ -45,7 +55,9 @@ pub struct ApiKeyBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     pub system: String,
+    /// All of the system if empty
     pub scopes: BTreeSet<String>,
+    pub permissions: BTreeSet<String>,
 }
 
 /// A new API key with its secret.
@@ -87,13 +99,18 @@ impl std::fmt::Debug for CreatedApiKey {
     }
 }
 
-impl From<CreateApiKey> for NewApiKey {
-    fn from(body: CreateApiKey) -> Self {
-        Self {
+impl TryFrom<CreateApiKey> for NewApiKey {
+    type Error = ApiKeyError;
+
+    fn try_from(body: CreateApiKey) -> Result<Self, ApiKeyError> {
+        let permissions = body.permissions.iter().map(|name| name.parse());
+        Ok(Self {
             description: body.description,
             system: body.system,
             scopes: body.scopes,
-        }
+            all: body.all,
+            permissions: permissions.collect::<Result<_, _>>()?,
+        })
     }
 }
 
@@ -134,6 +151,7 @@ impl From<&ApiKey> for ApiKeyBody {
             description: key.description.clone(),
             system: key.system.clone(),
             scopes: key.scopes.clone(),
+            permissions: key.permissions.iter().map(ToString::to_string).collect(),
         }
     }
 }
@@ -148,7 +166,7 @@ pub(super) async fn create_api_key(
     State(state): State<AppState>,
     JsonBody(body): JsonBody<CreateApiKey>,
 ) -> Result<(StatusCode, Json<CreatedApiKey>), Problem> {
-    let created = state.api_keys.create(body.into()).await?;
+    let created = state.api_keys.create(body.try_into()?).await?;
     Ok((StatusCode::CREATED, Json(created.into())))
 }
 

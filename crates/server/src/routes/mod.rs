@@ -15,11 +15,12 @@ mod telemetry;
 pub(crate) mod time;
 pub(crate) mod topics;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::DefaultBodyLimit;
 use axum::http::{StatusCode, header};
-use axum::{Router, middleware};
+use axum::{Extension, Router, middleware};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::cors::{AllowOrigin, Any, CorsLayer};
@@ -28,8 +29,9 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::auth::RouteSystem;
 use crate::openapi::{base_document, complete_document};
-use crate::request::BODY_BYTES_MAX;
+use crate::request::{BODY_BYTES_MAX, KnownParameters, reject_unknown_parameters};
 use crate::request_id;
 use crate::state::AppState;
 
@@ -40,13 +42,13 @@ const REQUEST_SECS_MAX: u64 = 30;
 
 fn documented() -> OpenApiRouter<AppState> {
     OpenApiRouter::with_openapi(base_document())
-        .merge(sensors::documented())
-        .merge(chargers::documented())
+        .merge(sensors::documented().layer(system(sensors::SYSTEM)))
+        .merge(chargers::documented().layer(system(chargers::SYSTEM)))
         .merge(console::documented())
         .merge(alerts::documented())
-        .merge(push::documented())
-        .merge(records::documented())
-        .merge(telemetry::documented())
+        .merge(push::documented().layer(system(push::SYSTEM)))
+        .merge(records::documented().layer(system(records::SYSTEM)))
+        .merge(telemetry::documented().layer(system(telemetry::SYSTEM)))
         .merge(rules::documented())
         .routes(routes!(api_keys::create_api_key, api_keys::list_api_keys))
         .routes(routes!(api_keys::revoke_api_key))
@@ -55,6 +57,11 @@ fn documented() -> OpenApiRouter<AppState> {
         .routes(routes!(health::get_health))
         .routes(routes!(health::get_readiness))
         .routes(routes!(health::get_metrics))
+}
+
+/// A layer that states the system of routes.
+fn system(name: &'static str) -> Extension<RouteSystem> {
+    Extension(RouteSystem(name))
 }
 
 /// The OpenAPI document of all routes.
@@ -73,6 +80,7 @@ fn allows_cors(path: &str) -> bool {
 pub fn router(state: AppState) -> Router {
     let (router, document) = documented().split_for_parts();
     let document = complete_document(document);
+    let known_parameters = Arc::new(KnownParameters::of(&document));
     let cors = CorsLayer::new()
         .allow_origin(AllowOrigin::predicate(|_, request| {
             allows_cors(request.uri.path())
@@ -86,8 +94,12 @@ pub fn router(state: AppState) -> Router {
         .expose_headers([header::ETAG]);
     router
         .merge(docs::router(document))
-        .merge(topics::router())
+        .merge(topics::router().layer(system(telemetry::SYSTEM)))
         .merge(console::page())
+        .layer(middleware::from_fn_with_state(
+            known_parameters,
+            reject_unknown_parameters,
+        ))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(TimeoutLayer::with_status_code(
             StatusCode::REQUEST_TIMEOUT,

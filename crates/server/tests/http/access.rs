@@ -5,6 +5,7 @@ use base64::Engine as _;
 use crate::support::{ADMIN, Answer, Server};
 use homeport_server::RateLimit;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 const DEVICES: &str = "/v1/sensors/devices";
 
@@ -85,9 +86,14 @@ async fn key_is_created_listed_and_revoked() {
 async fn invalid_keys_are_rejected() {
     let server = Server::start().await;
     for body in [
-        json!({"description": ""}),
-        json!({"system": "toasters"}),
+        json!({"description": "", "all": true}),
+        json!({"system": "toasters", "all": true}),
         json!({"scopes": [""]}),
+        json!({}),
+        json!({"all": false}),
+        json!({"all": true, "scopes": ["AA:BB:CC:DD:EE:FF"]}),
+        json!({"all": true, "permissions": ["send_commands"]}),
+        json!({"system": "telemetry", "all": true, "permissions": ["everything"]}),
         json!({"scope": ["typo"]}),
     ] {
         let answer = server.as_admin("POST", "/v1/api-keys", body.clone()).await;
@@ -100,6 +106,31 @@ async fn invalid_keys_are_rejected() {
         .as_admin("DELETE", "/v1/api-keys/x", Value::Null)
         .await;
     assert_eq!(none.problem(), (400, "INVALID_REQUEST"));
+}
+
+#[tokio::test]
+async fn scopes_that_match_nothing_are_rejected() {
+    let server = Server::start().await;
+    for (system, scope, expected) in [
+        (
+            "sensors",
+            "aa:bb:cc:dd:ee:ff",
+            "AA:BB:CC:DD:EE:FF, in upper case",
+        ),
+        ("chargers", "charger 1", "an SC-ID"),
+        ("telemetry", "van/1", "a thing name"),
+        ("push", "two words", "a user id"),
+        ("records", "-", "a group id"),
+    ] {
+        let body = json!({"system": system, "scopes": [scope]});
+        let answer = server.as_admin("POST", "/v1/api-keys", body).await;
+        assert_eq!(answer.problem(), (400, "INVALID_REQUEST"), "{system}");
+        let detail = answer.body["detail"].as_str().expect("a detail");
+        assert!(
+            detail.contains(scope) && detail.contains(expected),
+            "{detail}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -154,7 +185,7 @@ async fn store_failures_are_503_and_not_401_or_404() {
     }
     let reading = json!({"readings": [{
         "batch_id": "b", "hardware_id": "AA:BB:CC:DD:EE:FF", "timestamp_ms": crate::support::NOW_MS,
-        "boot_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7", "firmware_version": "1", "sensors": {},
+        "boot_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7", "firmware_version": "1", "sensors": {}, "sensor_status": {},
     }]});
     let answer = server
         .as_device(&verified, "POST", "/v1/sensors/data", reading)
@@ -170,7 +201,8 @@ async fn store_failures_are_503_and_not_401_or_404() {
 async fn invalid_cursors_are_rejected() {
     let server = Server::start().await;
     let forged = |list: &str, start: Value| {
-        let cursor = json!({"v": 1, "l": list, "s": start}).to_string();
+        let digest = hex::encode(&Sha256::digest(list)[..8]);
+        let cursor = json!([2, {"l": digest, "s": start}]).to_string();
         base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(cursor)
     };
     let elsewhere = json!({"hardware_id": {"S": "a"}, "gsi1pk": {"S": "b"}, "gsi1sk": {"S": "c"}});
@@ -206,7 +238,7 @@ async fn key_scopes_restrict_reads_and_writes() {
     assert_eq!(other.problem(), (403, "OUT_OF_SCOPE"));
     let reading = json!({"readings": [{
         "batch_id": "b", "hardware_id": "AA:BB:CC:DD:EE:00", "timestamp_ms": crate::support::NOW_MS,
-        "boot_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7", "firmware_version": "1", "sensors": {},
+        "boot_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7", "firmware_version": "1", "sensors": {}, "sensor_status": {},
     }]});
     let answer = server
         .as_device(&key, "POST", "/v1/sensors/data", reading)

@@ -26,7 +26,7 @@ async fn send_reading(server: &Server, key: &str, number: i64, degrees: f64) {
     let reading = json!({"readings": [{
         "batch_id": format!("batch-{number}"), "hardware_id": SENSOR, "firmware_version": "1.0.16",
         "boot_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7", "timestamp_ms": NOW_MS + number,
-        "sensors": {"bme280_temp_c": degrees},
+        "sensors": {"bme280_temp_c": degrees}, "sensor_status": {},
     }]});
     let answer = server
         .as_device(key, "POST", "/v1/sensors/data", reading)
@@ -112,7 +112,7 @@ async fn invalid_definitions_are_rejected_with_a_reason() {
     for (wrong, said) in [
         (json!({"name": ""}), "name must be"),
         (json!({"source": "push"}), "source must be"),
-        (json!({"surprise": 1}), "unknown field"),
+        (json!({"surprise": 1}), "unknown member `surprise`"),
         (json!({"condition": {}}), "expected"),
         (
             json!({"condition": {"absence": {"after_secs": 1}}}),

@@ -102,7 +102,8 @@ async fn batch_may_mix_valid_and_invalid_events() {
     let codes: Vec<&Value> = results[91..].iter().map(|result| &result["code"]).collect();
     assert_eq!(codes[0], "SC_ID_COLLISION");
     assert_eq!(codes[6], "UNKNOWN_DEVICE");
-    for at in [1, 2, 3, 4, 5, 7, 8] {
+    assert_eq!(codes[5], "TIME_IN_FUTURE");
+    for at in [1, 2, 3, 4, 7, 8] {
         assert_eq!(codes[at], "INVALID_EVENT", "{}", results[91 + at]);
     }
     let reason = results[91]["reason"].as_str().expect("a reason");

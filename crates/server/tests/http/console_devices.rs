@@ -108,7 +108,7 @@ async fn device_list_spans_all_systems() {
         list["devices"][3],
         json!({
             "system": "records", "id": recorder, "name": "roof", "kind": "M1", "group": "home",
-            "lastSeenAt": "2027-01-15T08:00:00.000Z", "health": "online",
+            "last_seen_at": "2027-01-15T08:00:00.000Z", "health": "online",
         })
     );
 }
@@ -165,7 +165,7 @@ async fn pages_list_every_device_once() {
         let ids = texts(&page["devices"], "id");
         assert!(ids.len() <= 7);
         seen.extend(ids.into_iter().map(str::to_owned));
-        match page["cursor"].as_str() {
+        match page["next_cursor"].as_str() {
             Some(next) => cursor = format!("&cursor={next}"),
             None => break,
         }
@@ -179,7 +179,7 @@ async fn pages_list_every_device_once() {
         ["van-10", "van-11", "van-12"]
     );
     assert_eq!(found["counts"]["total"], 10);
-    let other = found["cursor"].as_str().expect("a cursor");
+    let other = found["next_cursor"].as_str().expect("a cursor");
     let answer = server
         .as_admin("GET", &format!("/v1/devices?cursor={other}"), Value::Null)
         .await;
@@ -248,7 +248,7 @@ async fn downsampled_chart_keeps_spikes() {
     readings(&server, SENSOR, &values).await;
     let path = format!("/v1/devices/sensors/{SENSOR}/series?from={start}&to={NOW_MS}&points=36");
     let chart = get(&server, &path).await;
-    assert_eq!(chart["bucketMs"], 20 * 300_000);
+    assert_eq!(chart["bucket_ms"], 20 * 300_000);
     let series = &chart["series"][0];
     assert_eq!(series["unit"], "°C");
     let points = series["points"].as_array().expect("points");
@@ -263,8 +263,6 @@ async fn downsampled_chart_keeps_spikes() {
     );
     let none = get(&server, &format!("{path}&names=other")).await;
     assert_eq!(none["series"], json!([]));
-    let backwards = format!("/v1/devices/sensors/{SENSOR}/series?from={NOW_MS}&to={start}");
-    assert_eq!(get(&server, &backwards).await["series"], json!([]));
 }
 
 #[tokio::test]
@@ -306,7 +304,7 @@ async fn timeline_order_is_independent_of_page_size() {
         let reading = json!({"readings": [{
             "batch_id": format!("b{at}"), "hardware_id": SENSOR, "boot_id": BOOT,
             "firmware_version": "1.0.16", "timestamp_ms": now_ms,
-            "sensors": {"bme280_temp_c": degrees},
+            "sensors": {"bme280_temp_c": degrees}, "sensor_status": {},
         }]});
         server
             .as_device(&key, "POST", "/v1/sensors/data", reading)
@@ -345,7 +343,7 @@ async fn timeline_order_is_independent_of_page_size() {
         loop {
             let page = get(&server, &format!("{path}?limit={limit}{cursor}")).await;
             seen.extend(texts(&page["entries"], "id").into_iter().map(str::to_owned));
-            match page["cursor"].as_str() {
+            match page["next_cursor"].as_str() {
                 Some(next) => cursor = format!("&cursor={next}"),
                 None => break,
             }
@@ -394,14 +392,14 @@ async fn charger_events_have_entry_types() {
 async fn overview_counts_ingested_data() {
     let server = Server::start().await;
     let before = get(&server, "/v1/overview").await;
-    assert_eq!(before["startedAt"], "2027-01-15T08:00:00.000Z");
+    assert_eq!(before["started_at"], "2027-01-15T08:00:00.000Z");
     assert_eq!(before["alerts"], json!({"open": 0, "unacknowledged": 0}));
     one_of_each(&server).await;
     readings(&server, "AA:BB:CC:DD:EE:01", &[(NOW_MS, 1.0)]).await;
     let key = server.key().await;
     let again = json!({"readings": [
         {"batch_id": "AA:BB:CC:DD:EE:01-0-0", "hardware_id": "AA:BB:CC:DD:EE:01", "boot_id": BOOT,
-         "firmware_version": "1.0.16", "timestamp_ms": NOW_MS, "sensors": {}},
+         "firmware_version": "1.0.16", "timestamp_ms": NOW_MS, "sensors": {}, "sensor_status": {}},
         {"nonsense": true},
     ]});
     server

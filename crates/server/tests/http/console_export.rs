@@ -30,7 +30,7 @@ async fn server_with_readings() -> Server {
                 "batch_id": format!("{device}-{minute}"), "hardware_id": device,
                 "boot_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7", "firmware_version": "1.0.16",
                 "timestamp_ms": NOW_MS + minute * 60_000,
-                "sensors": {"bme280_temp_c": 20.25, "pressure_hpa": 1000 + minute},
+                "sensors": {"bme280_temp_c": 20.25, "pressure_hpa": 1000 + minute}, "sensor_status": {},
             })
         });
         let body = json!({"readings": readings.collect::<Vec<_>>()});

@@ -72,7 +72,7 @@ async fn session_expires() {
     let session = cookie(&sign_in(&server, ADMIN).await);
     let with_cookie = [("cookie", session.as_str())];
     let answer = server.send("GET", "/v1/session", &with_cookie, None).await;
-    assert_eq!(answer.body["expiresAt"], "2027-01-15T20:00:00.000Z");
+    assert_eq!(answer.body["expires_at"], "2027-01-15T20:00:00.000Z");
     server.clock.advance_ms(12 * 60 * 60 * 1000);
     let answer = server.send("GET", "/v1/api-keys", &with_cookie, None).await;
     assert_eq!(answer.status, 401);
@@ -84,7 +84,7 @@ async fn cross_site_requests_cannot_change_anything() {
     let session = cookie(&sign_in(&server, ADMIN).await);
     let cookie = ("cookie", session.as_str());
     let create = async |headers: &[(&str, &str)]| {
-        let body = Some(r#"{"description":"x"}"#.to_owned());
+        let body = Some(r#"{"all":true}"#.to_owned());
         server.send("POST", "/v1/api-keys", headers, body).await
     };
     for headers in [

@@ -60,7 +60,7 @@ async fn tables_list_keys_indexes_and_counts() {
                     "sort": {"name": "timestamp", "type": "N"},
                 },
             }],
-            "ttlAttribute": "ttl",
+            "ttl_attribute": "ttl",
         })
     );
     let list = server.as_admin("GET", "/v1/tables", Value::Null).await.body;
@@ -134,7 +134,7 @@ async fn query_supports_keys_filter_order_and_pages() {
         .await;
         assert!(page["scanned"].as_u64() > Some(0));
         seen.extend(times(&page));
-        cursor = page["cursor"].clone();
+        cursor = page["next_cursor"].clone();
         if cursor.is_null() {
             break;
         }
@@ -206,7 +206,7 @@ async fn scan_returns_every_item_once() {
         let items = page["items"].as_array().expect("items").clone();
         assert!(items.len() <= 3);
         seen.extend(items.iter().map(ToString::to_string));
-        cursor = page["cursor"].clone();
+        cursor = page["next_cursor"].clone();
         if cursor.is_null() {
             break;
         }
@@ -224,33 +224,33 @@ async fn stale_edit_is_rejected() {
     let put = async |body: Value| server.as_admin("PUT", &items, body).await;
     let item = |speed: i64| json!({"thing_name": {"S": "van"}, "timestamp": {"N": "1"}, "speed": {"N": speed.to_string()}});
     assert_eq!(
-        put(json!({"item": item(1), "ifUnchanged": null}))
+        put(json!({"item": item(1), "if_unchanged": null}))
             .await
             .status,
         204
     );
-    let answer = put(json!({"item": item(2), "ifUnchanged": null})).await;
+    let answer = put(json!({"item": item(2), "if_unchanged": null})).await;
     assert_eq!(answer.problem(), (409, "ITEM_CHANGED"));
     assert_eq!(
-        put(json!({"item": item(2), "ifUnchanged": item(1)}))
+        put(json!({"item": item(2), "if_unchanged": item(1)}))
             .await
             .status,
         204
     );
-    let answer = put(json!({"item": item(3), "ifUnchanged": item(1)})).await;
+    let answer = put(json!({"item": item(3), "if_unchanged": item(1)})).await;
     assert_eq!(answer.problem(), (409, "ITEM_CHANGED"));
     // An added attribute is a change too.
     let mut more = item(2);
     more["note"] = json!({"S": "new"});
     assert_eq!(put(json!({"item": more})).await.status, 204);
-    let answer = put(json!({"item": item(3), "ifUnchanged": item(2)})).await;
+    let answer = put(json!({"item": item(3), "if_unchanged": item(2)})).await;
     assert_eq!(answer.problem(), (409, "ITEM_CHANGED"));
     let delete = async |body: Value| server.as_admin("DELETE", &items, body).await;
     let key = json!({"thing_name": {"S": "van"}, "timestamp": {"N": "1"}});
-    let answer = delete(json!({"key": key, "ifUnchanged": item(2)})).await;
+    let answer = delete(json!({"key": key, "if_unchanged": item(2)})).await;
     assert_eq!(answer.problem(), (409, "ITEM_CHANGED"));
     assert_eq!(
-        delete(json!({"key": key, "ifUnchanged": more}))
+        delete(json!({"key": key, "if_unchanged": more}))
             .await
             .status,
         204

@@ -13,6 +13,7 @@ mod delivery;
 mod expo;
 mod jwks;
 mod jwks_rsa;
+mod policy;
 mod push;
 mod push_delivery;
 mod records;

@@ -19,7 +19,7 @@ use homeport_systems::fleet::{Expectations, SYSTEMS, System};
 use homeport_systems::messages::{Intake as _, Message};
 use homeport_systems::rules::RuleEngine;
 use homeport_systems::schema::TableNames;
-use homeport_systems::time::EpochMillis;
+use homeport_systems::time::{EpochMillis, FutureLimit};
 use homeport_systems::{push, records, sensors};
 use serde_json::Value;
 
@@ -204,6 +204,7 @@ impl Server {
             pepper: Pepper::new("pepper".to_owned()),
             admin_token: ADMIN.to_owned(),
             rate_limit: limit,
+            future_limit: FutureLimit::default(),
             allowed_origins: ALLOWED_ORIGIN.parse().expect("an origin"),
             user_tokens: users,
             session_secs: SESSION_SECS_DEFAULT,
@@ -284,6 +285,7 @@ impl Server {
     pub(crate) async fn key_of<const N: usize>(&self, system: &str, scopes: [&str; N]) -> String {
         let new = NewApiKey {
             system: Some(system.to_owned()),
+            all: N == 0,
             scopes: scopes
                 .map(str::to_owned)
                 .into_iter()

@@ -113,6 +113,55 @@ async fn scoped_key_sees_only_its_things() {
 }
 
 #[tokio::test]
+async fn commands_need_a_permission() {
+    let server = Server::start().await;
+    let command = json!({"command": "heat"});
+    let publish = "/v1/topics/van/a/commands";
+    let send = "/v1/telemetry/a/commands";
+    for scopes in [json!([]), json!(["a"])] {
+        let body = json!({"system": "telemetry", "scopes": scopes, "all": scopes == json!([])});
+        let plain = server.as_admin("POST", "/v1/api-keys", body.clone()).await;
+        let key = plain.body["api_key"].as_str().expect("a key");
+        let refused = server.as_device(key, "POST", send, command.clone()).await;
+        assert_eq!(refused.problem(), (403, "PERMISSION_MISSING"));
+        let refused = server
+            .as_device(key, "POST", publish, command.clone())
+            .await;
+        assert_eq!(refused.problem(), (403, "OUT_OF_SCOPE"));
+        let mut body = body;
+        body["permissions"] = json!(["send_commands"]);
+        let permitted = server.as_admin("POST", "/v1/api-keys", body).await;
+        assert_eq!(permitted.body["permissions"], json!(["send_commands"]));
+        let key = permitted.body["api_key"].as_str().expect("a key");
+        let sent = server.as_device(key, "POST", send, command.clone()).await;
+        assert_eq!(sent.status, 202, "{sent:?}");
+        let sent = server
+            .as_device(key, "POST", publish, command.clone())
+            .await;
+        assert_eq!(sent.status, 200, "{sent:?}");
+        let other = server.as_device(key, "POST", "/v1/telemetry/b/commands", command.clone());
+        let expected = if scopes == json!([]) { 202 } else { 403 };
+        assert_eq!(other.await.status, expected);
+    }
+}
+
+#[tokio::test]
+async fn thing_names_have_one_rule() {
+    let server = Server::start().await;
+    for name in ["%C3%BC%20b", "a%2B", "a%23"] {
+        for (method, path) in [
+            ("POST", format!("/v1/topics/van/{name}/telemetry")),
+            ("GET", format!("/v1/telemetry/{name}")),
+            ("POST", format!("/v1/telemetry/{name}/commands")),
+        ] {
+            let body = json!({"command": "x"});
+            let answer = server.as_admin(method, &path, body).await;
+            assert_eq!(answer.problem(), (400, "INVALID_REQUEST"), "{path}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn published_command_triggers_rules() {
     let server = Server::start().await;
     let rule = json!({
@@ -132,10 +181,7 @@ async fn published_command_triggers_rules() {
         .await;
     assert_eq!(seen.body["command_id"], sent.body["command_id"]);
     assert_eq!(seen.body["parameters"], json!({"target": 21.5}));
-    let own = server.key_of("telemetry", ["a"]).await;
     let path = "/v1/telemetry/b/commands";
-    let refused = server.as_device(&own, "POST", path, command).await;
-    assert_eq!(refused.problem(), (403, "OUT_OF_SCOPE"));
     for wrong in [
         json!({}),
         json!({"command": ""}),

@@ -1,6 +1,7 @@
 //! A real broker on a real engine, with an intake that keeps what it takes in a table and can be
 //! told to wait or to fail.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
@@ -14,7 +15,7 @@ use homeport_server::{
     AdminToken, Broker, BrokerParts, Connections, MqttSettings, RateLimit, RateLimiter, serve_mqtt,
 };
 use homeport_store::{Clock, ManualClock, Put, Scan, Store, StoreError, WriteError};
-use homeport_systems::api_keys::{ApiKeys, KeyId, NewApiKey, Pepper};
+use homeport_systems::api_keys::{ApiKeys, KeyId, KeyPermission, NewApiKey, Pepper};
 use homeport_systems::messages::{Intake, Message};
 use homeport_systems::schema::TableNames;
 use tokio::sync::watch;
@@ -257,8 +258,14 @@ impl World {
         system: &str,
         scopes: [&str; N],
     ) -> (KeyId, String) {
+        let permissions = match (system, N) {
+            ("telemetry", 0) => KeyPermission::ALL.into(),
+            _ => BTreeSet::new(),
+        };
         let new = NewApiKey {
             system: Some(system.to_owned()),
+            all: N == 0,
+            permissions,
             scopes: scopes.map(str::to_owned).into_iter().collect(),
             ..NewApiKey::default()
         };

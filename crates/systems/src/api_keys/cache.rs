@@ -162,6 +162,7 @@ mod tests {
             description: None,
             system: "sensors".to_owned(),
             scopes: std::collections::BTreeSet::new(),
+            permissions: std::collections::BTreeSet::new(),
         };
         cache.put_unknown("hash".to_owned(), NOW);
         cache.put("hash".to_owned(), key, NOW);

@@ -4,6 +4,7 @@
 mod cache;
 mod id;
 mod key;
+mod reach;
 pub mod schema;
 
 use std::collections::BTreeSet;
@@ -25,6 +26,7 @@ use crate::time::{EpochMillis, EpochSeconds, UtcSecond};
 use cache::Cache;
 pub use id::{KeyId, KeyIdError};
 pub use key::{Pepper, RawKey};
+pub use reach::KeyPermission;
 
 /// Keys of one page.
 pub const PAGE_MAX: usize = 1000;
@@ -57,8 +59,9 @@ pub struct ApiKey {
     pub description: Option<String>,
     /// The system whose devices may use it.
     pub system: String,
-    /// The subjects that it may write; empty for all devices of its system.
+    /// The subjects that it may read and write; empty for all devices of its system.
     pub scopes: BTreeSet<String>,
+    pub permissions: BTreeSet<KeyPermission>,
 }
 
 /// A key to create.
@@ -67,6 +70,9 @@ pub struct NewApiKey {
     pub description: Option<String>,
     pub system: Option<String>,
     pub scopes: BTreeSet<String>,
+    /// Whether the key is for the whole system; otherwise it needs scopes.
+    pub all: bool,
+    pub permissions: BTreeSet<KeyPermission>,
 }
 
 /// A page of keys, newest first.
@@ -89,6 +95,11 @@ pub struct Revoked {
 pub enum ApiKeyError {
     #[error("{0}")]
     Invalid(&'static str),
+    #[error("invalid scope {scope}: expected {expected}")]
+    InvalidScope {
+        scope: String,
+        expected: &'static str,
+    },
     #[error("there is no key {0}")]
     Missing(KeyId),
     #[error(transparent)]
@@ -108,7 +119,24 @@ pub struct ApiKeys {
     revocations: broadcast::Sender<KeyId>,
 }
 
+impl NewApiKey {
+    /// A key of all devices of a system.
+    #[must_use]
+    pub fn for_all_of(system: &str) -> Self {
+        Self {
+            system: Some(system.to_owned()),
+            all: true,
+            ..Self::default()
+        }
+    }
+}
+
 impl ApiKey {
+    #[must_use]
+    pub fn has(&self, permission: KeyPermission) -> bool {
+        self.permissions.contains(&permission)
+    }
+
     /// Whether the key belongs to `system` and may write `subject` in it.
     #[must_use]
     pub fn allows(&self, system: &str, subject: &str) -> bool {
@@ -132,6 +160,10 @@ impl ApiKey {
         }
         if let Ok(scopes) = Value::string_set(self.scopes.iter().cloned()) {
             item.insert(schema::SCOPES, scopes);
+        }
+        let permissions = self.permissions.iter().map(ToString::to_string);
+        if let Ok(permissions) = Value::string_set(permissions) {
+            item.insert(schema::PERMISSIONS, permissions);
         }
         item
     }
@@ -162,6 +194,14 @@ impl ApiKey {
                 // A scope that cannot be read must not grant everything.
                 Some(_) => return Err(malformed(schema::SCOPES)),
                 None => BTreeSet::new(),
+            },
+            permissions: match item.get(schema::PERMISSIONS) {
+                // A permission of a later version grants nothing here.
+                Some(Value::Ss(permissions)) => permissions
+                    .iter()
+                    .filter_map(|permission| permission.parse().ok())
+                    .collect(),
+                _ => BTreeSet::new(),
             },
         })
     }
@@ -200,6 +240,7 @@ impl ApiKeys {
             description: new.description,
             system: new.system.unwrap_or_else(|| FIRST_SYSTEM.to_owned()),
             scopes: new.scopes,
+            permissions: new.permissions,
         };
         let hash = self.pepper.hash(&raw);
         let put = Put::new(schema::API_KEYS, key.to_item(&hash))
@@ -401,14 +442,8 @@ fn check(new: &NewApiKey) -> Result<(), ApiKeyError> {
             "system must be one of sensors, chargers, push, telemetry and records",
         ));
     }
-    if new.scopes.len() > SCOPES_MAX
-        || !new.scopes.iter().all(|scope| is_text(scope, SCOPE_LEN_MAX))
-    {
-        return Err(ApiKeyError::Invalid(
-            "scopes must be at most 100 texts of 1 to 256 printable characters",
-        ));
-    }
-    Ok(())
+    let system = new.system.as_deref().unwrap_or(FIRST_SYSTEM);
+    reach::check(system, new)
 }
 
 impl std::fmt::Debug for ApiKeys {

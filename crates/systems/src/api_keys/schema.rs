@@ -1,5 +1,5 @@
-//! The table of API keys. It is frozen, with two optional attributes of Homeport: the system that a key belongs
-//! to, and its scopes.
+//! The table of API keys. It is frozen, with three optional attributes of Homeport: the system that a key belongs
+//! to, its scopes and its permissions.
 
 use homeport_item::KeyKind;
 use homeport_item::schema::{IndexSchema, KeyAttribute, TableSchema};
@@ -23,9 +23,13 @@ pub const GSI1SK: &str = "gsi1sk";
 
 pub const SYSTEM: &str = "system";
 pub const SCOPES: &str = "scopes";
+pub const PERMISSIONS: &str = "permissions";
+
+/// The system whose keys have permissions.
+pub(super) const TELEMETRY: &str = "telemetry";
 
 /// The systems that a key can belong to.
-pub const SYSTEMS: [&str; 5] = ["sensors", "chargers", "push", "telemetry", "records"];
+pub const SYSTEMS: [&str; 5] = ["sensors", "chargers", "push", TELEMETRY, "records"];
 
 #[must_use]
 pub fn api_keys() -> TableSchema {

@@ -28,7 +28,7 @@ pub use crate::time::Order;
 pub use daily::{DailyStats, HOLD_MS, UPLINK_EVERY_MS};
 pub(crate) use decommission::DATA;
 pub use devices::{Charger, FleetPage};
-pub use event::{AHEAD_MS_MAX, Event, EventDevice, MOVES_MAX, NewEvent};
+pub use event::{Event, EventDevice, MOVES_MAX, NewEvent};
 pub use ingest::{EventOutcome, Rejection};
 pub use mountain::{MountainDay, MountainTime};
 pub use reaction::DailyReaction;

@@ -79,6 +79,12 @@ pub(super) struct StateDraft {
 }
 
 impl StatePatch {
+    /// Whether operators may change the attribute `name`.
+    #[must_use]
+    pub fn may_change(name: &str) -> bool {
+        is_operators(name) && is_name(name, NAME_LEN_MAX)
+    }
+
     /// # Errors
     /// When a name is not an operator's attribute or a value is too large.
     pub fn new(changes: BTreeMap<String, Option<Value>>) -> Result<Self, InvalidField> {
@@ -89,8 +95,7 @@ impl StatePatch {
         if changes.is_empty() || changes.len() > SET_MAX {
             return Err(invalid("1 to 128 attributes to change"));
         }
-        let is_set = |name: &String| is_operators(name) && is_name(name, NAME_LEN_MAX);
-        if !changes.keys().all(is_set) {
+        if !changes.keys().all(|name| Self::may_change(name)) {
             return Err(invalid(
                 "attributes that begin with scheduler_, ota_, time_sync_ or divergence_",
             ));

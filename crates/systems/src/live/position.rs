@@ -4,26 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use homeport_store::Position;
-use serde::{Deserialize, Serialize};
 
 use super::{LiveError, TABLES_MAX};
+use crate::cursor::{decode_position, encode_position};
 
-const VERSION: u8 = 1;
 /// Longest encoded position.
 const LEN_MAX: usize = 64 * 1024;
 
 /// A position in the live feed, as a text that clients send back.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LivePosition(BTreeMap<String, Position>);
-
-#[derive(Serialize, Deserialize)]
-struct Wire {
-    v: u8,
-    t: BTreeMap<String, String>,
-}
 
 impl LivePosition {
     pub(super) fn of(&self, table: &str) -> Option<&Position> {
@@ -43,14 +34,10 @@ impl LivePosition {
 impl fmt::Display for LivePosition {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tables = self.0.iter();
-        let wire = Wire {
-            v: VERSION,
-            t: tables
-                .map(|(table, position)| (table.clone(), position.as_str().to_owned()))
-                .collect(),
-        };
-        let json = serde_json::to_vec(&wire).map_err(|_| fmt::Error)?;
-        formatter.write_str(&URL_SAFE_NO_PAD.encode(json))
+        let tables: BTreeMap<&str, &str> = tables
+            .map(|(table, position)| (table.as_str(), position.as_str()))
+            .collect();
+        formatter.write_str(&encode_position(&tables))
     }
 }
 
@@ -58,16 +45,12 @@ impl FromStr for LivePosition {
     type Err = LiveError;
 
     fn from_str(text: &str) -> Result<Self, LiveError> {
-        let wrong = || LiveError::Position;
-        if text.len() > LEN_MAX {
-            return Err(wrong());
+        let tables: BTreeMap<String, String> =
+            decode_position(text, LEN_MAX).ok_or(LiveError::Position)?;
+        if tables.len() > TABLES_MAX {
+            return Err(LiveError::Position);
         }
-        let json = URL_SAFE_NO_PAD.decode(text).map_err(|_| wrong())?;
-        let wire: Wire = serde_json::from_slice(&json).map_err(|_| wrong())?;
-        if wire.v != VERSION || wire.t.len() > TABLES_MAX {
-            return Err(wrong());
-        }
-        let tables = wire.t.into_iter();
+        let tables = tables.into_iter();
         Ok(Self(
             tables
                 .map(|(table, position)| (table, Position::new(position)))

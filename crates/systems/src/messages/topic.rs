@@ -3,6 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::telemetry::ThingName;
+use crate::telemetry::schema::TOPIC_ROOT;
+
 /// Longest topic or filter, in bytes: it must fit into a key of a table.
 pub const TOPIC_LEN_MAX: usize = 1024;
 /// Levels of a topic or filter.
@@ -23,6 +26,8 @@ pub enum TopicError {
     Control,
     #[error("messages are published on topics without + and #")]
     Wildcard,
+    #[error("the thing in van/{{thing}}/… must be 1 to 128 graphic ASCII characters")]
+    Thing,
     #[error("+ and # stand alone in a level of a filter, and # in its last")]
     MisplacedWildcard,
     #[error("a shared subscription is $share/group/filter, with no + or # in the group")]
@@ -102,6 +107,13 @@ pub fn check_topic(topic: &str) -> Result<(), TopicError> {
     check(topic)?;
     if topic.contains(['+', '#']) {
         return Err(TopicError::Wildcard);
+    }
+    let mut levels = topic.split('/');
+    if levels.next() == Some(TOPIC_ROOT)
+        && let Some(thing) = levels.next()
+        && thing.parse::<ThingName>().is_err()
+    {
+        return Err(TopicError::Thing);
     }
     Ok(())
 }
@@ -192,6 +204,9 @@ mod tests {
         assert_eq!(check_topic("van/v1/telemetry"), Ok(()));
         assert_eq!(check_topic(""), Err(TopicError::Empty));
         assert_eq!(check_topic("van/+/x"), Err(TopicError::Wildcard));
+        assert_eq!(check_topic("van/ü b/telemetry"), Err(TopicError::Thing));
+        assert_eq!(check_topic("van//telemetry"), Err(TopicError::Thing));
+        assert_eq!(check_topic("bus/ü b/telemetry"), Ok(()));
         assert_eq!(check_topic("van/\0"), Err(TopicError::Control));
         let long = "x".repeat(TOPIC_LEN_MAX + 1);
         assert_eq!(check_topic(&long), Err(TopicError::TooLong));

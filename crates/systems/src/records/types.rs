@@ -99,13 +99,15 @@ text_type! {
     }
 }
 
-text_type!(
+text_type! {
     /// The id of a group in the application, such as a user id.
-    ExternalId,
-    schema::EXTERNAL_ID,
-    1,
-    "1 to 128 printable characters"
-);
+    ExternalId(String) {
+        field: schema::EXTERNAL_ID,
+        chars: 1..=128,
+        form: PRINTABLE,
+        expected: "1 to 128 printable characters",
+    }
+}
 
 /// The type of the values of a journal, one of [`DataType::NAMES`]. Another program may have stored another one, which
 /// is not enforced.

@@ -2,21 +2,17 @@
 //! members are rejected with their place in the text. Members that only AWS needs, such as `roleArn`,
 //! are accepted and stored.
 
-use std::fmt;
-use std::marker::PhantomData;
-
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::name::RuleName;
+use crate::json_object;
 
 /// A rule with its name, in the format of `aws iot create-topic-rule`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct NewRule {
     pub rule_name: RuleName,
-    #[serde(deserialize_with = "object")]
+    #[serde(deserialize_with = "json_object::deserialize")]
     pub topic_rule_payload: RuleDocument,
 }
 
@@ -30,12 +26,12 @@ pub struct RuleDocument {
     pub rule_disabled: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aws_iot_sql_version: Option<String>,
-    #[serde(deserialize_with = "objects")]
+    #[serde(deserialize_with = "json_object::list")]
     pub actions: Vec<ActionDocument>,
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "optional_object"
+        deserialize_with = "json_object::optional"
     )]
     pub error_action: Option<ActionDocument>,
 }
@@ -48,37 +44,37 @@ pub struct ActionDocument {
     #[serde(
         rename = "dynamoDBv2",
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "given_object"
+        deserialize_with = "json_object::given"
     )]
     pub dynamodb_v2: Option<DynamoDbV2Document>,
     /// Puts the result into one attribute of an item. Templates give its key.
     #[serde(
         rename = "dynamoDB",
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "given_object"
+        deserialize_with = "json_object::given"
     )]
     pub dynamodb: Option<DynamoDbDocument>,
     #[serde(
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "given_object"
+        deserialize_with = "json_object::given"
     )]
     pub republish: Option<RepublishDocument>,
     #[serde(
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "given_object"
+        deserialize_with = "json_object::given"
     )]
     pub http: Option<HttpDocument>,
     /// DIFFERENCE: instead of SNS, the notification is posted to the URL that the settings give for the
     /// topic.
     #[serde(
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "given_object"
+        deserialize_with = "json_object::given"
     )]
     pub sns: Option<SnsDocument>,
     /// DIFFERENCE: an action of Homeport; on AWS, push goes through SNS.
     #[serde(
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "given_object"
+        deserialize_with = "json_object::given"
     )]
     pub push: Option<PushDocument>,
 }
@@ -88,7 +84,7 @@ pub struct ActionDocument {
 pub struct DynamoDbV2Document {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role_arn: Option<String>,
-    #[serde(deserialize_with = "object")]
+    #[serde(deserialize_with = "json_object::deserialize")]
     pub put_item: PutItemDocument,
 }
 
@@ -140,7 +136,7 @@ pub struct RepublishDocument {
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "given_object"
+        deserialize_with = "json_object::given"
     )]
     pub headers: Option<RepublishHeaders>,
 }
@@ -159,7 +155,10 @@ pub struct RepublishHeaders {
     pub correlation_data: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_expiry: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "objects")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "json_object::list"
+    )]
     pub user_properties: Vec<KeyValue>,
 }
 
@@ -180,7 +179,7 @@ pub struct HttpDocument {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "objects"
+        deserialize_with = "json_object::list"
     )]
     pub headers: Vec<KeyValue>,
 }
@@ -221,54 +220,6 @@ impl RuleDocument {
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a rule has string keys only")
     }
-}
-
-/// Rejects an array in place of an object, which serde would accept as the members in order.
-struct ObjectVisitor<T>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
-    type Value = T;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("an object")
-    }
-
-    fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<T, M::Error> {
-        T::deserialize(MapAccessDeserializer::new(map))
-    }
-}
-
-struct Object<T>(T);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        object(deserializer).map(Self)
-    }
-}
-
-fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
-    deserializer.deserialize_map(ObjectVisitor(PhantomData))
-}
-
-/// An optional member that must be an object.
-fn given_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    deserializer: D,
-) -> Result<Option<T>, D::Error> {
-    object(deserializer).map(Some)
-}
-
-fn optional_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    deserializer: D,
-) -> Result<Option<T>, D::Error> {
-    let found = Option::<Object<T>>::deserialize(deserializer)?;
-    Ok(found.map(|Object(inner)| inner))
-}
-
-fn objects<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    deserializer: D,
-) -> Result<Vec<T>, D::Error> {
-    let found = Vec::<Object<T>>::deserialize(deserializer)?;
-    Ok(found.into_iter().map(|Object(inner)| inner).collect())
 }
 
 #[cfg(test)]

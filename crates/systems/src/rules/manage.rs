@@ -18,6 +18,7 @@ use super::rule::{Rule, RuleVersion, RuleView, Source, version_key, versions_par
 use super::stats::RuleStats;
 use super::{PAGE_MAX, RULES_MAX, RuleEngine, RuleError, schema};
 use crate::cursor::Cursor;
+use crate::json_object::Object;
 
 /// Versions of a rule that are kept.
 pub const VERSIONS_KEPT: i64 = 100;
@@ -98,14 +99,9 @@ impl RuleEngine {
             Ok(serde_json::Value::Object(members)) => members,
             _ => return Err(RuleError::Malformed("a rule is no object".to_owned())),
         };
-        for (member, value) in changes {
-            if value.is_null() {
-                members.remove(&member);
-            } else {
-                members.insert(member, value);
-            }
-        }
-        let document: RuleDocument = serde_json::from_value(serde_json::Value::Object(members))
+        // A member that may be absent may also be null.
+        members.extend(changes);
+        let Object(document) = serde_json::from_value::<Object<RuleDocument>>(members.into())
             .map_err(|error| RuleError::invalid("the rule", error.to_string()))?;
         self.check(name, &document).await?;
         self.replace(current, document, expected).await

@@ -39,7 +39,7 @@ use crate::cursor::CursorError;
 use crate::outbox::Queue;
 use crate::push::Push;
 use crate::sensors::InvalidField;
-use crate::time::EpochMillis;
+use crate::time::{EpochMillis, FutureLimit};
 
 use compiled::KnownTables;
 use moments::Moments;
@@ -81,6 +81,8 @@ pub struct RuleEngineDeps {
     /// The tables of all systems, and the name of the table of telemetry.
     pub tables: Vec<TableSchema>,
     pub telemetry_table: String,
+    /// The limit of times in items of telemetry.
+    pub future_limit: FutureLimit,
     /// The URLs that receive notifications of the `sns` action, by the topic's ARN.
     pub sns_topics: HashMap<String, String>,
 }
@@ -97,6 +99,7 @@ struct Inner {
     push: Push,
     tables: KnownTables,
     telemetry_table: String,
+    future_limit: FutureLimit,
     registry: RwLock<Arc<Registry>>,
     /// The rules of the file, which win over stored rules.
     file_rules: Vec<Rule>,
@@ -165,6 +168,7 @@ impl RuleEngine {
             push,
             tables,
             telemetry_table,
+            future_limit,
             sns_topics,
         } = deps;
         let tables = KnownTables::new(tables, &telemetry_table, sns_topics);
@@ -182,6 +186,7 @@ impl RuleEngine {
                 push,
                 tables,
                 telemetry_table,
+                future_limit,
                 registry: RwLock::default(),
                 file_rules,
                 changed: AtomicI64::new(load::NEVER),

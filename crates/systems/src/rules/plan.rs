@@ -21,6 +21,7 @@ use super::{ACCOUNT_ID, RuleEngine, compiled};
 use crate::messages::{HOPS_MAX, Message, Properties, Publisher, REPUBLISHED_BYTES_MAX};
 use crate::push::{self, UserId};
 use crate::telemetry;
+use crate::time::{EpochMillis, TimeInFuture};
 
 /// A larger expiry is not in seconds: it would be in the year 5138.
 const TTL_SECS_MAX: i64 = 100_000_000_000;
@@ -228,6 +229,9 @@ impl Context<'_> {
     fn put_item(&self, by: ActionRef, table: &Target, result: &Value) -> Result<Write, String> {
         let mut item = result.to_item().map_err(|error| with_sources(&error))?;
         let key = Self::fit(&by, table, &mut item)?;
+        if table.is_telemetry {
+            self.check_time(&item)?;
+        }
         let moving = table.is_telemetry.then(|| self.moving(&item)).flatten();
         Ok(Write {
             by,
@@ -235,6 +239,17 @@ impl Context<'_> {
             key,
             moving,
         })
+    }
+
+    /// Rejects an item of telemetry whose time is too far ahead.
+    fn check_time(&self, item: &Item) -> Result<(), String> {
+        let at = item.get(telemetry::schema::TIMESTAMP);
+        let Some(at) = at.and_then(|at| at.as_number()?.to_i64()) else {
+            return Ok(());
+        };
+        let limit = self.engine.inner.future_limit;
+        let checked = limit.check(EpochMillis(at), self.message.received_at);
+        checked.map_err(|error| format!("{}: {error}", TimeInFuture::CODE))
     }
 
     /// Validates an item against its table; returns its key.

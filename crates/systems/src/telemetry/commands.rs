@@ -51,7 +51,7 @@ impl Telemetry {
     /// Publishes a command at QoS 1 on the topic of the thing. `principal` is the sender.
     ///
     /// # Errors
-    /// When the thing cannot be addressed, the parameters are too large, or the message cannot be queued.
+    /// When the parameters are too large, or the message cannot be queued.
     pub async fn send_command(
         &self,
         publish: &dyn Publish,
@@ -59,13 +59,6 @@ impl Telemetry {
         command: &Command,
         principal: Option<String>,
     ) -> Result<SentCommand, TelemetryError> {
-        if !thing.is_addressable() {
-            return Err(InvalidField {
-                field: schema::THING_NAME,
-                expected: "a name without + and #, which topics cannot contain",
-            }
-            .into());
-        }
         let parameters = command.parameters.as_deref();
         if parameters.is_some_and(|json| json.get().len() > PARAMETERS_BYTES_MAX) {
             return Err(InvalidField {

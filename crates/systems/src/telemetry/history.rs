@@ -2,7 +2,7 @@
 
 use homeport_item::Item;
 use homeport_item::expression::{Condition, KeyCondition, Path, SortCondition};
-use homeport_store::Query;
+use homeport_store::{Delete, Query, WriteError};
 
 use super::types::{MessageType, ThingName};
 use super::{PAGE_MAX, Telemetry, TelemetryError, schema};
@@ -129,6 +129,31 @@ impl Telemetry {
                 return Err(TelemetryError::NoMessage(thing.clone()));
             }
             look = (look * LATEST_GROWTH).min(LATEST_LOOK_MAX);
+        }
+    }
+}
+
+impl Telemetry {
+    /// Deletes one message. Others, and what rules derived from it, stay.
+    ///
+    /// # Errors
+    /// When there is no such message or the store fails.
+    pub async fn delete_message(
+        &self,
+        thing: &ThingName,
+        at: EpochMillis,
+    ) -> Result<(), TelemetryError> {
+        let key = Item::new()
+            .with(schema::THING_NAME, thing)
+            .with(schema::TIMESTAMP, at.0);
+        let exists = Condition::exists(Path::from(schema::THING_NAME));
+        let delete = Delete::new(&self.table.name, key).when(exists);
+        match self.store.delete(delete).await {
+            Ok(_) => Ok(()),
+            Err(WriteError::ConditionFailed { .. }) => {
+                Err(TelemetryError::NoMessage(thing.clone()))
+            }
+            Err(WriteError::Store(error)) => Err(error.into()),
         }
     }
 }

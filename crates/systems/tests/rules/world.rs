@@ -11,7 +11,7 @@ use homeport_systems::messages::{Delivery, Intake as _, Message, Properties, Pub
 use homeport_systems::push::{self, Push};
 use homeport_systems::rules::{NewRule, RuleEngine, RuleEngineDeps, RuleName, RuleView};
 use homeport_systems::schema::TableNames;
-use homeport_systems::time::EpochMillis;
+use homeport_systems::time::{EpochMillis, FutureLimit};
 use serde_json::{Value, json};
 
 use crate::support::{self, Fixture, NOW_MS};
@@ -149,6 +149,7 @@ pub(crate) fn engine_on(
         push: push_on(fixture),
         tables: tables(),
         telemetry_table: TELEMETRY.to_owned(),
+        future_limit: FutureLimit::default(),
         sns_topics: std::collections::HashMap::from([(
             SNS_TOPIC.to_owned(),
             "https://hooks.example/sns".to_owned(),

@@ -45,6 +45,8 @@ pub(crate) async fn run(command: KeysCommand) -> anyhow::Result<ExitCode> {
                 description: arguments.description,
                 system: arguments.system,
                 scopes: arguments.scopes.into_iter().collect(),
+                all: arguments.all,
+                permissions: arguments.permissions.into_iter().collect(),
             };
             let keys = Keys::open(&arguments.access, Purpose::Create).await?;
             let created = keys.create(new).await;
@@ -96,7 +98,7 @@ impl Keys {
 
     async fn create(&self, new: CreateApiKey) -> anyhow::Result<CreatedApiKey> {
         match self {
-            Self::Store { keys, .. } => Ok(keys.create(new.into()).await?.into()),
+            Self::Store { keys, .. } => Ok(keys.create(new.try_into()?).await?.into()),
             Self::Server(server) => server.create(&new).await,
         }
     }

@@ -75,6 +75,7 @@ mod tests {
                 .iter()
                 .map(|scope| (*scope).to_owned())
                 .collect::<BTreeSet<_>>(),
+            permissions: BTreeSet::new(),
         };
         let keys = [
             key(Some("red \u{1b}[31m"), &["a", "b"], true),

@@ -225,6 +225,7 @@ async fn engine_on(backend: &Backend, settings: &Settings) -> anyhow::Result<Rul
         push,
         tables,
         telemetry_table: settings.telemetry.table.clone(),
+        future_limit: app::state::future_limit(settings)?,
         sns_topics: app::rules::sns_topics(settings),
     };
     let engine = RuleEngine::new(deps, app::rules::of_file(settings)?)

@@ -129,7 +129,10 @@ fn value_of(lane: usize, number: u32) -> u64 {
 
 /// Creates an API key.
 async fn create_key(clients: &mut Clients, system: &str) -> Result<String, String> {
-    let body = json!({"description": "torture", "system": system});
+    let mut body = json!({"description": "torture", "system": system, "all": true});
+    if system == "telemetry" {
+        body["permissions"] = json!(["subscribe_fleet"]);
+    }
     let reply = clients
         .http(Caller::Operator, "POST", "/v1/api-keys", Some(&body))
         .await;

@@ -8,12 +8,15 @@ use utoipa::openapi::schema::{
 };
 use utoipa::openapi::{KnownFormat, Ref, RefOr, SchemaFormat};
 
-use super::{UUID, date_time, list_of_any, nullable, of, parameters, text, text_schemas, time};
+use super::{
+    AGE, UUID, any_time, closed_object, date_time, list_of_any, nullable, of, parameters, text,
+    text_schemas,
+};
 
 const DEVICE_NAME: &str = "^(SC-[0-9A-F]{8}|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})$";
 const SET_ATTRIBUTE: &str = "^(scheduler_|ota_|time_sync_|divergence_)[a-zA-Z0-9_.-]*$";
 /// A wall clock. February has 28 days here, because no pattern knows leap years.
-const TIMESTAMP_MT: &str = "^[12][0-9]{3}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31) ([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}$";
+const WALL_CLOCK: &str = "^(19|20)[0-9]{2}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31) ([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}$";
 /// Milliseconds since 1970 as text.
 const MILLIS: &str = "^[+-]?[0-9]{1,18}$";
 
@@ -48,16 +51,32 @@ text_schemas! {
         .schema_type(nullable(Type::String))
         .description(Some("UUID of the device; the first event with it registers the device"))
         .examples(["b319d001-6b08-4d88-b4ca-4d2d98a6d43c"]);
-    timestamp_mt = text(TIMESTAMP_MT, 23..=23).examples(["2026-02-21 14:30:00.000"]);
+    timestamp_mt = wall_clock().examples(["2026-02-21 14:30:00.000"]);
     event_type = of::<EventType>();
 }
 
+/// A time of a request to chargers.
+pub(crate) fn time_or_wall_clock() -> RefOr<Schema> {
+    any_time()
+        .item(wall_clock())
+        .description(Some(
+            "Milliseconds since 1970, RFC 3339, an age such as `-24h`, or a wall clock in Mountain Time such as \
+             `2026-02-21 14:30:00.000`",
+        ))
+        .into()
+}
+
+fn wall_clock() -> ObjectBuilder {
+    text(WALL_CLOCK, 23..=23)
+}
+
 pub(crate) fn time_or_null() -> RefOr<Schema> {
-    AnyOfBuilder::new()
-        .item(time())
+    any_time()
+        .item(wall_clock())
         .item(ObjectBuilder::new().schema_type(Type::Null))
         .description(Some(
-            "Time of the event: milliseconds since 1970, or RFC 3339; time of arrival if absent",
+            "Time of the event: milliseconds since 1970, RFC 3339, an age such as `-24h`, or a wall clock in Mountain \
+             Time; time of arrival if absent",
         ))
         .into()
 }
@@ -66,7 +85,7 @@ pub(crate) fn time_or_null() -> RefOr<Schema> {
 pub(crate) fn day_or_time() -> RefOr<Schema> {
     AnyOfBuilder::new()
         .item(day())
-        .item(time())
+        .item(time_or_wall_clock())
         .description(Some("A day in Mountain Time, or a time on it"))
         .into()
 }
@@ -77,6 +96,8 @@ pub(crate) fn day_or_time_text() -> RefOr<Schema> {
         .item(day())
         .item(date_time())
         .item(text(MILLIS, 1..=19))
+        .item(text(AGE, 3..=11))
+        .item(wall_clock())
         .description(Some("A day in Mountain Time, or a time on it"))
         .examples(["2026-02-01"])
         .into()
@@ -91,7 +112,7 @@ fn day() -> ObjectBuilder {
 /// One event or a list. Each event is validated on its own, so the document must not say that a request with
 /// an invalid one is rejected. An invalid list is.
 pub(crate) fn events() -> RefOr<Schema> {
-    let list = ObjectBuilder::new()
+    let list = closed_object()
         .property(
             "events",
             list_of_any("NewChargerEvent", EVENTS_PER_REQUEST_MAX),

@@ -7,7 +7,7 @@ pub(crate) mod records;
 pub(crate) mod rules;
 pub(crate) mod telemetry;
 
-use homeport_systems::api_keys::{DESCRIPTION_CHARS_MAX, SCOPE_LEN_MAX, SCOPES_MAX};
+use homeport_systems::api_keys::{DESCRIPTION_CHARS_MAX, KeyPermission, SCOPE_LEN_MAX, SCOPES_MAX};
 use homeport_systems::push::{ExpoPushToken, UserId};
 use homeport_systems::sensors::{
     BatchId, CAPABILITIES_MAX, FirmwareVersion, FriendlyName, HardwareId, SensorName,
@@ -23,6 +23,8 @@ const UUID: &str = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$";
 const UUID_V4: &str =
     "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-4[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$";
 const UUID_EXAMPLE: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
+/// A time relative to the present.
+const AGE: &str = "^-[0-9]{1,9}[smhdw]$";
 
 /// Declares functions that return the schema of a text.
 macro_rules! text_schemas {
@@ -145,7 +147,7 @@ pub(crate) fn key_scopes() -> RefOr<Schema> {
         .items(text(PRINTABLE.pattern, 1..=SCOPE_LEN_MAX))
         .max_items(Some(SCOPES_MAX))
         .description(Some(
-            "Devices, things, groups or users that the key may read and write; all of its system if empty",
+            "Hardware ids, SC-IDs or UUIDs of chargers, thing names, group ids or user ids that the key may read and write",
         ))
         .into()
 }
@@ -160,8 +162,31 @@ fn timestamp_ms() -> RefOr<Schema> {
         .into()
 }
 
-/// A time: milliseconds since 1970, or RFC 3339.
+pub(crate) fn key_permissions() -> RefOr<Schema> {
+    let names = KeyPermission::ALL.map(KeyPermission::as_str);
+    let permission = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .enum_values(Some(names));
+    ArrayBuilder::new()
+        .items(permission)
+        .max_items(Some(KeyPermission::ALL.len()))
+        .description(Some(
+            "Only for telemetry: `send_commands` sends commands to things; `subscribe_fleet` subscribes to the topics \
+             of all things at once, which needs a key of the whole system",
+        ))
+        .into()
+}
+
+/// A time: milliseconds since 1970, RFC 3339, or an age.
 pub(crate) fn time() -> RefOr<Schema> {
+    any_time()
+        .description(Some(
+            "Milliseconds since 1970, RFC 3339, or an age in s, m, h, d or w such as `-24h`",
+        ))
+        .into()
+}
+
+fn any_time() -> AnyOfBuilder {
     let millis = ObjectBuilder::new()
         .schema_type(Type::Integer)
         .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
@@ -170,8 +195,7 @@ pub(crate) fn time() -> RefOr<Schema> {
     AnyOfBuilder::new()
         .item(millis)
         .item(date_time())
-        .description(Some("Milliseconds since 1970, or RFC 3339"))
-        .into()
+        .item(text(AGE, 3..=11))
 }
 
 fn date_time() -> ObjectBuilder {
@@ -180,14 +204,14 @@ fn date_time() -> ObjectBuilder {
         .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
 }
 
-/// The readings of a request. Each is validated on its own, so the document must not say that a request
-/// with an invalid one is rejected.
+/// Readings, each stored independently of the others. Each is validated on its own, so the document must not say that a
+/// request with an invalid one is rejected.
 pub(crate) fn readings() -> RefOr<Schema> {
-    list_of_any(
+    let list = list_of_any(
         "NewReading",
         homeport_systems::sensors::READINGS_PER_REQUEST_MAX,
-    )
-    .into()
+    );
+    single_member("readings", list).into()
 }
 
 /// A list of items whose invalid ones are rejected one by one.

@@ -2,19 +2,21 @@
 
 use homeport_systems::telemetry::{MessageType, ThingName};
 
-use super::{of, parameters, text_schemas};
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
 
-/// Graphic ASCII without slashes and wildcards, for names that become part of a topic.
-const TOPIC_THING_NAME: &str = r#"^[!"$-*,-.0-~]+$"#;
+use super::{of, parameters, text_schemas};
 
 parameters! {
     ThingPath in Path {
         /// Thing name
         thing: thing_name;
     }
-    TopicThingPath in Path {
+    MessagePath in Path {
         /// Thing name
-        thing: topic_thing_name;
+        thing: thing_name;
+        /// `timestamp` of the message, in milliseconds since 1970
+        timestamp: millis;
     }
     ThingQuery in Query {
         /// Thing whose history is replayed
@@ -30,9 +32,17 @@ parameters! {
     }
 }
 
+fn millis() -> RefOr<Schema> {
+    ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+        .minimum(Some(0))
+        .maximum(Some(9_999_999_999_999_i64))
+        .into()
+}
+
 text_schemas! {
     thing_name = of::<ThingName>();
-    topic_thing_name = of::<ThingName>().pattern(Some(TOPIC_THING_NAME));
     /// A message type or a command.
     word = of::<MessageType>();
 }

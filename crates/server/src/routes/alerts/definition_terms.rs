@@ -26,7 +26,7 @@ pub(super) struct TermsBody {
     enabled: Option<bool>,
     source: AlertSource,
     /// Watch only items whose attribute equals this text
-    #[serde(rename = "where", default)]
+    #[serde(rename = "where", default, deserialize_with = "json_object::optional")]
     #[schema(nullable)]
     filter: Option<FilterBody>,
     #[schema(schema_with = schemas::devices, required = false)]
@@ -35,6 +35,8 @@ pub(super) struct TermsBody {
     #[schema(schema_with = schemas::condition)]
     condition: ConditionBody,
     /// Hours without notifications; alerts that are open at their end are notified then
+    #[serde(default, deserialize_with = "json_object::optional")]
+    #[schema(nullable)]
     quiet: Option<QuietBody>,
     /// Minimum time between two notifications for a device, in seconds
     #[schema(value_type = Option<u32>, maximum = 2_678_400)]

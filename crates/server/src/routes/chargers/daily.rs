@@ -11,7 +11,7 @@ use crate::auth::{ApiKeysOrOperators, Authenticated, Operators};
 use crate::openapi::schemas::chargers::{self as schemas, ChargerPath};
 use crate::problem::Problem;
 use crate::request::plain_json::PlainItem;
-use crate::request::{JsonBody, PathPart, UrlQuery, parse_cursor, parse_time};
+use crate::request::{JsonBody, PathPart, RequestTimes, UrlQuery, check_order, parse_cursor};
 use crate::state::AppState;
 
 /// Approximate number of days that one request recomputes.
@@ -78,16 +78,20 @@ pub(in crate::routes) async fn list_daily(
     page: Page,
 ) -> Result<Json<DailyList>, Problem> {
     let sc_id = readable(&state, &caller, &device).await?;
-    let bound = |name, text: Option<&String>| text.map(|text| day(name, text)).transpose();
+    let times = RequestTimes::new(&state, page.cursor.as_ref()).or_mountain_time();
+    let bound = |name, text: Option<&String>| text.map(|text| day(times, name, text)).transpose();
     let from = bound("from", query.from.as_ref())?;
     let to = bound("to", query.to.as_ref())?;
+    if let (Some(from), Some(to)) = (from, to) {
+        check_order(from, to)?;
+    }
     let page = state
         .chargers
         .daily(&sc_id, from, to, page.limit, page.cursor)
         .await?;
     Ok(Json(DailyList {
         days: page.days.into_iter().map(PlainItem).collect(),
-        next_cursor: page.next.map(|cursor| cursor.encode()),
+        next_cursor: times.next_cursor(page.next),
     }))
 }
 
@@ -109,25 +113,28 @@ pub(in crate::routes) async fn rebuild_daily(
         Some(device) => Some(state.chargers.find(&device).await?),
         None => None,
     };
-    let (from, to) = (day("from", &body.from)?, day("to", &body.to)?);
     let cursor = parse_cursor(body.cursor.as_deref())?;
+    let times = RequestTimes::new(&state, cursor.as_ref()).or_mountain_time();
+    let (from, to) = (day(times, "from", &body.from)?, day(times, "to", &body.to)?);
+    check_order(from, to)?;
     let rebuilt = state
         .chargers
         .rebuild(device.as_ref(), from, to, REBUILD_DAYS_PER_REQUEST, cursor)
         .await?;
     Ok(Json(RebuildAnswer {
         days: rebuilt.days,
-        next_cursor: rebuilt.next.map(|cursor| cursor.encode()),
+        next_cursor: times.next_cursor(rebuilt.next),
     }))
 }
 
 /// Parses a day, or the day of a time.
-fn day(name: &str, text: &str) -> Result<MountainDay, Problem> {
-    MountainDay::nearest(text)
-        .or_else(|| parse_time(text).map(MountainDay::of))
-        .ok_or_else(|| {
-            Problem::invalid(format!(
-                "{name} must be a day such as 2026-02-21, or a time"
-            ))
-        })
+fn day(times: RequestTimes, name: &str, text: &str) -> Result<MountainDay, Problem> {
+    if let Some(day) = MountainDay::nearest(text) {
+        return Ok(day);
+    }
+    times.parse(name, text).map(MountainDay::of).map_err(|_| {
+        Problem::invalid(format!(
+            "{name} must be a day such as 2026-02-21, a time, or an age such as -7d"
+        ))
+    })
 }

@@ -16,7 +16,7 @@ use crate::openapi::schemas::chargers::{
 };
 use crate::problem::Problem;
 use crate::request::plain_json::PlainValue;
-use crate::request::{PathPart, TimeRange, UrlQuery};
+use crate::request::{MountainTimeRange, PathPart, UrlQuery};
 use crate::state::AppState;
 
 /// A stored event.
@@ -61,7 +61,7 @@ impl EventTypeQuery {
     }
 }
 
-fn event_range(range: TimeRange) -> EventRange {
+fn event_range(range: &MountainTimeRange) -> EventRange {
     EventRange {
         from: range.from,
         to: range.to,
@@ -82,11 +82,11 @@ impl From<Event> for EventBody {
     }
 }
 
-impl From<EventPage> for EventList {
-    fn from(page: EventPage) -> Self {
+impl EventList {
+    fn new(page: EventPage, range: &MountainTimeRange) -> Self {
         Self {
             events: page.events.into_iter().map(EventBody::from).collect(),
-            next_cursor: page.next.map(|cursor| cursor.encode()),
+            next_cursor: range.next_cursor(page.next),
         }
     }
 }
@@ -94,7 +94,7 @@ impl From<EventPage> for EventList {
 /// List the events of a charger by time
 #[utoipa::path(get, path = "/v1/chargers/{device_id}/events", tag = "chargers",
     security(("admin_token" = []), ("device_key" = [])),
-    params(ChargerPath, OptionalEventType, TimeRange, Page), responses(
+    params(ChargerPath, OptionalEventType, MountainTimeRange, Page), responses(
     (status = 200, description = "Events in chronological order", body = EventList),
 ))]
 pub(in crate::routes) async fn list_events(
@@ -102,29 +102,35 @@ pub(in crate::routes) async fn list_events(
     State(state): State<AppState>,
     PathPart(device): PathPart<DeviceName>,
     UrlQuery(query): UrlQuery<EventTypeQuery>,
-    range: TimeRange,
+    range: MountainTimeRange,
     page: Page,
 ) -> Result<Json<EventList>, Problem> {
     let sc_id = readable(&state, &caller, &device).await?;
-    let (range, event_type) = (event_range(range), query.parse()?);
+    let event_type = query.parse()?;
     let page = state
         .chargers
-        .events(&sc_id, event_type.as_ref(), range, page.limit, page.cursor)
+        .events(
+            &sc_id,
+            event_type.as_ref(),
+            event_range(&range),
+            page.limit,
+            page.cursor,
+        )
         .await?;
-    Ok(Json(page.into()))
+    Ok(Json(EventList::new(page, &range)))
 }
 
 /// List the events of one type across all chargers by time
 #[utoipa::path(get, path = "/v1/chargers/events", tag = "chargers",
     security(("admin_token" = []), ("device_key" = [])), 
-    params(RequiredEventType, TimeRange, Page), responses(
+    params(RequiredEventType, MountainTimeRange, Page), responses(
     (status = 200, description = "Events in chronological order", body = EventList),
 ))]
 pub(in crate::routes) async fn list_fleet_events(
     caller: Authenticated<ApiKeysOrOperators>,
     State(state): State<AppState>,
     UrlQuery(query): UrlQuery<EventTypeQuery>,
-    range: TimeRange,
+    range: MountainTimeRange,
     page: Page,
 ) -> Result<Json<EventList>, Problem> {
     caller.check(Action::Read, SYSTEM, Subject::All)?;
@@ -132,9 +138,9 @@ pub(in crate::routes) async fn list_fleet_events(
     let event_type = event_type.ok_or_else(|| Problem::invalid("event_type is missing"))?;
     let page = state
         .chargers
-        .fleet_events(&event_type, event_range(range), page.limit, page.cursor)
+        .fleet_events(&event_type, event_range(&range), page.limit, page.cursor)
         .await?;
-    Ok(Json(page.into()))
+    Ok(Json(EventList::new(page, &range)))
 }
 
 /// Delete an event. The statistics of its day are recomputed in the background; the state keeps the reported values

@@ -8,7 +8,7 @@ use homeport_systems::chargers::{
     ChargerIds, DATA_DEPTH_MAX, DeviceName, EVENTS_PER_REQUEST_MAX, EventData, EventDevice,
     EventOutcome, NewEvent, NotInState, Rejection, ScId, WirelessDeviceId,
 };
-use homeport_systems::time::EpochMillis;
+use homeport_systems::time::{EpochMillis, TimeInFuture};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::openapi::RefOr;
@@ -19,11 +19,12 @@ use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Caller, Subject};
 use crate::metrics;
 use crate::openapi::schemas::chargers as schemas;
 use crate::problem::Problem;
-use crate::request::{Body, Object, parse_time, plain_json};
+use crate::request::{Body, Object, RequestTimes, plain_json};
 use crate::state::AppState;
 
 /// A request whose events are parsed one by one, so that an invalid one does not affect the others.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Request<'a> {
     #[serde(borrow)]
     events: Vec<&'a RawValue>,
@@ -47,6 +48,7 @@ impl ToSchema for RequestBody {
 
 /// An event.
 #[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = NewChargerEvent)]
 pub(crate) struct EventBody<'a> {
     /// UUID of the device; the first event with it registers the device
@@ -60,7 +62,7 @@ pub(crate) struct EventBody<'a> {
     #[serde(borrow)]
     #[schema(schema_with = schemas::event_type)]
     event_type: Cow<'a, str>,
-    /// Time of the event: milliseconds since 1970, or RFC 3339; time of arrival if absent
+    /// Time of the event; time of arrival if absent
     #[serde(borrow)]
     #[schema(schema_with = schemas::time_or_null, required = false)]
     occurred_at: Option<&'a RawValue>,
@@ -146,10 +148,11 @@ pub(in crate::routes) async fn ingest_events(
         return Err(Problem::invalid(format!(
             "a request must have 1 to {EVENTS_PER_REQUEST_MAX} events; this one has {}",
             raw.len()
-        )));
+        ))
+        .exceeding("events_per_request"));
     }
-    let now = state.chargers.now_ms();
-    let parsed = raw.iter().map(|raw| parse(raw, now)).collect();
+    let times = RequestTimes::new(&state, None).or_mountain_time();
+    let parsed = raw.iter().map(|raw| parse(raw, times)).collect();
     let parsed = permitted(&state, &caller, parsed).await?;
     let events: Vec<NewEvent> = parsed.iter().flatten().cloned().collect();
     let mut outcomes = if events.is_empty() {
@@ -176,15 +179,22 @@ fn has_events(body: &RawValue) -> bool {
     serde_json::from_str::<Members<'_>>(body.get()).is_ok_and(|members| members.events.is_some())
 }
 
-fn parse(raw: &RawValue, now: EpochMillis) -> Result<NewEvent, Invalid> {
+fn parse(raw: &RawValue, times: RequestTimes) -> Result<NewEvent, Invalid> {
     let invalid = |reason: String| Invalid {
         code: "INVALID_EVENT",
         reason,
     };
-    let body: EventBody<'_> =
+    let Object(body): Object<EventBody<'_>> =
         serde_json::from_str(raw.get()).map_err(|error| invalid(error.to_string()))?;
-    let event = body.parse().map_err(invalid)?;
-    event.check(now).map_err(|error| invalid(error.to_string()))
+    let event = body.parse(times).map_err(invalid)?;
+    let event = event.check().map_err(|error| invalid(error.to_string()))?;
+    if let Some(occurred_at) = event.occurred_at {
+        times.check_future(occurred_at).map_err(|error| Invalid {
+            code: TimeInFuture::CODE,
+            reason: error.to_string(),
+        })?;
+    }
+    Ok(event)
 }
 
 /// Rejects the events of devices that are not in the scopes of the caller.
@@ -224,7 +234,7 @@ async fn permitted(
 }
 
 impl EventBody<'_> {
-    fn parse(self) -> Result<NewEvent, String> {
+    fn parse(self, times: RequestTimes) -> Result<NewEvent, String> {
         let text = |error: homeport_systems::chargers::InvalidField| error.to_string();
         let wireless: Option<WirelessDeviceId> = self
             .wireless_device_id
@@ -257,7 +267,10 @@ impl EventBody<'_> {
         Ok(NewEvent {
             device,
             event_type: self.event_type.parse().map_err(text)?,
-            occurred_at: self.occurred_at.map(time).transpose()?.flatten(),
+            occurred_at: match self.occurred_at {
+                Some(raw) => time(times, raw)?,
+                None => None,
+            },
             sequence: self.sequence,
             data: EventData::new(data).map_err(text)?,
         })
@@ -265,7 +278,7 @@ impl EventBody<'_> {
 }
 
 /// Parses a time that is a JSON number or string.
-fn time(raw: &RawValue) -> Result<Option<EpochMillis>, String> {
+fn time(times: RequestTimes, raw: &RawValue) -> Result<Option<EpochMillis>, String> {
     if raw.get() == "null" {
         return Ok(None);
     }
@@ -273,10 +286,8 @@ fn time(raw: &RawValue) -> Result<Option<EpochMillis>, String> {
         Ok(text) => text,
         Err(_) => Cow::Borrowed(raw.get()),
     };
-    parse_time(&text).map(Some).ok_or_else(|| {
-        "occurred_at must be milliseconds since 1970 or a time such as 2024-01-15T10:30:00Z"
-            .to_owned()
-    })
+    let time = times.parse("occurred_at", &text);
+    time.map(Some).map_err(Problem::into_detail)
 }
 
 impl From<NotInState> for NotInStateBody {
@@ -340,11 +351,13 @@ fn result(outcome: Option<EventOutcome>) -> EventResult {
         },
     };
     metrics::charger_event(result.status);
+    metrics::item_rejected(result.code);
     result
 }
 
 fn rejected(invalid: Invalid) -> EventResult {
     metrics::charger_event("rejected");
+    metrics::item_rejected(Some(invalid.code));
     EventResult {
         status: "rejected",
         device_id: None,

@@ -18,7 +18,7 @@ use crate::state::AppState;
 pub(crate) use ingest::EventBody;
 
 /// Name of the system in API keys.
-const SYSTEM: &str = "chargers";
+pub(super) const SYSTEM: &str = "chargers";
 
 type Page = PageQuery<PAGE_MAX>;
 

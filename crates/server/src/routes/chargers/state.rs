@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
-use homeport_systems::chargers::{DATA_DEPTH_MAX, DeviceName, StatePatch};
+use homeport_systems::chargers::{DATA_DEPTH_MAX, DeviceName, StatePatch, schema};
+use homeport_systems::unknown_name::UnknownName;
 use serde_json::value::RawValue;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
@@ -70,6 +71,10 @@ pub(in crate::routes) async fn patch_state(
         .map_err(|error| Problem::invalid(format!("invalid body: {error}")))?;
     let mut changes = BTreeMap::new();
     for (name, raw) in raw {
+        if !StatePatch::may_change(&name) {
+            let unknown = UnknownName::new("member", &name, schema::STATE_PREFIXES);
+            return Err(Problem::invalid(unknown.to_string()));
+        }
         let value = match raw.get() {
             "null" => None,
             _ => Some(plain_json::parse_value(raw, DATA_DEPTH_MAX).map_err(Problem::invalid)?),

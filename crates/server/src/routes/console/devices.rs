@@ -17,7 +17,6 @@ use crate::request::{PageQuery, UrlQuery};
 use crate::state::AppState;
 
 #[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 #[schema(as = FleetDevice)]
 pub(super) struct DeviceBody {
     system: DeviceSystem,
@@ -57,7 +56,7 @@ pub(super) struct DeviceList {
     truncated: bool,
     /// Cursor of the next page; absent on the last page
     #[serde(skip_serializing_if = "Option::is_none")]
-    cursor: Option<String>,
+    next_cursor: Option<String>,
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -98,7 +97,6 @@ pub(super) struct LatestBody {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 #[schema(as = FleetDeviceView)]
 pub(super) struct DeviceViewBody {
     #[serde(flatten)]
@@ -183,7 +181,7 @@ pub(super) async fn list_fleet_devices(
             total: page.counts.total(),
         },
         truncated: page.is_cut,
-        cursor: page.next.map(|cursor| cursor.encode()),
+        next_cursor: page.next.map(|cursor| cursor.encode()),
     }))
 }
 

@@ -18,7 +18,7 @@ use crate::auth::{Authenticated, Operators};
 use crate::openapi::enums::{DeviceFileFormat, ExportedSystem, ItemFileFormat};
 use crate::openapi::schemas;
 use crate::problem::Problem;
-use crate::request::{PathPart, UrlQuery, optional_time};
+use crate::request::{Object, PathPart, RequestTimes, UrlQuery};
 use crate::state::AppState;
 
 /// Wait before a retry while too many exports are running.
@@ -39,7 +39,7 @@ pub(super) struct ExportQuery {
     /// Id from the list of devices; all devices of the system if absent
     #[param(max_length = 600)]
     device: Option<String>,
-    /// Oldest time: milliseconds since 1970 or RFC 3339, included
+    /// Oldest time, included
     #[param(schema_with = schemas::time, required = false)]
     from: Option<String>,
     /// Newest time, included
@@ -84,11 +84,13 @@ pub(super) async fn export_devices(
     Path(path): Path<ExportPath>,
     UrlQuery(query): UrlQuery<ExportQuery>,
 ) -> Result<Response, Problem> {
+    let times = RequestTimes::new(&state, None);
+    let (from, to) = times.bounds(query.from.as_deref(), query.to.as_deref())?;
     let selection = DeviceExport {
         system: path.system.0,
         device: query.device.filter(|device| !device.is_empty()),
-        from: optional_time("from", query.from.as_deref())?.unwrap_or(EpochMillis(0)),
-        to: optional_time("to", query.to.as_deref())?.unwrap_or(EpochMillis(i64::MAX)),
+        from: from.unwrap_or(EpochMillis(0)),
+        to: to.unwrap_or(EpochMillis(i64::MAX)),
     };
     let format = format(query.format.map(|format| format.0), query.raw);
     let name = match &selection.device {
@@ -120,6 +122,7 @@ pub(super) async fn export_table(
             return Err(Problem::invalid("q must have at most 4096 characters"));
         }
         Some(text) => serde_json::from_str(text)
+            .map(|Object(selection)| selection)
             .map_err(|error| Problem::invalid(format!("invalid q: {error}")))?,
     };
     let format = format(query.format.map(|format| format.0), query.raw);

@@ -18,7 +18,6 @@ use crate::state::AppState;
 const OPEN_COUNTED_MAX: usize = 10_000;
 
 #[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct Overview {
     version: &'static str,
     /// RFC 3339
@@ -82,7 +81,6 @@ struct StoredBody {
 
 /// Commit latencies since the start.
 #[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 #[schema(as = OverviewCommit)]
 struct CommitBody {
     count: u64,

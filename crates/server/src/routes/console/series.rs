@@ -11,7 +11,7 @@ use super::devices::{AnyDevicePath, DevicePathParts, format_time};
 use crate::auth::{Authenticated, Operators};
 use crate::openapi::schemas;
 use crate::problem::Problem;
-use crate::request::{UrlQuery, optional_time};
+use crate::request::{RequestTimes, UrlQuery, check_order};
 use crate::state::AppState;
 
 /// Default range of a chart.
@@ -22,7 +22,7 @@ const NAMES_MAX: usize = 64;
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct SeriesQuery {
-    /// Start of the chart: milliseconds since 1970 or RFC 3339; default one day before its end
+    /// Start of the chart; default one day before its end
     #[param(schema_with = schemas::time, required = false)]
     from: Option<String>,
     /// End of the chart, not included; default now
@@ -37,7 +37,6 @@ pub(super) struct SeriesQuery {
 
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = DeviceSeries)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct SeriesBody {
     /// RFC 3339
     from: String,
@@ -88,12 +87,11 @@ pub(super) async fn get_device_series(
     DevicePathParts(device): DevicePathParts,
     UrlQuery(query): UrlQuery<SeriesQuery>,
 ) -> Result<Json<SeriesBody>, Problem> {
-    let to = match optional_time("to", query.to.as_deref())? {
-        Some(to) => to,
-        None => state.chargers.now_ms(),
-    };
-    let from = optional_time("from", query.from.as_deref())?;
+    let times = RequestTimes::new(&state, None);
+    let (from, to) = times.bounds(query.from.as_deref(), query.to.as_deref())?;
+    let to = to.unwrap_or(times.now());
     let from = from.unwrap_or(EpochMillis(to.0.saturating_sub(RANGE_MS_DEFAULT)));
+    check_order(from, to)?;
     let points = query.points.unwrap_or(POINTS_DEFAULT);
     if !(1..=POINTS_MAX).contains(&points) {
         return Err(Problem::invalid(format!(

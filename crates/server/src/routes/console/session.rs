@@ -15,6 +15,7 @@ use crate::request::JsonBody;
 use crate::state::AppState;
 
 #[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(in crate::routes) struct SignIn {
     /// The admin token
     #[schema(max_length = 1024)]
@@ -22,7 +23,6 @@ pub(in crate::routes) struct SignIn {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 pub(in crate::routes) struct SessionBody {
     /// Time at which the session expires, RFC 3339
     expires_at: String,

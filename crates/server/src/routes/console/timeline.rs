@@ -50,7 +50,7 @@ pub(super) struct TimelineBody {
     /// Cursor of the next page; absent on the last page. A page that is not the last can have fewer entries than the
     /// limit, or none
     #[serde(skip_serializing_if = "Option::is_none")]
-    cursor: Option<String>,
+    next_cursor: Option<String>,
 }
 
 impl From<Entry> for EntryBody {
@@ -88,7 +88,7 @@ pub(super) async fn get_device_timeline(
     range: TimeRange,
     page: Page,
 ) -> Result<Json<TimelineBody>, Problem> {
-    let range = TimelineRange {
+    let bounds = TimelineRange {
         from: range.from,
         to: range.to,
         types: parse_types(query.types.as_deref())?.into_iter().collect(),
@@ -97,10 +97,10 @@ pub(super) async fn get_device_timeline(
     let page = state
         .console
         .fleet
-        .timeline(&device, &range, page.limit, page.cursor)
+        .timeline(&device, &bounds, page.limit, page.cursor)
         .await?;
     Ok(Json(TimelineBody {
         entries: page.entries.into_iter().map(Into::into).collect(),
-        cursor: page.next.map(|cursor| cursor.encode()),
+        next_cursor: range.next_cursor(page.next),
     }))
 }

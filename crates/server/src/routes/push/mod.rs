@@ -12,7 +12,7 @@ use crate::state::AppState;
 pub use maintenance::{PushCheck, PushCleanup, PushDeviceCheck, PushLastNotification};
 
 /// Name of the system in API keys.
-const SYSTEM: &str = "push";
+pub(super) const SYSTEM: &str = "push";
 
 pub(super) fn documented() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()

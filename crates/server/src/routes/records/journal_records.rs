@@ -7,6 +7,7 @@ use homeport_systems::records::{
     AddedRecord, JournalId, NewRecord, Order, RECORDS_PER_REQUEST_MAX, Record, RecordId, RecordIds,
     RecordPage, RecordRange, RecordTime, RecordType, RecordValue, RecordsError, Unit,
 };
+use homeport_systems::time::EpochMillis;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -19,7 +20,7 @@ use crate::openapi::schemas::records::{
     self as schemas, GroupDevicePath, JournalPath, JournalRecordPath,
 };
 use crate::problem::Problem;
-use crate::request::{JsonBody, Object, TimeRange, WholeNumber};
+use crate::request::{JsonBody, Object, RequestTimes, TimeRange, WholeNumber};
 use crate::state::AppState;
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -245,6 +246,13 @@ fn parse_value(json: &str) -> Result<RecordValue, Problem> {
     }
 }
 
+fn check_future(times: RequestTimes, record: &NewRecord) -> Result<(), Problem> {
+    match record.timestamp {
+        Some(timestamp) => Ok(times.check_future(EpochMillis(timestamp.millis()))?),
+        None => Ok(()),
+    }
+}
+
 /// Add a record to a journal
 ///
 /// A late record does not change the latest one. If the millisecond already has a record, the new one is stored
@@ -266,6 +274,7 @@ pub(super) async fn add_record(
     let (device, journal) = (resolved.device(&path)?, resolved.journal(&path)?);
     let mut new = body.parse()?;
     new.id = record_id(&headers, new.id)?;
+    check_future(RequestTimes::new(&state, None), &new)?;
     let added = resolved
         .records
         .add_record(resolved.group, device, journal, new)
@@ -303,6 +312,7 @@ pub(super) async fn add_records(
             body.records.len()
         )));
     }
+    let times = RequestTimes::new(&state, None);
     let mut new = Vec::with_capacity(body.records.len());
     let parsed: Vec<Result<(), Problem>> = body
         .records
@@ -310,7 +320,9 @@ pub(super) async fn add_records(
         .map(|raw| {
             let Object(record): Object<AddDeviceRecord> = serde_json::from_str(raw.get())
                 .map_err(|error| Problem::invalid(error.to_string()))?;
-            new.push(record.parse(&resolved.ids)?);
+            let (journal, record) = record.parse(&resolved.ids)?;
+            check_future(times, &record)?;
+            new.push((journal, record));
             Ok(())
         })
         .collect();
@@ -406,21 +418,22 @@ async fn read_records(
     page: Page,
 ) -> Answer<RecordList> {
     let device = resolved.device(path)?;
-    let range = RecordRange {
+    let bounds = RecordRange {
         from: range.from.map_or(RecordTime::FIRST, RecordTime::nearest),
         to: range.to.map_or(RecordTime::LAST, RecordTime::nearest),
         order: range.order(Order::OldestFirst, Order::NewestFirst),
     };
-    let page = resolved
+    let mut page = resolved
         .records
         .records(
             resolved.group,
             device,
             journal,
-            range,
+            bounds,
             page.limit,
             page.cursor,
         )
         .await?;
+    page.next = range.keep_now(page.next);
     Ok(ok(RecordList::new(&resolved.ids, &page)?))
 }

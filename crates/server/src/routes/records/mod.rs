@@ -28,7 +28,7 @@ use crate::request::plain_json::{self, PlainValue};
 use crate::state::AppState;
 
 /// Name of the system in API keys.
-const SYSTEM: &str = "records";
+pub(super) const SYSTEM: &str = "records";
 /// Prefixes of its paths.
 const PREFIXES: [&str; 2] = ["/v1/groups", "/v1/ids"];
 

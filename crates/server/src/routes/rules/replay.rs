@@ -19,7 +19,7 @@ use crate::openapi::schemas;
 use crate::openapi::schemas::rules::{RuleDocumentSchema, RulePath};
 use crate::openapi::schemas::telemetry::ThingQuery;
 use crate::problem::Problem;
-use crate::request::{JsonBody, PageQuery, PathPart, UrlQuery, json_object, optional_time};
+use crate::request::{JsonBody, PageQuery, PathPart, RequestTimes, UrlQuery, json_object};
 use crate::state::AppState;
 
 type Page = PageQuery<REPLAY_PAGE_MAX>;
@@ -30,7 +30,7 @@ type Page = PageQuery<REPLAY_PAGE_MAX>;
 pub(in crate::routes) struct ReplayQuery {
     #[param(ignore)]
     thing: String,
-    /// Oldest time: milliseconds since 1970 or RFC 3339, included
+    /// Oldest time, included
     #[param(schema_with = schemas::time, required = false)]
     from: Option<String>,
     /// Newest time, included
@@ -246,14 +246,14 @@ pub(in crate::routes) async fn replay_rule(
         }
     };
     let thing: ThingName = query.thing.parse()?;
-    let range = ReplayRange {
-        thing,
-        from: optional_time("from", query.from.as_deref())?,
-        to: optional_time("to", query.to.as_deref())?,
-    };
+    let times = RequestTimes::new(&state, page.cursor.as_ref());
+    let (from, to) = times.bounds(query.from.as_deref(), query.to.as_deref())?;
+    let range = ReplayRange { thing, from, to };
     let replay = state
         .rules
         .replay(&name, &document, state.telemetry.clone(), range)?;
     let mut replay = replay.starting_at(page.cursor);
-    Ok(Json(ReplayBody::next(&mut replay, page.limit).await?))
+    let mut body = ReplayBody::next(&mut replay, page.limit).await?;
+    body.next_cursor = times.next_cursor(replay.cursor().cloned());
+    Ok(Json(body))
 }

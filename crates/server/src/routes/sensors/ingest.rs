@@ -9,36 +9,48 @@ use homeport_item::Number;
 use homeport_systems::sensors::{
     IngestOutcome, Named, READINGS_PER_REQUEST_MAX, Reading, Rejection, SensorName, SensorStatus,
 };
-use homeport_systems::time::EpochMillis;
+use homeport_systems::time::{EpochMillis, TimeInFuture};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::Schema;
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::auth::{Action, ApiKeys, Authenticated, Caller, Subject};
 use crate::metrics;
 use crate::openapi::schemas;
 use crate::problem::Problem;
-use crate::request::{Body, Members, Object, parse_object};
+use crate::request::{Body, Members, Object, RequestTimes, parse_object};
 use crate::state::AppState;
 
 /// A request whose readings are parsed one by one, so that an invalid one does not affect the others.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Request<'a> {
     #[serde(borrow)]
     readings: Vec<&'a RawValue>,
 }
 
-/// Readings, each stored independently of the others.
-#[derive(ToSchema)]
-#[schema(as = Readings)]
-#[allow(dead_code, reason = "describes the body in the OpenAPI document")]
-pub(in crate::routes) struct ReadingsBody {
-    #[schema(schema_with = schemas::readings)]
-    readings: Vec<ReadingBody<'static>>,
+/// Schema of the readings of a request.
+#[derive(Debug)]
+pub(in crate::routes) struct ReadingsBody;
+
+impl PartialSchema for ReadingsBody {
+    fn schema() -> RefOr<Schema> {
+        schemas::readings()
+    }
+}
+
+impl ToSchema for ReadingsBody {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("Readings")
+    }
 }
 
 /// A reading: one averaging window of one device.
 #[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = NewReading)]
 pub(crate) struct ReadingBody<'a> {
     #[serde(borrow)]
@@ -60,9 +72,14 @@ pub(crate) struct ReadingBody<'a> {
     #[schema(value_type = BTreeMap<String, f64>, example = json!({"bme280_temp_c": 22.5}))]
     sensors: Members<'a, &'a RawValue>,
     /// `ok` or `error`, by sensor
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     #[schema(value_type = BTreeMap<String, String>, example = json!({"bme280": "ok"}))]
     sensor_status: Members<'a, Status<'a>>,
+    /// Ignored: the stored name is that of the registration
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    #[allow(dead_code, reason = "devices may send it")]
+    friendly_name: IgnoredAny,
 }
 
 /// A sensor's status, borrowed if it has no escapes.
@@ -125,14 +142,16 @@ pub(in crate::routes) async fn ingest_readings(
         return Err(Problem::invalid(format!(
             "a request must have 1 to {READINGS_PER_REQUEST_MAX} readings; this one has {}",
             request.readings.len()
-        )));
+        ))
+        .exceeding("readings_per_request"));
     }
+    let times = RequestTimes::new(&state, None);
     let mut readings = Vec::with_capacity(request.readings.len());
     let parsed: Vec<Result<Cow<'_, str>, Invalid<'_>>> = request
         .readings
         .iter()
         .map(|raw| {
-            let (batch_id, reading) = parse(&caller, raw)?;
+            let (batch_id, reading) = parse(&caller, raw, times)?;
             readings.push(reading);
             Ok(batch_id)
         })
@@ -154,7 +173,11 @@ pub(in crate::routes) async fn ingest_readings(
 }
 
 /// A reading, and its id as the body has it.
-fn parse<'a>(caller: &Caller, raw: &'a RawValue) -> Result<(Cow<'a, str>, Reading), Invalid<'a>> {
+fn parse<'a>(
+    caller: &Caller,
+    raw: &'a RawValue,
+    times: RequestTimes,
+) -> Result<(Cow<'a, str>, Reading), Invalid<'a>> {
     #[derive(Deserialize)]
     struct Identity<'a> {
         #[serde(borrow)]
@@ -173,6 +196,9 @@ fn parse<'a>(caller: &Caller, raw: &'a RawValue) -> Result<(Cow<'a, str>, Readin
     let reading = body
         .parse()
         .map_err(|reason| invalid("INVALID_READING", reason))?;
+    times
+        .check_future(reading.timestamp)
+        .map_err(|error| invalid(TimeInFuture::CODE, error.to_string()))?;
     let subject = Subject::One(reading.hardware_id.as_str());
     caller
         .check(Action::Write, super::SYSTEM, subject)
@@ -254,6 +280,7 @@ fn result(batch_id: Cow<'_, str>, outcome: Option<IngestOutcome>) -> ReadingResu
 
 fn rejected(invalid: Invalid<'_>) -> ReadingResult<'_> {
     metrics::reading_rejected();
+    metrics::item_rejected(Some(invalid.code));
     ReadingResult {
         batch_id: invalid.batch_id,
         status: ReadingStatus::Rejected,

@@ -15,7 +15,7 @@ use crate::state::AppState;
 pub(crate) use ingest::ReadingBody;
 
 /// Name of the system in API keys.
-const SYSTEM: &str = "sensors";
+pub(super) const SYSTEM: &str = "sensors";
 
 type Page = PageQuery<PAGE_MAX>;
 

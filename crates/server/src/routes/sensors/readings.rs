@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use homeport_systems::sensors::{BatchId, HardwareId, Order, Reading, ReadingRange};
+use homeport_systems::time::EpochMillis;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -14,7 +15,7 @@ use super::{Page, SYSTEM};
 use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Operators, Subject};
 use crate::openapi::schemas::{DevicePath, ReadingPath};
 use crate::problem::Problem;
-use crate::request::{PathPart, TimeRange, parse_time};
+use crate::request::{PathPart, TimeRange};
 use crate::state::AppState;
 
 /// A stored reading.
@@ -95,18 +96,18 @@ pub(in crate::routes) async fn list_readings(
     page: Page,
 ) -> Result<Json<ReadingList>, Problem> {
     caller.check(Action::Read, SYSTEM, Subject::One(hardware_id.as_str()))?;
-    let range = ReadingRange {
+    let bounds = ReadingRange {
         from: range.from,
         to: range.to,
         order: range.order(Order::OldestFirst, Order::NewestFirst),
     };
     let page = state
         .sensors
-        .readings(&hardware_id, range, page.limit, page.cursor)
+        .readings(&hardware_id, bounds, page.limit, page.cursor)
         .await?;
     Ok(Json(ReadingList {
         readings: page.readings.iter().map(ReadingBody::from).collect(),
-        next_cursor: page.next.map(|cursor| cursor.encode()),
+        next_cursor: range.next_cursor(page.next),
     }))
 }
 
@@ -121,8 +122,10 @@ pub(in crate::routes) async fn delete_reading(
     State(state): State<AppState>,
     Path((hardware_id, timestamp_ms, batch_id)): Path<(String, String, String)>,
 ) -> Result<StatusCode, Problem> {
-    let timestamp = parse_time(&timestamp_ms)
-        .ok_or_else(|| Problem::invalid("timestamp_ms must be milliseconds since 1970"))?;
+    let timestamp = timestamp_ms
+        .parse()
+        .map(EpochMillis)
+        .map_err(|_| Problem::invalid("timestamp_ms must be milliseconds since 1970"))?;
     let (hardware_id, batch_id) = (
         HardwareId::try_from(hardware_id)?,
         BatchId::try_from(batch_id)?,

@@ -16,6 +16,7 @@ use crate::state::AppState;
 
 /// A device's description of itself.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(in crate::routes) struct RegisterDevice {
     #[schema(schema_with = schemas::hardware_id)]
     hardware_id: String,
@@ -32,6 +33,7 @@ pub(in crate::routes) struct RegisterDevice {
 
 /// Capabilities of a device.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(in crate::routes) struct CapabilitiesBody {
     #[serde(default)]
     #[schema(schema_with = schemas::sensor_names, required = false)]

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::SYSTEM;
 use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Subject};
-use crate::openapi::schemas::telemetry::{self as schemas, TopicThingPath};
+use crate::openapi::schemas::telemetry::{self as schemas, ThingPath};
 use crate::problem::Problem;
 use crate::request::{Body, PathPart, parse_object};
 use crate::state::AppState;
@@ -52,7 +52,7 @@ impl From<SentCommand> for SentCommandBody {
 /// Publish a command on `van/{thing}/commands` at QoS 1
 #[utoipa::path(post, path = "/v1/telemetry/{thing}/commands", tag = "telemetry",
     security(("admin_token" = []), ("device_key" = [])),
-    params(TopicThingPath), request_body = SendCommand, responses(
+    params(ThingPath), request_body = SendCommand, responses(
     (status = 202, description = "The command is published", body = SentCommandBody),
     (status = 409, description = "The server has a bridge, which does not forward commands, and no client of this \
         server subscribes to the topic: `NO_SUBSCRIBER`"),
@@ -63,7 +63,7 @@ pub(in crate::routes) async fn send_command(
     PathPart(thing): PathPart<ThingName>,
     Body(body): Body,
 ) -> Result<(StatusCode, Json<SentCommandBody>), Problem> {
-    caller.check(Action::Write, SYSTEM, Subject::One(thing.as_str()))?;
+    caller.check(Action::Command, SYSTEM, Subject::One(thing.as_str()))?;
     let body: SendCommand = parse_object(&body)?;
     let command = Command {
         name: body.command.parse()?,

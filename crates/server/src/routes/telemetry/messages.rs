@@ -1,14 +1,18 @@
 //! `GET /v1/telemetry`, `GET /v1/telemetry/{thing}` and `GET /v1/telemetry/{thing}/latest`
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use homeport_systems::telemetry::{HistoryPage, HistoryRange, MessageType, Order, ThingName};
+use homeport_systems::time::EpochMillis;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Page, SYSTEM};
-use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Subject};
-use crate::openapi::schemas::telemetry::{OptionalMessageType, RequiredMessageType, ThingPath};
+use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Operators, Subject};
+use crate::openapi::schemas::telemetry::{
+    MessagePath, OptionalMessageType, RequiredMessageType, ThingPath,
+};
 use crate::problem::Problem;
 use crate::request::plain_json::PlainItem;
 use crate::request::{PathPart, TimeRange, UrlQuery};
@@ -41,7 +45,7 @@ impl MessageTypeQuery {
     }
 }
 
-fn history_range(range: TimeRange) -> HistoryRange {
+fn history_range(range: &TimeRange) -> HistoryRange {
     HistoryRange {
         from: range.from,
         to: range.to,
@@ -49,11 +53,11 @@ fn history_range(range: TimeRange) -> HistoryRange {
     }
 }
 
-impl From<HistoryPage> for MessageList {
-    fn from(page: HistoryPage) -> Self {
+impl MessageList {
+    fn new(page: HistoryPage, range: &TimeRange) -> Self {
         Self {
             messages: page.items.into_iter().map(PlainItem).collect(),
-            next_cursor: page.next.map(|cursor| cursor.encode()),
+            next_cursor: range.next_cursor(page.next),
         }
     }
 }
@@ -76,9 +80,14 @@ pub(in crate::routes) async fn list_messages_of_type(
     let message_type = message_type.ok_or_else(|| Problem::invalid("message_type is missing"))?;
     let page = state
         .telemetry
-        .of_type(&message_type, history_range(range), page.limit, page.cursor)
+        .of_type(
+            &message_type,
+            history_range(&range),
+            page.limit,
+            page.cursor,
+        )
         .await?;
-    Ok(Json(page.into()))
+    Ok(Json(MessageList::new(page, &range)))
 }
 
 /// List the messages of a thing by time
@@ -96,18 +105,18 @@ pub(in crate::routes) async fn list_messages(
     page: Page,
 ) -> Result<Json<MessageList>, Problem> {
     caller.check(Action::Read, SYSTEM, Subject::One(thing.as_str()))?;
-    let (range, message_type) = (history_range(range), query.parse()?);
+    let message_type = query.parse()?;
     let page = state
         .telemetry
         .history(
             &thing,
             message_type.as_ref(),
-            range,
+            history_range(&range),
             page.limit,
             page.cursor,
         )
         .await?;
-    Ok(Json(page.into()))
+    Ok(Json(MessageList::new(page, &range)))
 }
 
 /// Get the newest message of a thing, or its newest of one type
@@ -130,4 +139,29 @@ pub(in crate::routes) async fn get_latest_message(
         .latest(&thing, message_type.as_ref())
         .await?;
     Ok(Json(PlainItem(item)))
+}
+
+/// Delete one message of a thing
+///
+/// What rules wrote to other tables stays.
+#[utoipa::path(delete, path = "/v1/telemetry/{thing}/messages/{timestamp}", tag = "telemetry",
+    security(("admin_token" = [])),
+    params(MessagePath), responses(
+    (status = 204, description = "Deleted"),
+    (status = 404, description = "No message of the thing has this timestamp"),
+))]
+pub(in crate::routes) async fn delete_message(
+    _: Authenticated<Operators>,
+    State(state): State<AppState>,
+    Path((thing, timestamp)): Path<(String, String)>,
+) -> Result<StatusCode, Problem> {
+    let thing: ThingName = thing.parse()?;
+    let timestamp = timestamp
+        .parse()
+        .map_err(|_| Problem::invalid("timestamp must be milliseconds since 1970"))?;
+    state
+        .telemetry
+        .delete_message(&thing, EpochMillis(timestamp))
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
 }

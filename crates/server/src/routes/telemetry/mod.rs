@@ -11,7 +11,7 @@ use crate::request::PageQuery;
 use crate::state::AppState;
 
 /// Name of the system in API keys.
-const SYSTEM: &str = "telemetry";
+pub(super) const SYSTEM: &str = "telemetry";
 
 type Page = PageQuery<PAGE_MAX>;
 
@@ -20,5 +20,6 @@ pub(super) fn documented() -> OpenApiRouter<AppState> {
         .routes(routes!(messages::list_messages_of_type))
         .routes(routes!(messages::list_messages))
         .routes(routes!(messages::get_latest_message))
+        .routes(routes!(messages::delete_message))
         .routes(routes!(commands::send_command))
 }

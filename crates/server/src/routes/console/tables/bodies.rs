@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use crate::console::StoredTable;
 use crate::openapi::enums::KeyComparison;
 use crate::problem::Problem;
-use crate::request::{WholeNumber, check_limit, parse_cursor, present};
+use crate::request::{WholeNumber, check_limit, json_object, parse_cursor, present};
 
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = TableList)]
@@ -20,7 +20,6 @@ pub(in crate::routes::console) struct TableListBody {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 #[schema(as = Table)]
 pub(in crate::routes::console) struct TableBody {
     name: String,
@@ -81,6 +80,7 @@ pub(in crate::routes::console) struct ValueBody(Value);
 pub(in crate::routes::console) struct ItemBody(pub(super) Item);
 
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = SortCondition)]
 struct SortBody {
     op: KeyComparison,
@@ -91,6 +91,7 @@ struct SortBody {
 
 /// A filter as DynamoDB writes it.
 #[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = TableFilter)]
 struct FilterBody {
     #[serde(default)]
@@ -105,11 +106,14 @@ struct FilterBody {
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(in crate::routes::console) struct QueryTable {
     /// Index; the table itself if absent
     index: Option<String>,
     partition: ValueBody,
+    #[serde(default, deserialize_with = "json_object::optional")]
     sort: Option<SortBody>,
+    #[serde(default, deserialize_with = "json_object::optional")]
     filter: Option<FilterBody>,
     /// Maximum number of items on a page
     #[schema(value_type = Option<i32>, minimum = 1, maximum = 1000, default = 100)]
@@ -122,9 +126,11 @@ pub(in crate::routes::console) struct QueryTable {
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(in crate::routes::console) struct ScanTable {
     /// Index; the table itself if absent
     index: Option<String>,
+    #[serde(default, deserialize_with = "json_object::optional")]
     filter: Option<FilterBody>,
     /// Maximum number of items on a page
     #[schema(value_type = Option<i32>, minimum = 1, maximum = 1000, default = 100)]
@@ -135,10 +141,13 @@ pub(in crate::routes::console) struct ScanTable {
 
 /// A query, or a scan if there is no partition, without limit and cursor.
 #[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(in crate::routes::console) struct TableSelection {
     index: Option<String>,
     partition: Option<ValueBody>,
+    #[serde(default, deserialize_with = "json_object::optional")]
     sort: Option<SortBody>,
+    #[serde(default, deserialize_with = "json_object::optional")]
     filter: Option<FilterBody>,
     #[serde(default)]
     descending: bool,
@@ -170,11 +179,11 @@ pub(in crate::routes::console) struct ItemListBody {
     /// Cursor of the next page; absent on the last page. A page that is not the last can have fewer items than the
     /// limit, or none
     #[serde(skip_serializing_if = "Option::is_none")]
-    cursor: Option<String>,
+    next_cursor: Option<String>,
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(deny_unknown_fields)]
 pub(in crate::routes::console) struct PutTableItem {
     pub(super) item: ItemBody,
     /// Replace the item only if it equals this one. Null only creates an item; absent replaces any item
@@ -183,7 +192,7 @@ pub(in crate::routes::console) struct PutTableItem {
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(deny_unknown_fields)]
 pub(in crate::routes::console) struct DeleteTableItem {
     /// The attributes of the primary key
     pub(super) key: ItemBody,
@@ -271,7 +280,7 @@ impl From<FoundPage> for ItemListBody {
         Self {
             items: page.items,
             scanned: page.scanned,
-            cursor: page.next.map(|cursor| cursor.encode()),
+            next_cursor: page.next.map(|cursor| cursor.encode()),
         }
     }
 }
