@@ -24,9 +24,6 @@ pub const GSI1SK: &str = "gsi1sk";
 pub const SYSTEM: &str = "system";
 pub const SCOPES: &str = "scopes";
 
-/// The systems that a key can belong to.
-pub const SYSTEMS: [&str; 5] = ["sensors", "chargers", "push", "telemetry", "records"];
-
 #[must_use]
 pub fn api_keys() -> TableSchema {
     let text = |name: &str| KeyAttribute::new(name, KeyKind::S);

@@ -22,6 +22,7 @@ use homeport_store::{Clock, Store, StoreError};
 use crate::cursor::CursorError;
 use crate::time::EpochMillis;
 
+pub use crate::time::Order;
 pub use daily::{DailyStats, HOLD_MS, UPLINK_EVERY_MS};
 pub use devices::{Charger, FleetPage};
 pub use event::{AHEAD_MS_MAX, Event, EventDevice, MOVES_MAX, NewEvent};
@@ -33,7 +34,7 @@ pub use source::SYSTEM;
 pub use state::{
     RECENT_UPLINKS_MAX, RECENT_UPLINKS_MS, REPORTED_MAX, SET_MAX, STATE_VALUE_BYTES_MAX, StatePatch,
 };
-pub use timeline::{EventPage, EventRange, Order};
+pub use timeline::{EventPage, EventRange};
 pub use types::{
     DATA_BYTES_MAX, DATA_DEPTH_MAX, DATA_MEMBERS_MAX, DeviceName, EventData, EventType,
     InvalidField, ScId, WirelessDeviceId,

@@ -9,12 +9,12 @@ use homeport_store::{Put, Query, WriteError};
 use super::daily::DailyStats;
 use super::event::Event;
 use super::mountain::MountainDay;
-use super::timeline::{self, EventRange, Order, Timeline};
+use super::timeline::{self, EventRange, Timeline};
 use super::types::{InvalidField, ScId};
 use super::{Chargers, ChargersError, PAGE_MAX, schema};
 use crate::cursor::Cursor;
 use crate::pages;
-use crate::time::EpochMillis;
+use crate::time::{EpochMillis, Order};
 
 /// Days of one device that are counted at once.
 pub const REBUILD_DAYS_MAX: usize = 3_660;

@@ -14,7 +14,7 @@ use super::mountain::{MountainTime, wall_clocks};
 use super::types::{EventType, ScId};
 use super::{Chargers, ChargersError, PAGE_MAX, schema};
 use crate::cursor::{Cursor, CursorError};
-use crate::time::EpochMillis;
+use crate::time::{EpochMillis, Order};
 
 /// The instants before the first and after the last possible event.
 const FROM_MS_MIN: i64 = 0;
@@ -23,14 +23,6 @@ const TO_MS_MAX: i64 = 4_133_980_800_000;
 const READ_MIN: usize = 32;
 /// Items that are read at once where a filter drops most of them.
 const READ_FILTERED: usize = 500;
-
-/// The order of events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Order {
-    OldestFirst,
-    #[default]
-    NewestFirst,
-}
 
 /// Which events are wanted; both ends are included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -33,6 +33,7 @@ use crate::cursor::CursorError;
 use crate::sensors::InvalidField;
 use crate::time::EpochMillis;
 
+pub use crate::time::Order;
 pub use add_record::NewRecord;
 pub use devices::{Device, DeviceChange, DevicePage, NewDevice};
 pub use dispenser::{DispensedId, IdTag, NewIdTag};
@@ -40,7 +41,7 @@ pub use groups::{Group, GroupChange, GroupPage, NewGroup};
 pub use hashids::{Hashids, RecordIds};
 pub use housekeeping::Housekept;
 pub use journals::{Journal, JournalChange, JournalPage, NewJournal};
-pub use ranges::{Order, RecordRange};
+pub use ranges::RecordRange;
 pub use record::{Record, RecordPage};
 pub use removal::{Removal, Swept};
 pub use source::SYSTEM;

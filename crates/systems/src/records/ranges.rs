@@ -9,17 +9,10 @@ use super::types::{DeviceId, GroupId, JournalId, RecordTime};
 use super::{PAGE_MAX, Records, RecordsError, schema, stored, visible};
 use crate::cursor::{Cursor, CursorError};
 use crate::pages;
+use crate::time::Order;
 
 /// Journals of a device that are read at once.
 const JOURNALS_PER_READ: usize = 100;
-
-/// The order of the records of a journal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Order {
-    OldestFirst,
-    #[default]
-    NewestFirst,
-}
 
 /// Which records are wanted; both ends are included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

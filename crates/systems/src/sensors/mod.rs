@@ -18,11 +18,12 @@ use homeport_store::{Clock, Store, StoreError};
 use crate::cursor::CursorError;
 use crate::time::{EpochMillis, EpochSeconds, UtcSecond};
 
+pub use crate::time::Order;
 pub use devices::{Device, DevicePage};
 pub use ingest::{IngestOutcome, Rejection};
 pub use named::Named;
 pub use reading::{Reading, ReadingError, SensorStatus};
-pub use readings::{Order, ReadingPage, ReadingRange};
+pub use readings::{ReadingPage, ReadingRange};
 pub use register::{Registered, Registration};
 pub use source::SYSTEM;
 pub use types::{

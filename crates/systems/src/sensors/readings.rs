@@ -8,18 +8,10 @@ use super::types::HardwareId;
 use super::{PAGE_MAX, Sensors, SensorsError, schema};
 use crate::cursor::Cursor;
 use crate::pages;
-use crate::time::EpochMillis;
+use crate::time::{EpochMillis, Order};
 
 /// The largest time that 13 digits can hold.
 const LAST_MS: i64 = 9_999_999_999_999;
-
-/// The order of readings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Order {
-    OldestFirst,
-    #[default]
-    NewestFirst,
-}
 
 /// Which readings are wanted; both ends are included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

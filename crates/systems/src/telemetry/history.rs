@@ -8,21 +8,13 @@ use super::types::{MessageType, ThingName};
 use super::{PAGE_MAX, Telemetry, TelemetryError, schema};
 use crate::cursor::Cursor;
 use crate::pages;
-use crate::time::EpochMillis;
+use crate::time::{EpochMillis, Order};
 
 /// Items that the search for the newest match reads first. Every further read is [`LATEST_GROWTH`] times as
 /// large, up to [`LATEST_LOOK_MAX`].
 const LATEST_LOOK_FIRST: usize = 16;
 const LATEST_GROWTH: usize = 4;
 const LATEST_LOOK_MAX: usize = 4096;
-
-/// The order of messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Order {
-    OldestFirst,
-    #[default]
-    NewestFirst,
-}
 
 /// Which messages are wanted; both ends are included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

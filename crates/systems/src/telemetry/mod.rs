@@ -16,8 +16,9 @@ use crate::cursor::CursorError;
 use crate::messages::Publish;
 use crate::sensors::InvalidField;
 
+pub use crate::time::Order;
 pub use commands::{Command, PARAMETERS_BYTES_MAX, SentCommand};
-pub use history::{HistoryPage, HistoryRange, Order};
+pub use history::{HistoryPage, HistoryRange};
 pub use source::SYSTEM;
 pub use types::{CommandName, MessageType, THING_NAME_LEN_MAX, ThingName, WORD_LEN_MAX};
 
