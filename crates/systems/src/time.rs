@@ -22,6 +22,14 @@ pub struct EpochMillis(pub i64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EpochSeconds(pub i64);
 
+/// The order of a list that is sorted by time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    OldestFirst,
+    #[default]
+    NewestFirst,
+}
+
 /// A second of UTC, written exactly as `YYYY-MM-DDTHH:MM:SSZ`. Texts of this form sort by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UtcSecond(EpochSeconds);

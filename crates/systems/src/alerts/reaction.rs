@@ -96,7 +96,7 @@ impl AlertReaction {
         if definitions.is_empty() || items.is_empty() {
             return Ok(());
         }
-        self.source.prepare().await?;
+        self.source.devices.prepare().await?;
         let mut sorted: BTreeMap<(usize, DeviceName), BTreeMap<Mark, Observed<'_>>> =
             BTreeMap::new();
         for observed in items {
@@ -201,7 +201,7 @@ impl AlertReaction {
 
     /// Judges the newest item of every watched device, after changes were missed.
     async fn judge_newest(&self) -> Result<(), AlertsError> {
-        self.source.prepare().await?;
+        self.source.devices.prepare().await?;
         for definition in self.alerts.refresh().await?.watching(self.source.system()) {
             let condition = KeyCondition::new(schema::DEFINITION_ID, &definition.id);
             let mut query = Query::new(schema::WATCHES, condition).limit(BATCH_GET_MAX);
@@ -210,7 +210,7 @@ impl AlertReaction {
                 let mut newest = Vec::new();
                 for watch in &page.items {
                     let device = Watch::from_item(watch)?.device;
-                    newest.extend(self.source.newest(&device).await?);
+                    newest.extend(self.source.devices.newest_item(device.as_str()).await?);
                 }
                 let now = self.alerts.now();
                 let observed: Vec<_> = newest

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use homeport_item::Item;
 use homeport_item::schema::{StreamView, TableSchema};
 
-use super::AlertsError;
 use super::definition::Definition;
 use super::types::{DEVICE_BYTES_MAX, DeviceName};
 use super::watch::Mark;
@@ -23,7 +22,7 @@ const SINCE_SLACK_MS: i64 = 2000;
 /// A system that alerts can watch.
 #[derive(Clone)]
 pub(super) struct Source {
-    devices: Arc<dyn DeviceSource>,
+    pub(super) devices: Arc<dyn DeviceSource>,
     schema: TableSchema,
     reaction_name: &'static str,
 }
@@ -65,11 +64,6 @@ impl Source {
         schema
     }
 
-    /// Loads what [`Self::subject`] needs.
-    pub(super) async fn prepare(&self) -> Result<(), AlertsError> {
-        Ok(self.devices.prepare().await?)
-    }
-
     /// The device and order of a stored item; `None` for items that are not judged.
     pub(super) fn subject(&self, item: &Item, stored_at: EpochMillis) -> Option<Subject> {
         let subject = self.devices.alert_subject(item)?;
@@ -84,11 +78,6 @@ impl Source {
                 tie: subject.tie,
             },
         })
-    }
-
-    /// The newest item of a device.
-    pub(super) async fn newest(&self, device: &DeviceName) -> Result<Option<Item>, AlertsError> {
-        Ok(self.devices.newest_item(device.as_str()).await?)
     }
 }
 

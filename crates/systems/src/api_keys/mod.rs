@@ -20,6 +20,7 @@ use tokio::sync::broadcast;
 
 use crate::cursor::{Cursor, CursorError};
 use crate::fetch::fetch;
+use crate::fleet::SYSTEMS;
 use crate::pages;
 use crate::time::{EpochMillis, EpochSeconds, UtcSecond};
 
@@ -436,7 +437,7 @@ fn check(new: &NewApiKey) -> Result<(), ApiKeyError> {
         ));
     }
     if let Some(system) = &new.system
-        && !schema::SYSTEMS.contains(&system.as_str())
+        && !SYSTEMS.iter().any(|known| known.name.as_str() == system)
     {
         return Err(ApiKeyError::Invalid(
             "system must be one of sensors, chargers, push, telemetry and records",

@@ -28,9 +28,6 @@ pub const PERMISSIONS: &str = "permissions";
 /// The system whose keys have permissions.
 pub(super) const TELEMETRY: &str = "telemetry";
 
-/// The systems that a key can belong to.
-pub const SYSTEMS: [&str; 5] = ["sensors", "chargers", "push", TELEMETRY, "records"];
-
 #[must_use]
 pub fn api_keys() -> TableSchema {
     let text = |name: &str| KeyAttribute::new(name, KeyKind::S);

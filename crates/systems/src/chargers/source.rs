@@ -21,7 +21,7 @@ use crate::fleet::entry::{TITLE_VALUES_MAX, item_of, shortened, title};
 use crate::fleet::{
     AlertSubject, DEVICES_MAX, Detail, DeviceList, DeviceSource, DeviceSummary, DeviceView, Entry,
     EntryType, FleetError, HistoryRange, LatestValue, QueryReader, Row, RowPage, RowReader, Sample,
-    System, SystemName, TimelineOrder, unit_of, visit_members,
+    System, SystemName, unit_of, visit_members,
 };
 use crate::plain_json;
 use crate::time::{EpochMillis, Order};
@@ -167,10 +167,7 @@ impl DeviceSource for Chargers {
                 range: EventRange {
                     from: Some(range.from),
                     to: Some(range.to),
-                    order: match range.order {
-                        TimelineOrder::OldestFirst => Order::OldestFirst,
-                        TimelineOrder::NewestFirst => Order::NewestFirst,
-                    },
+                    order: range.order,
                 },
                 cursor: None,
                 is_done: false,

@@ -122,13 +122,16 @@ enum Items {
     Ndjson,
 }
 
+/// Visits the values of a row.
+type VisitSamples<'a> = dyn Fn(&Row, &mut dyn FnMut(Sample<'_>)) + 'a;
+
 /// A page of rows and the device that they belong to.
 struct PageOf<'a> {
     system: &'a str,
     device: &'a str,
     rows: &'a [Row],
     /// Visits the values of a row that a file contains.
-    samples: &'a dyn Fn(&Row, &mut dyn FnMut(Sample<'_>)),
+    samples: &'a VisitSamples<'a>,
 }
 
 impl Format {

@@ -55,19 +55,6 @@ impl Expectations {
     }
 }
 
-impl Health {
-    pub const ALL: [Self; 3] = [Self::Online, Self::Late, Self::Silent];
-
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Online => "online",
-            Self::Late => "late",
-            Self::Silent => "silent",
-        }
-    }
-}
-
 impl HealthCounts {
     pub(super) fn add(&mut self, health: Health) {
         match health {

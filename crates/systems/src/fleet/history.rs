@@ -9,19 +9,11 @@ use homeport_store::{Query, Store};
 
 use super::FleetError;
 use super::source::DeviceSource;
-use crate::time::EpochMillis;
+use crate::time::{EpochMillis, Order};
 
 /// The first and the last time that the keys of all systems can hold.
 pub(super) const FIRST_MS: i64 = 0;
 pub(super) const LAST_MS: i64 = 9_999_999_999_999;
-
-/// The order of a history and of a timeline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum TimelineOrder {
-    OldestFirst,
-    #[default]
-    NewestFirst,
-}
 
 /// How much of each item is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +31,7 @@ pub enum Detail {
 pub struct HistoryRange {
     pub from: EpochMillis,
     pub to: EpochMillis,
-    pub order: TimelineOrder,
+    pub order: Order,
     pub detail: Detail,
 }
 
@@ -94,7 +86,7 @@ impl Row {
 
 impl HistoryRange {
     #[must_use]
-    pub fn new(from: EpochMillis, to: EpochMillis, order: TimelineOrder, detail: Detail) -> Self {
+    pub fn new(from: EpochMillis, to: EpochMillis, order: Order, detail: Detail) -> Self {
         let bound = |at: EpochMillis| EpochMillis(at.0.clamp(FIRST_MS, LAST_MS));
         Self {
             from: bound(from),
@@ -109,7 +101,7 @@ impl QueryReader {
     /// Rows of a query whose times are in the range.
     #[must_use]
     pub fn new(source: &dyn DeviceSource, mut query: Query, range: &HistoryRange) -> Self {
-        query.descending = range.order == TimelineOrder::NewestFirst;
+        query.descending = range.order == Order::NewestFirst;
         Self {
             store: Arc::clone(source.store()),
             query: Some(query),

@@ -25,14 +25,12 @@ use homeport_store::{Clock, Store, StoreError};
 
 use crate::cursor::CursorError;
 use crate::sensors::InvalidField;
-use crate::time::EpochMillis;
+use crate::time::{EpochMillis, Order};
 
 pub use device::{DEVICES_MAX, DeviceList, DeviceSummary, DeviceView, LatestValue};
 pub use entry::{Entry, EntryType, LiveEntry};
 pub use health::{Expectations, Health, HealthCounts};
-pub use history::{
-    Detail, HistoryRange, QueryReader, Row, RowPage, RowReader, Rows, TimelineOrder,
-};
+pub use history::{Detail, HistoryRange, QueryReader, Row, RowPage, RowReader, Rows};
 pub use list::{DeviceFilter, FleetPage, LIST_MAX, SystemCounts};
 pub use name::{DeviceRef, SystemName};
 pub use registry::{SYSTEMS, SourceDeps, Sources, System};
@@ -117,7 +115,7 @@ impl Fleet {
         to: EpochMillis,
         detail: Detail,
     ) -> Result<Rows, FleetError> {
-        let range = HistoryRange::new(from, to, TimelineOrder::OldestFirst, detail);
+        let range = HistoryRange::new(from, to, Order::OldestFirst, detail);
         let source = self.source(&device.system)?;
         if range.from > range.to {
             return Ok(Rows(VecDeque::new()));

@@ -12,13 +12,13 @@ use homeport_store::Query;
 
 use super::attributes::text;
 use super::entry::{Entry, EntryType};
-use super::history::{Detail, HistoryRange, Row, RowReader, TimelineOrder};
+use super::history::{Detail, HistoryRange, Row, RowReader};
 use super::name::DeviceRef;
 use super::source::DeviceSource;
 use super::{Fleet, FleetError, alert_entries};
 use crate::alerts;
 use crate::cursor::{Cursor, CursorError};
-use crate::time::EpochMillis;
+use crate::time::{EpochMillis, Order};
 
 /// Entries of one page.
 pub const TIMELINE_MAX: usize = 500;
@@ -42,7 +42,7 @@ pub struct TimelineRange {
     pub to: Option<EpochMillis>,
     /// Empty for all types.
     pub types: BTreeSet<EntryType>,
-    pub order: TimelineOrder,
+    pub order: Order,
 }
 
 /// A page of a timeline.
@@ -104,8 +104,8 @@ impl Fleet {
         // Nothing before the cursor is needed.
         if let Some(after) = &asked.after {
             match range.order {
-                TimelineOrder::OldestFirst => asked.from = asked.from.max(after.at),
-                TimelineOrder::NewestFirst => asked.to = asked.to.min(after.at),
+                Order::OldestFirst => asked.from = asked.from.max(after.at),
+                Order::NewestFirst => asked.to = asked.to.min(after.at),
             }
         }
         if asked.from > asked.to {
@@ -227,8 +227,8 @@ impl Asked<'_> {
     /// In the order of this timeline.
     fn compare(&self, left: (EpochMillis, &str), right: (EpochMillis, &str)) -> Ordering {
         match self.range.order {
-            TimelineOrder::OldestFirst => left.cmp(&right),
-            TimelineOrder::NewestFirst => right.cmp(&left),
+            Order::OldestFirst => left.cmp(&right),
+            Order::NewestFirst => right.cmp(&left),
         }
     }
 }
@@ -273,8 +273,8 @@ fn merge(sources: Vec<Found>, asked: &Asked<'_>, limit: usize, list: &str) -> Ti
     let order = asked.range.order;
     let bounds = sources.iter().filter_map(|source| source.looked_to);
     let bound = match order {
-        TimelineOrder::OldestFirst => bounds.min(),
-        TimelineOrder::NewestFirst => bounds.max(),
+        Order::OldestFirst => bounds.min(),
+        Order::NewestFirst => bounds.max(),
     };
     let mut entries: Vec<Entry> = sources
         .into_iter()
@@ -284,8 +284,8 @@ fn merge(sources: Vec<Found>, asked: &Asked<'_>, limit: usize, list: &str) -> Ti
     if let Some(bound) = bound {
         // At the bound itself a source may have more entries.
         entries.retain(|entry| match order {
-            TimelineOrder::OldestFirst => entry.at < bound,
-            TimelineOrder::NewestFirst => entry.at > bound,
+            Order::OldestFirst => entry.at < bound,
+            Order::NewestFirst => entry.at > bound,
         });
     }
     let next = if entries.len() > limit {
@@ -296,8 +296,8 @@ fn merge(sources: Vec<Found>, asked: &Asked<'_>, limit: usize, list: &str) -> Ti
         bound.map(|bound| {
             // Before all entries of that moment.
             let id = match order {
-                TimelineOrder::OldestFirst => "",
-                TimelineOrder::NewestFirst => "\u{10ffff}",
+                Order::OldestFirst => "",
+                Order::NewestFirst => "\u{10ffff}",
             };
             Cursor::new(list, place(bound, id))
         })
@@ -340,7 +340,7 @@ mod tests {
         }
     }
 
-    fn merged(order: TimelineOrder, sources: Vec<Found>, limit: usize) -> (Vec<i64>, Option<i64>) {
+    fn merged(order: Order, sources: Vec<Found>, limit: usize) -> (Vec<i64>, Option<i64>) {
         let range = TimelineRange {
             order,
             ..TimelineRange::default()
@@ -363,10 +363,10 @@ mod tests {
     #[test]
     fn sources_are_merged_and_cut_at_the_limit() {
         let sources = || vec![found(&[9, 5, 1], None), found(&[8, 7, 2], None)];
-        let newest = TimelineOrder::NewestFirst;
+        let newest = Order::NewestFirst;
         assert_eq!(merged(newest, sources(), 4), (vec![9, 8, 7, 5], Some(5)));
         assert_eq!(merged(newest, sources(), 6), (vec![9, 8, 7, 5, 2, 1], None));
-        let oldest = TimelineOrder::OldestFirst;
+        let oldest = Order::OldestFirst;
         assert_eq!(merged(oldest, sources(), 2), (vec![1, 2], Some(2)));
     }
 
@@ -374,12 +374,12 @@ mod tests {
     fn page_ends_where_a_source_was_not_read() {
         // The second source was read down to 6 only: its entries at 6 and below are unknown.
         let sources = || vec![found(&[9, 6, 5, 1], None), found(&[8], Some(6))];
-        let newest = TimelineOrder::NewestFirst;
+        let newest = Order::NewestFirst;
         assert_eq!(merged(newest, sources(), 10), (vec![9, 8], Some(6)));
         // A page may be empty without being the last.
         let nothing = vec![found(&[], Some(6)), found(&[3], None)];
         assert_eq!(merged(newest, nothing, 10), (vec![], Some(6)));
-        let oldest = TimelineOrder::OldestFirst;
+        let oldest = Order::OldestFirst;
         let sources = vec![found(&[1, 5, 6, 9], None), found(&[4], Some(6))];
         assert_eq!(merged(oldest, sources, 10), (vec![1, 4, 5], Some(6)));
     }

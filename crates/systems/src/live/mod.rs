@@ -212,12 +212,6 @@ impl LiveFilter {
     }
 }
 
-impl std::fmt::Debug for FollowedTable {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.schema.name)
-    }
-}
-
 impl std::fmt::Debug for Live {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Live").finish_non_exhaustive()

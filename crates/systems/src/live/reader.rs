@@ -37,7 +37,6 @@ pub struct LiveReader {
 }
 
 /// Changes of one table.
-#[derive(Debug)]
 struct TablePage {
     table: Arc<FollowedTable>,
     page: ChangePage,

@@ -11,9 +11,7 @@ use homeport_store::Store;
 
 use super::observed::journal_of_record;
 use super::types::{DeviceId, GroupId, JournalId, RecordTime};
-use super::{
-    Device, Group, Order, PAGE_MAX, RecordIds, RecordRange, Records, RecordsError, schema,
-};
+use super::{Device, Group, PAGE_MAX, RecordIds, RecordRange, Records, RecordsError, schema};
 use crate::cursor::Cursor;
 use crate::fleet::attributes::{millis, text};
 use crate::fleet::entry::shortened;
@@ -21,7 +19,7 @@ use crate::fleet::name::{join, split};
 use crate::fleet::{
     AlertSubject, DEVICES_MAX, DeviceList, DeviceSource, DeviceSummary, DeviceView, Entry,
     EntryType, FleetError, HistoryRange, LatestValue, Row, RowPage, RowReader, Sample, System,
-    SystemName, TimelineOrder,
+    SystemName,
 };
 use crate::plain_json;
 use crate::time::EpochMillis;
@@ -158,10 +156,7 @@ impl DeviceSource for Records {
         let range = RecordRange {
             from: RecordTime::nearest(range.from),
             to: RecordTime::nearest(range.to),
-            order: match range.order {
-                TimelineOrder::OldestFirst => Order::OldestFirst,
-                TimelineOrder::NewestFirst => Order::NewestFirst,
-            },
+            order: range.order,
         };
         let journals = self.journal_names(&ids, group, device).await?;
         let readers = journals.into_iter().map(|(journal, name)| {

@@ -133,8 +133,8 @@ pub(crate) fn features() -> RefOr<Schema> {
 }
 
 pub(crate) fn key_system() -> RefOr<Schema> {
-    let systems = homeport_systems::api_keys::schema::SYSTEMS;
-    let values = systems.iter().map(|system| serde_json::json!(system));
+    let systems = homeport_systems::fleet::SYSTEMS.iter();
+    let values = systems.map(|system| serde_json::json!(system.name.as_str()));
     ObjectBuilder::new()
         .schema_type(nullable(Type::String))
         .enum_values(Some(values.chain([serde_json::Value::Null])))

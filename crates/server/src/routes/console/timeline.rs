@@ -2,7 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use homeport_systems::fleet::{Entry, EntryType, TIMELINE_MAX, TimelineOrder, TimelineRange};
+use homeport_systems::fleet::{Entry, EntryType, TIMELINE_MAX, TimelineRange};
+use homeport_systems::time::Order;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -92,7 +93,7 @@ pub(super) async fn get_device_timeline(
         from: range.from,
         to: range.to,
         types: parse_types(query.types.as_deref())?.into_iter().collect(),
-        order: range.order(TimelineOrder::OldestFirst, TimelineOrder::NewestFirst),
+        order: range.order(Order::OldestFirst, Order::NewestFirst),
     };
     let page = state
         .console
