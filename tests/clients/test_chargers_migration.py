@@ -100,7 +100,7 @@ def test_a_migration_that_is_killed_goes_on_and_brings_everything_over(start_ser
     done = migrate(data)
     assert "resuming at" in done
     verified = total + 6 * len(FLEET)
-    assert f"{everything}; 0 rejected, {verified} verified, 0 missing" in done
+    assert f"{everything}; 0 refused, {verified} verified, 0 missing" in done
 
     dynamodb = client(start_server(data).endpoint)
     assert count(dynamodb, "evse-events") == total

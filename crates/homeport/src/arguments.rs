@@ -393,6 +393,10 @@ pub(crate) struct MigrateArguments {
     #[arg(long)]
     pub(crate) restart: bool,
 
+    /// Accept that the items which cannot be migrated stay behind
+    #[arg(long)]
+    pub(crate) accept_refused: bool,
+
     /// Delete this unused table once everything is verified
     #[arg(long, value_name = "TABLE", value_parser = clap::builder::PossibleValuesParser::new(homeport_systems::chargers::migration::ORPHANS))]
     pub(crate) delete_table: Vec<String>,

@@ -262,7 +262,7 @@ async fn chargers_are_migrated_from_old_tables() {
     let done = migrate(&[]);
     assert!(done.status.success(), "{}", text(&done.stdout));
     assert!(
-        text(&done.stdout).contains("0 rejected, 6 verified, 0 missing"),
+        text(&done.stdout).contains("0 refused, 6 verified, 0 missing"),
         "{}",
         text(&done.stdout)
     );
@@ -289,6 +289,47 @@ async fn chargers_are_migrated_from_old_tables() {
     ]);
     assert!(rebuilt.status.success(), "{}", text(&rebuilt.stderr));
     assert_eq!(text(&rebuilt.stdout), "1 days recounted\n");
+}
+
+#[tokio::test]
+async fn refused_items_fail_dry_and_real_runs_alike() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let data = directory.path();
+    fill_old_chargers(data).await;
+    let engine = Engine::open(data, Options::default()).expect("opens");
+    let refused = Item::new()
+        .with("device_id", "not-a-uuid")
+        .with("timestamp", 7);
+    let table = homeport_systems::chargers::migration::OLD_EVENTS;
+    engine.put(Put::new(table, refused)).await.expect("a put");
+    drop(engine);
+    let migrate = |more: &[&str]| {
+        let arguments = [&["chargers", "migrate", "--data-dir", path(data)], more].concat();
+        run(&arguments)
+    };
+    for more in [&["--dry-run"][..], &[], &[]] {
+        let output = migrate(more);
+        assert!(!output.status.success(), "{more:?}");
+        let printed = text(&output.stdout);
+        let row = format!("refused: {table}: not-a-uuid 7: not-a-uuid is not a UUID");
+        assert!(printed.contains(&row), "{printed}");
+        assert!(printed.contains("--accept-refused"), "{printed}");
+    }
+    for more in [
+        &["--dry-run", "--accept-refused"][..],
+        &["--accept-refused"],
+        &[],
+    ] {
+        let output = migrate(more);
+        assert!(
+            output.status.success(),
+            "{more:?}: {}",
+            text(&output.stdout)
+        );
+    }
+    let printed = text(&migrate(&[]).stdout);
+    assert!(printed.contains("--restart"), "{printed}");
+    assert!(!printed.contains("not-a-uuid"), "{printed}");
 }
 
 /// The end of a pipe without a reader.

@@ -6,7 +6,8 @@ mod support;
 use std::sync::Arc;
 
 use failing::FailingStore;
-use homeport_item::{Item, Map, Value};
+use homeport_item::schema::TableSchema;
+use homeport_item::{Item, KeyKind, Map, Value};
 use homeport_store::{Put, Scan, Store, StoreError};
 use homeport_systems::chargers::migration::{
     Counts, Migration, OLD_DAILY, OLD_DEVICES, OLD_EVENTS, PROGRESS, Stage, old_tables,
@@ -309,7 +310,7 @@ async fn second_run_changes_nothing() {
     let mut done = migration(&fixture, false).await;
     assert_eq!(done.progress().stage, Stage::Done);
     assert!(!done.step().await.expect("no step"));
-    done.restart();
+    done.restart().await.expect("restarts");
     done.run().await.expect("runs again");
     assert!(done.is_complete());
     assert_eq!(done.progress().counts, all_read());
@@ -355,16 +356,120 @@ async fn rejected_items_are_counted_and_described() {
     }
     let mut dry = migration(&fixture, true).await;
     dry.run().await.expect("runs");
-    assert_eq!(dry.progress().counts.refused, 3, "{:?}", dry.descriptions());
+    assert_eq!(dry.progress().counts.refused, 3, "{:?}", refused(&dry));
+    assert!(!dry.is_complete());
     let mut migration = migration(&fixture, false).await;
     migration.run().await.expect("runs");
     let counts = migration.progress().counts;
-    assert_eq!((counts.refused, counts.events, counts.missing), (3, 25, 1));
+    assert_eq!((counts.refused, counts.events, counts.missing), (3, 25, 0));
     assert!(!migration.is_complete());
-    let text = migration.descriptions().join("\n");
+    assert_eq!(refused(&migration), refused(&dry));
+    let text = refused(&migration).join("\n");
+    assert!(!text.contains("Some(") && !text.contains('"'), "{text}");
     for part in ["not-a-uuid", "-9", COLLIDING[0], COLLIDING[1]] {
         assert!(text.contains(part), "{part}: {text}");
     }
+}
+
+/// The refused items with their reasons.
+fn refused(migration: &Migration) -> Vec<String> {
+    let refused = migration.refused();
+    refused
+        .map(|item| {
+            format!(
+                "{} {}: {}",
+                item.source.table(),
+                item.key_text(),
+                item.reason
+            )
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn refused_items_are_shown_until_fixed_or_accepted() {
+    let fixture = old_world().await;
+    put(&fixture, OLD_EVENTS, old_event("not-a-uuid", 5)).await;
+    put(&fixture, OLD_EVENTS, old_event(&uuid(1), -9)).await;
+    put(
+        &fixture,
+        OLD_DEVICES,
+        Item::new()
+            .with("device_id", "SC-00000000")
+            .with("wireless_device_id", "x"),
+    )
+    .await;
+    migration(&fixture, false).await.run().await.expect("runs");
+    for _ in 0..2 {
+        let mut again = migration(&fixture, false).await;
+        again.run().await.expect("runs again");
+        assert_eq!(refused(&again).len(), 3, "{:?}", refused(&again));
+        assert!(!again.is_complete());
+        assert_eq!(again.progress().counts.refused, 3);
+    }
+    // One is deleted and one is fixed in the old tables.
+    let key = Item::new()
+        .with("device_id", "not-a-uuid")
+        .with("timestamp", 5);
+    let delete = homeport_store::Delete::new(OLD_EVENTS, key);
+    fixture.store.delete(delete).await.expect("deletes");
+    let fixed = Item::new()
+        .with("device_id", "SC-00000000")
+        .with("owner_name", "anna");
+    put(&fixture, OLD_DEVICES, fixed).await;
+    let mut again = migration(&fixture, false).await;
+    again.run().await.expect("runs again");
+    assert_eq!(refused(&again).len(), 1, "{:?}", refused(&again));
+    assert_eq!(again.progress().counts.devices, all_read().devices + 1);
+    again.accept_refused().await.expect("accepts");
+    assert!(again.is_complete());
+    let mut accepted = migration(&fixture, false).await;
+    accepted.restart().await.expect("restarts");
+    accepted.run().await.expect("runs again");
+    assert!(accepted.is_complete(), "{:?}", refused(&accepted));
+    assert_eq!(accepted.accepted_count(), 1);
+}
+
+#[tokio::test]
+async fn key_names_come_from_the_old_tables() {
+    let fixture = support::fixture(&[]).await;
+    let tables = [
+        TableSchema::new(OLD_EVENTS, "wireless_device_id", KeyKind::S).with_sort("ts", KeyKind::N),
+        TableSchema::new(OLD_DEVICES, "sc_id", KeyKind::S),
+        TableSchema::new(OLD_DAILY, "sc_id", KeyKind::S).with_sort("day", KeyKind::S),
+    ];
+    fixture.store.ensure_tables(&tables).await.expect("tables");
+    let id = sc_id(&uuid(0));
+    for ts in [0, FALL_BACK_MS] {
+        let event = Item::new()
+            .with("wireless_device_id", uuid(0))
+            .with("ts", ts);
+        put(&fixture, OLD_EVENTS, event.with("last_command", "pause")).await;
+    }
+    let device = Item::new()
+        .with("sc_id", &id)
+        .with("wireless_device_id", uuid(0));
+    put(&fixture, OLD_DEVICES, device).await;
+    let day = Item::new().with("sc_id", &id).with("day", "2026-10-30");
+    put(&fixture, OLD_DAILY, day.with("date", "a text")).await;
+    let mut migration = migration(&fixture, false).await.with_old_tables(tables);
+    migration.run().await.expect("runs");
+    assert!(migration.is_complete(), "{:?}", refused(&migration));
+    let days = table(&*fixture.store, "evse-daily-stats")
+        .await
+        .expect("a scan");
+    assert_eq!(days[0].get("date"), Some(&"2026-10-30".into()));
+    assert_eq!(days[0].get("old_date"), Some(&"a text".into()));
+    let events = table(&*fixture.store, "evse-events").await.expect("a scan");
+    assert_eq!(events[0].get("device_id"), Some(&(&id).into()));
+    assert_eq!(events[0].get("ts"), None);
+    let states = table(&*fixture.store, "evse-device-state")
+        .await
+        .expect("a scan");
+    assert_eq!(
+        states[0].get("scheduler_last_command"),
+        Some(&"pause".into())
+    );
 }
 
 #[tokio::test]

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use homeport_engine::Engine;
-use homeport_store::{Clock as _, SystemClock};
-use homeport_systems::chargers::migration::{Migration, Stage};
+use homeport_item::schema::TableSchema;
+use homeport_store::{Clock as _, StoreError, SystemClock};
+use homeport_systems::chargers::migration::{DESCRIPTIONS_MAX, Migration, Stage, old_tables};
 use homeport_systems::chargers::{Chargers, schema};
 use homeport_systems::time::EpochMillis;
 
@@ -18,7 +19,7 @@ use crate::storage::backend::{self, Backend};
 /// Days to recount before the next line of progress.
 const REBUILD_DAYS_AT_ONCE: usize = 10_000;
 /// Steps before the next line of progress.
-const STEPS_PER_LINE: usize = 20;
+const STEPS_PER_LINE: usize = 4;
 
 pub(crate) async fn run(command: ChargersCommand) -> anyhow::Result<ExitCode> {
     match command {
@@ -42,13 +43,17 @@ async fn migrate_on(backend: &Backend, arguments: &MigrateArguments) -> anyhow::
     }
     let now = EpochMillis(SystemClock.now_ms());
     let store = Arc::clone(&backend.store);
-    let mut migration = Migration::start(store, now, arguments.dry_run).await?;
+    let migration = Migration::start(store, now, arguments.dry_run).await?;
+    let mut migration = migration.with_old_tables(old_tables_of(backend).await?);
     if arguments.restart {
-        migration.restart();
+        migration.restart().await?;
     }
-    let stage = migration.progress().stage;
-    if stage != Stage::Devices {
-        print_line!("resuming at: {}", stage.name());
+    match migration.progress().stage {
+        Stage::Devices => {}
+        Stage::Done => print_line!(
+            "an earlier run read all old items; this one only retries refused items. To read all of them again, use --restart"
+        ),
+        stage => print_line!("resuming at: {}", stage.name()),
     }
     let mut steps: usize = 0;
     while migration.step().await? {
@@ -58,21 +63,25 @@ async fn migrate_on(backend: &Backend, arguments: &MigrateArguments) -> anyhow::
         }
     }
     print_line!("{}", summary(&migration));
-    for description in migration.descriptions() {
-        print_line!("- {description}");
+    print_problems(&migration);
+    if arguments.accept_refused {
+        migration.accept_refused().await?;
+    }
+    if migration.accepted_count() > 0 {
+        print_line!("{} refused items are accepted", migration.accepted_count());
     }
     if arguments.dry_run {
         for table in &arguments.delete_table {
             print_line!("would delete the table {table}");
         }
         print_line!("dry run: nothing was written");
-        return Ok(ExitCode::SUCCESS);
     }
     if !migration.is_complete() {
-        print_line!(
-            "NOT complete: fix the problems listed above and run it again; no table was deleted"
-        );
+        print_line!("NOT complete: {}; no table was deleted", remedy(&migration));
         return Ok(ExitCode::FAILURE);
+    }
+    if arguments.dry_run {
+        return Ok(ExitCode::SUCCESS);
     }
     print_line!("complete: every old item was read back from the new tables");
     if let Some(engine) = &backend.engine {
@@ -81,6 +90,48 @@ async fn migrate_on(backend: &Backend, arguments: &MigrateArguments) -> anyhow::
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The old tables as they are in the store: their keys may have other names than in the design document.
+async fn old_tables_of(backend: &Backend) -> anyhow::Result<Vec<TableSchema>> {
+    let mut found = Vec::new();
+    for table in old_tables() {
+        if let Some(engine) = &backend.engine {
+            match engine.table(&table.name) {
+                Ok(view) => found.push(view.schema().clone()),
+                Err(StoreError::TableNotFound(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        } else if let Some(remote) = &backend.remote
+            && let Some(described) = remote.describe(&table.name).await?
+        {
+            found.push(described.schema);
+        }
+    }
+    Ok(found)
+}
+
+fn print_problems(migration: &Migration) {
+    for refused in migration.refused().take(DESCRIPTIONS_MAX) {
+        print_line!(
+            "- refused: {}: {}: {}",
+            refused.source.table(),
+            refused.key_text(),
+            refused.reason
+        );
+    }
+    for description in migration.descriptions() {
+        print_line!("- missing: {description}");
+    }
+}
+
+/// What to do about an incomplete migration.
+fn remedy(migration: &Migration) -> &'static str {
+    if migration.progress().counts.missing > 0 {
+        "some items are missing in the new tables; read all old items again with --restart"
+    } else {
+        "fix the refused items in the old tables and run it again, or accept them with --accept-refused"
+    }
 }
 
 /// Opens the configured store, which must exist.
@@ -95,7 +146,7 @@ fn summary(migration: &Migration) -> String {
     let progress = migration.progress();
     let counts = progress.counts;
     format!(
-        "{}: {} devices, {} events, {} states, {} days; {} rejected, {} verified, {} missing",
+        "{}: {} devices, {} events, {} states, {} days; {} refused, {} verified, {} missing",
         progress.stage.name(),
         counts.devices,
         counts.events,

@@ -46,6 +46,9 @@ pub(crate) struct DeviceData {
     pub(crate) partitions: &'static [DevicePartition],
 }
 
+/// Finds the item of another table that goes with an item, by the key of the item: its table and its key.
+pub(crate) type Companion = fn(&Item) -> Option<(&'static str, Item)>;
+
 /// A table in which every device has a partition.
 #[derive(Debug)]
 pub(crate) struct DevicePartition {
@@ -53,8 +56,7 @@ pub(crate) struct DevicePartition {
     /// The partition key, which is the id of the device.
     pub(crate) device: &'static str,
     pub(crate) sort: Option<&'static str>,
-    /// An item of another table that goes with an item of this one: its table and its key.
-    pub(crate) companion: Option<fn(&Item) -> Option<(&'static str, Item)>>,
+    pub(crate) companion: Option<Companion>,
 }
 
 /// Deletes the registration of a device and opens its removal. Returns false if the condition of the first action

@@ -118,7 +118,16 @@ impl Store for FailingStore {
         &self,
         transactions: Vec<Transaction>,
     ) -> Vec<Result<(), TransactError>> {
-        let each = transactions.iter();
-        each.map(|_| Err(down().into())).collect()
+        let mut answers = Vec::with_capacity(transactions.len());
+        for transaction in transactions {
+            let (happens, arrives) = self.take();
+            let answer = if happens {
+                self.store.transact(transaction).await
+            } else {
+                Ok(())
+            };
+            answers.push(if arrives { answer } else { Err(down().into()) });
+        }
+        answers
     }
 }

@@ -1,11 +1,12 @@
 //! The predecessor's tables, as the design document describes them, and the conversion of their items.
 
-use homeport_item::schema::TableSchema;
+use homeport_item::schema::{KeySchema, TableSchema};
 use homeport_item::{Item, KeyKind, Number, Value};
 
 use super::super::event::UplinkId;
 use super::super::schema;
 use super::super::types::{DeviceName, ScId, WirelessDeviceId};
+use super::progress::Source;
 use crate::time::EpochMillis;
 
 pub const OLD_EVENTS: &str = "sidewalk-v1-device_events_v2";
@@ -60,15 +61,44 @@ pub fn old_tables() -> Vec<TableSchema> {
     ]
 }
 
+/// An old item with its key under the names of the design document, whatever its table calls them. An attribute that
+/// already has such a name and is not the key keeps its value under `old_` and the name.
+pub(super) fn with_documented_key(source: Source, old: Item, key: &KeySchema) -> Item {
+    let documented = match source {
+        Source::Events => [Some(schema::DEVICE_ID), Some(TIMESTAMP)],
+        Source::Devices => [Some(schema::DEVICE_ID), None],
+        Source::Daily => [Some(schema::DEVICE_ID), Some(schema::DATE)],
+    };
+    let actual = [Some(&key.partition), key.sort.as_ref()];
+    let names = actual.into_iter().zip(documented);
+    let renamed: Vec<(&str, &str)> = names
+        .filter_map(|(actual, documented)| Some((actual?.name.as_str(), documented?)))
+        .filter(|(actual, documented)| actual != documented)
+        .collect();
+    if renamed.is_empty() {
+        return old;
+    }
+    let name = |name: &str| match renamed.iter().find(|(actual, _)| *actual == name) {
+        Some((_, documented)) => (*documented).to_owned(),
+        None if renamed.iter().any(|(_, documented)| *documented == name) => format!("old_{name}"),
+        None => name.to_owned(),
+    };
+    old.iter()
+        .map(|(attribute, value)| (name(attribute), value.clone()))
+        .collect()
+}
+
 /// Converts an item of `table`, or returns why this is impossible.
 pub(super) fn moved(table: &str, old: &Item) -> Result<Moved, String> {
     let id = old.get(schema::DEVICE_ID).and_then(Value::as_str);
-    let id = id.ok_or("it has no device_id")?;
+    let id = id.ok_or("the device id is missing or not a string")?;
     if table == OLD_EVENTS {
-        let wireless = id.parse().map_err(|_| format!("{id:?} is no UUID"))?;
+        let wireless = id.parse().map_err(|_| format!("{id} is not a UUID"))?;
         return from_events(wireless, old);
     }
-    let name: DeviceName = id.parse().map_err(|_| format!("{id:?} is no device"))?;
+    let name: DeviceName = id
+        .parse()
+        .map_err(|_| format!("{id} is neither an SC-ID nor a UUID"))?;
     let sc_id = name.sc_id();
     let mut item = old.clone();
     item.insert(schema::DEVICE_ID, &sc_id);
@@ -82,7 +112,8 @@ pub(super) fn moved(table: &str, old: &Item) -> Result<Moved, String> {
             wireless.is_ok_and(|wireless| ScId::of(wireless) == sc_id)
         });
         if !is_own {
-            return Err(format!("{wireless:?} does not have the SC-ID {sc_id}"));
+            let wireless = wireless.unwrap_or_default();
+            return Err(format!("{wireless} is not a UUID with the SC-ID {sc_id}"));
         }
         return Ok(Moved::Device(item));
     }
@@ -95,7 +126,7 @@ fn from_events(wireless: WirelessDeviceId, old: &Item) -> Result<Moved, String> 
         .get(TIMESTAMP)
         .and_then(Value::as_number)
         .and_then(Number::to_i64)
-        .ok_or("its timestamp is not an integer")?;
+        .ok_or("the timestamp is missing or not an integer")?;
     let mut item = old.clone();
     item.remove(TIMESTAMP);
     item.remove(schema::DEVICE_ID);
@@ -114,7 +145,9 @@ fn from_events(wireless: WirelessDeviceId, old: &Item) -> Result<Moved, String> 
         });
     }
     if at < 0 {
-        return Err(format!("{at} is neither a time nor a known mark"));
+        return Err(format!(
+            "the timestamp {at} is neither a time nor one of the markers 0 to -3"
+        ));
     }
     let uplink_id = UplinkId::of(&format!("{OLD_EVENTS}\n{wireless}\n{at}"));
     item.insert(schema::WIRELESS_DEVICE_ID, &wireless);

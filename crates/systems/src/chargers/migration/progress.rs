@@ -8,8 +8,8 @@ use super::old::{OLD_DAILY, OLD_DEVICES, OLD_EVENTS};
 
 /// The table of progress, which a migration creates.
 pub const PROGRESS: &str = "homeport-migrations";
-const NAME: &str = "migration";
-const CHARGERS: &str = "chargers";
+pub(super) const NAME: &str = "migration";
+pub(super) const CHARGERS: &str = "chargers";
 const STAGE: &str = "stage";
 const START: &str = "start";
 const COUNTS: &str = "counts";
@@ -40,7 +40,7 @@ pub struct Counts {
     pub events: u64,
     pub states: u64,
     pub daily: u64,
-    /// Rejected items; each is in the report.
+    /// Items that cannot be migrated, accepted or not.
     pub refused: u64,
     /// Old items whose attributes are all in the new tables.
     pub verified: u64,
@@ -65,6 +65,14 @@ impl Source {
             Self::Events => OLD_EVENTS,
             Self::Daily => OLD_DAILY,
         }
+    }
+}
+
+impl Source {
+    pub(super) fn from_table(table: &str) -> Option<Self> {
+        [Self::Devices, Self::Events, Self::Daily]
+            .into_iter()
+            .find(|source| source.table() == table)
     }
 }
 
@@ -156,6 +164,13 @@ impl Progress {
     }
 
     pub(super) async fn save(&self, store: &dyn Store) -> Result<(), StoreError> {
+        match store.put(self.put()).await {
+            Ok(_) | Err(WriteError::ConditionFailed { .. }) => Ok(()),
+            Err(WriteError::Store(error)) => Err(error),
+        }
+    }
+
+    fn put(&self) -> Put {
         let mut counts = self.counts;
         let counts: Map = counts
             .fields()
@@ -169,10 +184,7 @@ impl Progress {
         if let Some(start) = &self.start {
             item.insert(START, Value::M(start.attributes().clone()));
         }
-        match store.put(Put::new(PROGRESS, item)).await {
-            Ok(_) | Err(WriteError::ConditionFailed { .. }) => Ok(()),
-            Err(WriteError::Store(error)) => Err(error),
-        }
+        Put::new(PROGRESS, item)
     }
 }
 
