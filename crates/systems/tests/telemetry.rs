@@ -288,6 +288,5 @@ async fn command_is_published_on_topic_of_its_thing() {
     assert_eq!(payload["command"], "heat");
     assert_eq!(payload["command_id"], json!(sent.command_id.to_string()));
     assert_eq!(payload["timestamp"], json!(NOW_MS));
-    let refused = send("van-01#shard-1").await;
-    assert!(matches!(refused, Err(TelemetryError::Invalid(_))));
+    assert!("van-01#shard-1".parse::<ThingName>().is_err());
 }
