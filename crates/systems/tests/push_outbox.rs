@@ -160,6 +160,11 @@ impl World {
         script.extend(answers);
     }
 
+    fn add_receipts(&self, receipts: impl IntoIterator<Item = (String, Receipt)>) {
+        let mut known = self.service.receipts.lock().expect("no panic");
+        known.extend(receipts);
+    }
+
     fn now(&self) -> i64 {
         self.fixture.clock.now_ms()
     }
@@ -433,9 +438,7 @@ async fn no_token_outlives_its_device() {
         message: "ExpoPushToken[receipt] failed".to_owned(),
     };
     let id = "ticket of ExpoPushToken[receipt]".to_owned();
-    let mut receipts = world.service.receipts.lock().expect("no panic");
-    receipts.insert(id, gone);
-    drop(receipts);
+    world.add_receipts([(id, gone)]);
     world.fixture.clock.advance_ms(15 * 60 * 1000);
     worker.turn().await.expect("a turn");
     assert!(stored(&world).await.contains("PushToken["));
@@ -523,15 +526,14 @@ async fn notification_to_many_devices_is_sent_in_parts() {
     assert_eq!(fate.finished_at, None);
     // One notification in the list and for the idempotency key, whatever the number of parts.
     let page = world.push.notifications(&one, 10, None).await;
-    assert_eq!(page.expect("a page").notifications, [fate.clone()]);
+    let listed = page.expect("a page").notifications;
+    assert_eq!(listed, std::slice::from_ref(&fate));
     let again = world.push.notify(&one, message("Ready"), Some(&key)).await;
     assert_eq!(again, Ok(Accepted::Before(fate)));
-    let mut receipts = world.service.receipts.lock().expect("no panic");
-    receipts.extend(expected.iter().map(|device| {
+    world.add_receipts(expected.iter().map(|device| {
         let id = format!("ticket of ExpoPushToken[{device}]");
         (id, Receipt::Ok)
     }));
-    drop(receipts);
     world.fixture.clock.advance_ms(15 * 60 * 1000);
     assert_eq!(worker.turn().await.expect("a turn").receipts, 250);
     let fate = world.fate(&accepted).await;
