@@ -1,5 +1,5 @@
-//! All subscriptions, as a tree with one level of a topic per step: finding those of a message
-//! looks at as many nodes as its topic has levels, and the wildcards beside them.
+//! All subscriptions, as a tree of topic levels. A lookup visits one node for each level of the topic,
+//! and the wildcards beside it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ struct Node {
     below: Option<Box<Subscribers>>,
 }
 
-/// Who subscribed to one filter.
+/// The subscribers of a filter.
 #[derive(Default)]
 pub(super) struct Subscribers {
     pub(super) each: Vec<Subscriber>,
@@ -37,11 +37,11 @@ pub(super) struct Subscriber {
     pub(super) how: Subscription,
 }
 
-/// Those who share a subscription.
+/// The members of a shared subscription.
 pub(super) struct Group {
     name: Box<str>,
     members: Vec<Subscriber>,
-    /// Whose turn it is.
+    /// The number of the next turn.
     next: AtomicUsize,
 }
 
@@ -55,7 +55,7 @@ impl Group {
 }
 
 impl Trie {
-    /// Adds a subscription, or replaces the session's one to the same filter.
+    /// Adds a subscription, or replaces the session's subscription to the same filter.
     pub(super) fn insert(
         &mut self,
         filter: &TopicFilter,
@@ -82,10 +82,10 @@ impl Trie {
         self.root.remove(&levels, filter.group(), session);
     }
 
-    /// Shows everyone who subscribed to a filter that matches.
+    /// Visits the subscribers of all matching filters.
     pub(super) fn matching(&self, topic: &str, visit: &mut impl FnMut(&Subscribers)) {
         let levels: Vec<&str> = topic.split('/').collect();
-        // Wildcards at the front do not reach topics of the server's own.
+        // A wildcard on the first level does not match topics that begin with $.
         if topic.starts_with('$') {
             if let Some(child) = self.root.children.get(levels[0]) {
                 child.matching(&levels[1..], visit);
@@ -115,7 +115,7 @@ impl Node {
         }
     }
 
-    /// Removes a subscription and every node that nobody needs any more.
+    /// Removes a subscription and the nodes that become empty.
     fn remove(&mut self, levels: &[&str], group: Option<&str>, session: &Arc<Session>) {
         let leave = |subscribers: &mut Option<Box<Subscribers>>| {
             if let Some(some) = subscribers {
@@ -235,9 +235,9 @@ mod tests {
         found
     }
 
-    /// The trie finds what comparing with every filter finds.
+    /// The trie finds the same filters as a comparison with each of them.
     #[test]
-    fn the_trie_agrees_with_the_filters() {
+    fn trie_agrees_with_filters() {
         let filters = [
             "#",
             "+",
