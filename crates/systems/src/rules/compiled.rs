@@ -9,8 +9,8 @@ use homeport_rules::{Statement, Template, topic};
 
 use super::RuleError;
 use super::document::{
-    ActionDocument, DynamoDbDocument, HttpDocument, KeyTypeWord, KeyValue, PushDocument,
-    RepublishDocument, RepublishHeaders, RuleDocument, SnsDocument, SnsFormatWord,
+    ActionDocument, DynamoDbDocument, HttpDocument, KeyType, KeyValue, PushDocument,
+    RepublishDocument, RepublishHeaders, RuleDocument, SnsDocument, SnsFormat,
 };
 use super::name::RuleName;
 use super::schema::OWN_PREFIX;
@@ -107,7 +107,7 @@ pub(super) struct Http {
 pub(super) struct Sns {
     pub(super) topic_arn: String,
     pub(super) url: String,
-    pub(super) format: SnsFormatWord,
+    pub(super) format: SnsFormat,
 }
 
 #[derive(Debug)]
@@ -327,13 +327,13 @@ impl Parts<'_> {
         &self,
         name: &str,
         value: &str,
-        kind: Option<KeyTypeWord>,
+        kind: Option<KeyType>,
         place: &str,
     ) -> Result<KeyField, RuleError> {
         Ok(KeyField {
             name: name.to_owned(),
             value: self.template(value, place)?,
-            is_number: kind == Some(KeyTypeWord::Number),
+            is_number: kind == Some(KeyType::Number),
         })
     }
 
@@ -439,7 +439,7 @@ impl Parts<'_> {
         Ok(Action::Sns(Sns {
             topic_arn: topic_arn.clone(),
             url: url.clone(),
-            format: document.message_format.unwrap_or(SnsFormatWord::Raw),
+            format: document.message_format.unwrap_or(SnsFormat::Raw),
         }))
     }
 

@@ -49,8 +49,8 @@ pub use compiled::{
     ACTIONS_MAX, DESCRIPTION_CHARS_MAX, HEADERS_MAX, SQL_VERSION, TEMPLATE_BYTES_MAX,
 };
 pub use document::{
-    ActionDocument, DynamoDbDocument, DynamoDbV2Document, HttpDocument, KeyTypeWord, KeyValue,
-    NewRule, PushDocument, PutItemDocument, RepublishDocument, RepublishHeaders, RuleDocument,
+    ActionDocument, DynamoDbDocument, DynamoDbV2Document, HttpDocument, KeyType, KeyValue, NewRule,
+    PushDocument, PutItemDocument, RepublishDocument, RepublishHeaders, RuleDocument,
 };
 pub use failure::Failure;
 pub use load::{FILE_RULES_MAX, REFRESH_EVERY};
