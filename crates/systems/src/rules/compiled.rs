@@ -15,12 +15,13 @@ use super::document::{
 use super::name::RuleName;
 use super::schema::OWN_PREFIX;
 use super::stats::RuleStats;
-use super::topic_index::FILTER_LEVELS_MAX;
 use crate::api_keys;
 use crate::messages::Delivery;
 
 /// The supported version of the rule language.
 pub const SQL_VERSION: &str = "2016-03-23";
+/// Levels of a rule's topic filter.
+pub const FILTER_LEVELS_MAX: usize = 64;
 /// Actions of a rule, as in AWS IoT.
 pub const ACTIONS_MAX: usize = 10;
 /// Longest description.
