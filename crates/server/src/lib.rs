@@ -31,8 +31,8 @@ pub use listen::{
 #[cfg(feature = "fuzzing")]
 pub use mqtt::fuzz_packets;
 pub use mqtt::{
-    Bridge, BridgeAddress, BridgeProtocol, BridgeSettings, BridgeStatus, BridgeTls, BridgeTlsError,
-    Broker, BrokerParts, MqttSettings, MqttTls, MqttTlsError, serve_mqtt,
+    Bridge, BridgeAddress, BridgeSettings, BridgeStatus, BridgeTls, BridgeTlsError, Broker,
+    BrokerParts, MqttSettings, MqttTls, MqttTlsError, MqttVersion, serve_mqtt,
 };
 pub use outbound::{Delivery, Expo, SignedRequests, SmtpRelay, SmtpRelayError, SmtpTls};
 pub use routes::api_keys::{ApiKeyBody, ApiKeyList, CreateApiKey, CreatedApiKey, RevokedApiKey};

@@ -27,7 +27,7 @@ pub struct TextRule {
     pub examples: &'static [&'static str],
 }
 
-/// The form of a text, without its length: the same texts match the pattern and pass the check.
+/// The form of a text, without its length. Texts that match the pattern pass the check.
 #[derive(Debug, Clone, Copy)]
 pub struct Form {
     /// A regular expression of JSON Schema.
@@ -211,6 +211,63 @@ mod tests {
             assert!((form.accepts)(right), "{}", form.pattern);
             for wrong in wrong {
                 assert!(!(form.accepts)(wrong), "{} {wrong:?}", form.pattern);
+            }
+        }
+    }
+
+    /// Texts around each example: it with every character of Latin script and every control character in
+    /// every place.
+    fn variants(example: &str) -> impl Iterator<Item = String> {
+        let places = (0..=example.len()).filter(|at| example.is_char_boundary(*at));
+        places.flat_map(|at| {
+            let (before, after) = example.split_at(at);
+            let inserted = (0..0x250).filter_map(char::from_u32);
+            inserted.map(move |inserted| format!("{before}{inserted}{after}"))
+        })
+    }
+
+    #[test]
+    fn patterns_match_what_checks_accept() {
+        use crate::{alerts, chargers, push, records, rules, sensors, telemetry};
+        let exact = [
+            (sensors::HardwareId::RULE, "AA:BB:CC:DD:EE:FF"),
+            (sensors::BatchId::RULE, "a-1"),
+            (sensors::FriendlyName::RULE, "a b"),
+            (sensors::FirmwareVersion::RULE, "1.0 b"),
+            (sensors::SensorName::RULE, "a_1"),
+            (chargers::ScId::RULE, "SC-C014EA63"),
+            (chargers::EventType::RULE, "ota.a-b_1"),
+            (telemetry::ThingName::RULE, "van#1"),
+            (telemetry::MessageType::RULE, "alert"),
+            (telemetry::CommandName::RULE, "heat"),
+            (records::Name::RULE, "a b"),
+            (records::Unit::RULE, ""),
+            (records::IdTag::RULE, "g-i_d"),
+            (push::UserId::RULE, "auth0|1"),
+            (push::ExpoPushToken::RULE, "ExpoPushToken[ab]"),
+            (
+                alerts::AlertId::RULE,
+                "1800000000000-7c9e6679-7425-40de-944b-e07fc1f90ae7",
+            ),
+            (alerts::Note::RULE, "a b"),
+            (alerts::AttributePath::RULE, "a.b.c.d.e.f.g.h"),
+            (alerts::TopicTemplate::RULE, "a/{device}"),
+            (alerts::EmailAddress::RULE, "a.b+c@d-e.fg"),
+            (rules::RuleName::RULE, "a_1"),
+        ];
+        // The check also accepts addresses and queries that the pattern does not describe.
+        let wider = [(alerts::WebhookUrl::RULE, "https://a-b.c:80/d?e=f")];
+        for (rule, example) in exact.into_iter().chain(wider) {
+            let pattern = regex::Regex::new(rule.form.pattern).expect(rule.field);
+            let is_exact = rule.field != alerts::WebhookUrl::RULE.field;
+            assert!(rule.check(example).is_ok(), "{}: {example}", rule.field);
+            for text in variants(example).chain([example.to_owned()]) {
+                let (matches, accepts) = (pattern.is_match(&text), (rule.form.accepts)(&text));
+                assert!(
+                    matches == accepts || accepts && !is_exact,
+                    "{}: {text:?} matches {matches}, is accepted {accepts}",
+                    rule.field
+                );
             }
         }
     }

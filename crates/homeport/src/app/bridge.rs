@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use homeport_server::{Bridge, BridgeProtocol, BridgeSettings, BridgeStatus, BridgeTls, Broker};
+use homeport_server::{Bridge, BridgeSettings, BridgeStatus, BridgeTls, Broker, MqttVersion};
 
 use crate::config::{self, BridgeProtocolSetting};
 
@@ -27,9 +27,9 @@ pub(crate) fn bridge(
             ca: settings.tls_ca.clone(),
             client,
         },
-        protocol: match settings.protocol {
-            BridgeProtocolSetting::V5 => BridgeProtocol::V5,
-            BridgeProtocolSetting::V3 => BridgeProtocol::V3,
+        version: match settings.protocol {
+            BridgeProtocolSetting::V5 => MqttVersion::V5,
+            BridgeProtocolSetting::V3 => MqttVersion::V3,
         },
         client_id: settings.client_id.clone(),
         user: settings.user.clone(),

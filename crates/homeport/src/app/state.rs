@@ -40,6 +40,8 @@ pub(crate) async fn state(
     admin_token: &Secret,
     tasks: &Tasks,
 ) -> anyhow::Result<(AppState, Arc<BridgeStatus>)> {
+    // IMPORTANT: installed first, because handles that are created before it record nothing.
+    let metrics = homeport_server::install_recorder()?;
     let bridge = Arc::new(BridgeStatus::new());
     let is_bridge_required = settings.bridge.url.is_some() && settings.bridge.required;
     let status = Arc::new(ServerStatus {
@@ -63,8 +65,7 @@ pub(crate) async fn state(
         health: Arc::clone(&status) as _,
         store_clock: Arc::clone(&status) as _,
         gauges: status,
-        // Installed before any metric is recorded.
-        metrics: homeport_server::install_recorder()?,
+        metrics,
     };
     let app_settings = AppSettings {
         tables: table_names(settings),

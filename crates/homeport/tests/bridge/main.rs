@@ -254,6 +254,15 @@ fn bridge_loop_does_not_forward_forever() {
 }
 
 #[test]
+fn metrics_show_an_unconnected_bridge() {
+    let directory = tempfile::tempdir().expect("a directory");
+    // No broker listens on the discard port.
+    let server = Bridged::start_unconnected(directory.path(), "mqtt://127.0.0.1:9", &[]);
+    let (_, metrics) = server.get("/metrics");
+    assert!(metrics.contains("homeport_bridge_connected 0"), "{metrics}");
+}
+
+#[test]
 fn command_without_subscriber_is_refused_with_reason() {
     let directory = tempfile::tempdir().expect("a directory");
     let probe = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -1,6 +1,6 @@
-//! Who may do what on which topics. Devices have the topics `van/{thing}/…`: a key with scopes
-//! those of its things, a key without one those of every thing. Sending commands and subscribing to all things at
-//! once are permissions of their own. Operators have all topics.
+//! Authentication, and the topics that a client may use. Devices may use `van/{thing}/…`: a key with
+//! scopes for its things, a key without scopes for every thing. Sending commands and subscribing to all things at
+//! once need a permission of their own. Operators may use all topics.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,39 +16,38 @@ use crate::auth::{AdminToken, TokenRejected};
 pub(crate) const SYSTEM: &str = "telemetry";
 /// The user name of operators.
 const OPERATOR: &str = "admin";
-/// Bytes of a digest that tell owners apart.
+/// Bytes of the digest that identifies an owner.
 const OWNER_BYTES: usize = 16;
 
-/// Somebody who was authenticated.
+/// An authenticated client.
 #[derive(Debug, Clone)]
 pub(crate) enum Access {
     Operator,
     Key(Arc<ApiKey>),
 }
 
-/// What credentials are proved against.
+/// What credentials are checked against.
 #[derive(Debug, Clone)]
 pub(crate) struct Credentials {
     pub(crate) api_keys: Arc<ApiKeys>,
     pub(crate) admin_token: AdminToken,
 }
 
-/// Why credentials are not enough.
+/// Why authentication failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Denied {
-    #[error("the user name or password is wrong")]
+    #[error("invalid user name or password")]
     Wrong,
     #[error("too many wrong admin tokens were sent; try again later")]
     TooMany,
-    #[error("the key is not one for telemetry")]
+    #[error("the API key belongs to another system; use a key of telemetry")]
     OtherSystem,
-    #[error("credentials cannot be checked now")]
+    #[error("the store cannot check credentials now; try again later")]
     Unknown(#[source] ApiKeyError),
 }
 
 impl Credentials {
-    /// The user name `admin` comes with the admin token; with any other one the password is an API
-    /// key.
+    /// With the user name `admin` the password is the admin token, with any other one an API key.
     pub(super) async fn verify(
         &self,
         user_name: Option<&str>,
@@ -103,7 +102,7 @@ impl Access {
             return false;
         }
         let thing = levels.next();
-        // A wildcard could be the name in an old scope, and would still be one.
+        // A scope of an old key can be named like a wildcard, which would still match every thing.
         let is_one_thing = thing.is_some_and(|thing| !matches!(thing, "+" | "#"));
         if key.has(KeyPermission::SubscribeFleet) && key.scopes.is_empty() {
             return key.system == SYSTEM;
@@ -113,8 +112,8 @@ impl Access {
             && thing.is_some_and(|thing| key.allows(SYSTEM, thing))
     }
 
-    /// Who a session belongs to. Whoever may use the same things has the same client ids, so that a
-    /// device keeps its session when its key is replaced; nobody else can reach it.
+    /// The owner of a session. Keys with the same scopes share an owner, so that a device keeps its
+    /// session when its key is replaced. Other keys cannot reach it.
     pub(super) fn owner(&self) -> String {
         match self {
             Self::Operator => OPERATOR.to_owned(),
@@ -137,7 +136,7 @@ impl Access {
         }
     }
 
-    /// Who published something, as far as rules may know.
+    /// The publisher, as rules see it.
     pub(crate) fn principal(&self) -> String {
         match self {
             Self::Operator => OPERATOR.to_owned(),

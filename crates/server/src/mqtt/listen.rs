@@ -15,12 +15,11 @@ use super::connection;
 use super::tls::MqttTls;
 use super::transport::Io;
 
-/// When the operating system asks whether a silent peer is there at all: clients may turn MQTT's own
-/// keep-alive off.
+/// When the operating system probes a silent peer: clients may turn MQTT's own keep-alive off.
 const PROBE_AFTER: Duration = Duration::from_secs(300);
 
-/// Accepts MQTT clients, with TLS or without, until `stop` is done. Their connections are the
-/// broker's: they end when it does.
+/// Accepts MQTT clients, with or without TLS, until `stop` completes. Their connections end when the
+/// broker ends.
 pub async fn serve_mqtt(
     listener: TcpListener,
     tls: Option<MqttTls>,
@@ -50,7 +49,7 @@ pub async fn serve_mqtt(
             Ok(permits) => permits,
             Err(reason) => {
                 acceptor.log_refusal(peer, &reason);
-                // A TLS handshake would cost more than its answer is worth.
+                // A TLS handshake would cost more than the refusal is worth.
                 if let (None, Ok(permit)) = (&tls, Arc::clone(&refusals).try_acquire_owned()) {
                     tokio::spawn(refuse(stream, broker.clone(), permit));
                 }

@@ -1,5 +1,5 @@
-//! What is counted of MQTT. Handles are taken once: looking one up for each message would cost more
-//! than counting.
+//! Metrics of MQTT. Handles are created once: looking one up for each message would cost more than
+//! counting.
 
 use metrics::{Counter, Gauge, counter, gauge};
 
@@ -13,7 +13,7 @@ pub(super) struct Meters {
     pub(super) received: [Counter; 2],
     pub(super) sent: [Counter; 2],
     pub(super) queued: Counter,
-    /// Messages that had to wait because their key sends too many.
+    /// Messages that waited because their key exceeds its rate limit.
     pub(super) throttled: Counter,
     pub(super) dropped_slow: Counter,
     pub(super) dropped_queue_full: Counter,
@@ -43,7 +43,7 @@ impl Meters {
         }
     }
 
-    /// A connection that the server ended, or did not begin, and why.
+    /// Counts a connection that the server refused or ended, by reason.
     pub(super) fn refused(&self, reason: Reason) {
         counter!("homeport_mqtt_refused_total", "reason" => reason.name()).increment(1);
     }

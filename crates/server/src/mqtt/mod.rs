@@ -1,7 +1,6 @@
 //! MQTT 3.1.1 and 5: QoS 0 and 1, sessions, retained messages and wills, over TCP, TLS and
-//! WebSockets. `codec` is the only place that knows MQTT's bytes, `broker` the only one that knows
-//! sessions; `connection` stands between them. `bridge` is the other way round: a client of another
-//! broker.
+//! WebSockets. Only `codec` knows MQTT's bytes, and only `broker` knows sessions; `connection` joins
+//! them. `bridge` is a client of another broker.
 
 pub(crate) mod access;
 mod bridge;
@@ -16,11 +15,10 @@ mod tls;
 mod transport;
 mod websocket;
 
-pub use bridge::{
-    Bridge, BridgeAddress, BridgeProtocol, BridgeSettings, BridgeStatus, BridgeTls, BridgeTlsError,
-};
+pub use bridge::{Bridge, BridgeAddress, BridgeSettings, BridgeStatus, BridgeTls, BridgeTlsError};
 pub(crate) use broker::PublishRefusal;
 pub use broker::{Broker, BrokerParts};
+pub use codec::Version as MqttVersion;
 #[cfg(feature = "fuzzing")]
 pub use codec::fuzzing::packets as fuzz_packets;
 pub use listen::serve_mqtt;

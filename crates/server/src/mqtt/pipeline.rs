@@ -1,6 +1,6 @@
-//! What a client published, or a foreign broker delivered, on its way: taken in, then stored for those
-//! who must not lose it, then answered. Many messages are on their way at one time; none overtakes
-//! another.
+//! Messages that a client published or another broker delivered: the rules process them, the queues of
+//! durable sessions store them, and then they are acknowledged. A connection processes many messages at
+//! a time and keeps their order.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -15,47 +15,47 @@ use super::broker::{Broker, Route, Session};
 use super::codec::{Reason, Refusal};
 use super::settings::WINDOW_BYTES_MAX;
 
-/// Messages of a connection that have not been answered.
+/// Messages of a connection that are not acknowledged yet.
 #[derive(Default)]
 pub(super) struct Pipeline {
-    taking: FuturesOrdered<BoxFuture<'static, Taken>>,
+    processing: FuturesOrdered<BoxFuture<'static, Processed>>,
     storing: FuturesOrdered<BoxFuture<'static, Stored>>,
     bytes: usize,
 }
 
-/// A message at the end of the first stage.
-struct Taken {
-    ticket: Ticket,
+/// A message after the rules.
+struct Processed {
+    pending: Pending,
     outcome: Result<Arc<Message>, Fault>,
 }
 
-/// A message at the end of the second stage.
+/// A message after the queues.
 struct Stored {
-    ticket: Ticket,
+    pending: Pending,
     outcome: Result<Option<Route>, Fault>,
 }
 
-/// How a message is answered, and what it counts for.
+/// How a message is acknowledged, and its size in the window.
 #[derive(Clone, Copy)]
-struct Ticket {
+struct Pending {
     /// `None` with QoS 0.
     packet_id: Option<u16>,
     bytes: usize,
 }
 
 enum Fault {
-    /// The publisher gets the error, in the order of its messages.
+    /// The publisher gets the reason, in the order of its messages.
     Refused(Reason),
     Store(StoreError),
 }
 
 impl Pipeline {
     pub(super) fn is_empty(&self) -> bool {
-        self.taking.is_empty() && self.storing.is_empty()
+        self.processing.is_empty() && self.storing.is_empty()
     }
 
     fn len(&self) -> usize {
-        self.taking.len() + self.storing.len()
+        self.processing.len() + self.storing.len()
     }
 
     /// Whether another message may be read.
@@ -63,38 +63,39 @@ impl Pipeline {
         self.len() < usize::from(inflight_max) && self.bytes < WINDOW_BYTES_MAX
     }
 
-    /// Starts a message on its way.
+    /// Starts to process a message.
     pub(super) fn begin(&mut self, broker: &Broker, message: Message, packet_id: Option<u16>) {
         let bytes = message.topic.len() + message.payload.len();
-        let ticket = Ticket { packet_id, bytes };
+        let pending = Pending { packet_id, bytes };
         self.bytes += bytes;
         let broker = broker.clone();
-        self.taking.push_back(Box::pin(async move {
+        self.processing.push_back(Box::pin(async move {
             let outcome = broker.take_in(&message).await;
-            Taken {
-                ticket,
+            Processed {
+                pending,
                 outcome: outcome.map(|()| Arc::new(message)).map_err(Fault::Store),
             }
         }));
     }
 
-    /// Answers a message with a refusal, in its turn.
+    /// Refuses a message, in the order of the messages.
     pub(super) fn begin_refusal(&mut self, packet_id: u16, reason: Reason) {
-        let taken = Taken {
-            ticket: Ticket {
+        let processed = Processed {
+            pending: Pending {
                 packet_id: Some(packet_id),
                 bytes: 0,
             },
             outcome: Err(Fault::Refused(reason)),
         };
-        self.taking.push_back(Box::pin(std::future::ready(taken)));
+        self.processing
+            .push_back(Box::pin(std::future::ready(processed)));
     }
 
-    /// Moves messages on as far as possible and answers those that are at their end; whether any moved.
-    /// `from` is the session that published them, if it is one of ours.
+    /// Processes messages as far as possible and acknowledges finished ones; returns whether there was
+    /// progress. `from` is the session of the publisher, unless it is a bridge.
     ///
     /// # Errors
-    /// When the store fails: nothing is answered, and whoever sent the messages sends them again.
+    /// When the store fails: nothing is acknowledged, and the sender sends the messages again.
     pub(super) fn poll(
         &mut self,
         context: &mut Context<'_>,
@@ -103,9 +104,9 @@ impl Pipeline {
         mut answer: impl FnMut(u16, Reason),
     ) -> Result<bool, Refusal> {
         let mut has_moved = false;
-        while let Poll::Ready(Some(taken)) = self.taking.poll_next_unpin(context) {
+        while let Poll::Ready(Some(processed)) = self.processing.poll_next_unpin(context) {
             has_moved = true;
-            if let Some(stored) = self.finish_taking(taken, broker, from) {
+            if let Some(stored) = self.finish_processing(processed, broker, from) {
                 self.finish_storing(stored, broker, &mut answer)?;
             }
         }
@@ -116,15 +117,15 @@ impl Pipeline {
         Ok(has_moved)
     }
 
-    /// Routes a message; it is handed back when nothing has to be stored and none is before it.
-    fn finish_taking(
+    /// Routes a message; returns it if nothing has to be stored and no earlier message is being stored.
+    fn finish_processing(
         &mut self,
-        taken: Taken,
+        processed: Processed,
         broker: &Broker,
         from: Option<&Arc<Session>>,
     ) -> Option<Stored> {
-        let ticket = taken.ticket;
-        let route = taken.outcome.map(|message| {
+        let pending = processed.pending;
+        let route = processed.outcome.map(|message| {
             // IMPORTANT: messages come here in the order in which they were published.
             broker.route(&message, from)
         });
@@ -134,14 +135,14 @@ impl Pipeline {
                 Box::pin(async move {
                     let outcome = broker.store(&mut route).await;
                     Stored {
-                        ticket,
+                        pending,
                         outcome: outcome.map(|()| Some(route)).map_err(Fault::Store),
                     }
                 })
             }
             finished => {
                 let stored = Stored {
-                    ticket,
+                    pending,
                     outcome: finished.map(|_| None),
                 };
                 if self.storing.is_empty() {
@@ -160,7 +161,7 @@ impl Pipeline {
         broker: &Broker,
         answer: &mut impl FnMut(u16, Reason),
     ) -> Result<(), Refusal> {
-        self.bytes -= stored.ticket.bytes;
+        self.bytes -= stored.pending.bytes;
         let reason = match stored.outcome {
             Ok(route) => {
                 if let Some(route) = route {
@@ -170,18 +171,18 @@ impl Pipeline {
             }
             Err(Fault::Refused(reason)) => reason,
             Err(Fault::Store(error)) => {
-                tracing::warn!(%error, "the store could not keep a message");
-                if stored.ticket.packet_id.is_none() {
+                tracing::warn!(%error, "the store failed to store a message");
+                if stored.pending.packet_id.is_none() {
                     broker.meters().dropped_store.increment(1);
                     return Ok(());
                 }
                 return Err(Refusal::new(
                     Reason::SERVER_BUSY,
-                    "the store cannot keep messages now; send them again",
+                    "the store cannot store messages now; send them again",
                 ));
             }
         };
-        if let Some(packet_id) = stored.ticket.packet_id {
+        if let Some(packet_id) = stored.pending.packet_id {
             answer(packet_id, reason);
         }
         Ok(())

@@ -1,53 +1,52 @@
-//! What the MQTT listener allows.
+//! Limits of MQTT.
 
 use std::time::Duration;
 
-/// Client ids may have as many bytes.
+/// Longest client id, in bytes.
 pub(super) const CLIENT_ID_LEN_MAX: usize = 256;
-/// User properties that one message may have.
+/// User properties of a message.
 pub(super) const USER_PROPERTIES_MAX: usize = 64;
-/// Topic aliases that a client may set up.
+/// Topic aliases of a client.
 pub(super) const TOPIC_ALIASES_MAX: u16 = 16;
-/// What the messages of one connection that are being taken in may count for; beyond it the
-/// connection is not read.
+/// Bytes of the unacknowledged messages that a connection published; beyond it the connection is not
+/// read.
 pub(super) const WINDOW_BYTES_MAX: usize = 1024 * 1024;
-/// Messages, and their bytes, that wait in memory for one subscriber.
+/// Messages, and their bytes, that wait in memory for a subscriber.
 pub(super) const MAILBOX_LEN_MAX: usize = 1000;
 pub(super) const MAILBOX_BYTES_MAX: usize = 1024 * 1024;
-/// Once so many bytes wait to be written to a client, it gets no more and is not read.
+/// Bytes that wait to be written to a client; beyond it the client gets no more and is not read.
 pub(super) const WRITE_BYTES_MAX: usize = 64 * 1024;
-/// How long a client may take nothing of what is written to it.
+/// How long a client may read nothing of what is written to it.
 pub(super) const WRITE_STALL_MAX: Duration = Duration::from_secs(60);
-/// How long what a connection published may take to its end once the connection is over.
+/// How long messages of an ended connection may take to be processed.
 pub(super) const DRAIN_MAX: Duration = Duration::from_secs(10);
-/// How long the last bytes to a client may take.
+/// How long writing the last bytes to a client may take.
 pub(super) const FAREWELL_MAX: Duration = Duration::from_secs(2);
-/// How long a connection whose session is taken over may take to let go.
+/// How long a connection may keep a session that another connection takes over.
 pub(super) const TAKE_OVER_MAX: Duration = Duration::from_secs(5);
 
-/// The limits that operators set.
+/// Limits that operators set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MqttSettings {
-    /// Connections at one time; more are refused.
+    /// Connections at a time; more are refused.
     pub connections_max: usize,
     /// Largest packet, in both directions.
     pub packet_bytes_max: usize,
-    /// Messages of one connection that are being taken in, and messages sent to it that it has not
-    /// acknowledged.
+    /// Unacknowledged messages of a connection, in each direction.
     pub inflight_max: u16,
-    /// Messages that wait in the store for one session.
+    /// Messages in the queue of a session.
     pub queue_len_max: usize,
-    /// Subscriptions of one client.
+    /// Subscriptions of a client.
     pub subscriptions_max: usize,
-    /// Sessions at one time, connected and not.
+    /// Sessions, with and without connections.
     pub sessions_max: usize,
-    /// How long a session may live without a connection.
+    /// How long a session is kept without a connection.
     pub session_expiry_secs_max: u32,
-    /// Topics with a retained message.
+    /// Retained messages.
     pub retained_max: usize,
-    /// MQTT 5 clients are told to speak at least so often.
+    /// The longest keep-alive of MQTT 5 clients.
     pub keep_alive_secs_max: u16,
-    /// How long a connection may take to say who it is.
+    /// How long a connection may take to send CONNECT.
     pub connect_timeout: Duration,
     /// How often the keys of connected clients are looked up, in case another process revoked them. A
     /// key revoked in this process ends its connections at once.

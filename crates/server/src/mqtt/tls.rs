@@ -1,5 +1,5 @@
-//! TLS for MQTT, with certificates of clients where they are asked for. Only this module names the
-//! TLS library for what comes in.
+//! TLS for MQTT clients, with client certificates if they are required. Only this module names the TLS
+//! library for incoming connections.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,31 +15,31 @@ use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
 
 use super::transport::Io;
 
-/// What a port with TLS needs; cheap to clone.
+/// The TLS configuration of a port; cheap to clone.
 #[derive(Clone)]
 pub struct MqttTls(TlsAcceptor);
 
-/// Why TLS cannot be offered.
+/// Why TLS cannot be configured.
 #[derive(Debug, thiserror::Error)]
 pub enum MqttTlsError {
     #[error("cannot read {}", .0.display())]
     File(PathBuf, #[source] pem::Error),
-    #[error("there is no certificate in {}", .0.display())]
+    #[error("{} contains no certificate", .0.display())]
     Empty(PathBuf),
-    #[error("a certificate of clients' issuers cannot be used")]
+    #[error("an issuer of client certificates is invalid")]
     Issuer(#[source] rustls::Error),
-    #[error("the issuers of clients' certificates cannot be used")]
+    #[error("the issuers of client certificates are invalid")]
     Verifier(#[from] VerifierBuilderError),
-    #[error("the certificate and its key cannot be used")]
+    #[error("the certificate and its key are invalid or do not belong together")]
     Config(#[from] rustls::Error),
 }
 
 impl MqttTls {
-    /// Reads the server's certificate chain and key, and whose certificates clients must show, if
-    /// they must. All files are PEM.
+    /// Reads the server's certificate chain and key, and the issuers of client certificates if clients must
+    /// have one. All files are PEM.
     ///
     /// # Errors
-    /// When a file cannot be read or does not have what it should.
+    /// When a file cannot be read or is invalid.
     pub fn load(
         certificate: &Path,
         key: &Path,

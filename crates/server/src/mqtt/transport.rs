@@ -1,5 +1,5 @@
-//! The bytes of a connection. Buffers are there only while there is something in them, so that an
-//! idle connection costs next to nothing.
+//! The bytes of a connection. Empty buffers are freed, so that an idle connection needs almost no
+//! memory.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -9,19 +9,19 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf as _, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes that are read at one time.
+/// Bytes of one read.
 const READ_BYTES: usize = 16 * 1024;
 
-/// What packets can be sent over: TCP, TLS, a WebSocket.
+/// A stream of bytes: TCP, TLS or a WebSocket.
 pub(super) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 
 pub(super) struct Transport {
     io: Box<dyn Io>,
-    /// Read and not yet understood.
+    /// Read and not decoded yet.
     pub(super) read: BytesMut,
-    /// To be written.
+    /// Not written yet.
     pub(super) write: BytesMut,
     needs_flush: bool,
 }
@@ -36,10 +36,9 @@ impl Transport {
         }
     }
 
-    /// Reads what there is; zero at the end.
+    /// Reads available bytes; returns their number, 0 at the end of the stream.
     pub(super) fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        // On the stack for as long as the call takes: a buffer that waits for bytes would be most of
-        // what an idle connection holds.
+        // On the stack: a buffer that waits for bytes would be most of the memory of an idle connection.
         let mut space = [MaybeUninit::<u8>::uninit(); READ_BYTES];
         let mut buffer = ReadBuf::uninit(&mut space);
         ready!(Pin::new(&mut self.io).poll_read(context, &mut buffer))?;
@@ -54,7 +53,7 @@ impl Transport {
         }
     }
 
-    /// Writes something of what is to be written; whether anything moved.
+    /// Writes or flushes some waiting bytes; pending if there are none or the peer reads none.
     pub(super) fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.write.is_empty() {
             let written = ready!(Pin::new(&mut self.io).poll_write(context, &self.write))?;
@@ -84,7 +83,7 @@ impl Transport {
         Ok(())
     }
 
-    /// Ends the writing side.
+    /// Closes the writing side.
     pub(super) async fn shut_down(&mut self) -> io::Result<()> {
         std::future::poll_fn(|context| Pin::new(&mut self.io).poll_shutdown(context)).await
     }

@@ -1,4 +1,4 @@
-//! MQTT over a WebSocket: binary messages whose borders mean nothing, as one stream of bytes.
+//! MQTT over a WebSocket: the binary messages are one stream of bytes, whatever their boundaries.
 
 use std::io;
 use std::net::IpAddr;
@@ -15,21 +15,21 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::broker::Broker;
 use super::listen::serve_one;
 
-/// What clients must name; MQTT says so.
+/// The subprotocol that clients must name, as MQTT requires.
 const SUBPROTOCOL: &str = "mqtt";
-/// Buffers that are filled before anything happens; small, since most connections are idle.
+/// Sizes of buffers; small, because most connections are idle.
 const BUFFER_BYTES: usize = 4096;
 
-/// Why a WebSocket is not opened.
+/// Why a WebSocket is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoUpgrade {
-    /// It is not for MQTT.
+    /// The client does not name the subprotocol.
     OtherProtocol,
     /// There are too many connections.
     Full(ConnectionRefused),
 }
 
-/// Upgrades a request to a connection of MQTT. `http` is the connection that it came on, if that is known.
+/// Upgrades a request to an MQTT connection. `http` is the connection of the request, if it is known.
 pub(crate) fn upgrade(
     upgrade: WebSocketUpgrade,
     broker: Broker,
@@ -63,7 +63,7 @@ pub(crate) fn upgrade(
 
 struct WebSocketStream {
     socket: WebSocket,
-    /// What is left of the last message.
+    /// The unread rest of the last message.
     unread: Bytes,
 }
 
@@ -77,7 +77,7 @@ impl AsyncRead for WebSocketStream {
             let message = ready!(Pin::new(&mut self.socket).poll_next(context));
             match message {
                 Some(Ok(Message::Binary(bytes))) => self.unread = bytes,
-                // The library answers these itself.
+                // The library answers them.
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                 Some(Ok(Message::Text(_))) => {
                     return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));

@@ -1,4 +1,4 @@
-//! Who may connect, and what they may do.
+//! Authentication and permissions of clients.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,12 +69,12 @@ async fn wrong_admin_tokens_are_limited() {
     }
     let limited = connect("a guess").await;
     assert_eq!(limited, ConnectReturnCode::ConnectionRateExceeded);
-    // Nobody can lock operators out.
+    // Wrong tokens of others cannot lock operators out.
     assert_eq!(connect(ADMIN).await, ConnectReturnCode::Success);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_denied_publish_is_answered_in_mqtt_5_and_ends_mqtt_3() {
+async fn denied_publish_ends_only_mqtt_3_connections() {
     let world = World::start().await;
     let key = world.key(["v1"]).await;
     let mut device = Client::<V5>::connect(&world, "c", &key).await;
@@ -103,7 +103,7 @@ async fn a_denied_publish_is_answered_in_mqtt_5_and_ends_mqtt_3() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_denied_subscription_is_told_for_each_filter() {
+async fn each_denied_filter_gets_its_reason() {
     let world = World::start().await;
     let key = world.key(["v1"]).await;
     let mut old = Client::<V3>::connect(&world, "c", &key).await;
@@ -133,7 +133,7 @@ async fn a_denied_subscription_is_told_for_each_filter() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_publishes_on_the_servers_own_topics() {
+async fn server_topics_reject_publishers() {
     let world = World::start().await;
     let mut operator = Client::<V5>::operator(&world, "o").await;
     operator.publish("$SYS/broker/load", "1", 4).await;

@@ -1,4 +1,4 @@
-//! Clients made of a socket and the packets of rumqttc.
+//! Clients on a socket, with the packets of rumqttc.
 
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -12,13 +12,13 @@ use tokio::net::TcpStream;
 
 use crate::world::{ADMIN, PATIENCE, World};
 
-/// One version's packets.
+/// The packets of a version.
 pub(crate) trait Codec {
     type Packet: Debug + PartialEq + Clone;
 
     fn write(packet: &Self::Packet, out: &mut BytesMut);
 
-    /// The first packet, if all of it is there.
+    /// The first packet, if it is complete.
     fn read(bytes: &mut BytesMut) -> Option<Self::Packet>;
 }
 
@@ -83,7 +83,7 @@ impl<C: Codec> Client<C> {
         self.stream.write_all(bytes).await.expect("sent");
     }
 
-    /// The next packet; none when the server closed the connection.
+    /// The next packet; `None` if the server closed the connection.
     pub(crate) async fn next(&mut self) -> Option<C::Packet> {
         let read = async {
             loop {
@@ -136,7 +136,7 @@ impl Default for Options5 {
 }
 
 impl Options5 {
-    /// A session that is kept.
+    /// A persistent session.
     pub(crate) fn kept(clean_start: bool) -> Self {
         let mut options = Self {
             clean_start,
@@ -148,7 +148,7 @@ impl Options5 {
 }
 
 impl Client<V5> {
-    /// Connects; the server's answer.
+    /// Connects; returns CONNACK.
     pub(crate) async fn try_connect(
         world: &World,
         id: &str,
@@ -195,7 +195,7 @@ impl Client<V5> {
         client
     }
 
-    /// Subscribes with QoS 1; the server's answer.
+    /// Subscribes with QoS 1; returns the reason code.
     pub(crate) async fn subscribe(&mut self, filter: &str) -> v5::SubscribeReasonCode {
         let filter = v5::Filter::new(filter, QoS5::AtLeastOnce);
         self.subscribe_with(filter, None).await
@@ -228,7 +228,7 @@ impl Client<V5> {
             .await;
     }
 
-    /// Publishes with QoS 1 and waits for the answer.
+    /// Publishes with QoS 1 and waits for PUBACK.
     pub(crate) async fn publish_and_wait(&mut self, topic: &str, payload: &str) {
         self.publish(topic, payload, 9).await;
         self.expect(acknowledged(9)).await;
@@ -245,7 +245,7 @@ impl Client<V5> {
         self.send(&acknowledged(id)).await;
     }
 
-    /// The payload of the next message, which is acknowledged if it has to be.
+    /// Receives a message, acknowledges it if it has QoS 1, and returns its payload.
     pub(crate) async fn take(&mut self) -> String {
         let publish = self.receive_publish().await;
         if publish.qos == QoS5::AtLeastOnce {
@@ -254,7 +254,7 @@ impl Client<V5> {
         String::from_utf8_lossy(&publish.payload).into_owned()
     }
 
-    /// Waits until the server has dealt with everything that was sent; nothing else may come.
+    /// Waits until the server has processed everything that was sent; nothing else may arrive.
     pub(crate) async fn ping(&mut self) {
         self.send(&v5::Packet::PingReq(v5::PingReq)).await;
         self.expect(v5::Packet::PingResp(v5::PingResp)).await;

@@ -1,4 +1,4 @@
-//! A message from publisher to subscriber, and when its publisher is answered.
+//! Messages from publisher to subscriber, and their acknowledgement.
 
 use rumqttc::mqttbytes::v4;
 use rumqttc::v5::mqttbytes::QoS as QoS5;
@@ -10,14 +10,14 @@ use crate::client::{Client, V3, V5, acknowledged, message};
 use crate::world::World;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn puback_comes_when_the_intake_is_durable() {
+async fn puback_follows_the_durable_intake() {
     let world = World::start().await;
     let key = world.key([]).await;
     let mut publisher = Client::<V5>::connect(&world, "p", &key).await;
     world.intake.open_gate(false);
     publisher.publish("van/v1/telemetry", "{}", 1).await;
     world.intake.until_waiting(1).await;
-    // What comes next is the answer to the ping, so that there was none to the message.
+    // The next packet is the answer to the ping, so the message is not acknowledged.
     publisher.ping().await;
     assert_eq!(world.taken().await, []);
     world.intake.open_gate(true);
@@ -43,7 +43,7 @@ async fn subscribers_get_a_message_after_the_intake() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_that_cannot_be_kept_is_not_acknowledged() {
+async fn unstorable_message_is_not_acknowledged() {
     let world = World::start().await;
     let key = world.key([]).await;
     let mut publisher = Client::<V5>::connect(&world, "p", &key).await;
@@ -139,7 +139,7 @@ async fn qos_2_is_refused_as_each_version_allows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn old_and_new_clients_talk_to_each_other() {
+async fn clients_of_both_versions_exchange_messages() {
     let world = World::start().await;
     let key = world.key([]).await;
     let mut old = Client::<V3>::connect(&world, "old", &key).await;
@@ -211,7 +211,7 @@ async fn shared_subscriptions_take_turns() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn publishing_from_anywhere_reaches_subscribers() {
+async fn message_from_outside_mqtt_reaches_subscribers() {
     use homeport_systems::messages::{Delivery, Message, Properties, Publish as _, Publisher};
     let world = World::start().await;
     let key = world.key(["v1"]).await;
@@ -233,7 +233,7 @@ async fn publishing_from_anywhere_reaches_subscribers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_published_before_a_disconnect_is_taken_in() {
+async fn message_before_a_disconnect_is_processed() {
     let world = World::start().await;
     let key = world.key([]).await;
     let mut publisher = Client::<V5>::connect(&world, "p", &key).await;
@@ -253,7 +253,7 @@ async fn what_was_published_before_a_disconnect_is_taken_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn unsubscribing_ends_it_and_says_whether_there_was_anything() {
+async fn unsuback_reports_whether_a_subscription_existed() {
     use rumqttc::v5::mqttbytes::v5::{UnsubAckReason, Unsubscribe};
     let world = World::start().await;
     let key = world.key([]).await;
@@ -276,7 +276,7 @@ async fn unsubscribing_ends_it_and_says_whether_there_was_anything() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_topic_is_refused_and_the_connection_goes_on() {
+async fn invalid_topic_does_not_end_the_connection() {
     let world = World::start().await;
     let mut client = Client::<V5>::operator(&world, "c").await;
     client.publish("van/+/x", "1", 3).await;

@@ -1,4 +1,4 @@
-//! A store whose batch reads can be held back, as those of a store that is slow.
+//! A store whose batch reads can be held back, like those of a slow store.
 
 use std::sync::Arc;
 

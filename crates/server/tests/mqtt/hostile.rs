@@ -1,4 +1,4 @@
-//! Bytes that nobody should send: the listener neither panics nor hangs, and goes on for others.
+//! Invalid bytes: the listener neither panics nor hangs, and serves other clients.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::world::{PATIENCE, World};
 /// Rounds with random and with mutated bytes.
 const ROUNDS: u64 = 400;
 
-/// A generator that any failure can be repeated with.
+/// A seeded generator, so that failures can be repeated.
 struct Dice(u64);
 
 impl Dice {
@@ -41,7 +41,7 @@ fn connect(key: &str) -> Packet {
     Packet::Connect(connect, None, Some(Login::new("x", key)))
 }
 
-/// A conversation as a client has it.
+/// The bytes of an ordinary client.
 fn conversation(key: &str) -> (Vec<u8>, Vec<u8>) {
     let write = |packets: &[Packet]| {
         let mut bytes = BytesMut::new();
@@ -64,7 +64,7 @@ fn conversation(key: &str) -> (Vec<u8>, Vec<u8>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_bytes_neither_break_nor_hang_the_listener() {
+async fn invalid_bytes_do_not_stop_the_listener() {
     let world = World::start().await;
     let key = world.key([]).await;
     let (hello, rest) = conversation(&key);
@@ -92,7 +92,7 @@ async fn wrong_bytes_neither_break_nor_hang_the_listener() {
             bytes = [hello.clone(), bytes].concat();
         }
         let mut stream = TcpStream::connect(world.address).await.expect("connected");
-        // The server may have closed it already.
+        // The server may have closed the connection already.
         let _ = stream.write_all(&bytes).await;
         let _ = stream.shutdown().await;
         let mut answer = Vec::new();
@@ -104,7 +104,7 @@ async fn wrong_bytes_neither_break_nor_hang_the_listener() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_breaks_the_rules_is_refused_with_its_reason() {
+async fn protocol_violations_are_refused_with_a_reason() {
     let world = World::start().await;
     let key = world.key([]).await;
     let malformed = DisconnectReasonCode::MalformedPacket;
@@ -130,7 +130,7 @@ async fn what_breaks_the_rules_is_refused_with_its_reason() {
         (&[0x70, 0x02, 0, 1], protocol),
         (&[0xf0, 0x00], protocol),
         (&[0x20, 0x02, 0, 0], malformed),
-        // A property twice, one that does not belong here, and one that is not there.
+        // A repeated property, one of another packet, and an unknown one.
         (&[0x30, 0x08, 0, 1, b'a', 4, 1, 0, 1, 0], protocol),
         (&[0x30, 0x06, 0, 1, b'a', 2, 0x0b, 1], malformed),
         (&[0x30, 0x06, 0, 1, b'a', 2, 0x7f, 1], malformed),
@@ -147,7 +147,7 @@ async fn what_breaks_the_rules_is_refused_with_its_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_connect_gets_no_answer() {
+async fn first_packet_must_be_connect() {
     let world = World::start().await;
     for bytes in [
         &b"GET / HTTP/1.1\r\n\r\n"[..],

@@ -1,4 +1,4 @@
-//! What is too much, too large, too slow or too silent.
+//! Limits: sizes, counts and rates; slow and silent clients.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::client::{Client, Options5, V3, V5, acknowledged, message};
 use crate::world::{World, until};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_silent_client_is_ended_after_its_keep_alive() {
+async fn silent_client_is_disconnected_after_its_keep_alive() {
     let world = World::start().await;
     let key = world.key([]).await;
     let options = Options5 {
@@ -29,7 +29,7 @@ async fn a_silent_client_is_ended_after_its_keep_alive() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_that_says_nothing_is_closed() {
+async fn connection_without_connect_is_closed() {
     let settings = MqttSettings {
         connect_timeout: Duration::from_millis(200),
         ..MqttSettings::default()
@@ -42,7 +42,7 @@ async fn a_connection_that_says_nothing_is_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_packet_that_is_too_large_ends_the_connection() {
+async fn oversized_packet_ends_the_connection() {
     let settings = MqttSettings {
         packet_bytes_max: 1024,
         ..MqttSettings::default()
@@ -51,7 +51,7 @@ async fn a_packet_that_is_too_large_ends_the_connection() {
     let key = world.key([]).await;
     let mut client = Client::<V5>::connect(&world, "c", &key).await;
     client.publish_and_wait("van/v1/x", &"x".repeat(900)).await;
-    // Its length is enough: the rest is not waited for.
+    // The length is enough: the server does not wait for the rest.
     client.send_bytes(&[0x30, 0xff, 0xff, 0x7f]).await;
     client
         .expect_disconnect(DisconnectReasonCode::PacketTooLarge)
@@ -158,7 +158,7 @@ async fn too_many_user_properties_are_refused() {
     assert_eq!(answer.reason, PubAckReason::QuotaExceeded);
 }
 
-/// Fills what a subscriber that reads nothing can hold, many times over.
+/// Sends many times what a subscriber that reads nothing can hold.
 async fn flood(world: &World, key: &str, qos: QoS) {
     let mut publisher = Client::<V5>::connect(world, "p", key).await;
     let payload = "x".repeat(50_000);
@@ -174,7 +174,7 @@ async fn flood(world: &World, key: &str, qos: QoS) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_subscriber_of_qos_0_loses_messages_and_hurts_nobody() {
+async fn slow_qos_0_subscriber_loses_only_its_messages() {
     let world = World::start().await;
     let key = world.key([]).await;
     let mut slow = Client::<V5>::connect(&world, "slow", &key).await;
@@ -184,7 +184,7 @@ async fn a_slow_subscriber_of_qos_0_loses_messages_and_hurts_nobody() {
     quick.subscribe("van/v1/done").await;
     flood(&world, &key, QoS::AtMostOnce).await;
     assert_eq!(quick.take().await, "done");
-    // It is still connected, and has what fitted.
+    // It is still connected, and gets the messages that fitted.
     let mut got = 0;
     slow.send(&Packet::PingReq(rumqttc::v5::mqttbytes::v5::PingReq))
         .await;
@@ -195,13 +195,13 @@ async fn a_slow_subscriber_of_qos_0_loses_messages_and_hurts_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_subscriber_of_qos_1_without_a_session_is_ended() {
+async fn slow_qos_1_subscriber_without_session_is_disconnected() {
     let world = World::start().await;
     let key = world.key([]).await;
     let mut slow = Client::<V5>::connect(&world, "slow", &key).await;
     slow.subscribe("van/v1/x").await;
     flood(&world, &key, QoS::AtLeastOnce).await;
-    // What was on its way comes first; the reason, if it still fits, last.
+    // Messages in flight come first; the reason, if it still fits, comes last.
     let mut last = None;
     while let Some(packet) = slow.next().await {
         last = Some(packet);
@@ -216,7 +216,7 @@ async fn a_slow_subscriber_of_qos_1_without_a_session_is_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_subscriber_with_a_session_loses_nothing() {
+async fn slow_subscriber_with_a_session_loses_nothing() {
     let world = World::start().await;
     let key = world.key([]).await;
     let kept = Options5::kept(true);
@@ -232,7 +232,7 @@ async fn a_slow_subscriber_with_a_session_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_id_has_a_limit() {
+async fn client_id_length_is_limited() {
     let world = World::start().await;
     let key = world.key([]).await;
     for id in ["x".repeat(257), "a\u{7}b".to_owned()] {
@@ -248,7 +248,7 @@ async fn a_client_id_has_a_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_sends_too_many_is_read_more_slowly_and_loses_nothing() {
+async fn rate_limit_delays_messages_and_loses_none() {
     let limit = RateLimit {
         per_second: 20.0,
         burst: 2.0,
@@ -262,14 +262,14 @@ async fn a_key_that_sends_too_many_is_read_more_slowly_and_loses_nothing() {
             .publish("van/v1/x", &number.to_string(), number)
             .await;
     }
-    // Neither those of operators nor those of other keys wait for it.
+    // Messages of operators and of other keys do not wait.
     let other_key = world.key([]).await;
     let mut other = Client::<V5>::connect(&world, "o", &other_key).await;
     other.publish_and_wait("van/v2/x", "mine").await;
     for number in 1..=5 {
         client.expect(acknowledged(number)).await;
     }
-    // The clock of the world stands still: the third waits for one token, the fourth for two.
+    // The clock stands still: the third message waits for one token, the fourth for two.
     assert!(started.elapsed() >= Duration::from_millis(50 + 100 + 150));
     let taken = world.taken().await.into_iter();
     let taken: Vec<_> = taken.filter(|(topic, _)| topic == "van/v1/x").collect();

@@ -1,4 +1,4 @@
-//! MQTT, talked to over a socket with the packets of another implementation.
+//! MQTT over a socket, with the packets of another implementation.
 
 mod access;
 mod client;

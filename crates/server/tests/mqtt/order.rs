@@ -1,4 +1,4 @@
-//! Many messages at one time, in their order, and no more than the window has room for.
+//! Many messages at a time: their order, and the limits of the windows.
 
 use homeport_server::MqttSettings;
 use rumqttc::v5::mqttbytes::v5::{Packet, PingReq, PingResp};
@@ -7,7 +7,7 @@ use crate::client::{Client, Options5, V5, acknowledged};
 use crate::world::World;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn messages_are_answered_and_delivered_in_their_order() {
+async fn messages_keep_their_order() {
     let world = World::start().await;
     let key = world.key([]).await;
     let mut live = Client::<V5>::connect(&world, "live", &key).await;
@@ -39,7 +39,7 @@ async fn messages_are_answered_and_delivered_in_their_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_window_is_not_read() {
+async fn connection_with_full_window_is_not_read() {
     let settings = MqttSettings {
         inflight_max: 4,
         ..MqttSettings::default()
@@ -54,7 +54,7 @@ async fn a_full_window_is_not_read() {
     for id in 1..=10 {
         publisher.publish("van/v1/x", &id.to_string(), id).await;
     }
-    // Four at the same time.
+    // Four messages at a time.
     world.intake.until_waiting(4).await;
     publisher.send(&Packet::PingReq(PingReq)).await;
     world.intake.open_gate(true);
@@ -65,7 +65,7 @@ async fn a_full_window_is_not_read() {
     let ping = Packet::PingResp(PingResp);
     let ping_at = answers.iter().position(|packet| *packet == ping);
     let ping_at = ping_at.expect("an answer to the ping");
-    // It was read when the tenth message was in the window, which seven must have left by then.
+    // It was read when the tenth message was in the window, so seven had left it by then.
     assert!(ping_at >= 7, "{answers:?}");
     answers.remove(ping_at);
     let expected: Vec<_> = (1..=10).map(acknowledged).collect();
@@ -74,7 +74,7 @@ async fn a_full_window_is_not_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subscriber_is_sent_no_more_than_it_takes_at_one_time() {
+async fn subscriber_receive_maximum_is_respected() {
     let world = World::start().await;
     let key = world.key([]).await;
     let mut options = Options5::default();

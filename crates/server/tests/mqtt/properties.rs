@@ -1,4 +1,4 @@
-//! What MQTT 5 adds.
+//! The properties of MQTT 5.
 
 use rumqttc::v5::mqttbytes::QoS;
 use rumqttc::v5::mqttbytes::v5::{
@@ -9,7 +9,7 @@ use crate::client::{Client, Options5, V5, acknowledged, message};
 use crate::world::World;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn properties_of_a_message_are_carried_through() {
+async fn message_properties_reach_the_subscriber() {
     let world = World::start().await;
     let key = world.key([]).await;
     let mut client = Client::<V5>::connect_with(&world, "c", &key, Options5::kept(true))
@@ -42,7 +42,7 @@ async fn properties_of_a_message_are_carried_through() {
     }
     let got = got.expect("a message");
     assert_eq!(got.properties.as_ref(), Some(&properties));
-    // From the store they are the same, but for the time that passed.
+    // From the store they are the same, except for the elapsed time.
     drop(client);
     world.clock.advance_ms(10_000);
     let mut client = Client::<V5>::connect_with(&world, "c", &key, Options5::kept(false))
@@ -63,7 +63,7 @@ async fn properties_of_a_message_are_carried_through() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn topic_aliases_stand_for_topics() {
+async fn topic_aliases_replace_topics() {
     let world = World::start().await;
     let key = world.key([]).await;
     let (mut client, answer) =
@@ -127,7 +127,7 @@ async fn one_copy_carries_the_identifiers_of_all_subscriptions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_local_leaves_out_what_the_client_says_itself() {
+async fn no_local_omits_the_clients_own_messages() {
     let world = World::start().await;
     let key = world.key([]).await;
     let mut client = Client::<V5>::connect(&world, "c", &key).await;
@@ -142,7 +142,7 @@ async fn no_local_leaves_out_what_the_client_says_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_server_says_what_it_decided() {
+async fn connack_reports_changed_settings() {
     let world = World::start().await;
     let key = world.key([]).await;
     let mut options = Options5 {
@@ -161,7 +161,7 @@ async fn the_server_says_what_it_decided() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_gets_no_packet_that_is_too_large_for_it() {
+async fn client_maximum_packet_size_is_respected() {
     let world = World::start().await;
     let key = world.key([]).await;
     let mut options = Options5::kept(true);
@@ -179,7 +179,7 @@ async fn a_client_gets_no_packet_that_is_too_large_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn other_ways_to_authenticate_are_refused() {
+async fn unknown_authentication_method_is_refused() {
     let world = World::start().await;
     let key = world.key([]).await;
     let mut options = Options5::default();

@@ -42,11 +42,11 @@ async fn retained_messages_are_durable() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_last_of_many_retained_messages_stays() {
+async fn last_retained_message_wins() {
     let world = World::start().await;
     let key = world.key([]).await;
     let mut publisher = Client::<V5>::connect(&world, "p", &key).await;
-    // All in one window: they reach the store in whatever order.
+    // All in one window: they reach the store in any order.
     for id in 1..=100 {
         let mut publish = message("van/v1/status", &id.to_string(), id);
         publish.retain = true;
@@ -61,7 +61,7 @@ async fn the_last_of_many_retained_messages_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn subscribers_of_before_see_no_retain_flag_unless_they_ask_for_it() {
+async fn retain_flag_is_kept_only_if_requested() {
     let world = World::start().await;
     let key = world.key([]).await;
     let mut plain = Client::<V5>::connect(&world, "plain", &key).await;
@@ -77,7 +77,7 @@ async fn subscribers_of_before_see_no_retain_flag_unless_they_ask_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn retain_handling_is_the_subscribers_choice() {
+async fn retain_handling_option_is_respected() {
     let world = World::start().await;
     let key = world.key([]).await;
     let mut client = Client::<V5>::connect(&world, "c", &key).await;
@@ -105,7 +105,7 @@ async fn retain_handling_is_the_subscribers_choice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn more_retained_messages_than_allowed_are_refused() {
+async fn retained_messages_beyond_the_limit_are_refused() {
     let settings = MqttSettings {
         retained_max: 2,
         ..MqttSettings::default()
@@ -127,7 +127,7 @@ async fn more_retained_messages_than_allowed_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hundreds_of_retained_messages_come_as_fast_as_they_are_taken() {
+async fn many_retained_messages_are_all_delivered() {
     let world = World::start().await;
     let key = world.key([]).await;
     let mut client = Client::<V5>::connect(&world, "c", &key).await;

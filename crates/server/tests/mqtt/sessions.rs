@@ -1,4 +1,4 @@
-//! Sessions that outlive their connections, and the server.
+//! Persistent sessions, across connections and restarts.
 
 use homeport_server::MqttSettings;
 use homeport_systems::messages::schema;
@@ -7,7 +7,7 @@ use rumqttc::v5::mqttbytes::v5::{Disconnect, DisconnectProperties, DisconnectRea
 use crate::client::{Client, Options5, V3, V5};
 use crate::world::{World, until};
 
-/// A session that waits for `van/v1/#` while nobody is connected.
+/// A session with a subscription to `van/v1/#` and without a connection.
 async fn waiting(world: &World, key: &str) {
     let mut client = Client::<V5>::connect_with(world, "s", key, Options5::kept(true))
         .await
@@ -43,7 +43,7 @@ async fn queued_messages_survive_a_restart() {
         world.count(schema::QUEUE).await == 0
     })
     .await;
-    // What comes now still reaches it, in order and once.
+    // Later messages reach it too, in order and once.
     let mut publisher = Client::<V5>::connect(&world, "p", &key).await;
     publisher.publish_and_wait("van/v1/x", "new").await;
     assert_eq!(client.take().await, "new");
@@ -51,7 +51,7 @@ async fn queued_messages_survive_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connected_sessions_message_is_stored_until_it_is_acknowledged() {
+async fn message_is_stored_until_it_is_acknowledged() {
     let world = World::start().await;
     let key = world.key([]).await;
     let kept = Options5::kept(true);
@@ -74,7 +74,7 @@ async fn a_connected_sessions_message_is_stored_until_it_is_acknowledged() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_not_acknowledged_is_sent_again_as_a_duplicate_with_its_id() {
+async fn unacknowledged_message_is_resent_as_duplicate() {
     let world = World::start().await;
     let key = world.key([]).await;
     let kept = Options5::kept(true);
@@ -100,7 +100,7 @@ async fn what_was_not_acknowledged_is_sent_again_as_a_duplicate_with_its_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_clean_start_forgets_everything() {
+async fn clean_start_discards_the_session() {
     let world = World::start().await;
     let key = world.key([]).await;
     waiting(&world, &key).await;
@@ -114,7 +114,7 @@ async fn a_clean_start_forgets_everything() {
     publisher.publish_and_wait("van/v1/x", "2").await;
     client.ping().await;
     client.disconnect().await;
-    // A client that asks for no session leaves none behind, in the store either.
+    // A client without a persistent session leaves none in the store.
     let client = Client::<V5>::connect(&world, "s", &key).await;
     client.disconnect().await;
     let world = world.restart().await;
@@ -140,7 +140,7 @@ async fn sessions_of_mqtt_3_are_kept_unless_they_are_clean() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_connection_takes_the_session_over() {
+async fn new_connection_takes_over_the_session() {
     let world = World::start().await;
     let key = world.key([]).await;
     let kept = Options5::kept(true);
@@ -157,7 +157,7 @@ async fn another_connection_takes_the_session_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_takes_over_the_session_of_other_things() {
+async fn other_keys_cannot_take_over_a_session() {
     let world = World::start().await;
     let mine = world.key(["v1"]).await;
     let other = world.key(["v2"]).await;
@@ -168,7 +168,7 @@ async fn nobody_takes_over_the_session_of_other_things() {
     assert!(!answer.session_present);
     client.ping().await;
     thief.ping().await;
-    // Another key for the same thing is the same owner.
+    // Another key for the same thing has the same owner.
     let renewed = world.key(["v1"]).await;
     let (_, answer) =
         Client::<V5>::connect_with(&world, "s", &renewed, Options5::kept(false)).await;
@@ -176,7 +176,7 @@ async fn nobody_takes_over_the_session_of_other_things() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_ends_when_its_time_is_over() {
+async fn session_expires_after_its_interval() {
     let world = World::start().await;
     let key = world.key([]).await;
     waiting(&world, &key).await;
@@ -193,7 +193,7 @@ async fn a_session_ends_when_its_time_is_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_may_shorten_its_session_when_it_leaves() {
+async fn disconnect_can_shorten_the_session_expiry() {
     let world = World::start().await;
     let key = world.key([]).await;
     let kept = Options5::kept(true);
@@ -214,7 +214,7 @@ async fn a_client_may_shorten_its_session_when_it_leaves() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_queue_keeps_what_it_has() {
+async fn full_queue_keeps_its_messages() {
     let settings = MqttSettings {
         queue_len_max: 3,
         ..MqttSettings::default()
@@ -266,7 +266,7 @@ async fn qos_0_is_not_queued() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn stopping_tells_clients_and_takes_in_what_was_accepted() {
+async fn shutdown_processes_accepted_messages() {
     let world = World::start().await;
     let key = world.key([]).await;
     let mut client = Client::<V5>::connect(&world, "c", &key).await;
@@ -283,7 +283,7 @@ async fn stopping_tells_clients_and_takes_in_what_was_accepted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_queue_that_was_full_of_expired_messages_has_room() {
+async fn expired_messages_free_a_full_queue() {
     let settings = MqttSettings {
         queue_len_max: 2,
         ..MqttSettings::default()
@@ -326,7 +326,7 @@ async fn expired_message_frees_its_packet_id() {
         publisher.expect(crate::client::acknowledged(9)).await;
         let received = client.receive_publish().await;
         assert_eq!(received.pkid, 1, "round {round}");
-        // The client leaves without an acknowledgement, and the message expires meanwhile.
+        // The client disconnects without an acknowledgement, and the message expires meanwhile.
         client.disconnect().await;
         world.clock.advance_ms(2000);
     }

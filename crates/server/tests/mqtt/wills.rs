@@ -1,4 +1,4 @@
-//! What is published when a client is lost.
+//! Wills of lost clients.
 
 use homeport_store::{Scan, Store as _};
 use homeport_systems::messages::schema;
@@ -36,7 +36,7 @@ async fn watcher(world: &World, key: &str) -> Client<V5> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_will_is_published_when_the_connection_breaks() {
+async fn lost_connection_publishes_the_will() {
     let world = World::start().await;
     let key = world.key([]).await;
     let mut watcher = watcher(&world, &key).await;
@@ -54,7 +54,7 @@ async fn the_will_is_published_when_the_connection_breaks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_says_goodbye_leaves_no_will() {
+async fn disconnect_discards_the_will() {
     let world = World::start().await;
     let key = world.key([]).await;
     let mut watcher = watcher(&world, &key).await;
@@ -64,7 +64,7 @@ async fn a_client_that_says_goodbye_leaves_no_will() {
     };
     let (device, _) = Client::<V5>::connect_with(&world, "v1", &key, options).await;
     device.disconnect().await;
-    // A will would be published before it is written that the session waits.
+    // A will would be published before the end of the session is stored.
     until("the session waits", || async {
         let page = world.engine.scan(Scan::new(schema::SESSIONS)).await;
         let items = page.expect("a page").items;
@@ -74,7 +74,7 @@ async fn a_client_that_says_goodbye_leaves_no_will() {
     })
     .await;
     assert_eq!(world.taken().await, []);
-    // Unless it asks for it.
+    // Unless the client requests it.
     let options = Options5 {
         will: will(0),
         ..Options5::default()
@@ -86,7 +86,7 @@ async fn a_client_that_says_goodbye_leaves_no_will() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_will_waits_for_its_delay_and_is_dropped_when_the_client_is_back() {
+async fn reconnect_discards_a_delayed_will() {
     let world = World::start().await;
     let key = world.key([]).await;
     let mut watcher = watcher(&world, &key).await;
@@ -98,7 +98,7 @@ async fn a_will_waits_for_its_delay_and_is_dropped_when_the_client_is_back() {
         .await
         .0;
     drop(device);
-    // Back in time: the connection before left a will that nobody gets.
+    // Reconnected in time: the will of the previous connection is dropped.
     let device = Client::<V5>::connect_with(&world, "v1", &key, delayed())
         .await
         .0;
@@ -115,7 +115,7 @@ async fn a_will_waits_for_its_delay_and_is_dropped_when_the_client_is_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn leap_of_the_clock_ends_no_session() {
+async fn clock_jump_expires_no_session() {
     const DAYS_400_MS: i64 = 400 * 24 * 60 * 60 * 1000;
     let world = World::start().await;
     let key = world.key([]).await;
@@ -146,7 +146,7 @@ async fn leap_of_the_clock_ends_no_session() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn message_hidden_by_a_leap_is_delivered_later() {
+async fn message_hidden_by_a_clock_jump_is_delivered_later() {
     const DAYS_400_MS: i64 = 400 * 24 * 60 * 60 * 1000;
     let world = World::start().await;
     let key = world.key([]).await;
@@ -159,7 +159,7 @@ async fn message_hidden_by_a_leap_is_delivered_later() {
     world.clock.advance_ms(DAYS_400_MS);
     let (mut client, answer) = Client::<V5>::connect_with(&world, "a", &key, kept()).await;
     assert!(answer.session_present);
-    // The queue was read by the wrong clock before this one arrives.
+    // The queue was read with the wrong clock before this message arrives.
     publisher.publish_and_wait("van/v1/x", "visible").await;
     assert_eq!(client.take().await, "visible");
     world.clock.advance_ms(-DAYS_400_MS);
@@ -167,7 +167,7 @@ async fn message_hidden_by_a_leap_is_delivered_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_will_is_published_when_the_session_ends_before_its_delay() {
+async fn session_end_publishes_a_delayed_will() {
     let world = World::start().await;
     let key = world.key([]).await;
     let mut watcher = watcher(&world, &key).await;
@@ -184,7 +184,7 @@ async fn the_will_is_published_when_the_session_ends_before_its_delay() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_will_on_a_foreign_topic_is_refused() {
+async fn will_on_a_foreign_topic_is_refused() {
     let world = World::start().await;
     let key = world.key(["v2"]).await;
     let options = Options5 {

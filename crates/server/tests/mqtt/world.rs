@@ -1,5 +1,5 @@
-//! A real broker on a real engine, with an intake that keeps what it takes in a table and can be
-//! told to wait or to fail.
+//! A real broker on a real engine, with an intake that writes messages to a table and can wait or fail on
+//! demand.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ use crate::held_store::HeldStore;
 pub(crate) const ADMIN: &str = "admin-token-of-the-tests";
 /// 2027-01-15T08:00:00Z
 pub(crate) const NOW_MS: i64 = 1_800_000_000_000;
-/// Nothing that is waited for takes longer, unless it never comes.
+/// The limit of every wait.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 const TAKEN: &str = "taken";
@@ -51,7 +51,7 @@ pub(crate) struct Keeper {
     store: Arc<dyn Store>,
     gate: watch::Sender<bool>,
     waiting: watch::Sender<usize>,
-    /// Messages fail that were republished at least so often.
+    /// Messages that were republished at least as often fail.
     fails_from: AtomicU8,
     republishes: AtomicBool,
     next: AtomicI64,
@@ -60,7 +60,7 @@ pub(crate) struct Keeper {
 #[async_trait]
 impl Intake for Keeper {
     async fn take(&self, message: &Message) -> Result<Vec<Message>, StoreError> {
-        // The order in which messages begin, whatever the order in which they end.
+        // Numbered in the order in which processing starts.
         let number = self.next.fetch_add(1, Ordering::SeqCst);
         self.waiting.send_modify(|waiting| *waiting += 1);
         let mut gate = self.gate.subscribe();
@@ -81,7 +81,7 @@ impl Intake for Keeper {
 }
 
 impl Keeper {
-    /// Lets messages wait, or go on.
+    /// Holds messages back, or lets them continue.
     pub(crate) fn open_gate(&self, is_open: bool) {
         self.gate.send_replace(is_open);
     }
@@ -112,7 +112,7 @@ impl Keeper {
         vec![part(b"1"), part(b"2")]
     }
 
-    /// Waits until as many messages wait at the gate.
+    /// Waits until `count` messages are held back.
     pub(crate) async fn until_waiting(&self, count: usize) {
         let mut waiting = self.waiting.subscribe();
         let reached = waiting.wait_for(|waiting| *waiting == count);
@@ -133,7 +133,7 @@ impl World {
         Self::open(directory, clock, settings, limit, Connections::default()).await
     }
 
-    /// A world whose connections share limits with those of other ports.
+    /// A world that shares connection limits with other ports.
     pub(crate) async fn start_sharing(connections: Connections) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let clock = Arc::new(ManualClock::at_ms(NOW_MS));
@@ -142,7 +142,7 @@ impl World {
         Self::open(directory, clock, settings, limit, connections).await
     }
 
-    /// A world in which keys are held back.
+    /// A world with a rate limit of keys.
     pub(crate) async fn start_limited(limit: RateLimit) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let clock = Arc::new(ManualClock::at_ms(NOW_MS));
@@ -223,7 +223,7 @@ impl World {
         }
     }
 
-    /// Ends the server and starts another one on the same data.
+    /// Restarts the server on the same data.
     pub(crate) async fn restart(self) -> Self {
         self.stop.send_replace(true);
         for running in self.running {
@@ -243,12 +243,12 @@ impl World {
         .await
     }
 
-    /// Tells everything to end, and goes on.
+    /// Stops the server without waiting for its end.
     pub(crate) fn stop(&self) {
         self.stop.send_replace(true);
     }
 
-    /// A key for the topics of these things.
+    /// Creates a key for these things.
     pub(crate) async fn key<const N: usize>(&self, things: [&str; N]) -> String {
         self.key_of("telemetry", things).await.1
     }
@@ -273,7 +273,7 @@ impl World {
         (key.key_id, raw.reveal().to_owned())
     }
 
-    /// What the intake has kept: topics and payloads, in the order in which they came.
+    /// The topics and payloads that the intake has stored, in order.
     pub(crate) async fn taken(&self) -> Vec<(String, String)> {
         let page = self.engine.scan(Scan::new(TAKEN)).await.expect("a page");
         let mut taken: Vec<_> = page
@@ -293,14 +293,14 @@ impl World {
         taken.into_iter().map(|(_, message)| message).collect()
     }
 
-    /// How many items a table has.
+    /// The number of items in a table.
     pub(crate) async fn count(&self, table: &str) -> usize {
         let page = self.engine.scan(Scan::new(table)).await;
         page.expect("a page").count
     }
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
     let mut look = tokio::time::interval(Duration::from_millis(5));
     let waited = async {

@@ -11,6 +11,7 @@ pub mod schema;
 mod sessions;
 mod stored;
 mod topic;
+mod topic_tree;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -22,6 +23,7 @@ pub use queue::{NewQueued, QueuePage, QueueTable, Queued};
 pub use retained::{RetainedTable, RetainedTopic};
 pub use sessions::{SessionTable, StoredSession, Subscription};
 pub use topic::{TOPIC_LEN_MAX, TOPIC_LEVELS_MAX, TopicError, TopicFilter, check_topic};
+pub use topic_tree::TopicTree;
 
 /// How many times rules may republish a message.
 pub const HOPS_MAX: u8 = 5;

@@ -85,7 +85,7 @@ impl TextType for ExpoPushToken {
         chars_max: TOKEN_LEN_MAX,
         form: Form {
             // Graphic characters without brackets, in brackets.
-            pattern: r"^(ExponentPushToken|ExpoPushToken)\[[!-Z\^-~]+\]$",
+            pattern: r"^(ExponentPushToken|ExpoPushToken)\[[!-Z\\^-~]+\]$",
             accepts: is_token,
         },
         examples: &["ExponentPushToken[xxxxxxxxxxxxxxxxxxxxxx]"],

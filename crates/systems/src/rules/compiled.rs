@@ -9,18 +9,19 @@ use homeport_rules::{Statement, Template, topic};
 
 use super::RuleError;
 use super::document::{
-    ActionDocument, DynamoDbDocument, HttpDocument, KeyTypeWord, KeyValue, PushDocument,
-    RepublishDocument, RepublishHeaders, RuleDocument, SnsDocument, SnsFormatWord,
+    ActionDocument, DynamoDbDocument, HttpDocument, KeyType, KeyValue, PushDocument,
+    RepublishDocument, RepublishHeaders, RuleDocument, SnsDocument, SnsFormat,
 };
 use super::name::RuleName;
 use super::schema::OWN_PREFIX;
 use super::stats::RuleStats;
-use super::topic_index::FILTER_LEVELS_MAX;
 use crate::api_keys;
 use crate::messages::Delivery;
 
 /// The supported version of the rule language.
 pub const SQL_VERSION: &str = "2016-03-23";
+/// Levels of a rule's topic filter.
+pub const FILTER_LEVELS_MAX: usize = 64;
 /// Actions of a rule, as in AWS IoT.
 pub const ACTIONS_MAX: usize = 10;
 /// Longest description.
@@ -107,7 +108,7 @@ pub(super) struct Http {
 pub(super) struct Sns {
     pub(super) topic_arn: String,
     pub(super) url: String,
-    pub(super) format: SnsFormatWord,
+    pub(super) format: SnsFormat,
 }
 
 #[derive(Debug)]
@@ -327,13 +328,13 @@ impl Parts<'_> {
         &self,
         name: &str,
         value: &str,
-        kind: Option<KeyTypeWord>,
+        kind: Option<KeyType>,
         place: &str,
     ) -> Result<KeyField, RuleError> {
         Ok(KeyField {
             name: name.to_owned(),
             value: self.template(value, place)?,
-            is_number: kind == Some(KeyTypeWord::Number),
+            is_number: kind == Some(KeyType::Number),
         })
     }
 
@@ -439,7 +440,7 @@ impl Parts<'_> {
         Ok(Action::Sns(Sns {
             topic_arn: topic_arn.clone(),
             url: url.clone(),
-            format: document.message_format.unwrap_or(SnsFormatWord::Raw),
+            format: document.message_format.unwrap_or(SnsFormat::Raw),
         }))
     }
 

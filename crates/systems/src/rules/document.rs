@@ -106,20 +106,20 @@ pub struct DynamoDbDocument {
     pub hash_key_field: String,
     pub hash_key_value: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hash_key_type: Option<KeyTypeWord>,
+    pub hash_key_type: Option<KeyType>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range_key_field: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range_key_value: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub range_key_type: Option<KeyTypeWord>,
+    pub range_key_type: Option<KeyType>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_field: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
-pub enum KeyTypeWord {
+pub enum KeyType {
     String,
     Number,
 }
@@ -193,12 +193,12 @@ pub struct SnsDocument {
     pub target_arn: String,
     /// RAW unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message_format: Option<SnsFormatWord>,
+    pub message_format: Option<SnsFormat>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
-pub enum SnsFormatWord {
+pub enum SnsFormat {
     /// The result is the message.
     Raw,
     /// The result has a message for each kind of receiver, and a default.

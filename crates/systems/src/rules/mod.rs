@@ -23,7 +23,6 @@ mod service;
 mod shipped;
 mod sns;
 mod stats;
-mod topic_index;
 mod trial;
 mod write;
 
@@ -46,11 +45,12 @@ use moments::Moments;
 use registry::Registry;
 
 pub use compiled::{
-    ACTIONS_MAX, DESCRIPTION_CHARS_MAX, HEADERS_MAX, SQL_VERSION, TEMPLATE_BYTES_MAX,
+    ACTIONS_MAX, DESCRIPTION_CHARS_MAX, FILTER_LEVELS_MAX, HEADERS_MAX, SQL_VERSION,
+    TEMPLATE_BYTES_MAX,
 };
 pub use document::{
-    ActionDocument, DynamoDbDocument, DynamoDbV2Document, HttpDocument, KeyTypeWord, KeyValue,
-    NewRule, PushDocument, PutItemDocument, RepublishDocument, RepublishHeaders, RuleDocument,
+    ActionDocument, DynamoDbDocument, DynamoDbV2Document, HttpDocument, KeyType, KeyValue, NewRule,
+    PushDocument, PutItemDocument, RepublishDocument, RepublishHeaders, RuleDocument,
 };
 pub use failure::Failure;
 pub use load::{FILE_RULES_MAX, REFRESH_EVERY};
@@ -64,7 +64,6 @@ pub use rule::{Rule, RuleVersion, RuleView, Source};
 pub use service::{OutgoingRequest, RequestService};
 pub use shipped::shipped;
 pub use stats::{FAILURES_KEPT, RuleCounts};
-pub use topic_index::FILTER_LEVELS_MAX;
 pub use trial::{Reason, Trial, TrialError, TrialOutcome};
 
 pub const RULES_MAX: usize = 1000;

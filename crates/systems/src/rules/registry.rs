@@ -8,13 +8,14 @@ use super::compiled::{self, Compiled, KnownTables};
 use super::name::RuleName;
 use super::rule::{Rule, RuleView};
 use super::stats::RuleStats;
-use super::topic_index::TopicIndex;
+use crate::messages::TopicTree;
 
 #[derive(Debug, Default)]
 pub(super) struct Registry {
     rules: BTreeMap<RuleName, Known>,
     running: Vec<Arc<Compiled>>,
-    index: TopicIndex,
+    /// The indexes of running rules by topic.
+    index: TopicTree<Vec<usize>>,
 }
 
 #[derive(Debug)]
@@ -43,7 +44,8 @@ impl Registry {
             let problem = match compiled {
                 Ok(compiled) if !rule.document.rule_disabled => {
                     let at = registry.running.len();
-                    registry.index.insert(compiled.statement.filter(), at);
+                    let filter = compiled.statement.filter().as_str();
+                    registry.index.value_mut(filter).push(at);
                     registry.running.push(Arc::new(compiled));
                     None
                 }
@@ -67,7 +69,10 @@ impl Registry {
 
     /// The rules that match a topic, by name.
     pub(super) fn matching(&self, topic: &str) -> impl Iterator<Item = &Arc<Compiled>> {
-        let found = self.index.matching(topic);
+        let mut found = Vec::new();
+        self.index
+            .matching(topic, &mut |at| found.extend_from_slice(at));
+        found.sort_unstable();
         found.into_iter().map(|at| &self.running[at])
     }
 

@@ -260,7 +260,13 @@ impl OutboxKind for RequestOutbox {
         self.engine
             .fail(rule, &stored.message, failure, &mut errors);
         for message in self.engine.carry_out(&stored.message, errors).await? {
-            self.publish.publish(message).await?;
+            match self.publish.publish(message).await {
+                // Repeating it would not help.
+                Err(error) if !error.is_transient() => {
+                    tracing::warn!(%error, "dropped a republished message");
+                }
+                outcome => outcome?,
+            }
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use super::document::SnsFormatWord;
+use super::document::SnsFormat;
 use crate::ids::UuidV4;
 use crate::time::{EpochMillis, UtcMillis};
 
@@ -33,15 +33,15 @@ pub(super) fn headers(topic_arn: &str) -> Vec<(String, String)> {
 /// When the result is not a valid message.
 pub(super) fn notification(
     topic_arn: &str,
-    format: SnsFormatWord,
+    format: SnsFormat,
     result: &[u8],
     at: EpochMillis,
 ) -> Result<Vec<u8>, String> {
     let text = std::str::from_utf8(result)
         .map_err(|_| "a notification is text, and the result is not".to_owned())?;
     let message = match format {
-        SnsFormatWord::Raw => text.to_owned(),
-        SnsFormatWord::Json => for_receiver(text)?,
+        SnsFormat::Raw => text.to_owned(),
+        SnsFormat::Json => for_receiver(text)?,
     };
     let body = json!({
         "Type": "Notification",
@@ -75,7 +75,7 @@ fn for_receiver(text: &str) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    fn message(format: SnsFormatWord, result: &str) -> Result<String, String> {
+    fn message(format: SnsFormat, result: &str) -> Result<String, String> {
         let at = EpochMillis(1_800_000_000_000);
         let body = notification("arn:aws:sns:x:1:t", format, result.as_bytes(), at)?;
         let body: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn message_is_the_result_or_its_http_part() {
-        use SnsFormatWord::{Json, Raw};
+        use SnsFormat::{Json, Raw};
         assert_eq!(message(Raw, "{\"a\":1}").as_deref(), Ok("{\"a\":1}"));
         let all = "{\"default\":\"d\",\"https\":\"h\",\"email\":\"e\"}";
         assert_eq!(message(Json, all).as_deref(), Ok("h"));

@@ -1,5 +1,5 @@
-//! Connections to a broker, with TLS or without. Only this file names the TLS library for what goes
-//! out over MQTT.
+//! Connections to another broker, with or without TLS. Only this module names the TLS library for
+//! outgoing MQTT connections.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 use super::settings::{BridgeAddress, BridgeSettings, BridgeTls};
 use crate::mqtt::transport::Io;
 
-/// Why TLS to a broker cannot be prepared.
+/// Why TLS to a broker cannot be configured.
 #[derive(Debug, thiserror::Error)]
 pub enum BridgeTlsError {
     #[error("cannot read {}", .0.display())]
     File(PathBuf, #[source] pem::Error),
-    #[error("there is no certificate in {}", .0.display())]
+    #[error("{} contains no certificate", .0.display())]
     Empty(PathBuf),
-    #[error("this machine trusts no issuer of certificates; name one")]
+    #[error("this machine has no root certificates; name a file of them with bridge.tls_ca")]
     NoRoots,
-    #[error("{0:?} cannot be a name in a certificate")]
+    #[error("the host {0:?} cannot be the name in a certificate")]
     Name(String),
-    #[error("the certificates cannot be used")]
+    #[error("the certificates are invalid")]
     Config(#[from] rustls::Error),
 }
 
-/// Opens connections to one broker.
+/// Opens connections to a broker.
 pub(super) struct Dial {
     address: BridgeAddress,
     tls: Option<(TlsConnector, ServerName<'static>)>,
@@ -49,12 +49,12 @@ impl Dial {
         Ok(Self { address, tls })
     }
 
-    /// A new connection on which nothing was sent yet, or why connecting failed.
+    /// Opens a connection; the error is the reason of a failure.
     pub(super) async fn connect(&self) -> Result<Box<dyn Io>, String> {
         let BridgeAddress { host, port, .. } = &self.address;
         let stream = TcpStream::connect((host.as_str(), *port)).await;
         let stream = stream.map_err(|error| format!("cannot connect: {error}"))?;
-        // Acknowledgements are written at once: waiting to fill a packet only delays them.
+        // Waiting to fill a packet would only delay acknowledgements.
         let _ = stream.set_nodelay(true);
         match &self.tls {
             None => Ok(Box::new(stream)),
@@ -77,7 +77,7 @@ fn connector(tls: &BridgeTls) -> Result<TlsConnector, BridgeTlsError> {
             }
         }
         None => {
-            // Some of a machine's certificates may be unusable, and the others do.
+            // Unusable certificates of the machine are skipped.
             let found = rustls_native_certs::load_native_certs();
             roots.add_parsable_certificates(found.certs);
             if roots.is_empty() {

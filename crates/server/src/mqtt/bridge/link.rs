@@ -1,7 +1,7 @@
-//! One connection to a broker. Like a client's connection here it is one task that never waits for a
-//! single thing: it reads while there is room, moves on what is on its way, and writes what is durable
-//! back as acknowledged. What it has not acknowledged when it ends the broker delivers again, to the
-//! next one: packet ids mean nothing beyond a connection, and so the messages in here die with it.
+//! One connection to another broker. Like a client's connection it is one task that polls everything: it
+//! reads while the window has room, processes messages, and acknowledges durable ones. When it ends, its
+//! unacknowledged messages are dropped with it, because packet ids are only valid on one connection. The
+//! broker delivers them again on the next one.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -13,31 +13,31 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 use super::settings::BridgeSettings;
 use super::status::BridgeStatus;
 use crate::mqtt::broker::Broker;
-use crate::mqtt::codec::client::{self, Heard, Hello};
+use crate::mqtt::codec::client::{self, BrokerPacket, ConnectOptions};
 use crate::mqtt::codec::{self, Publish, Reason, Refusal, Version};
 use crate::mqtt::pipeline::Pipeline;
 use crate::mqtt::settings::{DRAIN_MAX, FAREWELL_MAX, USER_PROPERTIES_MAX, WRITE_BYTES_MAX};
 use crate::mqtt::transport::{Io, Transport};
 
-/// The largest packet that is read at all. What is larger than clients of ours may send is
-/// acknowledged and dropped: a broker would deliver it again for ever.
+/// The largest packet that is read. Messages above the limit for clients are acknowledged and dropped,
+/// because the broker would deliver them again forever.
 const PACKET_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Filters in one packet; AWS IoT Core takes no more.
+/// Filters in a packet; the limit of AWS IoT Core.
 const FILTERS_AT_ONCE: usize = 8;
-/// A user property that tells how many bridges of Homeport a message has crossed, so that two servers
-/// that bridge each other do not pass it on for ever. MQTT 3.1.1 cannot carry it.
+/// The user property that counts the Homeport bridges that a message has crossed, so that two servers
+/// that bridge each other do not forward it forever. MQTT 3.1.1 has no user properties.
 const BRIDGES_CROSSED: &str = "homeport-bridges";
-/// Who publishes what a bridge brings, as far as rules may know.
+/// The publisher of messages from a bridge, as rules see it.
 const PRINCIPAL: &str = "bridge";
 
-/// Why a connection is over.
-pub(super) enum Ended {
-    /// We are to stop.
+/// Why a connection ended.
+pub(super) enum LinkEnd {
+    /// The bridge was stopped.
     Stopped,
     Failed(String),
 }
 
-/// A connection whose subscriptions stand.
+/// A connection with its subscriptions.
 pub(super) struct Link {
     io: Transport,
     version: Version,
@@ -45,22 +45,22 @@ pub(super) struct Link {
     broker: Broker,
     status: Arc<BridgeStatus>,
     pipeline: Pipeline,
-    heard_at: Instant,
+    received_at: Instant,
     silence_max: Duration,
     pings: Interval,
 }
 
 impl Link {
-    /// Introduces us and subscribes; why not, if the broker does not agree.
+    /// Connects and subscribes; the error is the reason of a failure.
     pub(super) async fn open(
         io: Box<dyn Io>,
         settings: &BridgeSettings,
         broker: &Broker,
         status: &Arc<BridgeStatus>,
     ) -> Result<Self, String> {
-        let version = settings.version();
+        let version = settings.version;
         let mut io = Transport::new(io);
-        let hello = Hello {
+        let options = ConnectOptions {
             client_id: &settings.client_id,
             user_name: settings.user.as_deref(),
             password: settings.password.as_deref().map(str::as_bytes),
@@ -69,16 +69,19 @@ impl Link {
             receive_maximum: settings.inflight_max,
             maximum_packet_size: u32::try_from(PACKET_BYTES_MAX).unwrap_or(u32::MAX),
         };
-        client::hello(&mut io.write, version, &hello);
+        client::connect(&mut io.write, version, &options);
         send(&mut io).await?;
-        let answered = match next(&mut io, version).await? {
-            Heard::Answered(answered) => answered,
-            _ => return Err("the broker does not answer as MQTT brokers do".to_owned()),
+        let connack = match next(&mut io, version).await? {
+            BrokerPacket::Connack(connack) => connack,
+            _ => return Err("the broker did not answer CONNECT with CONNACK".to_owned()),
         };
-        if answered.reason.is_failure() {
-            return Err(format!("the broker refuses us: {}", answered.reason.name()));
+        if connack.reason.is_failure() {
+            return Err(format!(
+                "the broker refused the connection: {}",
+                connack.reason.name()
+            ));
         }
-        let keep_alive_secs = answered.keep_alive_secs.unwrap_or(settings.keep_alive_secs);
+        let keep_alive_secs = connack.keep_alive_secs.unwrap_or(settings.keep_alive_secs);
         let keep_alive = Duration::from_secs(keep_alive_secs.max(1).into());
         let mut pings = tokio::time::interval(keep_alive / 2);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -89,7 +92,7 @@ impl Link {
             broker: broker.clone(),
             status: Arc::clone(status),
             pipeline: Pipeline::default(),
-            heard_at: Instant::now(),
+            received_at: Instant::now(),
             silence_max: keep_alive * 3 / 2,
             pings,
         };
@@ -97,30 +100,30 @@ impl Link {
         Ok(link)
     }
 
-    /// Asks for everything, also when the broker has our session: the filters may be others now.
+    /// Subscribes, also if the broker has the session: the filters may have changed.
     async fn subscribe(&mut self, settings: &BridgeSettings) -> Result<(), String> {
         let filters: Vec<_> = settings.filters.iter().map(ToString::to_string).collect();
         for (packet_id, filters) in (1..).zip(filters.chunks(FILTERS_AT_ONCE)) {
             let texts = filters.iter().map(String::as_str);
             client::subscribe(&mut self.io.write, self.version, packet_id, texts);
             send(&mut self.io).await?;
-            let codes = self.until_subscribed(packet_id).await?;
+            let codes = self.wait_for_suback(packet_id).await?;
             check_granted(filters, &codes)?;
         }
         Ok(())
     }
 
-    /// The answer to a subscription. What waited for the session may come before it.
-    async fn until_subscribed(&mut self, packet_id: u16) -> Result<Vec<Reason>, String> {
+    /// Waits for SUBACK. Queued messages of the session may arrive before it.
+    async fn wait_for_suback(&mut self, packet_id: u16) -> Result<Vec<Reason>, String> {
         loop {
             match next(&mut self.io, self.version).await? {
-                Heard::Subscribed(id, codes) if id == packet_id => return Ok(codes),
-                heard => self.handle(heard)?,
+                BrokerPacket::Suback(id, codes) if id == packet_id => return Ok(codes),
+                packet => self.handle(packet)?,
             }
             if !self.may_read() {
                 std::future::poll_fn(|context| self.poll_room(context))
                     .await
-                    .map_err(told)?;
+                    .map_err(detail_of)?;
                 send(&mut self.io).await?;
             }
         }
@@ -134,30 +137,30 @@ impl Link {
         }
     }
 
-    /// Takes messages until the connection fails or `stop` is done.
-    pub(super) async fn run(mut self, stop: impl Future<Output = ()>) -> Ended {
+    /// Receives messages until the connection fails or `stop` completes.
+    pub(super) async fn run(mut self, stop: impl Future<Output = ()>) -> LinkEnd {
         let running = std::future::poll_fn(|context| self.poll(context));
         let reason = tokio::select! {
             reason = running => Some(reason),
             () = stop => None,
         };
         if let Some(reason) = reason {
-            return Ended::Failed(reason);
+            return LinkEnd::Failed(reason);
         }
         let drained = std::future::poll_fn(|context| self.poll_drain(context));
         if let Ok(Ok(())) = tokio::time::timeout(DRAIN_MAX, drained).await {
-            client::goodbye(&mut self.io.write);
+            client::disconnect(&mut self.io.write);
         }
         let farewell = async {
             self.io.drain().await?;
             self.io.shut_down().await
         };
-        // A broker that does not take it delivers again what it was to hear of.
+        // If it fails, the broker delivers again what was not acknowledged.
         let _ = tokio::time::timeout(FAREWELL_MAX, farewell).await;
-        Ended::Stopped
+        LinkEnd::Stopped
     }
 
-    /// Goes on as far as possible; ready with the reason when the connection is over.
+    /// Makes progress as far as possible; ready with the reason when the connection has failed.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<String> {
         loop {
             match self.step(context) {
@@ -169,9 +172,9 @@ impl Link {
     }
 
     fn step(&mut self, context: &mut Context<'_>) -> Result<bool, String> {
-        let mut has_moved = self.poll_pipeline(context).map_err(told)?;
+        let mut has_moved = self.poll_pipeline(context).map_err(detail_of)?;
         if let Poll::Ready(written) = self.io.poll_write(context) {
-            written.map_err(|error| lost(&error))?;
+            written.map_err(|error| connection_lost(&error))?;
             has_moved = true;
         }
         has_moved |= self.poll_read(context)?;
@@ -179,7 +182,7 @@ impl Link {
         Ok(has_moved)
     }
 
-    /// Moves on what was delivered and acknowledges what is durable; whether anything moved.
+    /// Processes delivered messages and acknowledges durable ones; returns whether there was progress.
     fn poll_pipeline(&mut self, context: &mut Context<'_>) -> Result<bool, Refusal> {
         let (write, version, status) = (&mut self.io.write, self.version, &self.status);
         self.pipeline
@@ -196,36 +199,36 @@ impl Link {
     fn poll_read(&mut self, context: &mut Context<'_>) -> Result<bool, String> {
         let mut has_moved = false;
         while self.may_read() {
-            let heard = client::hear(&mut self.io.read, self.version, PACKET_BYTES_MAX);
-            if let Some(heard) = heard.map_err(told)? {
+            let packet = client::next(&mut self.io.read, self.version, PACKET_BYTES_MAX);
+            if let Some(packet) = packet.map_err(detail_of)? {
                 has_moved = true;
-                self.heard_at = Instant::now();
-                self.handle(heard)?;
+                self.received_at = Instant::now();
+                self.handle(packet)?;
                 continue;
             }
             self.io.release_read();
             match self.io.poll_fill(context) {
                 Poll::Ready(Ok(0)) => return Err("the broker closed the connection".to_owned()),
                 Poll::Ready(Ok(_)) => has_moved = true,
-                Poll::Ready(Err(error)) => return Err(lost(&error)),
+                Poll::Ready(Err(error)) => return Err(connection_lost(&error)),
                 Poll::Pending => break,
             }
         }
         Ok(has_moved)
     }
 
-    /// Shows that we live, and ends a connection on which nothing is heard any more; whether there is
-    /// something to be written.
+    /// Sends pings, and fails if the broker has been silent for too long; returns whether a ping has to be
+    /// written.
     fn poll_clock(&mut self, context: &mut Context<'_>) -> Result<bool, String> {
         if !self.may_read() {
-            // It is not read because of us: what the broker says cannot be heard.
-            self.heard_at = Instant::now();
+            // The connection is not being read, so silence proves nothing.
+            self.received_at = Instant::now();
         }
         if self.pings.poll_tick(context).is_pending() {
             return Ok(false);
         }
-        if self.heard_at.elapsed() > self.silence_max {
-            return Err("the broker has not been heard for too long".to_owned());
+        if self.received_at.elapsed() > self.silence_max {
+            return Err("the broker sent nothing for too long".to_owned());
         }
         client::pingreq(&mut self.io.write);
         Ok(true)
@@ -239,20 +242,24 @@ impl Link {
         }
     }
 
-    fn handle(&mut self, heard: Heard) -> Result<(), String> {
-        match heard {
-            Heard::Publish(publish) => self.handle_publish(*publish),
-            Heard::Pong => Ok(()),
-            Heard::Disconnect(reason) => Err(format!("the broker ended it: {}", reason.name())),
-            Heard::Answered(_) | Heard::Subscribed(..) => {
-                Err("the broker answers what was not asked".to_owned())
+    fn handle(&mut self, packet: BrokerPacket) -> Result<(), String> {
+        match packet {
+            BrokerPacket::Publish(publish) => self.handle_publish(*publish),
+            BrokerPacket::Pingresp => Ok(()),
+            BrokerPacket::Disconnect(reason) => {
+                Err(format!("the broker disconnected: {}", reason.name()))
+            }
+            BrokerPacket::Connack(_) | BrokerPacket::Suback(..) => {
+                Err("the broker answered a packet that was not sent".to_owned())
             }
         }
     }
 
     fn handle_publish(&mut self, mut publish: Publish) -> Result<(), String> {
         if publish.qos > 1 {
-            return Err("the broker delivers with QoS 2, which was not asked for".to_owned());
+            return Err(
+                "the broker delivered a message with QoS 2, which was not requested".to_owned(),
+            );
         }
         let packet_id = publish.packet_id;
         self.status.received[usize::from(packet_id.is_some())].increment(1);
@@ -260,7 +267,7 @@ impl Link {
         let status = &self.status;
         let size = publish.topic.len() + publish.payload.len();
         let dropped = if publish.retain {
-            // Only what a subscription calls up is marked so: it was delivered when it was new.
+            // The broker sends it because of a new subscription; it was delivered when it was new.
             Some(&status.dropped_retained)
         } else if check_topic(&publish.topic).is_err()
             || publish.properties.user.len() > USER_PROPERTIES_MAX
@@ -276,7 +283,7 @@ impl Link {
         if let Some(dropped) = dropped {
             dropped.increment(1);
             if let Some(packet_id) = packet_id {
-                // Acknowledged in its turn: delivered again, it would be dropped again.
+                // Acknowledged, because it would be dropped again if it were delivered again.
                 self.pipeline.begin_refusal(packet_id, Reason::SUCCESS);
             }
             return Ok(());
@@ -306,7 +313,7 @@ impl Link {
     }
 }
 
-/// How many bridges a message says to have crossed; what cannot be read has crossed too many.
+/// The number of bridges that a message has crossed. An unreadable number counts as too many.
 fn bridges_crossed(publish: &Publish) -> u8 {
     let mut user = publish.properties.user.iter();
     let said = user.find(|(name, _)| name == BRIDGES_CROSSED);
@@ -315,45 +322,45 @@ fn bridges_crossed(publish: &Publish) -> u8 {
 
 fn check_granted(filters: &[String], codes: &[Reason]) -> Result<(), String> {
     if codes.len() != filters.len() {
-        return Err("the broker answers other subscriptions than were asked for".to_owned());
+        return Err("the broker answered with a wrong number of subscriptions".to_owned());
     }
     for (filter, code) in filters.iter().zip(codes) {
         if code.is_failure() {
             let why = code.name();
             return Err(format!(
-                "the broker refuses the subscription to {filter}: {why}"
+                "the broker refused the subscription to {filter}: {why}"
             ));
         }
         if *code != Reason(1) {
-            // With QoS 0 nothing could be delivered again.
-            return Err(format!("the broker does not grant QoS 1 to {filter}"));
+            // With QoS 0 the broker would never deliver a message again.
+            return Err(format!("the broker did not grant QoS 1 for {filter}"));
         }
     }
     Ok(())
 }
 
 async fn send(io: &mut Transport) -> Result<(), String> {
-    io.drain().await.map_err(|error| lost(&error))
+    io.drain().await.map_err(|error| connection_lost(&error))
 }
 
-async fn next(io: &mut Transport, version: Version) -> Result<Heard, String> {
+async fn next(io: &mut Transport, version: Version) -> Result<BrokerPacket, String> {
     loop {
-        let heard = client::hear(&mut io.read, version, PACKET_BYTES_MAX);
-        if let Some(heard) = heard.map_err(told)? {
-            return Ok(heard);
+        let packet = client::next(&mut io.read, version, PACKET_BYTES_MAX);
+        if let Some(packet) = packet.map_err(detail_of)? {
+            return Ok(packet);
         }
         match std::future::poll_fn(|context| io.poll_fill(context)).await {
             Ok(0) => return Err("the broker closed the connection".to_owned()),
             Ok(_) => {}
-            Err(error) => return Err(lost(&error)),
+            Err(error) => return Err(connection_lost(&error)),
         }
     }
 }
 
-fn lost(error: &std::io::Error) -> String {
+fn connection_lost(error: &std::io::Error) -> String {
     format!("the connection was lost: {error}")
 }
 
-fn told(refusal: Refusal) -> String {
+fn detail_of(refusal: Refusal) -> String {
     refusal.detail.to_owned()
 }

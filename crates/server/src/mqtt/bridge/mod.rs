@@ -1,9 +1,9 @@
-//! The bridge: this server as a client of an existing broker. What that broker delivers takes the way
-//! of every message here, and is acknowledged to it when it is durable. `dial` opens connections,
-//! `link` is one connection, `status` what is known of them from outside; here they follow each other.
+//! The bridge: this server as a client of an existing broker. Messages of that broker are processed like
+//! all messages, and acknowledged when they are durable. `dial` opens connections, `link` is one
+//! connection, `status` is for readiness and metrics; this file reconnects.
 //!
-//! The broker is trusted: a message is taken for the topic that it is delivered on, and so for the
-//! thing that the topic names. Who may publish there is the broker's affair.
+//! The broker is trusted: a message on the topic of a thing counts as a message of that thing. The
+//! broker decides which client may publish on it.
 
 mod dial;
 mod link;
@@ -15,16 +15,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::broker::Broker;
-use link::{Ended, Link};
+use link::{Link, LinkEnd};
 
 pub use dial::BridgeTlsError;
-pub use settings::{BridgeAddress, BridgeProtocol, BridgeSettings, BridgeTls};
+pub use settings::{BridgeAddress, BridgeSettings, BridgeTls};
 pub use status::BridgeStatus;
 
-/// The wait after a first failure; each further one doubles it.
+/// The wait after the first failure; each further failure doubles it.
 const RETRY_FIRST: Duration = Duration::from_millis(250);
 const RETRY_LONGEST: Duration = Duration::from_secs(30);
-/// Beyond as many failures in a row the wait has long stopped growing.
+/// Failures in a row after which the wait no longer grows.
 const DOUBLINGS_MAX: u32 = 16;
 
 /// A bridge that is ready to run.
@@ -37,10 +37,10 @@ pub struct Bridge {
 }
 
 impl Bridge {
-    /// Reads what TLS needs; nothing is connected yet.
+    /// Reads the files for TLS. It does not connect.
     ///
     /// # Errors
-    /// When a file cannot be read or does not have what it should.
+    /// When a file cannot be read or is invalid.
     pub fn new(
         settings: BridgeSettings,
         broker: Broker,
@@ -55,8 +55,8 @@ impl Bridge {
         })
     }
 
-    /// Takes messages until `stop` is done, connecting as often as it has to. What was delivered by
-    /// then is brought to its end and acknowledged first.
+    /// Receives messages until `stop` completes, and reconnects after failures. Messages that were
+    /// delivered by then are processed and acknowledged first.
     pub async fn run_until(self, stop: impl Future<Output = ()> + Send) {
         let mut stop = std::pin::pin!(stop);
         let mut failures = 0;
@@ -75,11 +75,12 @@ impl Bridge {
                 Err(ended) => ended,
             };
             let reason = match ended {
-                Ended::Stopped => {
-                    self.status.disconnected("it was stopped".to_owned());
+                LinkEnd::Stopped => {
+                    self.status
+                        .disconnected("the bridge was stopped".to_owned());
                     return;
                 }
-                Ended::Failed(reason) => reason,
+                LinkEnd::Failed(reason) => reason,
             };
             tracing::warn!(broker = %self.settings.address, reason, "the bridge is not connected");
             self.status.disconnected(reason);
@@ -91,21 +92,23 @@ impl Bridge {
         }
     }
 
-    async fn connect(&self) -> Result<Link, Ended> {
+    async fn connect(&self) -> Result<Link, LinkEnd> {
         let limit = self.settings.connect_timeout;
         let connect = async {
             let io = self.dial.connect().await?;
             Link::open(io, &self.settings, &self.broker, &self.status).await
         };
         match tokio::time::timeout(limit, connect).await {
-            Ok(outcome) => outcome.map_err(Ended::Failed),
-            Err(_) => Err(Ended::Failed("the broker does not answer".to_owned())),
+            Ok(outcome) => outcome.map_err(LinkEnd::Failed),
+            Err(_) => Err(LinkEnd::Failed(
+                "the broker did not answer in time".to_owned(),
+            )),
         }
     }
 }
 
-/// How long to wait after a failure; drawn from the upper half, so that those who lost a broker
-/// together do not come back together.
+/// The wait after a failure. It is random within its upper half, so that clients that lost a broker
+/// together do not reconnect together.
 fn wait_after(failures_before: u32) -> Duration {
     let longest = RETRY_FIRST
         .saturating_mul(1 << failures_before.min(DOUBLINGS_MAX))

@@ -1,4 +1,4 @@
-//! What a bridge has to know.
+//! Settings of a bridge.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::mqtt::codec::Version;
 const PORT: u16 = 1883;
 const PORT_TLS: u16 = 8883;
 
-/// Where a broker is, as `mqtt://host:port` or, with TLS, `mqtts://host:port`.
+/// The address of a broker: `mqtt://host:port` or, with TLS, `mqtts://host:port`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BridgeAddress {
     pub(super) host: String,
@@ -20,49 +20,33 @@ pub struct BridgeAddress {
     pub(super) has_tls: bool,
 }
 
-/// Which MQTT the broker is spoken to with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BridgeProtocol {
-    V3,
-    V5,
-}
-
 /// Files for TLS, all PEM.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BridgeTls {
-    /// Who issues the broker's certificate; unless given, whom this machine trusts.
+    /// Issuers of the broker's certificate; unless given, the root certificates of this machine.
     pub ca: Option<PathBuf>,
-    /// Our own certificate and its key, where the broker asks for one.
+    /// The client certificate and its key, if the broker requires one.
     pub client: Option<(PathBuf, PathBuf)>,
 }
 
-/// What a bridge does, and with whom.
+/// The settings of a bridge.
 #[derive(Clone)]
 pub struct BridgeSettings {
     pub address: BridgeAddress,
     pub tls: BridgeTls,
-    pub protocol: BridgeProtocol,
-    /// Stable, since the broker keeps what waits for it under this name.
+    pub version: Version,
+    /// Keep it stable: the broker queues messages for this id.
     pub client_id: String,
     pub user: Option<String>,
     pub password: Option<String>,
     pub filters: Vec<TopicFilter>,
-    /// Messages that are being taken in at one time.
+    /// Messages that are processed at a time.
     pub inflight_max: u16,
     pub keep_alive_secs: u16,
-    /// How long an MQTT 5 broker is asked to keep the session while we are away.
+    /// How long an MQTT 5 broker keeps the session without a connection.
     pub session_expiry_secs: u32,
     /// How long connecting and subscribing may take.
     pub connect_timeout: Duration,
-}
-
-impl BridgeSettings {
-    pub(super) fn version(&self) -> Version {
-        match self.protocol {
-            BridgeProtocol::V3 => Version::V3,
-            BridgeProtocol::V5 => Version::V5,
-        }
-    }
 }
 
 impl BridgeAddress {
@@ -77,9 +61,9 @@ impl FromStr for BridgeAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // The text is not repeated, since it may hold a password.
+        // The text is not repeated, because it may contain a password.
         let wrong = || {
-            "must be of the form mqtt://host:port or mqtts://host:port, without user name and password"
+            "expected mqtt://host:port or mqtts://host:port, without user name and password"
                 .to_owned()
         };
         let (has_tls, rest) = match (text.strip_prefix("mqtt://"), text.strip_prefix("mqtts://")) {
@@ -89,7 +73,7 @@ impl FromStr for BridgeAddress {
         };
         let is_bracketed = rest.starts_with('[');
         let (host, port) = match rest.rsplit_once(':') {
-            // The last colon of an address in brackets may be one of its own.
+            // The last colon may be part of an address in brackets.
             Some((host, port)) if !is_bracketed || host.ends_with(']') => {
                 let port = port.parse().ok().filter(|port| *port > 0);
                 (host, port.ok_or_else(wrong)?)
@@ -127,7 +111,7 @@ impl fmt::Display for BridgeAddress {
 }
 
 impl fmt::Debug for BridgeSettings {
-    /// Leaves the password out.
+    /// Omits the password.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("BridgeSettings")
@@ -143,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_say_how_and_where() {
+    fn addresses_have_scheme_host_and_port() {
         for (text, shown) in [
             ("mqtt://localhost", "mqtt://localhost:1883"),
             ("mqtts://a.example", "mqtts://a.example:8883"),

@@ -1,12 +1,12 @@
-//! How a bridge fares, for readiness and metrics.
+//! The status of a bridge, for readiness and metrics.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use metrics::{Counter, Gauge, counter, gauge};
 
-/// What is known of a bridge from outside.
+/// The status of a bridge.
 pub struct BridgeStatus {
-    /// Why it is not connected, while it is not.
+    /// Why it is not connected; `None` while it is.
     problem: Mutex<Option<String>>,
     connected: Gauge,
     connects: Counter,
@@ -19,7 +19,7 @@ pub struct BridgeStatus {
 }
 
 impl BridgeStatus {
-    /// The status of a bridge that has not begun.
+    /// The status of a bridge that has not connected yet.
     #[must_use]
     pub fn new() -> Self {
         let dropped =
@@ -40,7 +40,7 @@ impl BridgeStatus {
         status
     }
 
-    /// Why the bridge is not connected, while it is not.
+    /// Why the bridge is not connected; `None` while it is.
     #[must_use]
     pub fn problem(&self) -> Option<String> {
         self.lock().clone()

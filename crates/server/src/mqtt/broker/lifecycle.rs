@@ -1,4 +1,4 @@
-//! How sessions begin, go on, change and end.
+//! Sessions: opening, restoring, changing and ending them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,8 +13,8 @@ use crate::mqtt::access::Access;
 use crate::mqtt::codec::{Reason, Refusal};
 use crate::mqtt::settings::TAKE_OVER_MAX;
 
-/// A client that wants its session.
-pub(in crate::mqtt) struct Arrival<'a> {
+/// A client that opens its session.
+pub(in crate::mqtt) struct SessionRequest<'a> {
     pub(in crate::mqtt) access: &'a Access,
     pub(in crate::mqtt) client_id: &'a str,
     pub(in crate::mqtt) clean_start: bool,
@@ -26,33 +26,33 @@ pub(in crate::mqtt) struct Attached {
     pub(in crate::mqtt) session: Arc<Session>,
     pub(in crate::mqtt) mailbox: Arc<Mailbox>,
     pub(in crate::mqtt) link_id: u64,
-    /// Whether it was there before.
+    /// Whether the session existed before.
     pub(in crate::mqtt) is_present: bool,
-    /// What the connection before sent and nobody acknowledged: packet id and sequence.
+    /// Unacknowledged messages of the previous connection: packet id and sequence.
     pub(in crate::mqtt) unacknowledged: Vec<(u16, u64)>,
 }
 
-/// How a connection leaves its session.
+/// What a connection leaves to its session.
 #[derive(Default)]
 pub(in crate::mqtt) struct Parting {
     pub(in crate::mqtt) unacknowledged: Vec<(u16, u64)>,
-    /// What is to be published now or after the delay, in seconds.
+    /// The will, and its delay in seconds.
     pub(in crate::mqtt) will: Option<(Message, u32)>,
-    /// MQTT 5 clients may change their mind at the end.
+    /// MQTT 5 clients may change the expiry when they disconnect.
     pub(in crate::mqtt) expiry_secs: Option<u32>,
 }
 
 /// Why a session cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::mqtt) enum OpenError {
-    #[error("there are too many sessions")]
+    #[error("too many sessions")]
     TooMany,
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl Broker {
-    /// Takes over what the store has of sessions.
+    /// Restores stored sessions.
     pub(super) fn restore(&self, stored: Vec<StoredSession>) {
         for stored in stored {
             let is_cut_off = stored.expires_at.is_none();
@@ -75,21 +75,24 @@ impl Broker {
         self.measure_sessions();
     }
 
-    /// Gives a client its session, and takes it from whoever has it.
-    pub(in crate::mqtt) async fn open(&self, arrival: Arrival<'_>) -> Result<Attached, OpenError> {
+    /// Attaches a client to its session, and disconnects the connection that has the session.
+    pub(in crate::mqtt) async fn open(
+        &self,
+        arrival: SessionRequest<'_>,
+    ) -> Result<Attached, OpenError> {
         let name: Arc<str> = format!("{}/{}", arrival.access.owner(), arrival.client_id).into();
         loop {
-            let session = self.find_or_begin(&name, arrival.client_id)?;
+            let session = self.find_or_create(&name, arrival.client_id)?;
             let changing = session.change.lock().await;
             if session.state().is_over {
                 continue;
             }
-            self.take_from(&session).await;
+            self.disconnect_other(&session).await;
             let will = session.state().will.take();
             let is_present = match self.prepare(&session, &arrival).await {
                 Ok(is_present) => is_present,
                 Err(error) => {
-                    self.abandon(&session).await;
+                    self.detach_after_failure(&session).await;
                     return Err(error.into());
                 }
             };
@@ -106,18 +109,18 @@ impl Broker {
                     mailbox: Arc::clone(&mailbox),
                     key_id: arrival.access.key_id(),
                 });
-                // What expired meanwhile was never taken out by anybody: it is counted when needed.
+                // Messages may have expired meanwhile: the queue is counted when its length is needed.
                 if is_present {
                     state.queue_len = None;
                 }
                 std::mem::take(&mut state.unacknowledged)
             };
             self.reschedule(&session);
-            // After the link is there, so that one of the two sees the other.
+            // IMPORTANT: after the link is set, so that a shutdown at the same time closes this mailbox.
             self.end_if_stopping(&mailbox);
             drop(changing);
             if let (Some(will), false) = (will, is_present) {
-                // The session that the will belonged to is over.
+                // The session of the will has ended.
                 self.publish_will(will.message).await;
             }
             return Ok(Attached {
@@ -140,7 +143,7 @@ impl Broker {
         let will_now = {
             let mut state = session.state();
             if state.link.as_ref().is_none_or(|link| link.id != link_id) {
-                // It was taken away meanwhile; a will that waits would have been dropped there.
+                // Another connection took the session over, which would drop a delayed will.
                 parting.will.map(|(message, _)| message)
             } else {
                 state.link = None;
@@ -178,12 +181,12 @@ impl Broker {
             self.end(session).await
         };
         if let Err(error) = outcome {
-            // The store still has it as connected: its time begins when the server starts again.
-            tracing::warn!(session = %session.name, %error, "cannot write a session's end");
+            // The store still has it as connected: its expiry starts when the server starts again.
+            tracing::warn!(session = %session.name, %error, "cannot store the end of a session");
         }
     }
 
-    /// Subscribes a session; durable when this is answered, if the session is.
+    /// Subscribes a session. If the session is durable, the subscriptions are durable when this returns.
     pub(in crate::mqtt) async fn subscribe(
         &self,
         session: &Arc<Session>,
@@ -197,7 +200,7 @@ impl Broker {
         self.store_if_durable(session).await
     }
 
-    /// Ends subscriptions of a session; says of each whether it was there.
+    /// Ends subscriptions of a session; returns for each whether it existed.
     pub(in crate::mqtt) async fn unsubscribe(
         &self,
         session: &Arc<Session>,
@@ -216,19 +219,19 @@ impl Broker {
         Ok(were_there)
     }
 
-    /// A session's queue, as the store knows it.
+    /// The id of a session's queue.
     pub(in crate::mqtt) fn queue_id(&self, session: &Session) -> Arc<str> {
         Arc::clone(&session.state().queue_id)
     }
 
-    /// Notes that messages were taken out of a session's queue.
+    /// Counts messages that were deleted from a session's queue.
     pub(in crate::mqtt) fn note_removed(&self, session: &Session, count: usize) {
         if let Some(len) = &mut session.state().queue_len {
             *len = len.saturating_sub(count);
         }
     }
 
-    /// Publishes what a lost client left behind.
+    /// Publishes the will of a lost client.
     pub(super) async fn publish_will(&self, message: Message) {
         use homeport_systems::messages::Publish as _;
         if let Err(error) = self.publish(message).await {
@@ -237,7 +240,7 @@ impl Broker {
         }
     }
 
-    /// Ends a session for good. Its change lock is held.
+    /// Deletes a session. The caller holds its change lock.
     pub(super) async fn end(&self, session: &Arc<Session>) -> Result<(), StoreError> {
         let is_stored = {
             let mut state = session.state();
@@ -247,7 +250,7 @@ impl Broker {
         self.reschedule(session);
         self.sessions().remove(&session.name);
         self.measure_sessions();
-        self.leave_trie(session);
+        self.remove_from_trie(session);
         if is_stored {
             self.0.session_table.remove(&session.name).await?;
             self.0.queue_table.clear(&self.queue_id(session)).await?;
@@ -255,8 +258,8 @@ impl Broker {
         Ok(())
     }
 
-    /// The session of that name, which begins now unless there is one.
-    fn find_or_begin(&self, name: &Arc<str>, client_id: &str) -> Result<Arc<Session>, OpenError> {
+    /// Finds or creates the session of that name.
+    fn find_or_create(&self, name: &Arc<str>, client_id: &str) -> Result<Arc<Session>, OpenError> {
         let mut sessions = self.sessions();
         if let Some(session) = sessions.get(name) {
             return Ok(Arc::clone(session));
@@ -271,35 +274,34 @@ impl Broker {
         Ok(session)
     }
 
-    /// Makes the connection that a session has let go, and waits until it does.
-    async fn take_from(&self, session: &Arc<Session>) {
+    /// Disconnects the connection of a session, and waits until it has detached.
+    async fn disconnect_other(&self, session: &Arc<Session>) {
         let taken = async {
             loop {
                 let mut detached = std::pin::pin!(session.detached.notified());
-                // Before looking, so that a connection that lets go in between is not missed.
+                // Registered before the check, so that no detachment is missed.
                 detached.as_mut().enable();
                 let Some(link) = session.state().link.clone() else {
                     return;
                 };
                 link.mailbox.close(Refusal::new(
                     Reason::TAKEN_OVER,
-                    "another connection has the client's session now",
+                    "another connection took over the session of this client id",
                 ));
                 detached.await;
             }
         };
         if tokio::time::timeout(TAKE_OVER_MAX, taken).await.is_err() {
-            tracing::warn!(session = %session.name, "a connection did not let go of its session");
+            tracing::warn!(session = %session.name, "a connection did not detach from its session in time");
             session.state().link = None;
         }
     }
 
-    /// Makes a session what its client asked for, in memory and in the store; whether it was there
-    /// before.
+    /// Prepares a session for its client, in memory and in the store; returns whether it existed before.
     async fn prepare(
         &self,
         session: &Arc<Session>,
-        arrival: &Arrival<'_>,
+        arrival: &SessionRequest<'_>,
     ) -> Result<bool, StoreError> {
         let is_present = {
             let state = session.state();
@@ -308,28 +310,28 @@ impl Broker {
             state.is_durable() && !arrival.clean_start && !is_expired
         };
         if !is_present {
-            self.begin_anew(session).await?;
+            self.reset_session(session).await?;
         }
         let (is_durable, was_stored) = {
             let mut state = session.state();
             state.expiry_secs = arrival.expiry_secs;
             state.expires_at = None;
             let was_stored = state.is_stored;
-            // Also when writing it fails: it is not known then whether it was written.
+            // Also if the write fails, because it may have been applied.
             state.is_stored |= state.is_durable();
             (state.is_durable(), was_stored)
         };
         if is_durable {
             self.0.session_table.put(&session.to_stored()).await?;
         } else if was_stored {
-            // Its queue goes with the session's end.
+            // Ending the session deletes its queue.
             self.0.session_table.remove(&session.name).await?;
         }
         Ok(is_present)
     }
 
     /// Leaves a session without a connection after the store failed.
-    async fn abandon(&self, session: &Arc<Session>) {
+    async fn detach_after_failure(&self, session: &Arc<Session>) {
         let is_durable = session.state().is_durable();
         let outcome = if is_durable {
             self.begin_expiry(session).await
@@ -337,13 +339,13 @@ impl Broker {
             self.end(session).await
         };
         if let Err(error) = outcome {
-            tracing::warn!(session = %session.name, %error, "cannot leave a session as it was");
+            tracing::warn!(session = %session.name, %error, "cannot restore a session after a failure");
         }
     }
 
-    /// Empties a session, which then is as if it had never been.
-    async fn begin_anew(&self, session: &Arc<Session>) -> Result<(), StoreError> {
-        self.leave_trie(session);
+    /// Resets a session to a new one.
+    async fn reset_session(&self, session: &Arc<Session>) -> Result<(), StoreError> {
+        self.remove_from_trie(session);
         let old = {
             let mut state = session.state();
             state.subscriptions.clear();
@@ -358,7 +360,7 @@ impl Broker {
         Ok(())
     }
 
-    /// Lets the time run that a session lives without a connection.
+    /// Starts the expiry of a session without a connection.
     async fn begin_expiry(&self, session: &Arc<Session>) -> Result<(), StoreError> {
         {
             let mut state = session.state();
@@ -377,7 +379,7 @@ impl Broker {
         Ok(())
     }
 
-    fn leave_trie(&self, session: &Arc<Session>) {
+    fn remove_from_trie(&self, session: &Arc<Session>) {
         let subscriptions = std::mem::take(&mut session.state().subscriptions);
         self.with_trie(|trie| {
             for filter in subscriptions.keys() {

@@ -1,9 +1,9 @@
-//! What waits in memory for one connection. Publishers put messages in and never wait; the
-//! connection takes them out as fast as its client reads.
+//! The messages that wait in memory for one connection. Publishers add messages and never wait; the
+//! connection takes them as fast as its client reads.
 //!
-//! Messages of a durable session are in the store as well, and once memory is full they are only
-//! there: the mailbox is behind then, and its connection reads on from the store. While it is
-//! behind nothing is put in past what the store has, so that the order stays.
+//! Messages of a durable session are in the store as well. Once memory is full they are only there: the
+//! mailbox is *behind*, and its connection reads from the store. While it is behind, new messages are not
+//! added to it, so that the order stays.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +22,7 @@ pub(in crate::mqtt) struct Outgoing {
     pub(in crate::mqtt) delivery: Delivery,
     pub(in crate::mqtt) retain: bool,
     pub(in crate::mqtt) identifiers: Vec<u32>,
-    /// Under which it stands in the session's queue, if it does.
+    /// Its sequence in the session's queue, if it is stored.
     pub(in crate::mqtt) sequence: Option<u64>,
 }
 
@@ -37,23 +37,23 @@ struct State {
     queue: VecDeque<Outgoing>,
     bytes: usize,
     behind: Option<Behind>,
-    /// Sequences that are in the mailbox, on their way, or acknowledged and not yet removed.
+    /// Sequences that are in the mailbox, in flight, or acknowledged and not yet deleted.
     known: HashSet<u64>,
     closed: Option<Refusal>,
 }
 
-/// The store has messages that the mailbox has not.
+/// The store has messages that the mailbox does not have.
 #[derive(Debug, Default)]
 struct Behind {
-    /// Something was stored since the store was last read.
+    /// Messages were stored since the store was last read.
     has_more: bool,
 }
 
-/// What became of a message.
+/// The result of adding a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::mqtt) enum Put {
     Kept,
-    /// There is no room, and it is nowhere else.
+    /// There is no room, and the message is not stored.
     Full,
 }
 
@@ -89,7 +89,7 @@ impl State {
 }
 
 impl Mailbox {
-    /// One whose connection first reads what the store has.
+    /// A mailbox whose connection reads stored messages first.
     pub(in crate::mqtt) fn behind() -> Self {
         let mailbox = Self::default();
         mailbox.state().behind = Some(Behind { has_more: true });
@@ -100,7 +100,7 @@ impl Mailbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts in a message that is nowhere else.
+    /// Adds a message that is not stored.
     pub(super) fn put(&self, outgoing: Outgoing) -> Put {
         let mut state = self.state();
         if !state.has_room(&outgoing) {
@@ -112,7 +112,7 @@ impl Mailbox {
         Put::Kept
     }
 
-    /// Whether messages find room now.
+    /// Whether there is room for messages.
     pub(super) fn has_room(&self) -> bool {
         let state = self.state();
         state.closed.is_none()
@@ -120,7 +120,7 @@ impl Mailbox {
             && state.bytes < MAILBOX_BYTES_MAX
     }
 
-    /// Puts in a message that the store has.
+    /// Adds a stored message.
     pub(super) fn put_stored(&self, outgoing: Outgoing, sequence: u64) {
         let mut state = self.state();
         if let Some(behind) = &mut state.behind {
@@ -134,19 +134,19 @@ impl Mailbox {
         self.waker.wake();
     }
 
-    /// Has the connection read the store's messages again: it may have missed some.
+    /// Makes the connection read the store again, because it may have missed messages.
     pub(super) fn read_again(&self) {
         self.state().behind = Some(Behind { has_more: true });
         self.waker.wake();
     }
 
-    /// Ends the connection, for the first reason that is given.
+    /// Ends the connection. The first reason counts.
     pub(in crate::mqtt) fn close(&self, refusal: Refusal) {
         self.state().closed.get_or_insert(refusal);
         self.waker.wake();
     }
 
-    /// Whoever is woken when something changes.
+    /// Sets the waker of the connection.
     pub(in crate::mqtt) fn register(&self, waker: &Waker) {
         self.waker.register(waker);
     }
@@ -155,7 +155,7 @@ impl Mailbox {
         self.state().closed
     }
 
-    /// Takes the next message if it is one of those that may go now.
+    /// Takes the next message if it may be sent now.
     pub(in crate::mqtt) fn take(&self, may_go: impl FnOnce(&Outgoing) -> bool) -> Option<Outgoing> {
         let mut state = self.state();
         if !may_go(state.queue.front()?) {
@@ -169,7 +169,7 @@ impl Mailbox {
         Some(outgoing)
     }
 
-    /// Whether the store should be read now; if so, how many of its messages are known already.
+    /// Whether the store has to be read now; if so, the number of its messages that are known.
     pub(in crate::mqtt) fn begin_reading(&self) -> Option<usize> {
         let mut state = self.state();
         let known = state.known.len();
@@ -182,8 +182,8 @@ impl Mailbox {
         Some(known)
     }
 
-    /// Puts in what was read from the store, which has more behind it or not; whether anything of it
-    /// was new.
+    /// Adds messages that were read from the store; `has_more` says whether more follow there. Returns
+    /// whether any of them was new.
     pub(in crate::mqtt) fn finish_reading(&self, page: Vec<Queued>, has_more: bool) -> bool {
         let mut state = self.state();
         let mut is_news = false;
@@ -200,7 +200,7 @@ impl Mailbox {
         is_news
     }
 
-    /// The store has forgotten these.
+    /// Forgets messages that were deleted from the store.
     pub(in crate::mqtt) fn forget(&self, sequences: &[u64]) {
         let mut state = self.state();
         for sequence in sequences {
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_read_from_the_store_in_order() {
+    fn overflow_is_read_from_the_store_in_order() {
         let mailbox = Mailbox::default();
         let last = MAILBOX_LEN_MAX as u64 + 2;
         (0..=last).for_each(|sequence| put(&mailbox, sequence));
@@ -258,7 +258,7 @@ mod tests {
         let taken = take_all(&mailbox);
         assert_eq!(taken.len(), MAILBOX_LEN_MAX);
         assert_eq!(mailbox.begin_reading(), Some(MAILBOX_LEN_MAX));
-        // Stored while the store was being read: it is not to overtake what is read.
+        // Stored while the store was being read: it must not overtake the messages read.
         put(&mailbox, last + 1);
         mailbox.finish_reading((0..=last).map(queued).collect(), false);
         assert_eq!(take_all(&mailbox), [last - 2, last - 1, last]);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_was_read_is_not_put_in_again() {
+    fn read_message_is_not_added_again() {
         let mailbox = Mailbox::behind();
         assert_eq!(mailbox.begin_reading(), Some(0));
         mailbox.finish_reading(vec![queued(1)], false);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_without_a_store_are_refused_when_there_is_no_room() {
+    fn full_mailbox_refuses_unstored_messages() {
         let mailbox = Mailbox::default();
         for sequence in 0..MAILBOX_LEN_MAX as u64 {
             assert_eq!(mailbox.put(queued(sequence).into()), Put::Kept);

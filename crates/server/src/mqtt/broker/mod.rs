@@ -1,5 +1,5 @@
-//! The broker: sessions, who is subscribed to what, and the way of a message from whoever publishes
-//! it to everyone who asked for it. There is no MQTT packet and no socket in here.
+//! The broker: sessions, subscriptions, and the delivery of messages from publishers to subscribers. It
+//! knows no MQTT packet and no socket.
 //!
 //! A message takes four steps, of which a connection runs many at a time without changing their
 //! order: the rules process it ([`Broker::take_in`]), sessions in memory get it ([`Broker::route`]), the
@@ -37,16 +37,16 @@ use crate::auth::RateLimiter;
 use retained::Retained;
 use trie::Trie;
 
-pub(super) use lifecycle::{Arrival, Attached, OpenError, Parting};
+pub(super) use lifecycle::{Attached, OpenError, Parting, SessionRequest};
 pub(super) use mailbox::{Mailbox, Outgoing};
 pub(super) use route::Route;
 pub(super) use session::Session;
 
-/// Sequences of one run of the server; a later run has higher ones, whatever the clock says.
+/// Bits of the sequences of one run of the server. Later runs have higher sequences, whatever the clock says.
 const SEQUENCE_BITS_OF_RUN: u32 = 40;
 
-/// The first sequence within the last counted run for a start that could not be counted: in the upper half
-/// of that run's sequences, which it does not reach, and later than those of an earlier such start.
+/// The first sequence of a start that could not be counted: in the upper half of the sequences of the last
+/// counted run, which that run does not reach, and after those of earlier uncounted starts.
 fn uncounted_sequence(now_secs: i64) -> u64 {
     const SEQUENCE_BITS_PER_SECOND: u32 = 8;
     const SECONDS_MASK: u64 = (1 << 31) - 1;
@@ -71,21 +71,21 @@ struct Shared {
     sessions: Mutex<HashMap<Arc<str>, Arc<Session>>>,
     subscriptions: RwLock<Trie>,
     retained: Retained,
-    /// When which session has something to be done: its end, or its will.
+    /// The times at which sessions expire or their wills are due.
     due: Mutex<BTreeSet<(i64, Arc<str>)>>,
     sequence: AtomicU64,
     /// The latest time at which a queue was read.
     queues_read_ms: AtomicI64,
-    /// Whether the store knows of this start.
+    /// Whether the store has counted this start.
     is_run_counted: AtomicBool,
     link_ids: AtomicU64,
-    /// Places for connections; each holds one while it lasts.
+    /// A permit for each possible connection.
     connection_room: Arc<Semaphore>,
     is_stopping: AtomicBool,
     meters: Meters,
 }
 
-/// What a broker is made of.
+/// What a broker depends on.
 #[derive(Clone)]
 pub struct BrokerParts {
     pub settings: MqttSettings,
@@ -93,20 +93,20 @@ pub struct BrokerParts {
     pub clock: Arc<dyn Clock>,
     /// Decides when sessions are deleted; it ignores unconfirmed clock jumps.
     pub removal_clock: Arc<dyn Clock>,
-    /// What every message goes through before anybody gets it.
+    /// Processes every message before its delivery.
     pub intake: Arc<dyn Intake>,
     pub api_keys: Arc<ApiKeys>,
     pub admin_token: AdminToken,
-    /// What holds keys back, over HTTP too.
+    /// Limits the rate of keys, shared with HTTP.
     pub rate_limiter: Arc<RateLimiter>,
 }
 
-/// Why a message is not published that no connection brings.
+/// Why a message from outside of MQTT is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PublishRefusal {
-    #[error("the payload is larger than a packet may be")]
+    #[error("the payload is too large for an MQTT packet")]
     TooLarge,
-    #[error("there are too many retained messages")]
+    #[error("too many retained messages")]
     RetainedFull,
     #[error(
         "no client of this server subscribes to {0}, and the bridge does not forward commands; connect the \
@@ -116,8 +116,8 @@ pub(crate) enum PublishRefusal {
 }
 
 impl Broker {
-    /// Starts with the sessions and the retained messages that the store has. One process at a time
-    /// may do this on the same tables.
+    /// Starts with the stored sessions and retained messages. Only one process at a time may do this on the
+    /// same tables.
     ///
     /// # Errors
     /// When the store fails.
@@ -127,7 +127,7 @@ impl Broker {
         let counted = session_table.begin_run().await;
         let (first_sequence, is_run_counted) = match counted {
             Ok(run) => (run << SEQUENCE_BITS_OF_RUN, true),
-            // A store that accepts no writes now, for example on a full disk, is served too.
+            // The server also runs on a store that accepts no writes now, for example on a full disk.
             Err(error) if error.is_transient() => {
                 tracing::warn!(%error, "MQTT starts without counting this start; trying again");
                 let last_run = session_table.last_run().await?;
@@ -177,7 +177,7 @@ impl Broker {
         &self.0.credentials
     }
 
-    /// How long a message of this client has to wait for its turn; operators' never do.
+    /// How long a message of this client has to wait because of the rate limit of its key.
     pub(super) fn wait_of(&self, access: &Access) -> Option<Duration> {
         let Access::Key(key) = access else {
             return None;
@@ -203,7 +203,7 @@ impl Broker {
         &self.0.retained_table
     }
 
-    /// Topics with retained messages that a filter matches, behind `after`, in their order.
+    /// Topics with retained messages that match a filter, sorted, after `after`.
     pub(super) fn retained_topics(
         &self,
         filter: &TopicFilter,
@@ -213,7 +213,7 @@ impl Broker {
         self.0.retained.matching(filter, after, limit)
     }
 
-    /// Whether a retained message on `topic` would be one too many.
+    /// Whether a retained message on `topic` would exceed the limit.
     pub(super) fn is_retained_full(&self, topic: &str) -> bool {
         let retained = &self.0.retained;
         if retained.len() < self.0.settings.retained_max || retained.contains(topic) {
@@ -223,10 +223,10 @@ impl Broker {
         retained.len() >= self.0.settings.retained_max
     }
 
-    /// Whether a message may be published that no connection brings.
+    /// Checks a message from outside of MQTT against the limits.
     ///
     /// # Errors
-    /// What speaks against it.
+    /// If it exceeds one.
     pub(crate) fn check_publish(
         &self,
         topic: &str,
@@ -265,7 +265,7 @@ impl Broker {
         EpochMillis(self.0.clock.now_ms())
     }
 
-    /// The time by which sessions and retained messages are deleted.
+    /// The time that decides which sessions and retained messages have expired.
     fn removal_now(&self) -> EpochMillis {
         EpochMillis(self.0.removal_clock.now_ms())
     }
@@ -274,7 +274,7 @@ impl Broker {
         self.now().seconds()
     }
 
-    /// Counts this start if the store did not take that before.
+    /// Counts this start, if that failed before.
     async fn count_run(&self) {
         if self.0.is_run_counted.load(Ordering::Relaxed) {
             return;

@@ -1,4 +1,4 @@
-//! Which topics have a retained message. The messages themselves stay in the store.
+//! The topics with a retained message. The messages themselves stay in the store.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -7,13 +7,13 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use homeport_systems::messages::{Message, RetainedTopic, TopicFilter};
 use homeport_systems::time::EpochSeconds;
 
-/// The topics in their order.
+/// The topics, sorted.
 #[derive(Default)]
 pub(super) struct Retained {
     topics: RwLock<BTreeMap<Arc<str>, Kept>>,
 }
 
-/// What is known of a topic's message.
+/// The retained message of a topic.
 struct Kept {
     sequence: u64,
     expires_at: Option<EpochSeconds>,
@@ -49,7 +49,7 @@ impl Retained {
         self.read().contains_key(topic)
     }
 
-    /// Notes that the store has a message, or that it was taken away.
+    /// Notes that a message was stored or deleted.
     pub(super) fn note(&self, message: &Message, sequence: u64) {
         let topic = message.topic.as_str();
         let mut topics = self.write();
@@ -69,13 +69,13 @@ impl Retained {
         topics.insert(topic.into(), kept);
     }
 
-    /// Makes room: messages that have expired are gone from the store too.
+    /// Forgets expired messages, which the store no longer has either.
     pub(super) fn forget_expired(&self, now: EpochSeconds) {
         self.write()
             .retain(|_, kept| kept.expires_at.is_none_or(|at| at > now));
     }
 
-    /// Topics that a filter matches, behind `after`, in their order.
+    /// Topics that match a filter, sorted, after `after`.
     pub(super) fn matching(
         &self,
         filter: &TopicFilter,
@@ -83,8 +83,8 @@ impl Retained {
         limit: usize,
     ) -> Vec<Arc<str>> {
         let text = filter.filter();
-        // What stands before the first wildcard must be there literally. A filter that ends in /#
-        // matches the level above too, so that the last slash is no part of it.
+        // Matching topics begin with the text before the first wildcard. A filter that ends in /# also
+        // matches the level above, so the last slash is not part of that text.
         let literal = text.find(['+', '#']).map_or(text, |end| &text[..end]);
         let literal = literal.strip_suffix('/').unwrap_or(literal);
         let from = after.map_or(Bound::Included(literal), Bound::Excluded);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_note_changes_nothing() {
+    fn late_note_is_ignored() {
         let retained = Retained::default();
         retained.note(&message("on", None), 2);
         retained.note(&message("", None), 1);

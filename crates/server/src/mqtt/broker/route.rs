@@ -1,4 +1,4 @@
-//! Who gets a message, and how: from memory at once, or through the store first.
+//! The delivery of a message: at once from memory, or through a queue in the store.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,19 +13,19 @@ use super::session::Session;
 use super::trie::{Group, Subscriber};
 use crate::mqtt::codec::{Reason, Refusal};
 
-/// A queue that was full is counted again after so long, in case its messages have expired.
+/// The interval at which a full queue is counted again, because its messages may have expired.
 const RECOUNT_AFTER_MS: i64 = 10_000;
 
-/// What is still to be done for a message.
+/// The remaining work for a message.
 pub(in crate::mqtt) struct Route {
     message: Arc<Message>,
-    /// For sessions that must not lose it.
+    /// Queue items for durable sessions.
     queued: Vec<(Arc<Session>, NewQueued)>,
-    /// Its sequence, when it is to be retained.
+    /// Its sequence, if it is retained.
     retained: Option<u64>,
 }
 
-/// How one session gets a message; several of its subscriptions may have asked for it.
+/// The delivery to one session, of which several subscriptions may match.
 struct Target {
     session: Arc<Session>,
     delivery: Delivery,
@@ -34,15 +34,15 @@ struct Target {
 }
 
 impl Route {
-    /// Whether nothing has to be written.
+    /// Whether nothing has to be stored.
     pub(in crate::mqtt) fn is_done(&self) -> bool {
         self.queued.is_empty() && self.retained.is_none()
     }
 }
 
 impl Broker {
-    /// Hands a message to everyone who gets it from memory, and says what has to be stored.
-    /// Messages of one publisher must come here in their order.
+    /// Delivers a message to sessions in memory, and returns what has to be stored. Call it for the
+    /// messages of a publisher in their order.
     pub(in crate::mqtt) fn route(
         &self,
         message: &Arc<Message>,
@@ -50,7 +50,7 @@ impl Broker {
     ) -> Route {
         let mut queued = Vec::new();
         for target in self.targets(message, from) {
-            if let Some(new) = self.hand_over(message, &target) {
+            if let Some(new) = self.deliver_or_queue(message, &target) {
                 queued.push((target.session, new));
             }
         }
@@ -61,10 +61,10 @@ impl Broker {
         }
     }
 
-    /// Writes what has to be durable before the publisher is answered.
+    /// Stores what has to be durable before the publisher is acknowledged.
     pub(in crate::mqtt) async fn store(&self, route: &mut Route) -> Result<(), StoreError> {
         if !route.queued.is_empty() {
-            self.leave_out_full_queues(&mut route.queued).await?;
+            self.drop_for_full_queues(&mut route.queued).await?;
             let new: Vec<_> = route.queued.iter().map(|(_, new)| new.clone()).collect();
             self.0.queue_table.add(&new).await?;
             self.0.meters.queued.increment(new.len() as u64);
@@ -79,8 +79,8 @@ impl Broker {
         Ok(())
     }
 
-    /// Hands what was stored to those of its sessions that are connected. Messages of one publisher
-    /// must come here in their order.
+    /// Delivers a stored message to connected durable sessions. Call it for the messages of a publisher in
+    /// their order.
     pub(in crate::mqtt) fn deliver(&self, route: Route) {
         for (session, new) in route.queued {
             let link = session.state().link.clone();
@@ -93,7 +93,7 @@ impl Broker {
 
     fn targets(&self, message: &Message, from: Option<&Arc<Session>>) -> Vec<Target> {
         let mut targets: Vec<Target> = Vec::new();
-        // By address: a session that several subscriptions name gets one copy.
+        // By address: a session with several matching subscriptions gets one copy.
         let mut index: HashMap<*const Session, usize> = HashMap::new();
         let trie = &self.0.subscriptions;
         let trie = trie.read().unwrap_or_else(PoisonError::into_inner);
@@ -109,20 +109,20 @@ impl Broker {
                         targets.push(target(message, one));
                     }
                     Entry::Occupied(occupied) => {
-                        widen(&mut targets[*occupied.get()], message, one.how);
+                        add_subscription(&mut targets[*occupied.get()], message, one.how);
                     }
                 }
             }
             for group in &subscribers.groups {
-                // A shared subscription is one of its own: its copy is never joined with another.
-                targets.extend(choose(group).map(|one| target(message, one)));
+                // The copy of a shared subscription is separate from those of other subscriptions.
+                targets.extend(choose_member(group).map(|one| target(message, one)));
             }
         });
         targets
     }
 
-    /// Hands a message over in memory, or says what to store for a session that must not lose it.
-    fn hand_over(&self, message: &Arc<Message>, target: &Target) -> Option<NewQueued> {
+    /// Delivers a message in memory, or returns the queue item for a durable session.
+    fn deliver_or_queue(&self, message: &Arc<Message>, target: &Target) -> Option<NewQueued> {
         let mut state = target.session.state();
         let outgoing = |sequence| Outgoing {
             message: Arc::clone(message),
@@ -138,10 +138,10 @@ impl Broker {
             if let (Some(link), Some(Put::Full)) = (link, put) {
                 self.0.meters.dropped_slow.increment(1);
                 if target.delivery == Delivery::AtLeastOnce {
-                    // Dropping it in silence would break what QoS 1 promises.
+                    // Dropping it silently would break QoS 1.
                     link.mailbox.close(Refusal::new(
                         Reason::QUOTA_EXCEEDED,
-                        "the client takes its messages too slowly",
+                        "the client reads its messages too slowly",
                     ));
                 }
             }
@@ -170,13 +170,13 @@ impl Broker {
                 retain: target.retain,
                 identifiers: target.identifiers.clone(),
             },
-            // No earlier than the session can end, unless the message itself does.
+            // Not before the session can expire, unless the message expires.
             expires_at: self.now_secs().plus_secs(secs.min(longest).into()),
         })
     }
 
-    /// Counts queues whose length is not known since the server was started.
-    async fn leave_out_full_queues(
+    /// Drops items for full queues. Counts queues whose length is not known since the start.
+    async fn drop_for_full_queues(
         &self,
         queued: &mut Vec<(Arc<Session>, NewQueued)>,
     ) -> Result<(), StoreError> {
@@ -212,16 +212,16 @@ fn target(message: &Message, one: &Subscriber) -> Target {
     }
 }
 
-/// Lets a session's other subscription have its say.
-fn widen(target: &mut Target, message: &Message, how: Subscription) {
+/// Adds another matching subscription of the session.
+fn add_subscription(target: &mut Target, message: &Message, how: Subscription) {
     target.delivery = target.delivery.max(message.delivery.min(how.delivery));
     target.retain |= how.retain_as_published && message.retain;
     target.identifiers.extend(how.identifier);
 }
 
-/// Who of a group gets a message: the next one that is connected and has room, else one that is
-/// connected, else one whose queue waits for it.
-fn choose(group: &Group) -> Option<&Subscriber> {
+/// The member of a group that gets a message: the next one that is connected and has room, else a
+/// connected one, else one with a queue.
+fn choose_member(group: &Group) -> Option<&Subscriber> {
     let mut connected = None;
     let mut waiting = None;
     for one in group.in_turn() {

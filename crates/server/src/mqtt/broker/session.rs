@@ -1,4 +1,4 @@
-//! A session in memory: what it is subscribed to, and the connection that it has, if it has one.
+//! A session in memory: its subscriptions, and its connection if it has one.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,39 +11,37 @@ use tokio::sync::Notify;
 
 use super::mailbox::Mailbox;
 
-/// One session. It is in the registry, and in the trie with each of its subscriptions.
+/// A session. It is in the registry, and in the trie with each of its subscriptions.
 pub(in crate::mqtt) struct Session {
-    /// Who it belongs to, and the client id.
+    /// The owner and the client id.
     pub(super) name: Arc<str>,
     pub(in crate::mqtt) client_id: String,
-    /// Held while the session begins, ends or is written to the store, so that these happen one
-    /// after another.
+    /// Held while the session is opened, ended or stored, so that these happen one after another.
     pub(super) change: tokio::sync::Mutex<()>,
-    /// Told when a connection lets go.
+    /// Signals that a connection has detached.
     pub(super) detached: Notify,
     state: Mutex<SessionState>,
 }
 
 pub(in crate::mqtt) struct SessionState {
     pub(super) queue_id: Arc<str>,
-    /// How long it lives without a connection; with zero it ends with its connection, and nothing
-    /// of it is stored.
+    /// How long it is kept without a connection. With 0 it ends with its connection and is not stored.
     pub(super) expiry_secs: u32,
     pub(super) expires_at: Option<EpochSeconds>,
     pub(in crate::mqtt) subscriptions: BTreeMap<TopicFilter, Subscription>,
     pub(super) link: Option<Link>,
-    /// What the last connection sent and nobody acknowledged: packet id and sequence.
+    /// Unacknowledged messages of the last connection: packet id and sequence.
     pub(super) unacknowledged: Vec<(u16, u64)>,
-    /// How many messages its queue has; none until it is counted.
+    /// The number of messages in its queue; `None` until they are counted.
     pub(super) queue_len: Option<usize>,
-    /// When it was counted: messages may have expired since.
+    /// When they were counted; some may have expired since.
     pub(super) queue_counted_at: EpochMillis,
     pub(super) will: Option<PendingWill>,
     /// The session's entry in the broker's schedule.
     pub(super) due_ms: Option<i64>,
-    /// Whether the store has the session.
+    /// Whether the session is stored.
     pub(super) is_stored: bool,
-    /// It is out of the registry; whoever still holds it must look again.
+    /// Whether it was removed from the registry. Then it must be looked up again.
     pub(super) is_over: bool,
 }
 
@@ -62,7 +60,7 @@ pub(super) struct PendingWill {
 }
 
 impl Session {
-    /// One that begins now, of which nothing is stored.
+    /// A new session, which is not stored.
     pub(super) fn new(name: Arc<str>, client_id: String) -> Self {
         Self {
             name,
@@ -86,7 +84,7 @@ impl Session {
         }
     }
 
-    /// One that the store has.
+    /// A session from the store.
     pub(super) fn restored(stored: StoredSession) -> Self {
         let session = Self::new(stored.name.into(), stored.client_id);
         {
@@ -105,7 +103,7 @@ impl Session {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As it is to be stored.
+    /// The form in the store.
     pub(super) fn to_stored(&self) -> StoredSession {
         let state = self.state();
         StoredSession {
@@ -120,7 +118,7 @@ impl Session {
 }
 
 impl SessionState {
-    /// Whether it outlives its connection.
+    /// Whether it is kept without a connection.
     pub(in crate::mqtt) fn is_durable(&self) -> bool {
         self.expiry_secs > 0
     }

@@ -1,31 +1,17 @@
-//! All subscriptions, as a tree with one level of a topic per step: finding those of a message
-//! looks at as many nodes as its topic has levels, and the wildcards beside them.
+//! The subscriptions of all sessions, by topic filter.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use homeport_systems::messages::{Subscription, TopicFilter};
+use homeport_systems::messages::{Subscription, TopicFilter, TopicTree};
 
 use super::session::Session;
 
+/// The subscribers of all filters.
 #[derive(Default)]
-pub(super) struct Trie {
-    root: Node,
-}
+pub(super) struct Trie(TopicTree<Subscribers>);
 
-#[derive(Default)]
-struct Node {
-    children: HashMap<Box<str>, Node>,
-    /// Below `+`.
-    any: Option<Box<Node>>,
-    /// Subscriptions that end here.
-    here: Option<Box<Subscribers>>,
-    /// Subscriptions that end in `#` below here.
-    below: Option<Box<Subscribers>>,
-}
-
-/// Who subscribed to one filter.
+/// The subscribers of a filter.
 #[derive(Default)]
 pub(super) struct Subscribers {
     pub(super) each: Vec<Subscriber>,
@@ -37,11 +23,11 @@ pub(super) struct Subscriber {
     pub(super) how: Subscription,
 }
 
-/// Those who share a subscription.
+/// The members of a shared subscription.
 pub(super) struct Group {
     name: Box<str>,
     members: Vec<Subscriber>,
-    /// Whose turn it is.
+    /// The number of the next turn.
     next: AtomicUsize,
 }
 
@@ -55,103 +41,27 @@ impl Group {
 }
 
 impl Trie {
-    /// Adds a subscription, or replaces the session's one to the same filter.
+    /// Adds a subscription, or replaces the session's subscription to the same filter.
     pub(super) fn insert(
         &mut self,
         filter: &TopicFilter,
         session: &Arc<Session>,
         how: Subscription,
     ) {
-        let mut node = &mut self.root;
-        for level in filter.levels() {
-            node = match level {
-                "#" => {
-                    let below = node.below.get_or_insert_default();
-                    return below.insert(filter.group(), session, how);
-                }
-                "+" => node.any.get_or_insert_default(),
-                level => node.children.entry(level.into()).or_default(),
-            };
-        }
-        let here = node.here.get_or_insert_default();
-        here.insert(filter.group(), session, how);
+        let subscribers = self.0.value_mut(filter.filter());
+        subscribers.insert(filter.group(), session, how);
     }
 
     pub(super) fn remove(&mut self, filter: &TopicFilter, session: &Arc<Session>) {
-        let levels: Vec<&str> = filter.levels().collect();
-        self.root.remove(&levels, filter.group(), session);
+        self.0.remove_if(filter.filter(), |subscribers| {
+            subscribers.remove(filter.group(), session);
+            subscribers.is_empty()
+        });
     }
 
-    /// Shows everyone who subscribed to a filter that matches.
+    /// Visits the subscribers of all matching filters.
     pub(super) fn matching(&self, topic: &str, visit: &mut impl FnMut(&Subscribers)) {
-        let levels: Vec<&str> = topic.split('/').collect();
-        // Wildcards at the front do not reach topics of the server's own.
-        if topic.starts_with('$') {
-            if let Some(child) = self.root.children.get(levels[0]) {
-                child.matching(&levels[1..], visit);
-            }
-        } else {
-            self.root.matching(&levels, visit);
-        }
-    }
-}
-
-impl Node {
-    fn matching(&self, levels: &[&str], visit: &mut impl FnMut(&Subscribers)) {
-        if let Some(below) = &self.below {
-            visit(below);
-        }
-        let Some((level, rest)) = levels.split_first() else {
-            if let Some(here) = &self.here {
-                visit(here);
-            }
-            return;
-        };
-        if let Some(child) = self.children.get(*level) {
-            child.matching(rest, visit);
-        }
-        if let Some(any) = &self.any {
-            any.matching(rest, visit);
-        }
-    }
-
-    /// Removes a subscription and every node that nobody needs any more.
-    fn remove(&mut self, levels: &[&str], group: Option<&str>, session: &Arc<Session>) {
-        let leave = |subscribers: &mut Option<Box<Subscribers>>| {
-            if let Some(some) = subscribers {
-                some.remove(group, session);
-                if some.is_empty() {
-                    *subscribers = None;
-                }
-            }
-        };
-        match levels.split_first() {
-            None => leave(&mut self.here),
-            Some((&"#", _)) => leave(&mut self.below),
-            Some((&"+", rest)) => {
-                if let Some(any) = &mut self.any {
-                    any.remove(rest, group, session);
-                    if any.is_empty() {
-                        self.any = None;
-                    }
-                }
-            }
-            Some((level, rest)) => {
-                if let Some(child) = self.children.get_mut(*level) {
-                    child.remove(rest, group, session);
-                    if child.is_empty() {
-                        self.children.remove(*level);
-                    }
-                }
-            }
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.children.is_empty()
-            && self.any.is_none()
-            && self.here.is_none()
-            && self.below.is_none()
+        self.0.matching(topic, visit);
     }
 }
 
@@ -235,9 +145,9 @@ mod tests {
         found
     }
 
-    /// The trie finds what comparing with every filter finds.
+    /// The trie finds the same filters as a comparison with each of them.
     #[test]
-    fn the_trie_agrees_with_the_filters() {
+    fn trie_agrees_with_filters() {
         let filters = [
             "#",
             "+",
@@ -293,7 +203,7 @@ mod tests {
         for (filter, session) in parsed.iter().zip(&sessions) {
             trie.remove(filter, session);
         }
-        assert!(trie.root.is_empty(), "nothing is left behind");
+        assert!(trie.0.is_empty(), "nothing is left behind");
     }
 
     #[test]
@@ -316,6 +226,6 @@ mod tests {
         sessions
             .iter()
             .for_each(|session| trie.remove(&filter, session));
-        assert!(trie.root.is_empty());
+        assert!(trie.0.is_empty());
     }
 }

@@ -17,10 +17,10 @@ use super::mailbox::Mailbox;
 use super::session::{Link, PendingWill, Session};
 use crate::mqtt::codec::{Reason, Refusal};
 
-/// How often it is looked what is due.
+/// How often due work is looked up.
 const TICK: Duration = Duration::from_millis(500);
 
-/// Sessions whose due work is done at the same time.
+/// Sessions whose due work runs concurrently.
 const DUE_AT_ONCE: usize = 64;
 
 /// How long connections may take to end when the server stops.
@@ -31,7 +31,7 @@ fn stopping() -> Refusal {
 }
 
 impl Broker {
-    /// Runs the background work until `stop` is done, then ends all connections.
+    /// Runs the background work until `stop` completes, then ends all connections.
     pub async fn run_until(self, stop: impl Future<Output = ()> + Send) {
         let key_check = Notify::new();
         // IMPORTANT: three loops, so that a slow store delays neither revocations nor the other work.
@@ -49,12 +49,12 @@ impl Broker {
         loop {
             tick.tick().await;
             self.count_run().await;
-            self.do_due().await;
+            self.run_due_work().await;
             self.read_queues_again_after_a_clock_jump();
         }
     }
 
-    /// Remembers that a queue is read at this time.
+    /// Notes that a queue is read now.
     pub(in crate::mqtt) fn note_queue_read(&self) {
         let now_ms = self.now().0;
         self.0.queues_read_ms.fetch_max(now_ms, Ordering::Relaxed);
@@ -73,8 +73,8 @@ impl Broker {
         }
     }
 
-    /// Ends the connections of keys that this process revokes. Asks for a check of all keys when
-    /// revocations were missed.
+    /// Ends the connections of keys that this process revokes. Requests a check of all keys if it missed
+    /// revocations.
     async fn end_revoked(&self, key_check: &Notify) {
         let mut revocations = self.0.credentials.api_keys.revocations();
         loop {
@@ -97,7 +97,7 @@ impl Broker {
         }
     }
 
-    /// Ends every connection because the server stops, and waits for them.
+    /// Ends all connections because the server stops, and waits for them.
     async fn end_all(&self) {
         self.0.is_stopping.store(true, Ordering::SeqCst);
         for link in self.links() {
@@ -113,15 +113,15 @@ impl Broker {
         room.close();
     }
 
-    /// Ends a connection that came while the server stops.
+    /// Ends a connection that was opened while the server stops.
     pub(super) fn end_if_stopping(&self, mailbox: &Mailbox) {
         if self.0.is_stopping.load(Ordering::SeqCst) {
             mailbox.close(stopping());
         }
     }
 
-    /// Schedules the next work on a session, its will or its expiry. It replaces the entry from before, so
-    /// that there is at most one per session, however often its client reconnects.
+    /// Schedules the next work on a session: its will or its expiry. It replaces the previous entry, so
+    /// that a session has at most one, however often its client reconnects.
     pub(super) fn reschedule(&self, session: &Session) {
         let mut state = session.state();
         let expiry_ms = state.expires_at.map(|at| at.0.saturating_mul(1000));
@@ -139,7 +139,7 @@ impl Broker {
         state.due_ms = next;
     }
 
-    /// How many sessions wait for their expiry or their will.
+    /// The number of sessions with a scheduled expiry or will.
     #[must_use]
     pub fn scheduled_len(&self) -> usize {
         self.due().len()
@@ -149,28 +149,28 @@ impl Broker {
         self.0.due.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn do_due(&self) {
+    async fn run_due_work(&self) {
         let due = {
             let first_later: (i64, Arc<str>) = (self.now().0.saturating_add(1), Arc::from(""));
             let mut due = self.due();
             let later = due.split_off(&first_later);
             std::mem::replace(&mut *due, later)
         };
-        // Each once: a session stays due while the clock by which it has expired is not confirmed.
-        // Several at once: one that waits for the store does not delay the wills of others.
+        // Each session once per tick: it stays due while the clock by which it has expired is unconfirmed.
+        // Concurrently, so that a session that waits for the store does not delay the wills of others.
         futures_util::stream::iter(due)
             .for_each_concurrent(DUE_AT_ONCE, |(_, name)| async move {
                 let session = self.sessions().get(&name).cloned();
                 if let Some(session) = session {
-                    self.do_due_of(&session).await;
+                    self.run_due_work_of(&session).await;
                     self.reschedule(&session);
                 }
             })
             .await;
     }
 
-    /// The session may have changed since the entry was read: its own state says what is due.
-    async fn do_due_of(&self, session: &Arc<Session>) {
+    /// Does the due work of a session. Its state decides, because it may have changed since it was scheduled.
+    async fn run_due_work_of(&self, session: &Arc<Session>) {
         let _changing = session.change.lock().await;
         let (now_ms, removal_ms) = (self.now().0, self.removal_now().0);
         let (will, is_expired) = {
@@ -190,7 +190,7 @@ impl Broker {
         }
     }
 
-    /// Looks up the keys of all connections: another process may have revoked some.
+    /// Looks up the keys of all connections, because another process may have revoked some.
     async fn check_keys(&self) {
         let links = self.links();
         let key_ids: BTreeSet<_> = links.iter().filter_map(|link| link.key_id).collect();
@@ -224,7 +224,7 @@ impl Broker {
     }
 }
 
-/// The next revoked key; `None` when some were missed.
+/// The next revoked key; `None` if some were missed.
 async fn next_revoked(revocations: &mut broadcast::Receiver<KeyId>) -> Option<KeyId> {
     match revocations.recv().await {
         Ok(key_id) => Some(key_id),

@@ -1,5 +1,5 @@
-//! The other side of MQTT: what a client of a foreign broker says and hears. Only what taking
-//! messages needs is here: nothing is published to another broker.
+//! The packets that a client of another broker sends and receives, as far as receiving messages needs
+//! them. Nothing is published to another broker.
 
 use bytes::{BufMut as _, BytesMut};
 
@@ -11,17 +11,17 @@ use super::{Publish, Version, properties};
 
 const USER_NAME: u8 = 0x80;
 const PASSWORD: u8 = 0x40;
-/// MQTT 5: no retained messages on subscribing. QoS 1.
+/// MQTT 5: QoS 1, without retained messages.
 const SUBSCRIBE_OPTIONS_V5: u8 = 0x21;
 const SUBSCRIBE_OPTIONS_V3: u8 = 0x01;
 
-/// How to introduce oneself. The session is always to be kept.
-pub(in crate::mqtt) struct Hello<'a> {
+/// The contents of CONNECT. The session is always persistent.
+pub(in crate::mqtt) struct ConnectOptions<'a> {
     pub(in crate::mqtt) client_id: &'a str,
     pub(in crate::mqtt) user_name: Option<&'a str>,
     pub(in crate::mqtt) password: Option<&'a [u8]>,
     pub(in crate::mqtt) keep_alive_secs: u16,
-    /// MQTT 5 only: the others keep a session for as long as they like.
+    /// MQTT 5 only; with 3.1.1 the broker decides.
     pub(in crate::mqtt) session_expiry_secs: u32,
     /// MQTT 5 only.
     pub(in crate::mqtt) receive_maximum: u16,
@@ -29,59 +29,59 @@ pub(in crate::mqtt) struct Hello<'a> {
     pub(in crate::mqtt) maximum_packet_size: u32,
 }
 
-/// What a broker answers to the first packet.
+/// The contents of CONNACK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::mqtt) struct Answered {
+pub(in crate::mqtt) struct Connack {
     pub(in crate::mqtt) session_present: bool,
-    /// MQTT 3.1.1's codes are told as the reasons of MQTT 5 that mean the same.
+    /// Codes of MQTT 3.1.1 are translated to those of MQTT 5.
     pub(in crate::mqtt) reason: Reason,
-    /// When it is another one than was asked for.
+    /// Set if it differs from the requested one.
     pub(in crate::mqtt) keep_alive_secs: Option<u16>,
 }
 
-/// A packet of a broker.
+/// A packet from a broker.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::mqtt) enum Heard {
-    Answered(Answered),
+pub(in crate::mqtt) enum BrokerPacket {
+    Connack(Connack),
     Publish(Box<Publish>),
-    Subscribed(u16, Vec<Reason>),
-    Pong,
+    Suback(u16, Vec<Reason>),
+    Pingresp,
     Disconnect(Reason),
 }
 
-pub(in crate::mqtt) fn hello(out: &mut BytesMut, version: Version, hello: &Hello<'_>) {
+pub(in crate::mqtt) fn connect(out: &mut BytesMut, version: Version, options: &ConnectOptions<'_>) {
     let mut body = BytesMut::new();
     put_text(&mut body, "MQTT");
     body.put_u8(match version {
         Version::V3 => 4,
         Version::V5 => 5,
     });
-    // Without the flag for a clean start: what waits for the session is wanted.
+    // No clean start: the queued messages of the session are wanted.
     let mut flags = 0;
-    if hello.user_name.is_some() {
+    if options.user_name.is_some() {
         flags |= USER_NAME;
     }
-    if hello.password.is_some() {
+    if options.password.is_some() {
         flags |= PASSWORD;
     }
     body.put_u8(flags);
-    body.put_u16(hello.keep_alive_secs);
+    body.put_u16(options.keep_alive_secs);
     if version == Version::V5 {
         let mut said = BytesMut::new();
         said.put_u8(properties::SESSION_EXPIRY);
-        said.put_u32(hello.session_expiry_secs);
+        said.put_u32(options.session_expiry_secs);
         said.put_u8(properties::RECEIVE_MAXIMUM);
-        said.put_u16(hello.receive_maximum);
+        said.put_u16(options.receive_maximum);
         said.put_u8(properties::MAXIMUM_PACKET_SIZE);
-        said.put_u32(hello.maximum_packet_size);
+        said.put_u32(options.maximum_packet_size);
         put_variable(&mut body, said.len());
         body.extend_from_slice(&said);
     }
-    put_text(&mut body, hello.client_id);
-    if let Some(name) = hello.user_name {
+    put_text(&mut body, options.client_id);
+    if let Some(name) = options.user_name {
         put_text(&mut body, name);
     }
-    if let Some(password) = hello.password {
+    if let Some(password) = options.password {
         put_binary(&mut body, password);
     }
     out.put_u8(0x10);
@@ -89,7 +89,7 @@ pub(in crate::mqtt) fn hello(out: &mut BytesMut, version: Version, hello: &Hello
     out.extend_from_slice(&body);
 }
 
-/// Asks for the messages of these filters, with QoS 1.
+/// Writes SUBSCRIBE for these filters with QoS 1.
 pub(in crate::mqtt) fn subscribe<'a>(
     out: &mut BytesMut,
     version: Version,
@@ -116,47 +116,47 @@ pub(in crate::mqtt) fn pingreq(out: &mut BytesMut) {
     out.extend_from_slice(&[0xc0, 0]);
 }
 
-/// Says goodbye; the session stays.
-pub(in crate::mqtt) fn goodbye(out: &mut BytesMut) {
+/// Writes DISCONNECT; the session stays.
+pub(in crate::mqtt) fn disconnect(out: &mut BytesMut) {
     out.extend_from_slice(&[0xe0, 0]);
 }
 
-/// The next packet of a broker, once it is there as a whole.
+/// The next packet of a broker, once it is complete.
 ///
 /// # Errors
-/// When it cannot be, or is longer than `max` bytes.
-pub(in crate::mqtt) fn hear(
+/// When it is malformed or longer than `max` bytes.
+pub(in crate::mqtt) fn next(
     buffer: &mut BytesMut,
     version: Version,
     max: usize,
-) -> Result<Option<Heard>, Refusal> {
+) -> Result<Option<BrokerPacket>, Refusal> {
     let Some((head, body)) = frame(buffer, max)? else {
         return Ok(None);
     };
     let fields = Fields::new(body);
     let flags = head & 0x0f;
-    let heard = match (head >> 4, flags) {
-        (2, 0) => Heard::Answered(answered(version, fields)?),
+    let packet = match (head >> 4, flags) {
+        (2, 0) => BrokerPacket::Connack(connack(version, fields)?),
         (3, _) => {
             let allowed = properties::OF_DELIVERY;
-            Heard::Publish(Box::new(decode::publish(flags, version, fields, allowed)?))
+            BrokerPacket::Publish(Box::new(decode::publish(flags, version, fields, allowed)?))
         }
-        (9, 0) => subscribed(version, fields)?,
+        (9, 0) => suback(version, fields)?,
         (13, 0) => {
             fields.end()?;
-            Heard::Pong
+            BrokerPacket::Pingresp
         }
-        (14, 0) if version == Version::V5 => disconnected(fields)?,
+        (14, 0) if version == Version::V5 => decode_disconnect(fields)?,
         _ => {
             return Err(Refusal::malformed(
-                "the broker sends a packet that it cannot send",
+                "the broker sent a packet of a type that brokers do not send",
             ));
         }
     };
-    Ok(Some(heard))
+    Ok(Some(packet))
 }
 
-fn answered(version: Version, mut fields: Fields) -> Result<Answered, Refusal> {
+fn connack(version: Version, mut fields: Fields) -> Result<Connack, Refusal> {
     let session_present = fields.u8()? & 1 != 0;
     let code = fields.u8()?;
     let (reason, keep_alive_secs) = match version {
@@ -167,32 +167,32 @@ fn answered(version: Version, mut fields: Fields) -> Result<Answered, Refusal> {
         }
     };
     fields.end()?;
-    Ok(Answered {
+    Ok(Connack {
         session_present,
         reason,
         keep_alive_secs,
     })
 }
 
-fn subscribed(version: Version, mut fields: Fields) -> Result<Heard, Refusal> {
+fn suback(version: Version, mut fields: Fields) -> Result<BrokerPacket, Refusal> {
     let packet_id = fields.packet_id()?;
     if version == Version::V5 {
         properties::read(&mut fields, properties::OF_ACKNOWLEDGEMENT)?;
     }
     let codes = fields.rest().iter().map(|code| Reason(*code)).collect();
-    Ok(Heard::Subscribed(packet_id, codes))
+    Ok(BrokerPacket::Suback(packet_id, codes))
 }
 
-fn disconnected(mut fields: Fields) -> Result<Heard, Refusal> {
+fn decode_disconnect(mut fields: Fields) -> Result<BrokerPacket, Refusal> {
     if fields.is_empty() {
-        return Ok(Heard::Disconnect(Reason::SUCCESS));
+        return Ok(BrokerPacket::Disconnect(Reason::SUCCESS));
     }
     let reason = Reason(fields.u8()?);
     if !fields.is_empty() {
         properties::read(&mut fields, properties::OF_GOODBYE)?;
     }
     fields.end()?;
-    Ok(Heard::Disconnect(reason))
+    Ok(BrokerPacket::Disconnect(reason))
 }
 
 #[cfg(test)]
@@ -208,7 +208,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_of_a_broker_make_the_decoder_panic(
+        fn decoder_never_panics_on_broker_packets(
             bytes in proptest::collection::vec(any::<u8>(), 0..200),
             version in version(),
         ) {
@@ -216,19 +216,19 @@ mod tests {
                 let len = u8::try_from(bytes.len().min(127)).expect("small");
                 let mut framed = BytesMut::from(&[head, len][..]);
                 framed.extend_from_slice(&bytes[..len.into()]);
-                while let Ok(Some(_)) = hear(&mut framed, version, MAX) {}
+                while let Ok(Some(_)) = next(&mut framed, version, MAX) {}
             }
         }
 
         #[test]
-        fn our_own_server_understands_what_is_said(
+        fn server_decodes_client_packets(
             version in version(),
             client_id in "[a-z]{1,20}",
             keep_alive_secs in any::<u16>(),
             has_password in any::<bool>(),
         ) {
             let mut out = BytesMut::new();
-            hello(&mut out, version, &Hello {
+            connect(&mut out, version, &ConnectOptions {
                 client_id: &client_id,
                 user_name: has_password.then_some("user"),
                 password: has_password.then_some(b"secret"),
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_of_the_older_version_are_told_as_reasons() {
+    fn mqtt_3_return_codes_become_reasons() {
         for (code, reason) in [
             (0, Reason::SUCCESS),
             (2, Reason::CLIENT_ID_INVALID),
@@ -270,13 +270,13 @@ mod tests {
             (5, Reason::NOT_AUTHORIZED),
         ] {
             let mut bytes = BytesMut::from(&[0x20, 2, 1, code][..]);
-            let heard = hear(&mut bytes, Version::V3, MAX).expect("a packet");
-            let expected = Answered {
+            let packet = next(&mut bytes, Version::V3, MAX).expect("a packet");
+            let expected = Connack {
                 session_present: true,
                 reason,
                 keep_alive_secs: None,
             };
-            assert_eq!(heard, Some(Heard::Answered(expected)));
+            assert_eq!(packet, Some(BrokerPacket::Connack(expected)));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! CONNECT, the first packet, which says what version all others are of.
+//! CONNECT, the first packet, which sets the version of all others.
 
 use bytes::Bytes;
 use homeport_systems::messages;
@@ -16,7 +16,7 @@ const WILL: u8 = 0x04;
 const CLEAN_START: u8 = 0x02;
 const RESERVED: u8 = 0x01;
 
-/// Who wants to connect, and how.
+/// The contents of CONNECT.
 pub(in crate::mqtt) struct Connect {
     pub(in crate::mqtt) version: Version,
     pub(in crate::mqtt) clean_start: bool,
@@ -31,7 +31,7 @@ pub(in crate::mqtt) struct Connect {
     pub(in crate::mqtt) has_authentication_method: bool,
 }
 
-/// What is published when the client is lost.
+/// The message to publish when the client is lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::mqtt) struct Will {
     pub(in crate::mqtt) topic: String,
@@ -43,7 +43,7 @@ pub(in crate::mqtt) struct Will {
 }
 
 impl std::fmt::Debug for Connect {
-    /// Leaves the password out.
+    /// Omits the password.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("Connect")
@@ -62,16 +62,16 @@ pub(super) fn read(mut fields: Fields) -> Result<Connect, Refusal> {
         ("MQTT" | "MQIsdp", _) => {
             return Err(Refusal::new(
                 Reason::UNSUPPORTED_VERSION,
-                "only MQTT 3.1.1 and 5 are spoken here",
+                "unsupported protocol version; use MQTT 3.1.1 or 5",
             ));
         }
-        _ => return Err(Refusal::malformed("this is not MQTT")),
+        _ => return Err(Refusal::malformed("the first packet is not MQTT")),
     };
     let flags = fields.u8()?;
     check_flags(version, flags)?;
     let keep_alive_secs = fields.u16()?;
     let said = match version {
-        Version::V3 => properties::Said::default(),
+        Version::V3 => properties::PacketProperties::default(),
         Version::V5 => properties::read(&mut fields, properties::OF_CONNECT)?,
     };
     let client_id = fields.text()?;
@@ -105,20 +105,20 @@ fn check_flags(version: Version, flags: u8) -> Result<(), Refusal> {
         return Err(Refusal::malformed("a reserved flag is set"));
     }
     if flags & WILL == 0 && flags & (WILL_QOS | WILL_RETAIN) != 0 {
-        return Err(Refusal::malformed("there are flags of a will and no will"));
+        return Err(Refusal::malformed("flags of a will are set without a will"));
     }
     if flags & WILL_QOS == WILL_QOS {
-        return Err(Refusal::malformed("there is no QoS 3"));
+        return Err(Refusal::malformed("invalid QoS 3"));
     }
     if version == Version::V3 && flags & PASSWORD != 0 && flags & USER_NAME == 0 {
-        return Err(Refusal::malformed("a password comes with a user name"));
+        return Err(Refusal::malformed("a password requires a user name"));
     }
     Ok(())
 }
 
 fn read_will(version: Version, flags: u8, fields: &mut Fields) -> Result<Will, Refusal> {
     let said = match version {
-        Version::V3 => properties::Said::default(),
+        Version::V3 => properties::PacketProperties::default(),
         Version::V5 => properties::read(fields, properties::OF_WILL)?,
     };
     Ok(Will {

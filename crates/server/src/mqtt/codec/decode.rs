@@ -1,4 +1,4 @@
-//! Packets of clients, from bytes.
+//! Decodes packets of clients.
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use homeport_systems::messages;
@@ -9,12 +9,12 @@ use super::properties;
 use super::reason::{Reason, Refusal};
 use super::{Publish, Subscribe, SubscribeOptions, Unsubscribe, Version};
 
-/// Filters that one packet may have.
+/// Filters in a packet.
 const FILTERS_MAX: usize = 1000;
-/// Payloads below this are copied: a piece of a read buffer would keep the whole of it in memory.
+/// Smaller payloads are copied, because a slice of the read buffer would keep all of it in memory.
 const COPIED_BELOW_BYTES: usize = 4096;
 
-/// A packet of a client that is connected.
+/// A packet of a connected client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::mqtt) enum Packet {
     Publish(Box<Publish>),
@@ -28,10 +28,10 @@ pub(in crate::mqtt) enum Packet {
     },
 }
 
-/// The first packet, once it is there as a whole.
+/// The first packet, once it is complete.
 ///
 /// # Errors
-/// When it is not CONNECT, or malformed, or longer than `max` bytes.
+/// When it is not CONNECT, is malformed or is longer than `max` bytes.
 pub(in crate::mqtt) fn first(
     buffer: &mut BytesMut,
     max: usize,
@@ -45,10 +45,10 @@ pub(in crate::mqtt) fn first(
     connect::read(Fields::new(body)).map(Some)
 }
 
-/// The next packet, once it is there as a whole.
+/// The next packet, once it is complete.
 ///
 /// # Errors
-/// When it cannot be, or is longer than `max` bytes.
+/// When it is malformed or longer than `max` bytes.
 pub(in crate::mqtt) fn next(
     buffer: &mut BytesMut,
     version: Version,
@@ -72,20 +72,20 @@ pub(in crate::mqtt) fn next(
             Packet::PingReq
         }
         (14, 0) => disconnect(version, fields)?,
-        (1, 0) => return Err(Refusal::protocol("CONNECT can be sent only once")),
+        (1, 0) => return Err(Refusal::protocol("CONNECT was sent twice")),
         (5 | 7, 0) | (6, 2) => {
-            return Err(Refusal::protocol("nothing was sent with QoS 2"));
+            return Err(Refusal::protocol("unexpected acknowledgement of QoS 2"));
         }
         (15, 0) if version == Version::V5 => {
-            return Err(Refusal::protocol("no authentication method was agreed on"));
+            return Err(Refusal::protocol("AUTH without an authentication method"));
         }
-        (4..=8 | 10 | 12 | 14, _) => return Err(Refusal::malformed("a packet has wrong flags")),
-        _ => return Err(Refusal::malformed("clients send no packets of this type")),
+        (4..=8 | 10 | 12 | 14, _) => return Err(Refusal::malformed("invalid packet flags")),
+        _ => return Err(Refusal::malformed("invalid packet type")),
     };
     Ok(Some(packet))
 }
 
-/// A packet's first byte and what follows its length.
+/// The first byte of a packet, and its body.
 pub(super) fn frame(buffer: &mut BytesMut, max: usize) -> Result<Option<(u8, Bytes)>, Refusal> {
     let Some((&head, rest)) = buffer.split_first() else {
         return Ok(None);
@@ -102,17 +102,19 @@ pub(super) fn frame(buffer: &mut BytesMut, max: usize) -> Result<Option<(u8, Byt
             break;
         }
         if digits == VARIABLE_LEN_MAX {
-            return Err(Refusal::malformed("a length has more than four bytes"));
+            return Err(Refusal::malformed(
+                "the packet length has more than four bytes",
+            ));
         }
     }
     let total = 1 + digits + len;
     if total > max {
         return Err(Refusal::new(
             Reason::PACKET_TOO_LARGE,
-            "a packet is larger than the server takes",
+            "the packet is larger than the server accepts",
         ));
     }
-    // Nothing is made room for ahead: a length alone must not cost memory.
+    // No memory is reserved in advance: a length alone must not cost memory.
     if buffer.len() < total {
         return Ok(None);
     }
@@ -121,7 +123,7 @@ pub(super) fn frame(buffer: &mut BytesMut, max: usize) -> Result<Option<(u8, Byt
     Ok(Some((head, packet.freeze())))
 }
 
-/// A message; `allowed` are the properties that it may have.
+/// Decodes PUBLISH; `allowed` are its permitted properties.
 pub(super) fn publish(
     flags: u8,
     version: Version,
@@ -131,15 +133,15 @@ pub(super) fn publish(
     let qos = (flags >> 1) & 3;
     let is_duplicate = flags & 8 != 0;
     if qos == 3 {
-        return Err(Refusal::malformed("there is no QoS 3"));
+        return Err(Refusal::malformed("invalid QoS 3"));
     }
     if is_duplicate && qos == 0 {
-        return Err(Refusal::malformed("QoS 0 has no duplicates"));
+        return Err(Refusal::malformed("the DUP flag is set with QoS 0"));
     }
     let topic = fields.text()?;
     let packet_id = (qos > 0).then(|| fields.packet_id()).transpose()?;
     let said = match version {
-        Version::V3 => properties::Said::default(),
+        Version::V3 => properties::PacketProperties::default(),
         Version::V5 => properties::read(&mut fields, allowed)?,
     };
     let payload = fields.rest();
@@ -161,7 +163,7 @@ pub(super) fn publish(
 fn acknowledgement(version: Version, mut fields: Fields) -> Result<u16, Refusal> {
     let packet_id = fields.packet_id()?;
     if version == Version::V5 && !fields.is_empty() {
-        // Whatever the subscriber says of the message, it has it.
+        // Whatever reason the subscriber gives, it has the message.
         fields.u8()?;
         if !fields.is_empty() {
             properties::read(&mut fields, properties::OF_ACKNOWLEDGEMENT)?;
@@ -186,7 +188,7 @@ fn subscribe(version: Version, mut fields: Fields) -> Result<Subscribe, Refusal>
         filters.push((filter, options(version, fields.u8()?)?));
     }
     if filters.is_empty() {
-        return Err(Refusal::protocol("a subscription has no filter"));
+        return Err(Refusal::protocol("SUBSCRIBE without a filter"));
     }
     Ok(Subscribe {
         packet_id,
@@ -202,11 +204,11 @@ fn options(version: Version, bits: u8) -> Result<SubscribeOptions, Refusal> {
         Version::V5 => bits & 0xc0,
     };
     if qos == 3 || reserved != 0 {
-        return Err(Refusal::malformed("a subscription's options cannot be"));
+        return Err(Refusal::malformed("invalid subscription options"));
     }
     let retain_handling = (bits >> 4) & 3;
     if retain_handling == 3 {
-        return Err(Refusal::protocol("there is no retain handling 3"));
+        return Err(Refusal::protocol("invalid retain handling 3"));
     }
     Ok(SubscribeOptions {
         qos,
@@ -227,7 +229,7 @@ fn unsubscribe(version: Version, mut fields: Fields) -> Result<Unsubscribe, Refu
         filters.push(fields.text()?);
     }
     if filters.is_empty() {
-        return Err(Refusal::protocol("there is no filter to unsubscribe from"));
+        return Err(Refusal::protocol("UNSUBSCRIBE without a filter"));
     }
     Ok(Unsubscribe { packet_id, filters })
 }
@@ -236,7 +238,7 @@ fn check_filters(len: usize) -> Result<(), Refusal> {
     if len == FILTERS_MAX {
         return Err(Refusal::new(
             Reason::QUOTA_EXCEEDED,
-            "a packet has too many filters",
+            "too many filters in a packet",
         ));
     }
     Ok(())
@@ -260,7 +262,7 @@ fn disconnect(version: Version, mut fields: Fields) -> Result<Packet, Refusal> {
 }
 
 impl Publish {
-    /// What the publisher said of the message.
+    /// The properties of the message.
     pub(in crate::mqtt) fn take_properties(&mut self) -> messages::Properties {
         std::mem::take(&mut self.properties)
     }

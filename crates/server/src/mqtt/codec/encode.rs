@@ -1,4 +1,4 @@
-//! Packets for clients, as bytes behind those that a buffer has already.
+//! Encodes packets for clients, at the end of a buffer.
 
 use bytes::{BufMut as _, BytesMut};
 use homeport_systems::messages::Message;
@@ -6,17 +6,17 @@ use homeport_systems::messages::Message;
 use super::reason::Reason;
 use super::{Version, properties};
 
-/// What the server says to a client that is welcome.
+/// The contents of CONNACK for an accepted client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::mqtt) struct Welcome<'a> {
     pub(in crate::mqtt) session_present: bool,
-    /// When it is another one than was asked for.
+    /// Set if it differs from the requested one.
     pub(in crate::mqtt) session_expiry: Option<u32>,
     pub(in crate::mqtt) receive_maximum: u16,
     pub(in crate::mqtt) maximum_packet_size: u32,
     pub(in crate::mqtt) assigned_client_id: Option<&'a str>,
     pub(in crate::mqtt) topic_alias_maximum: u16,
-    /// When it is another one than was asked for.
+    /// Set if it differs from the requested one.
     pub(in crate::mqtt) keep_alive_secs: Option<u16>,
 }
 
@@ -24,12 +24,12 @@ pub(in crate::mqtt) struct Welcome<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(in crate::mqtt) struct Sent<'a> {
     pub(in crate::mqtt) message: &'a Message,
-    /// None with QoS 0.
+    /// `None` with QoS 0.
     pub(in crate::mqtt) packet_id: Option<u16>,
     pub(in crate::mqtt) is_duplicate: bool,
     pub(in crate::mqtt) retain: bool,
     pub(in crate::mqtt) identifiers: &'a [u32],
-    /// How long the message lives from now on.
+    /// The remaining lifetime of the message.
     pub(in crate::mqtt) expires_after_secs: Option<u32>,
 }
 
@@ -60,7 +60,7 @@ pub(in crate::mqtt) fn welcome(out: &mut BytesMut, version: Version, welcome: &W
     connack(out, version, welcome.session_present, 0, &said);
 }
 
-/// Refuses a client; of MQTT 3.1.1's codes the nearest is sent.
+/// Writes CONNACK with a refusal, with the nearest code for MQTT 3.1.1.
 pub(in crate::mqtt) fn unwelcome(
     out: &mut BytesMut,
     version: Version,
@@ -115,7 +115,7 @@ pub(in crate::mqtt) fn publish(out: &mut BytesMut, version: Version, sent: &Sent
     out.extend_from_slice(&message.payload);
 }
 
-/// How long the packet is that [`publish`] makes.
+/// The length of the packet that [`publish`] writes.
 pub(in crate::mqtt) fn publish_len(version: Version, sent: &Sent<'_>) -> usize {
     let said_len = match version {
         Version::V3 => 0,
@@ -201,7 +201,7 @@ pub(in crate::mqtt) fn puback(out: &mut BytesMut, version: Version, id: u16, rea
     }
 }
 
-/// `codes` are those of MQTT 5; older clients get 0x80 for every failure.
+/// Writes SUBACK. `codes` are those of MQTT 5; MQTT 3.1.1 clients get 0x80 for every failure.
 pub(in crate::mqtt) fn suback(out: &mut BytesMut, version: Version, id: u16, codes: &[Reason]) {
     out.put_u8(0x90);
     match version {
@@ -240,7 +240,7 @@ pub(in crate::mqtt) fn pingresp(out: &mut BytesMut) {
     out.extend_from_slice(&[0xd0, 0]);
 }
 
-/// Tells an MQTT 5 client why it is disconnected; others are told nothing.
+/// Writes DISCONNECT with a reason, for MQTT 5 clients only.
 pub(in crate::mqtt) fn disconnect(
     out: &mut BytesMut,
     version: Version,
@@ -263,7 +263,7 @@ pub(super) fn put_text(out: &mut BytesMut, text: &str) {
     put_binary(out, text.as_bytes());
 }
 
-/// What comes from clients is never longer than a length can say, and our own texts are short.
+/// Values from clients fit into the length field, and the server's own texts are short.
 pub(super) fn put_binary(out: &mut BytesMut, bytes: &[u8]) {
     let len = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
     out.put_u16(len);

@@ -1,13 +1,13 @@
-//! The fields of a packet, read one after another. Nothing in here trusts a length.
+//! Reads the fields of a packet. Every length is checked.
 
 use bytes::{Buf as _, Bytes};
 
 use super::reason::Refusal;
 
-/// Bytes that a number of variable length may have.
+/// Bytes of a variable-length number.
 pub(super) const VARIABLE_LEN_MAX: usize = 4;
 
-/// What is left of a packet.
+/// The unread rest of a packet.
 pub(super) struct Fields(Bytes);
 
 impl Fields {
@@ -34,7 +34,7 @@ impl Fields {
     /// A packet identifier, by which packets are acknowledged; zero is invalid.
     pub(super) fn packet_id(&mut self) -> Result<u16, Refusal> {
         match self.u16()? {
-            0 => Err(Refusal::malformed("a packet identifier is zero")),
+            0 => Err(Refusal::malformed("the packet identifier is 0")),
             id => Ok(id),
         }
     }
@@ -46,7 +46,9 @@ impl Fields {
             value |= u32::from(byte & 0x7f) << (7 * index);
             if byte & 0x80 == 0 {
                 if byte == 0 && index > 0 {
-                    return Err(Refusal::malformed("a number is longer than it has to be"));
+                    return Err(Refusal::malformed(
+                        "a number is not encoded in its shortest form",
+                    ));
                 }
                 return Ok(value);
             }
@@ -80,7 +82,7 @@ impl Fields {
         self.0
     }
 
-    /// Everything was read.
+    /// Checks that everything was read.
     pub(super) fn end(self) -> Result<(), Refusal> {
         if self.0.is_empty() {
             Ok(())

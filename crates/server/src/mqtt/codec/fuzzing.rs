@@ -4,10 +4,10 @@ use bytes::BytesMut;
 
 use super::{Version, first, next};
 
-/// The largest packet, as a server with the default settings has it.
+/// The largest packet with the default settings.
 const PACKET_BYTES_MAX: usize = 256 * 1024;
 
-/// Reads bytes as a client's packets: as the first one, and as those after it in both versions.
+/// Decodes bytes as a first packet, and as further packets of both versions.
 pub fn packets(bytes: &[u8]) {
     let _ = first(&mut BytesMut::from(bytes), PACKET_BYTES_MAX);
     for version in [Version::V3, Version::V5] {

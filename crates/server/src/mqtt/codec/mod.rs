@@ -1,7 +1,6 @@
-//! MQTT's packets, from bytes and to bytes: versions 3.1.1 and 5, as far as a server needs them, and
-//! as far as it needs them to be a client of another broker (`client`).
-//! What is refused is refused with a reason; nothing in here panics on input, keeps a state or does
-//! I/O. No other module knows a byte of MQTT.
+//! Encodes and decodes packets of MQTT 3.1.1 and 5: those that a server needs, and those that the bridge
+//! needs as a client of another broker (`client`). Invalid packets are refused with a reason. Nothing
+//! here panics on input, keeps state or does I/O. No other module knows a byte of MQTT.
 
 pub(super) mod client;
 mod connect;
@@ -26,23 +25,23 @@ pub(super) use encode::{
 };
 pub(super) use reason::{Reason, Refusal};
 
-/// Which MQTT a client speaks.
+/// The version of MQTT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Version {
+pub enum Version {
     /// 3.1.1
     V3,
     V5,
 }
 
-/// A message as a client publishes it.
+/// The contents of PUBLISH.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Publish {
     pub(super) qos: u8,
     pub(super) retain: bool,
-    /// Empty when an alias stands for it.
+    /// Empty if an alias replaces it.
     pub(super) topic: String,
     pub(super) topic_alias: Option<u16>,
-    /// None with QoS 0.
+    /// `None` with QoS 0.
     pub(super) packet_id: Option<u16>,
     pub(super) payload: Bytes,
     pub(super) properties: messages::Properties,
@@ -60,7 +59,7 @@ pub(super) struct SubscribeOptions {
     pub(super) qos: u8,
     pub(super) no_local: bool,
     pub(super) retain_as_published: bool,
-    /// 0: retained messages are sent; 1: if the subscription is new; 2: never.
+    /// When retained messages are sent: 0 always, 1 if the subscription is new, 2 never.
     pub(super) retain_handling: u8,
 }
 

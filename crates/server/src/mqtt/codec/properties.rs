@@ -1,5 +1,5 @@
-//! MQTT 5's properties of the packets that clients send, and of those that brokers send to us. Each
-//! packet allows some of them, most at most once.
+//! The properties of MQTT 5 packets from clients, and from brokers to the bridge. Each packet permits some
+//! of them, most of them once.
 
 use bytes::Bytes;
 use homeport_systems::messages;
@@ -64,7 +64,7 @@ pub(super) const OF_PUBLISH: &[u8] = &[
     USER,
     CONTENT_TYPE,
 ];
-/// Of a message that a broker delivers.
+/// Permitted in a broker's PUBLISH.
 pub(super) const OF_DELIVERY: &[u8] = &[
     PAYLOAD_FORMAT,
     MESSAGE_EXPIRY,
@@ -97,12 +97,12 @@ pub(super) const OF_ACKNOWLEDGEMENT: &[u8] = &[REASON_STRING, USER];
 pub(super) const OF_SUBSCRIBE: &[u8] = &[SUBSCRIPTION_IDENTIFIER, USER];
 pub(super) const OF_UNSUBSCRIBE: &[u8] = &[USER];
 pub(super) const OF_DISCONNECT: &[u8] = &[SESSION_EXPIRY, REASON_STRING, USER];
-/// Of a broker's DISCONNECT.
+/// Permitted in a broker's DISCONNECT.
 pub(super) const OF_GOODBYE: &[u8] = &[SESSION_EXPIRY, REASON_STRING, USER, SERVER_REFERENCE];
 
-/// What was said, of all that can be.
+/// The properties of a packet.
 #[derive(Default)]
-pub(super) struct Said {
+pub(super) struct PacketProperties {
     pub(super) message: messages::Properties,
     pub(super) subscription_identifier: Option<u32>,
     pub(super) session_expiry: Option<u32>,
@@ -116,37 +116,40 @@ pub(super) struct Said {
     seen: u64,
 }
 
-/// Reads the properties of a packet that allows some.
-pub(super) fn read(fields: &mut Fields, allowed: &[u8]) -> Result<Said, Refusal> {
-    let mut said = Said::default();
+/// Reads the properties of a packet; `allowed` are the permitted ones.
+pub(super) fn read(fields: &mut Fields, allowed: &[u8]) -> Result<PacketProperties, Refusal> {
+    let mut said = PacketProperties::default();
     let len = fields.variable()?;
     if len == 0 {
         return Ok(said);
     }
-    let len = usize::try_from(len).map_err(|_| Refusal::malformed("properties are too long"))?;
+    let len =
+        usize::try_from(len).map_err(|_| Refusal::malformed("the properties are too long"))?;
     let mut fields = Fields::new(fields.take(len)?);
     while !fields.is_empty() {
         let id = fields.u8()?;
         if !allowed.contains(&id) {
             return Err(Refusal::malformed(
-                "a property does not belong to its packet",
+                "a property is not permitted in its packet",
             ));
         }
         let bit = 1 << (id & 0x3f);
         let may_repeat = id == USER || id == SUBSCRIPTION_IDENTIFIER && allowed == OF_DELIVERY;
         if !may_repeat && said.seen & bit != 0 {
-            return Err(Refusal::protocol("a property is there twice"));
+            return Err(Refusal::protocol("a property occurs twice"));
         }
         said.seen |= bit;
         read_one(&mut said, id, &mut fields)?;
     }
     if said.has_authentication_data && !said.has_authentication_method {
-        return Err(Refusal::protocol("authentication data comes with a method"));
+        return Err(Refusal::protocol(
+            "authentication data requires an authentication method",
+        ));
     }
     Ok(said)
 }
 
-fn read_one(said: &mut Said, id: u8, fields: &mut Fields) -> Result<(), Refusal> {
+fn read_one(said: &mut PacketProperties, id: u8, fields: &mut Fields) -> Result<(), Refusal> {
     match id {
         PAYLOAD_FORMAT => said.message.payload_is_text = flag(fields)?,
         MESSAGE_EXPIRY => said.message.expires_after_secs = Some(fields.u32()?),
@@ -189,7 +192,7 @@ fn read_one(said: &mut Said, id: u8, fields: &mut Fields) -> Result<(), Refusal>
         TOPIC_ALIAS => said.topic_alias = Some(fields.u16()?),
         USER => said.message.user.push((fields.text()?, fields.text()?)),
         MAXIMUM_PACKET_SIZE => said.maximum_packet_size = Some(not_zero(fields.u32()?)?),
-        _ => return Err(Refusal::malformed("a property is not known")),
+        _ => return Err(Refusal::malformed("unknown property")),
     }
     Ok(())
 }
@@ -204,7 +207,7 @@ fn flag(fields: &mut Fields) -> Result<bool, Refusal> {
 
 fn not_zero<N: Default + PartialEq>(number: N) -> Result<N, Refusal> {
     if number == N::default() {
-        return Err(Refusal::protocol("a property cannot be zero"));
+        return Err(Refusal::protocol("a property must not be 0"));
     }
     Ok(number)
 }
@@ -212,7 +215,9 @@ fn not_zero<N: Default + PartialEq>(number: N) -> Result<N, Refusal> {
 fn response_topic(fields: &mut Fields) -> Result<String, Refusal> {
     let topic = fields.text()?;
     if topic.contains(['+', '#']) {
-        return Err(Refusal::protocol("a response topic has no wildcards"));
+        return Err(Refusal::protocol(
+            "a response topic must not have wildcards",
+        ));
     }
     Ok(topic)
 }

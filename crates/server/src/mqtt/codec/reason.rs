@@ -1,6 +1,6 @@
-//! MQTT 5's reason codes, as far as this server says them, and refusals that carry one.
+//! The reason codes of MQTT 5 that this server uses, and refusals with a reason code.
 
-/// Why something was done or refused. MQTT 3.1.1 has a word for few of these.
+/// A reason code of MQTT 5. MQTT 3.1.1 has codes for a few of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::mqtt) struct Reason(pub(in crate::mqtt) u8);
 
@@ -32,7 +32,7 @@ impl Reason {
         self.0 >= 0x80
     }
 
-    /// The code that an MQTT 3.1.1 client gets in place of this one when it cannot connect.
+    /// The corresponding return code of CONNACK in MQTT 3.1.1.
     pub(in crate::mqtt) fn connect_code_v3(self) -> u8 {
         match self {
             Self::SUCCESS => 0,
@@ -44,7 +44,7 @@ impl Reason {
         }
     }
 
-    /// What MQTT 3.1.1's answer to the first packet means.
+    /// The reason of a return code of CONNACK in MQTT 3.1.1.
     pub(super) fn of_connect_code_v3(code: u8) -> Self {
         match code {
             0 => Self::SUCCESS,
@@ -85,7 +85,7 @@ impl Reason {
     }
 }
 
-/// Why a packet, or a whole connection, is not gone on with.
+/// Why a packet or a connection is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub(in crate::mqtt) struct Refusal {

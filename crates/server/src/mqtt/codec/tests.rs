@@ -1,5 +1,4 @@
-//! Properties that hold for all bytes and all messages. Whole conversations with the packets of
-//! another implementation are in `tests/mqtt`.
+//! Property tests of the codec. Tests with the packets of another implementation are in `tests/mqtt`.
 
 use bytes::{Bytes, BytesMut};
 use homeport_systems::messages::{Delivery, Message, Properties, Publisher};
@@ -62,7 +61,7 @@ proptest! {
     ) {
         let mut buffer = BytesMut::from(&bytes[..]);
         let _ = first(&mut buffer, MAX);
-        // A head and a length that fit bring it further.
+        // A valid first byte and length reach the rest of the decoder.
         for head in [0x10_u8, 0x30, 0x32, 0x40, 0x82, 0xa2, 0xe0] {
             let len = u8::try_from(bytes.len().min(127)).expect("small");
             let mut framed = BytesMut::from(&[head, len][..]);

@@ -1,4 +1,4 @@
-//! The beginning of a connection: who it is, whether it may, and which session it gets.
+//! The start of a connection: CONNECT, authentication and the session.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -9,19 +9,19 @@ use homeport_systems::messages::{Message, check_topic};
 
 use super::{Connection, delivery_of};
 use crate::mqtt::access::{Access, Denied};
-use crate::mqtt::broker::{Arrival, Broker, OpenError};
+use crate::mqtt::broker::{Broker, OpenError, SessionRequest};
 use crate::mqtt::codec::{self, Connect, Reason, Refusal, Version, Welcome, Will};
 use crate::mqtt::settings::{
     CLIENT_ID_LEN_MAX, FAREWELL_MAX, TOPIC_ALIASES_MAX, USER_PROPERTIES_MAX,
 };
 use crate::mqtt::transport::Transport;
 
-/// An expiry that means never.
+/// The expiry interval that means never.
 const NEVER: u32 = u32::MAX;
-/// A first packet may be no longer: it is read before it is known who sends it.
+/// Largest first packet, which is read before authentication.
 const CONNECT_BYTES_MAX: usize = 128 * 1024;
 
-/// Brings a connection to the point where packets flow; none when it does not get there.
+/// Opens a connection; `None` if the client was refused or lost.
 pub(super) async fn welcome(
     mut io: Transport,
     broker: &Broker,
@@ -55,19 +55,16 @@ pub(super) async fn welcome(
     }
 }
 
-/// Answers a client that there is no room for.
+/// Refuses a client because there are too many connections.
 pub(super) async fn refuse_busy(mut io: Transport, broker: &Broker) {
-    let refusal = Refusal::new(
-        Reason::SERVER_BUSY,
-        "there are too many connections; try again later",
-    );
+    let refusal = Refusal::new(Reason::SERVER_BUSY, "too many connections; try again later");
     broker.meters().refused(refusal.reason);
     if let Ok(Some(connect)) = first_packet(&mut io, broker, REFUSAL_TIMEOUT).await {
         turn_away(&mut io, connect.version, refusal).await;
     }
 }
 
-/// A connection that only lacks its bytes.
+/// An accepted client.
 pub(super) struct Admitted {
     pub(super) broker: Broker,
     pub(super) version: Version,
@@ -100,7 +97,7 @@ async fn first_packet(
         Ok(outcome) => outcome,
         Err(_) => Err(Refusal::new(
             Reason::KEEP_ALIVE_TIMEOUT,
-            "nothing was said in time",
+            "CONNECT did not arrive in time",
         )),
     }
 }
@@ -114,7 +111,7 @@ async fn admit(
     if connect.has_authentication_method {
         return Err(Refusal::new(
             Reason::BAD_AUTHENTICATION_METHOD,
-            "clients prove themselves with user name and password",
+            "unsupported authentication method; send a user name and password",
         ));
     }
     let credentials = broker.credentials();
@@ -137,14 +134,14 @@ async fn admit(
         Version::V5 => connect.session_expiry.unwrap_or_default(),
     };
     let expiry_secs = asked_expiry.min(settings.session_expiry_secs_max);
-    let arrival = Arrival {
+    let arrival = SessionRequest {
         access: &access,
         client_id: &client_id,
         clean_start: connect.clean_start,
         expiry_secs,
     };
     let attached = broker.open(arrival).await.map_err(|error| match error {
-        OpenError::TooMany => Refusal::new(Reason::QUOTA_EXCEEDED, "there are too many sessions"),
+        OpenError::TooMany => Refusal::new(Reason::QUOTA_EXCEEDED, "too many sessions"),
         OpenError::Store(error) => {
             tracing::warn!(%error, "cannot open an MQTT session");
             unavailable()
@@ -181,15 +178,15 @@ fn client_id(connect: &Connect) -> Result<(String, bool), Refusal> {
     let invalid = |detail| Err(Refusal::new(Reason::CLIENT_ID_INVALID, detail));
     if connect.client_id.is_empty() {
         if connect.version == Version::V3 && !connect.clean_start {
-            return invalid("a session that is kept needs a client id");
+            return invalid("a persistent session needs a client id");
         }
         return Ok((format!("auto-{}", UuidV4::random()), true));
     }
     if connect.client_id.len() > CLIENT_ID_LEN_MAX {
-        return invalid("a client id has at most 256 bytes");
+        return invalid("the client id is longer than 256 bytes");
     }
     if connect.client_id.chars().any(char::is_control) {
-        return invalid("a client id has no control characters");
+        return invalid("the client id has a control character");
     }
     Ok((connect.client_id.clone(), false))
 }
@@ -204,36 +201,36 @@ fn check_will(will: &Will, access: &Access, broker: &Broker) -> Result<(), Refus
     if check_topic(&will.topic).is_err() {
         return Err(Refusal::new(
             Reason::TOPIC_INVALID,
-            "the will's topic cannot be published on",
+            "the will's topic is invalid",
         ));
     }
     if !access.may_publish(&will.topic) {
         return Err(Refusal::new(
             Reason::NOT_AUTHORIZED,
-            "the will's topic is not this client's",
+            "the client may not publish on the will's topic",
         ));
     }
     let is_too_much = will.properties.user.len() > USER_PROPERTIES_MAX
         || will.retain && broker.is_retained_full(&will.topic);
     if is_too_much {
-        return Err(Refusal::new(Reason::QUOTA_EXCEEDED, "the will is too much"));
+        return Err(Refusal::new(
+            Reason::QUOTA_EXCEEDED,
+            "the will exceeds a limit",
+        ));
     }
     Ok(())
 }
 
 fn denied(denied: Denied) -> Refusal {
     match denied {
-        Denied::Wrong => Refusal::new(
-            Reason::BAD_CREDENTIALS,
-            "the user name or password is wrong",
-        ),
+        Denied::Wrong => Refusal::new(Reason::BAD_CREDENTIALS, "invalid user name or password"),
         Denied::TooMany => Refusal::new(
             Reason::CONNECTION_RATE_EXCEEDED,
             "too many wrong admin tokens were sent; try again later",
         ),
         Denied::OtherSystem => Refusal::new(
             Reason::NOT_AUTHORIZED,
-            "the API key is not one for telemetry",
+            "the API key belongs to another system; use a key of telemetry",
         ),
         Denied::Unknown(error) => {
             tracing::warn!(%error, "cannot check the credentials of an MQTT client");
@@ -245,7 +242,7 @@ fn denied(denied: Denied) -> Refusal {
 fn unavailable() -> Refusal {
     Refusal::new(
         Reason::SERVER_UNAVAILABLE,
-        "the store cannot answer now; try again",
+        "the store cannot be read now; try again later",
     )
 }
 
@@ -255,7 +252,7 @@ async fn turn_away(io: &mut Transport, version: Version, refusal: Refusal) {
         io.drain().await?;
         io.shut_down().await
     };
-    // A client that does not take it gets none.
+    // The client may be gone.
     let _ = tokio::time::timeout(FAREWELL_MAX, farewell).await;
 }
 
@@ -264,7 +261,7 @@ impl Admitted {
         Connection::new(self, io)
     }
 
-    /// How long the client may be silent: half as long again as it said.
+    /// How long the client may be silent: one and a half times its keep-alive.
     pub(super) fn silence_max(&self) -> Option<Duration> {
         let secs = u64::from(self.keep_alive_secs);
         (secs > 0).then(|| Duration::from_millis(secs * 1500))
@@ -272,7 +269,7 @@ impl Admitted {
 }
 
 impl Will {
-    /// The message that it is.
+    /// The will as a message.
     pub(super) fn into_message(self, connection: &Connection) -> Message {
         Message {
             topic: self.topic,

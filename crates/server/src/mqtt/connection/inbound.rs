@@ -1,4 +1,4 @@
-//! What a client sends.
+//! Packets from a client.
 
 use std::task::Context;
 
@@ -12,14 +12,14 @@ use crate::mqtt::codec::{
 };
 use crate::mqtt::settings::{TOPIC_ALIASES_MAX, USER_PROPERTIES_MAX, WRITE_BYTES_MAX};
 
-/// A change of subscriptions that is being written. Nothing more is read meanwhile.
+/// A change of subscriptions that is being stored. Nothing else is read meanwhile.
 pub(super) type Change = BoxFuture<'static, Result<Changed, StoreError>>;
 
 pub(super) enum Changed {
     Subscribed {
         packet_id: u16,
         codes: Vec<Reason>,
-        /// Those whose retained messages are asked for.
+        /// The subscriptions that get retained messages.
         with_retained: Vec<(TopicFilter, Subscription)>,
     },
     Unsubscribed {
@@ -29,7 +29,7 @@ pub(super) enum Changed {
 }
 
 impl Connection {
-    /// Whether another packet may be looked at now.
+    /// Whether another packet may be processed now.
     pub(super) fn may_read(&self) -> bool {
         self.change.is_none()
             && self.held.is_none()
@@ -37,10 +37,10 @@ impl Connection {
             && self.pipeline.has_room(self.broker.settings().inflight_max)
     }
 
-    /// Deals with one packet.
+    /// Processes a packet.
     ///
     /// # Errors
-    /// How the connection ends, if it does.
+    /// If the packet ends the connection.
     pub(super) fn handle(&mut self, packet: Packet) -> Result<(), End> {
         match packet {
             Packet::Publish(publish) => match self.broker.wait_of(&self.access) {
@@ -59,7 +59,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Goes on with a message whose turn has come; whether it has.
+    /// Continues with a message once its rate limit permits it; returns whether it does.
     pub(super) fn poll_held(&mut self, context: &mut Context<'_>) -> Result<bool, Refusal> {
         let Some(held) = &mut self.held else {
             return Ok(false);
@@ -82,7 +82,7 @@ impl Connection {
         }
         self.resolve_alias(&mut publish)?;
         if let Err(refusal) = self.check_publish(&publish) {
-            // Only MQTT 5 can say no to one message, and only where it is answered.
+            // Only MQTT 5 can refuse a single message, and only with QoS 1.
             let Some(packet_id) = publish.packet_id.filter(|_| self.version == Version::V5) else {
                 return Err(refusal);
             };
@@ -108,41 +108,38 @@ impl Connection {
 
     fn check_publish(&self, publish: &Publish) -> Result<(), Refusal> {
         if check_topic(&publish.topic).is_err() {
-            return Err(Refusal::new(
-                Reason::TOPIC_INVALID,
-                "the topic cannot be published on",
-            ));
+            return Err(Refusal::new(Reason::TOPIC_INVALID, "invalid topic"));
         }
         if !self.access.may_publish(&publish.topic) {
             return Err(Refusal::new(
                 Reason::NOT_AUTHORIZED,
-                "the topic is not this client's",
+                "the client may not publish on this topic",
             ));
         }
         if publish.properties.user.len() > USER_PROPERTIES_MAX {
             return Err(Refusal::new(
                 Reason::QUOTA_EXCEEDED,
-                "a message has too many user properties",
+                "too many user properties",
             ));
         }
         let is_kept = publish.retain && !publish.payload.is_empty();
         if is_kept && self.broker.is_retained_full(&publish.topic) {
             return Err(Refusal::new(
                 Reason::QUOTA_EXCEEDED,
-                "there are too many retained messages",
+                "too many retained messages",
             ));
         }
         Ok(())
     }
 
-    /// Puts the topic in that an alias stands for.
+    /// Replaces a topic alias with its topic.
     fn resolve_alias(&mut self, publish: &mut Publish) -> Result<(), Refusal> {
         let invalid = |detail| Err(Refusal::new(Reason::TOPIC_ALIAS_INVALID, detail));
         let Some(alias) = publish.topic_alias else {
             return Ok(());
         };
         if alias == 0 || alias > TOPIC_ALIASES_MAX {
-            return invalid("there is no such topic alias");
+            return invalid("the topic alias is out of range");
         }
         if !publish.topic.is_empty() {
             self.aliases.insert(alias, publish.topic.clone());
@@ -150,7 +147,7 @@ impl Connection {
         }
         match self.aliases.get(&alias) {
             Some(topic) => publish.topic.clone_from(topic),
-            None => return invalid("the topic alias stands for nothing yet"),
+            None => return invalid("the topic alias is not set"),
         }
         Ok(())
     }
@@ -199,7 +196,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The filter, or why it is not subscribed to.
+    /// Checks a subscription; the error is the reason of its refusal.
     fn check_subscribe(
         &self,
         text: &str,
@@ -212,7 +209,7 @@ impl Connection {
         if options.no_local && filter.group().is_some() {
             return Err(Refusal::new(
                 Reason::PROTOCOL_ERROR,
-                "a shared subscription cannot be without its own messages",
+                "a shared subscription cannot have the option No Local",
             ));
         }
         if !self.access.may_subscribe(&filter) {
@@ -255,10 +252,10 @@ impl Connection {
         }));
     }
 
-    /// Answers a change that has been written.
+    /// Acknowledges a stored change.
     ///
     /// # Errors
-    /// When it could not be written: the client comes back and asks again.
+    /// When it could not be stored: the client has to reconnect and try again.
     pub(super) fn finish_change(
         &mut self,
         outcome: Result<Changed, StoreError>,
@@ -280,10 +277,10 @@ impl Connection {
                 Ok(())
             }
             Err(error) => {
-                tracing::warn!(%error, "cannot write the subscriptions of a session");
+                tracing::warn!(%error, "cannot store the subscriptions of a session");
                 Err(Refusal::new(
                     Reason::SERVER_BUSY,
-                    "the store cannot keep subscriptions now; try again",
+                    "the store cannot store subscriptions now; try again",
                 ))
             }
         }
@@ -299,7 +296,7 @@ impl Connection {
             if secs > 0 && !is_durable {
                 return Err(Refusal::new(
                     Reason::PROTOCOL_ERROR,
-                    "a session that was not to be kept cannot be kept at the end",
+                    "a session with expiry interval 0 cannot get another one at the end",
                 ));
             }
             self.new_expiry = Some(secs.min(self.broker.settings().session_expiry_secs_max));

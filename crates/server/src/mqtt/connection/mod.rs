@@ -1,6 +1,6 @@
-//! One connection, from its first byte to its last. It is one task that never waits for a single
-//! thing: it reads while there is room for what it reads, moves on what is on its way, and writes
-//! what its client takes. No message gets a task of its own, and a full window is simply not read.
+//! One connection of a client. It is one task that polls everything: it reads while the window has room,
+//! processes messages, and writes as fast as its client reads. No message has a task of its own, and a
+//! connection with a full window is not read.
 
 mod handshake;
 mod inbound;
@@ -29,7 +29,7 @@ use handshake::Admitted;
 use inbound::Change;
 use outbound::Outbound;
 
-/// A client with its session.
+/// The connection of a client with its session.
 struct Connection {
     broker: Broker,
     io: Transport,
@@ -40,18 +40,18 @@ struct Connection {
     link_id: u64,
     publisher: Publisher,
     will: Option<Box<Will>>,
-    /// What the client said at its end about how long its session lives.
+    /// The expiry interval that the client sent with DISCONNECT.
     new_expiry: Option<u32>,
     aliases: HashMap<u16, String>,
     pipeline: Pipeline,
-    /// A message whose key sends too many. Nothing more is read until it has its turn.
+    /// A message that waits because of the rate limit of its key. Nothing else is read meanwhile.
     held: Option<Box<Held>>,
     change: Option<Change>,
     outbound: Outbound,
     clock: SilenceClock,
 }
 
-/// A message that waits for its turn.
+/// A message that waits because of a rate limit.
 struct Held {
     publish: Box<codec::Publish>,
     turn: Pin<Box<Sleep>>,
@@ -64,17 +64,17 @@ impl Held {
     }
 }
 
-/// How a connection ends.
+/// Why a connection ended.
 enum End {
-    /// The client said so.
+    /// The client sent DISCONNECT.
     Left,
-    /// The bytes ended.
+    /// The connection was lost.
     Lost(io::Error),
-    /// The server does not go on.
+    /// The server ends it.
     Refused(Refusal),
 }
 
-/// When the client was last heard, and when it last took something.
+/// When the client last sent something, and when it last read something.
 struct SilenceClock {
     silence_max: Option<Duration>,
     heard_at: Instant,
@@ -90,7 +90,7 @@ impl From<Refusal> for End {
 
 /// Serves a connection until it ends.
 pub(super) async fn serve(io: Box<dyn Io>, broker: Broker, client: IpAddr) {
-    // Boxed: what the beginning needs is not to be part of a connection for all of its life.
+    // Boxed, so that its memory is freed once the connection is open.
     let welcome = Box::pin(handshake::welcome(Transport::new(io), &broker, client));
     let Some(mut connection) = welcome.await.map(Box::new) else {
         return;
@@ -102,12 +102,12 @@ pub(super) async fn serve(io: Box<dyn Io>, broker: Broker, client: IpAddr) {
     meters.connections.decrement(1);
 }
 
-/// Answers a connection that there is no room for.
+/// Refuses a connection because there are too many.
 pub(super) async fn refuse_busy(io: Box<dyn Io>, broker: &Broker) {
     handshake::refuse_busy(Transport::new(io), broker).await;
 }
 
-/// MQTT's QoS; of 2 the most that is granted.
+/// The delivery for a QoS; 2 becomes 1, which is the maximum.
 fn delivery_of(qos: u8) -> Delivery {
     match qos {
         0 => Delivery::AtMostOnce,
@@ -154,9 +154,9 @@ impl Connection {
         }
     }
 
-    /// Goes on as far as possible; ready when the connection ends.
+    /// Makes progress as far as possible; ready when the connection ends.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<End> {
-        // Before looking, so that nothing is missed that comes in between.
+        // Before the checks, so that no wake-up is missed.
         self.mailbox.register(context.waker());
         loop {
             match self.step(context) {
@@ -167,7 +167,7 @@ impl Connection {
         }
     }
 
-    /// One round; whether anything moved.
+    /// One round; returns whether there was progress.
     fn step(&mut self, context: &mut Context<'_>) -> Result<bool, End> {
         if let Some(refusal) = self.mailbox.closed() {
             return Err(refusal.into());
@@ -192,7 +192,7 @@ impl Connection {
         Ok(has_moved)
     }
 
-    /// Moves on what the client published; whether anything moved.
+    /// Processes published messages; returns whether there was progress.
     fn poll_pipeline(&mut self, context: &mut Context<'_>) -> Result<bool, Refusal> {
         let (write, version) = (&mut self.io.write, self.version);
         self.pipeline
@@ -201,7 +201,7 @@ impl Connection {
             })
     }
 
-    /// Deals with what was read, then reads more; whether there was anything.
+    /// Processes read packets and reads more; returns whether there was progress.
     fn poll_read(&mut self, context: &mut Context<'_>) -> Result<bool, End> {
         let mut has_moved = false;
         let max = self.broker.settings().packet_bytes_max;
@@ -228,10 +228,10 @@ impl Connection {
         Ok(has_moved)
     }
 
-    /// Ends a connection whose client says nothing or takes nothing for too long.
+    /// Ends a connection whose client sends or reads nothing for too long.
     fn poll_clock(&mut self, context: &mut Context<'_>) -> Result<(), End> {
         if !self.may_read() && self.io.write.is_empty() {
-            // It is not read because of us: what it says cannot be heard.
+            // The connection is not being read, so silence proves nothing.
             self.clock.heard_at = Instant::now();
         }
         loop {
@@ -242,7 +242,7 @@ impl Connection {
             let Some(first) = silent_at.into_iter().chain(stalled_at).min() else {
                 return Ok(());
             };
-            // It is moved when it rings, not with every packet, which would cost more.
+            // The timer is moved when it fires: moving it with every packet would cost more.
             if first < clock.timer.deadline() {
                 clock.timer.as_mut().reset(first);
             }
@@ -256,7 +256,7 @@ impl Connection {
             if silent_at.is_some_and(|at| at <= now) {
                 return Err(End::Refused(Refusal::new(
                     Reason::KEEP_ALIVE_TIMEOUT,
-                    "nothing was heard for too long",
+                    "the client sent nothing within its keep-alive",
                 )));
             }
             clock.timer.as_mut().reset(first);
@@ -292,7 +292,7 @@ impl Connection {
                 self.io.drain().await?;
                 self.io.shut_down().await
             };
-            // A client that does not take it gets none.
+            // The client may be gone.
             let _ = tokio::time::timeout(FAREWELL_MAX, farewell).await;
         }
         self.remove_acknowledged().await;

@@ -1,4 +1,4 @@
-//! What a client is sent: its mailbox, what its queue in the store has, and retained messages.
+//! Messages to a client: from its mailbox, from its queue in the store, and retained messages.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,34 +15,34 @@ use crate::mqtt::broker::Outgoing;
 use crate::mqtt::codec::{self, Reason, Refusal, Sent};
 use crate::mqtt::settings::WRITE_BYTES_MAX;
 
-/// Messages that are read from the store at one time, beside those that are known.
+/// Messages of one read of the queue, in addition to the known ones.
 const QUEUE_PAGE: usize = 64;
-/// Retained messages that are read at one time: each may be as large as a packet.
+/// Retained messages of one read; each may be as large as a packet.
 const RETAINED_PAGE: usize = 8;
 
 pub(super) struct Outbound {
     packet_ids: PacketIds,
     receive_maximum: usize,
     maximum_packet_size: usize,
-    /// Acknowledged and still in the store.
+    /// Acknowledged sequences that are still in the store.
     acknowledged: Vec<u64>,
     removing: Option<Removal>,
     loading: Option<BoxFuture<'static, Loaded>>,
-    /// The store's page has nothing new until something is removed from it.
+    /// Reading the queue finds nothing new until messages are deleted from it.
     waits_for_removal: bool,
     retained: VecDeque<RetainedWanted>,
-    /// Retained messages that were read.
+    /// Retained messages that have been read.
     ready: VecDeque<Outgoing>,
 }
 
-/// Acknowledged messages on their way out of the store.
+/// The deletion of acknowledged messages.
 type Removal = BoxFuture<'static, (Vec<u64>, Result<(), StoreError>)>;
 
-/// Retained messages that a subscription asked for.
+/// The retained messages for a subscription.
 struct RetainedWanted {
     filter: TopicFilter,
     how: Subscription,
-    /// The topic that was read last.
+    /// The last topic that was read.
     after: Option<Arc<str>>,
 }
 
@@ -70,19 +70,19 @@ impl Outbound {
         }
     }
 
-    /// Sent and not acknowledged, for the session's next connection: packet ids and sequences.
+    /// Unacknowledged messages for the session's next connection: packet ids and sequences.
     pub(super) fn unacknowledged(&self) -> Vec<(u16, u64)> {
         self.packet_ids.unacknowledged()
     }
 
-    /// Whether the client's window takes another message with QoS 1.
+    /// Whether the client's window has room for another message with QoS 1.
     fn has_window(&self) -> bool {
         self.packet_ids.in_flight_len() < self.receive_maximum
     }
 }
 
 impl Connection {
-    /// Prepares bytes for the client as far as it takes them; whether there were any.
+    /// Writes messages to the buffer while it has room; returns whether there was progress.
     ///
     /// # Errors
     /// When the store fails.
@@ -102,17 +102,17 @@ impl Connection {
         Ok(has_moved)
     }
 
-    /// A client has a message.
+    /// Handles PUBACK.
     pub(super) fn acknowledged(&mut self, packet_id: u16) {
-        // An id that is not known is one of a message that was sent again and acknowledged twice.
+        // An unknown id belongs to a message that was sent again and acknowledged twice.
         let sequence = self.outbound.packet_ids.release(packet_id);
         self.outbound.acknowledged.extend(sequence);
     }
 
-    /// Sends the retained messages of a filter, as the client takes them.
+    /// Queues the retained messages of a filter.
     pub(super) fn send_retained(&mut self, filter: TopicFilter, how: Subscription) {
         let wanted = &mut self.outbound.retained;
-        // Whoever asks again begins again; so there are never more than subscriptions.
+        // A repeated subscription starts again, so there are never more entries than subscriptions.
         wanted.retain(|other| other.filter != filter);
         wanted.push_back(RetainedWanted {
             filter,
@@ -121,7 +121,7 @@ impl Connection {
         });
     }
 
-    /// Takes what is acknowledged out of the store, at the end.
+    /// Deletes acknowledged messages at the end of the connection.
     pub(super) async fn remove_acknowledged(&mut self) {
         if let Some(removing) = self.outbound.removing.take() {
             let (sequences, outcome) = removing.await;
@@ -142,8 +142,8 @@ impl Connection {
                 self.mailbox.forget(sequences);
                 self.broker.note_removed(&self.session, sequences.len());
             }
-            // They stay known here and are sent again on the next connection, which QoS 1 allows.
-            Err(error) => tracing::warn!(%error, "cannot remove acknowledged messages"),
+            // They stay in the store and are sent again on the next connection, which QoS 1 permits.
+            Err(error) => tracing::warn!(%error, "cannot delete acknowledged messages"),
         }
     }
 
@@ -175,7 +175,7 @@ impl Connection {
         }
         let assigned = match outgoing.delivery {
             Delivery::AtMostOnce => None,
-            // There is one: `next_outgoing` has asked.
+            // `next_outgoing` has checked that an id is free.
             Delivery::AtLeastOnce => self.outbound.packet_ids.assign(outgoing.sequence),
         };
         let packet_id = assigned.map(|assigned| assigned.id);
@@ -199,7 +199,7 @@ impl Connection {
         self.broker.meters().sent[usize::from(packet_id.is_some())].increment(1);
     }
 
-    /// Moves on what the store is asked for; whether anything did.
+    /// Finishes requests to the store; returns whether there was progress.
     fn poll_store(&mut self, context: &mut Context<'_>) -> Result<bool, Refusal> {
         let mut has_moved = false;
         if let Some(Poll::Ready((sequences, outcome))) =
@@ -244,22 +244,22 @@ impl Connection {
                 tracing::warn!(%error, "cannot read messages for an MQTT client");
                 Err(Refusal::new(
                     Reason::SERVER_BUSY,
-                    "the store cannot be read now; come back",
+                    "the store cannot be read now; reconnect later",
                 ))
             }
         }
     }
 
-    /// Reads more when there is nothing left to send; whether anything is asked for now.
+    /// Reads more messages when none is left to send; returns whether a read was started.
     fn begin_loading(&mut self) -> bool {
-        // A retained message that waits for a packet id does not hold up the queue, whose messages
-        // have the reserved ids.
+        // A retained message that waits for a packet id does not block the queue, whose messages have
+        // reserved ids.
         let is_ready = !self.outbound.ready.is_empty() && !self.outbound.packet_ids.is_full();
         if !self.outbound.has_window() || is_ready {
             return false;
         }
-        // IMPORTANT: not while something is removed, nor the other way round. What was read before a
-        // removal would be taken for new after it.
+        // IMPORTANT: never read and delete at the same time. Messages that were read before their deletion
+        // would count as new after it.
         if !self.outbound.waits_for_removal
             && self.outbound.removing.is_none()
             && let Some(known) = self.mailbox.begin_reading()
@@ -297,7 +297,7 @@ impl Connection {
         true
     }
 
-    /// Takes acknowledged messages out of the store, several at a time; whether it begins now.
+    /// Deletes acknowledged messages from the store in batches; returns whether a deletion was started.
     fn begin_removing(&mut self) -> bool {
         let outbound = &mut self.outbound;
         let is_due = outbound.acknowledged.len() >= BATCH_WRITE_MAX
