@@ -6,14 +6,6 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 
-/// The order of a list that is sorted by time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Order {
-    OldestFirst,
-    #[default]
-    NewestFirst,
-}
-
 /// Milliseconds since the epoch, as devices send them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EpochMillis(pub i64);

@@ -145,7 +145,7 @@ pub enum MoveError {
         side: Side,
         table: String,
         #[source]
-        error: StoreError,
+        error: Box<StoreError>,
     },
     #[error("the state file of the move in {}", .0.display())]
     State(PathBuf, #[source] std::io::Error),
@@ -367,6 +367,6 @@ fn at(side: Side, table: &str) -> impl FnOnce(StoreError) -> MoveError + '_ {
     move |error| MoveError::Store {
         side,
         table: table.to_owned(),
-        error,
+        error: Box::new(error),
     }
 }

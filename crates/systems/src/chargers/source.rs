@@ -24,7 +24,7 @@ use crate::fleet::{
     System, SystemName, unit_of, visit_members,
 };
 use crate::plain_json;
-use crate::time::{EpochMillis, Order};
+use crate::time::EpochMillis;
 
 pub static SYSTEM: System = System {
     name: SystemName::new("chargers"),

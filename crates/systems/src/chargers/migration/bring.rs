@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use homeport_item::expression::{Condition, Path, Update, UpdateOperand};
 use homeport_item::{Item, Value};
 use homeport_store::{
-    CancelReason, StoreError, TransactError, Transaction, Update as UpdateRequest,
+    CancelReason, InvalidRequest, StoreError, TransactError, Transaction, Update as UpdateRequest,
 };
 
 use super::progress::{Counts, Source};
@@ -323,7 +323,7 @@ impl Write {
         let old = match first_reason(answer)? {
             Reason::None => return Ok(Outcome::Written),
             Reason::Busy => return Ok(Outcome::Retry),
-            Reason::Invalid(reason) => return Ok(Outcome::Refused(reason)),
+            Reason::Invalid(reason) => return Ok(Outcome::Refused(reason.to_string())),
             Reason::ConditionFailed(old) => old,
         };
         let Self::Append {
@@ -402,7 +402,7 @@ enum Reason {
     /// It was.
     None,
     ConditionFailed(Option<Item>),
-    Invalid(String),
+    Invalid(InvalidRequest),
     /// It may succeed later.
     Busy,
 }
