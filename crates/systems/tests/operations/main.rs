@@ -1,19 +1,20 @@
 //! The operations that the systems are said to use are those that they use: rights are granted from
 //! that list, so that one too few breaks a server and one too many is a right that nobody needs.
 
+#[path = "../support/mod.rs"]
 mod support;
+
+mod recording_store;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use homeport_item::schema::TableSchema;
 use homeport_item::{Item, Map, Value};
 use homeport_store::{
-    Action, BatchGet, BatchGetOutput, BatchWrite, BatchWriteOutput, Change, ChangeFeed, ChangeKind,
-    ChangePage, Clock as _, Delete, Get, ManualClock, Page, Position, Put, Query, Scan, Store,
-    StoreError, TransactError, Transaction, Update, WriteError, WriteRequest,
+    Change, ChangeFeed, ChangeKind, ChangePage, Clock as _, ManualClock, Position, Put, Store,
+    StoreError,
 };
 use homeport_systems::alerts::{self, Alerts};
 use homeport_systems::api_keys::{ApiKeys, NewApiKey, Pepper};
@@ -41,120 +42,20 @@ use homeport_systems::removal::{OPEN_MS_MIN, Removals};
 use homeport_systems::rules::{
     OutgoingRequest, ReplayRange, RequestService, RequestWorker, RuleEngine, RuleEngineDeps,
 };
-use homeport_systems::schema::{Operation, TableNames, systems, tables};
+use homeport_systems::schema::{TableNames, systems, tables};
 use homeport_systems::sensors::{
     Capabilities, HardwareId, NameChange, Named, Reading, ReadingRange, Registration, Sensors,
     Settings,
 };
 use homeport_systems::telemetry::{self, HistoryRange, Telemetry};
 use homeport_systems::time::{EpochMillis, FutureLimit};
+use recording_store::{RecordingStore, Used};
 use support::{Fixture, NOW_MS};
-
-/// Table, index and operation.
-type Used = BTreeSet<(String, Option<String>, Operation)>;
-
-/// A store that notes what it is asked for.
-struct Noting {
-    store: Arc<dyn Store>,
-    used: Mutex<Used>,
-}
-
-impl Noting {
-    fn note(&self, table: &str, index: Option<&String>, operation: Operation) {
-        let entry = (table.to_owned(), index.cloned(), operation);
-        self.used.lock().expect("no panic").insert(entry);
-    }
-
-    fn note_transaction(&self, transaction: &Transaction) {
-        for action in &transaction.actions {
-            match action {
-                Action::Put(put) => self.note(&put.table, None, Operation::Put),
-                Action::Update(update) => self.note(&update.table, None, Operation::Update),
-                Action::Delete(delete) => self.note(&delete.table, None, Operation::Delete),
-                Action::Check(check) => self.note(&check.table, None, Operation::Check),
-            }
-        }
-    }
-}
-
-#[async_trait]
-impl Store for Noting {
-    async fn ensure_tables(&self, tables: &[TableSchema]) -> Result<(), StoreError> {
-        self.store.ensure_tables(tables).await
-    }
-
-    async fn get(&self, request: Get) -> Result<Option<Item>, StoreError> {
-        self.note(&request.table, None, Operation::Get);
-        self.store.get(request).await
-    }
-
-    async fn put(&self, request: Put) -> Result<Option<Item>, WriteError> {
-        self.note(&request.table, None, Operation::Put);
-        self.store.put(request).await
-    }
-
-    async fn update(&self, request: Update) -> Result<Option<Item>, WriteError> {
-        self.note(&request.table, None, Operation::Update);
-        self.store.update(request).await
-    }
-
-    async fn delete(&self, request: Delete) -> Result<Option<Item>, WriteError> {
-        self.note(&request.table, None, Operation::Delete);
-        self.store.delete(request).await
-    }
-
-    async fn query(&self, request: Query) -> Result<Page, StoreError> {
-        self.note(&request.table, request.index.as_ref(), Operation::Query);
-        self.store.query(request).await
-    }
-
-    async fn scan(&self, request: Scan) -> Result<Page, StoreError> {
-        self.note(&request.table, request.index.as_ref(), Operation::Scan);
-        self.store.scan(request).await
-    }
-
-    async fn batch_get(&self, request: BatchGet) -> Result<BatchGetOutput, StoreError> {
-        for keys in &request.tables {
-            self.note(&keys.table, None, Operation::BatchGet);
-        }
-        self.store.batch_get(request).await
-    }
-
-    async fn batch_write(&self, request: BatchWrite) -> Result<BatchWriteOutput, StoreError> {
-        for write in &request.writes {
-            let (WriteRequest::Put { table, .. } | WriteRequest::Delete { table, .. }) = write;
-            self.note(table, None, Operation::BatchWrite);
-        }
-        self.store.batch_write(request).await
-    }
-
-    async fn transact_get(&self, requests: Vec<Get>) -> Result<Vec<Option<Item>>, TransactError> {
-        for request in &requests {
-            self.note(&request.table, None, Operation::Get);
-        }
-        self.store.transact_get(requests).await
-    }
-
-    async fn transact(&self, transaction: Transaction) -> Result<(), TransactError> {
-        self.note_transaction(&transaction);
-        self.store.transact(transaction).await
-    }
-
-    async fn transact_each(
-        &self,
-        transactions: Vec<Transaction>,
-    ) -> Vec<Result<(), TransactError>> {
-        for transaction in &transactions {
-            self.note_transaction(transaction);
-        }
-        self.store.transact_each(transactions).await
-    }
-}
 
 #[tokio::test]
 async fn systems_use_what_they_are_said_to_use() {
     let fixture = support::fixture(&tables(&TableNames::default())).await;
-    let noting = Arc::new(Noting {
+    let noting = Arc::new(RecordingStore {
         store: Arc::clone(&fixture.store),
         used: Mutex::default(),
     });
