@@ -49,7 +49,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Check whether all requests can succeed */
+        /**
+         * Check whether all requests can succeed
+         * @description The response names missing tables.
+         */
         get: operations["get_readiness"];
         put?: never;
         post?: never;
@@ -212,7 +215,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Recompute daily statistics from events */
+        /** Recompute daily statistics from events. Days without events lose their statistics, unless they were migrated */
         post: operations["rebuild_daily"];
         delete?: never;
         options?: never;
@@ -249,10 +252,15 @@ export interface paths {
         get: operations["get_charger"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Decommission a charger: remove it with its state, events and statistics. They are invisible at once and deleted in the
+         *     background; until then the charger cannot register again
+         */
+        delete: operations["decommission_charger"];
         options?: never;
         head?: never;
-        patch?: never;
+        /** Set or remove the friendly name of a charger */
+        patch: operations["patch_charger"];
         trace?: never;
     };
     "/v1/chargers/{device_id}/daily": {
@@ -284,6 +292,23 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/chargers/{device_id}/events/{timestamp_mt}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Delete an event. The statistics of its day are recomputed in the background; the state keeps the reported values */
+        delete: operations["delete_event"];
         options?: never;
         head?: never;
         patch?: never;
@@ -422,7 +447,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List groups */
+        /** List groups, or look one up by its external id */
         get: operations["list_groups"];
         put?: never;
         /** Add a group */
@@ -548,10 +573,30 @@ export interface paths {
         /**
          * Add a record to a journal
          * @description A late record does not change the latest one. If the millisecond already has a record, the new one is stored
-         *     at the next free millisecond.
+         *     at the next free millisecond. The value must be of the journal's data type.
          */
         post: operations["add_record"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/groups/{gid}/devices/{did}/journals/{jid}/records/{timestamp}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a record
+         * @description If it is the latest record of its journal, the record before it becomes the latest.
+         */
+        delete: operations["delete_record"];
         options?: never;
         head?: never;
         patch?: never;
@@ -584,7 +629,12 @@ export interface paths {
         /** List the records of a device by time, one journal after another */
         get: operations["list_device_records"];
         put?: never;
-        post?: never;
+        /**
+         * Add records to journals of a device
+         * @description Each record has its own result: `stored`, `duplicate` or `rejected`. A device may drop all of them. If the request
+         *     fails, the device sends it again; records with a `record_id` are stored once.
+         */
+        post: operations["add_records"];
         delete?: never;
         options?: never;
         head?: never;
@@ -730,7 +780,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Check the device table and the outbox */
+        /** Check the device table and the outbox, and the devices of a user */
         get: operations["check_push_devices"];
         put?: never;
         post?: never;
@@ -805,6 +855,26 @@ export interface paths {
         /** Deactivate a device until it is registered again */
         post: operations["deactivate_push_device"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/push/users/{user_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Erase a user: delete all devices and notifications
+         * @description Queued notifications are not sent any more. Repeat the request if it fails; it continues.
+         */
+        delete: operations["erase_push_user"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1050,7 +1120,11 @@ export interface paths {
         get: operations["get_device"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Decommission a device: remove it with all of its readings. They are invisible at once and deleted in the background;
+         *     until then the device cannot register again
+         */
+        delete: operations["decommission_device"];
         options?: never;
         head?: never;
         /** Rename a device */
@@ -1086,6 +1160,23 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sensors/devices/{hardware_id}/readings/{timestamp_ms}/{batch_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Delete a reading. The device that sends it again gets `duplicate` */
+        delete: operations["delete_reading"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1288,6 +1379,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/telemetry/{thing}/messages/{timestamp}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete one message of a thing
+         * @description What rules wrote to other tables stays.
+         */
+        delete: operations["delete_message"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/time": {
         parameters: {
             query?: never;
@@ -1352,26 +1463,11 @@ export interface components {
             by: string;
             note?: string | null;
         };
-        AddGroup: {
-            name: string;
-            /**
-             * Format: int64
-             * @description Retention of the history in seconds; null keeps it forever
-             * @example 86400
-             */
-            retention_secs?: number | null;
-        };
-        AddGroupDevice: {
-            /** @description Access policy, stored as it is: a JSON object of at most 16 KiB whose members are nested at most 15 levels deep, with numbers of at most 38 digits */
-            acl_policy?: Record<string, never> | null;
-            model?: string | null;
-            name: string;
-        };
-        AddJournal: {
-            data_type: string;
-            name: string;
-        };
-        AddRecord: {
+        /** @description A record and its journal. */
+        AddDeviceRecord: {
+            /** @example OxaYbwKR */
+            jid: string;
+            record_id?: string | null;
             /**
              * Format: int64
              * @description Milliseconds since 1970; time of arrival if absent
@@ -1388,6 +1484,83 @@ export interface components {
              * @example 21.5
              */
             value: number | string | boolean;
+        };
+        AddGroup: {
+            /** @description Further attributes: an object of at most 50 members and 16 KiB */
+            attributes?: Record<string, never> | null;
+            external_id?: string | null;
+            name: string;
+            /**
+             * Format: int64
+             * @description Retention of the history in seconds; null keeps it forever
+             * @example 86400
+             */
+            retention_secs?: number | null;
+        };
+        AddGroupDevice: {
+            /** @description Access policy: which API keys may read and write the device. A list `Statement` of objects with `Effect` (`Allow` or `Deny`), `Action` (`read`, `write`, `*`, or a list) and optionally `Principal` (ids of keys). Stored as it is: at most 16 KiB, members nested at most 15 levels deep, numbers of at most 38 digits */
+            acl_policy?: Record<string, never> | null;
+            /** @description Further attributes: an object of at most 50 members and 16 KiB */
+            attributes?: Record<string, never> | null;
+            model?: string | null;
+            name: string;
+        };
+        AddJournal: {
+            /** @description Further attributes: an object of at most 50 members and 16 KiB */
+            attributes?: Record<string, never> | null;
+            /**
+             * @description Type of the values of the journal; `text` is another name for `string`, and `any` accepts all values
+             * @example number
+             * @enum {string}
+             */
+            data_type: "number" | "integer" | "string" | "text" | "boolean" | "any";
+            name: string;
+        };
+        AddRecord: {
+            record_id?: string | null;
+            /**
+             * Format: int64
+             * @description Milliseconds since 1970; time of arrival if absent
+             */
+            timestamp?: number | null;
+            type: string;
+            /**
+             * @description Unit of the value; empty if it has none
+             * @example C
+             */
+            unit: string;
+            /**
+             * @description A number of at most 38 digits, a string of at most 4096 characters, or a boolean
+             * @example 21.5
+             */
+            value: number | string | boolean;
+        };
+        /** @description Records of a device. */
+        AddRecords: {
+            /** @description 1 to 100 records */
+            records: components["schemas"]["AddDeviceRecord"][];
+        };
+        /** @description The result of adding one record. */
+        AddedRecord: {
+            /** @description Error code for programs; stable */
+            code?: string | null;
+            /** @description Error message for people */
+            reason?: string | null;
+            status: components["schemas"]["AddedRecordStatus"];
+            /**
+             * Format: int64
+             * @description Time of the record in its journal; absent if it was rejected
+             */
+            timestamp?: number | null;
+        };
+        /**
+         * @description Whether the record is stored now, was stored before, or is invalid
+         * @enum {string}
+         */
+        AddedRecordStatus: "stored" | "duplicate" | "rejected";
+        /** @description The results of a request, in the order of its records. */
+        AddedRecords: {
+            results: components["schemas"]["AddedRecord"][];
         };
         /** @description An alert. */
         Alert: {
@@ -1571,7 +1744,7 @@ export interface components {
          * @description Where the watched values are stored
          * @enum {string}
          */
-        AlertSource: "telemetry" | "sensors" | "records";
+        AlertSource: "sensors" | "chargers" | "telemetry" | "records";
         /**
          * @description Whether the alert is open
          * @enum {string}
@@ -1609,6 +1782,9 @@ export interface components {
         };
         /** @description Fields to change; absent fields stay. */
         AlterGroup: {
+            /** @description Attributes to set; null removes one */
+            attributes?: Record<string, never> | null;
+            external_id?: string | null;
             name?: string | null;
             /**
              * Format: int64
@@ -1619,14 +1795,23 @@ export interface components {
         };
         /** @description Fields to change; absent fields stay, and null removes optional ones. */
         AlterGroupDevice: {
-            /** @description Access policy, stored as it is: a JSON object of at most 16 KiB whose members are nested at most 15 levels deep, with numbers of at most 38 digits */
+            /** @description Access policy: which API keys may read and write the device. A list `Statement` of objects with `Effect` (`Allow` or `Deny`), `Action` (`read`, `write`, `*`, or a list) and optionally `Principal` (ids of keys). Stored as it is: at most 16 KiB, members nested at most 15 levels deep, numbers of at most 38 digits */
             acl_policy?: Record<string, never> | null;
+            /** @description Attributes to set; null removes one */
+            attributes?: Record<string, never> | null;
             model?: string | null;
             name?: string | null;
         };
         /** @description Fields to change; absent fields stay. */
         AlterJournal: {
-            data_type?: string | null;
+            /** @description Attributes to set; null removes one */
+            attributes?: Record<string, never> | null;
+            /**
+             * @description Type of the values of the journal; `text` is another name for `string`, and `any` accepts all values
+             * @example number
+             * @enum {string}
+             */
+            data_type?: "number" | "integer" | "string" | "text" | "boolean" | "any";
             name?: string | null;
         };
         /** @description An API key without its secret. */
@@ -1637,6 +1822,8 @@ export interface components {
             /** Format: uuid */
             key_id: string;
             last_used_at?: string | null;
+            permissions: string[];
+            /** @description All of the system if empty */
             scopes: string[];
             system: string;
         };
@@ -1681,6 +1868,15 @@ export interface components {
             /** @description Attributes last reported by the device or set by operators */
             state: Record<string, never>;
         };
+        /** @description A member of an event's data that is not in the state of the charger. */
+        ChargerAttributeNotInState: {
+            /** @example current_ma */
+            attribute: string;
+            /** @description `TOO_MANY_ATTRIBUTES`, `VALUE_TOO_LARGE`, `OPERATOR_ATTRIBUTE`, `RESERVED_NAME` or `STATE_REJECTED` */
+            code: string;
+            /** @example the state already has 128 reported attributes */
+            reason: string;
+        };
         /** @description A stored event. */
         ChargerEvent: {
             data: Record<string, never>;
@@ -1708,11 +1904,13 @@ export interface components {
             /** @description Error code of a rejected event */
             code?: string | null;
             device_id?: string | null;
+            /** @description Members of `data` that are stored with the event, but not in the state of the charger */
+            not_in_state?: components["schemas"]["ChargerAttributeNotInState"][];
             /** @description Error message of a rejected event */
             reason?: string | null;
             /** @description `stored`, `duplicate` or `rejected` */
             status: string;
-            /** @description Wall-clock time in America/Denver */
+            /** @description Key of the event, and of the stored event for a duplicate: wall-clock time in America/Denver */
             timestamp_mt?: string | null;
             /** Format: int64 */
             timestamp_utc_ms?: number | null;
@@ -1759,15 +1957,19 @@ export interface components {
         };
         /** @description An API key to create. */
         CreateApiKey: {
+            /** @description Whether the key is for the whole system; required if there are no scopes */
+            all?: boolean;
             /** @description Description */
             description?: string | null;
-            /** @description Devices, things, groups or users that the key may read and write; all of its system if empty */
+            /** @description Only for telemetry: `send_commands` sends commands to things; `subscribe_fleet` subscribes to the topics of all things at once, which needs a key of the whole system */
+            permissions?: ("send_commands" | "subscribe_fleet")[];
+            /** @description Hardware ids, SC-IDs or UUIDs of chargers, thing names, group ids or user ids that the key may read and write */
             scopes?: string[];
             /**
              * @description The system that the key is for; default `sensors`
              * @enum {string|null}
              */
-            system?: "sensors" | "chargers" | "push" | "telemetry" | "records" | null;
+            system?: "sensors" | "chargers" | "telemetry" | "records" | "push" | null;
         };
         /** @description A new API key with its secret. */
         CreatedApiKey: components["schemas"]["ApiKeyBody"] & {
@@ -1787,7 +1989,7 @@ export interface components {
             idtag: string;
         };
         DeleteTableItem: {
-            ifUnchanged?: components["schemas"]["TableItem"] | null;
+            if_unchanged?: components["schemas"]["TableItem"] | null;
             /** @description The attributes of the primary key */
             key: components["schemas"]["TableItem"];
         };
@@ -1822,7 +2024,7 @@ export interface components {
              * Format: int64
              * @description Length of the interval of one point, in milliseconds
              */
-            bucketMs: number;
+            bucket_ms: number;
             /** @description RFC 3339 */
             from: string;
             /** @description Sorted by name */
@@ -1842,8 +2044,19 @@ export interface components {
             idtag: string;
         };
         /** @description A successful response. */
+        Envelope_AddedRecords: {
+            /** @description The results of a request, in the order of its records. */
+            response: {
+                results: components["schemas"]["AddedRecord"][];
+            };
+            /** @example OK */
+            status: string;
+        };
+        /** @description A successful response. */
         Envelope_Group: {
             response: {
+                attributes?: Record<string, never> | null;
+                external_id?: string | null;
                 /** @example 5YXd4XZ0 */
                 gid: string;
                 name: string;
@@ -1857,6 +2070,7 @@ export interface components {
         Envelope_GroupDevice: {
             response: {
                 acl_policy?: Record<string, never> | null;
+                attributes?: Record<string, never> | null;
                 did: string;
                 gid: string;
                 model?: string | null;
@@ -1905,6 +2119,7 @@ export interface components {
         /** @description A successful response. */
         Envelope_Journal: {
             response: {
+                attributes?: Record<string, never> | null;
                 data_type: string;
                 did: string;
                 gid: string;
@@ -1983,12 +2198,30 @@ export interface components {
             status: string;
         };
         /** @description A successful response. */
+        Envelope_RemovedRecord: {
+            /** @description A deleted record. */
+            response: {
+                did: string;
+                gid: string;
+                jid: string;
+                /** Format: int64 */
+                timestamp: number;
+            };
+            /** @example OK */
+            status: string;
+        };
+        /** @description A successful response. */
         Envelope_TagBody: {
             response: {
                 idtag: string;
             };
             /** @example OK */
             status: string;
+        };
+        /** @description What was deleted. */
+        ErasedPushUser: {
+            devices: number;
+            notifications: number;
         };
         FleetDevice: {
             /** @description Group of a record store device, user of a phone */
@@ -1999,7 +2232,7 @@ export interface components {
             /** @description Firmware, model or platform */
             kind?: string | null;
             /** @description RFC 3339; absent if the device was never seen */
-            lastSeenAt?: string | null;
+            last_seen_at?: string | null;
             /** @description Friendly name, or the id */
             name: string;
             system: components["schemas"]["DeviceSystem"];
@@ -2007,10 +2240,10 @@ export interface components {
         FleetDeviceList: {
             /** @description Counts of all devices that match the filters except health */
             counts: components["schemas"]["CountsBody"];
-            /** @description Cursor of the next page; absent on the last page */
-            cursor?: string | null;
             /** @description Sorted by system and name */
             devices: components["schemas"]["FleetDevice"][];
+            /** @description Cursor of the next page; absent on the last page */
+            next_cursor?: string | null;
             /** @description Whether devices are missing because there are more than the list can hold */
             truncated?: boolean;
         };
@@ -2022,6 +2255,8 @@ export interface components {
             state: Record<string, never>;
         };
         Group: {
+            attributes?: Record<string, never> | null;
+            external_id?: string | null;
             /** @example 5YXd4XZ0 */
             gid: string;
             name: string;
@@ -2030,6 +2265,7 @@ export interface components {
         };
         GroupDevice: {
             acl_policy?: Record<string, never> | null;
+            attributes?: Record<string, never> | null;
             did: string;
             gid: string;
             model?: string | null;
@@ -2073,6 +2309,7 @@ export interface components {
             idtag: string;
         };
         Journal: {
+            attributes?: Record<string, never> | null;
             data_type: string;
             did: string;
             gid: string;
@@ -2156,8 +2393,8 @@ export interface components {
             device_id?: string | null;
             /** @example telemetry */
             event_type: string;
-            /** @description Time of the event: milliseconds since 1970, or RFC 3339; time of arrival if absent */
-            occurred_at?: (number | string) | null;
+            /** @description Time of the event: milliseconds since 1970, RFC 3339, an age such as `-24h`, or a wall clock in Mountain Time; time of arrival if absent */
+            occurred_at?: number | string | null;
             /**
              * Format: int64
              * @description Number of the uplink. An event with a number or a time is stored once, even if it is sent again
@@ -2185,6 +2422,8 @@ export interface components {
             boot_id: string;
             /** @example 1.0.16 */
             firmware_version: string;
+            /** @description Ignored: the stored name is that of the registration */
+            friendly_name?: string | null;
             /** @example AA:BB:CC:DD:EE:FF */
             hardware_id: string;
             /**
@@ -2193,7 +2432,7 @@ export interface components {
              *       "bme280": "ok"
              *     }
              */
-            sensor_status?: {
+            sensor_status: {
                 [key: string]: string;
             };
             /**
@@ -2414,7 +2653,7 @@ export interface components {
             device_id: string;
             reason?: string | null;
             /**
-             * @description `queued`, `sending`, `sent`, `delivered` or `failed`
+             * @description `queued`, `sending`, `sent`, `delivered`, `failed` or `dropped`
              * @example delivered
              */
             state: string;
@@ -2440,7 +2679,7 @@ export interface components {
             commit?: components["schemas"]["OverviewCommit"] | null;
             ingest: components["schemas"]["OverviewIngest"];
             /** @description RFC 3339 */
-            startedAt: string;
+            started_at: string;
             storage: components["schemas"]["OverviewStorage"];
             systems: components["schemas"]["OverviewSystem"][];
             version: string;
@@ -2455,11 +2694,11 @@ export interface components {
             /** Format: int64 */
             count: number;
             /** Format: double */
-            meanMs: number;
+            mean_ms: number;
             /** Format: double */
-            p50Ms: number;
+            p50_ms: number;
             /** Format: double */
-            p99Ms: number;
+            p99_ms: number;
         };
         /** @description Readings, events and messages since the start, over HTTP and MQTT. */
         OverviewIngest: {
@@ -2497,6 +2736,14 @@ export interface components {
              */
             items?: number | null;
             name: string;
+        };
+        /** @description Fields to change. */
+        PatchCharger: {
+            /**
+             * @description Absent keeps the name, null removes it
+             * @example greenhouse-sensor-01
+             */
+            friendly_name?: string | null;
         };
         /** @description Fields to change. */
         PatchDevice: {
@@ -2543,15 +2790,17 @@ export interface components {
             status: string;
             topic: string;
         };
-        /** @description Counts of the device table and the outbox. */
+        /** @description Counts of the device table and the outbox, and the devices of a user. */
         PushCheck: {
             active: number;
             devices: number;
             /**
              * Format: int64
-             * @description Unfinished notifications
+             * @description Unfinished notifications; a notification to more than 100 devices counts once for every 100
              */
             outbox_open: number;
+            /** @description The devices of the requested user */
+            user_devices?: components["schemas"]["PushDeviceCheck"][] | null;
             /** @description Devices that never expire */
             without_expiry: number;
             /** @description Devices whose token Expo does not accept */
@@ -2575,18 +2824,62 @@ export interface components {
             updatedAt: string;
             userId: string;
         };
+        /** @description Whether a device gets notifications. */
+        PushDeviceCheck: {
+            device_id: string;
+            /**
+             * Format: int64
+             * @description Seconds since 1970; absent if the device never expires
+             */
+            expires_at?: number | null;
+            /**
+             * @description The verdict in words
+             * @example gets notifications
+             */
+            explanation: string;
+            /** @description Whether the token has Expo's format */
+            has_valid_token: boolean;
+            is_active: boolean;
+            last_notification?: components["schemas"]["PushLastNotification"] | null;
+            verdict: components["schemas"]["PushVerdict"];
+        };
         PushDeviceList: {
             devices: components["schemas"]["PushDevice"][];
             /** @description Cursor of the next page; absent on the last page */
             next_cursor?: string | null;
         };
         /**
+         * @description How urgently iOS shows a notification
+         * @enum {string}
+         */
+        PushInterruptionLevel: "active" | "critical" | "passive" | "time-sensitive";
+        /** @description The delivery of the last notification to a device. */
+        PushLastNotification: {
+            notification_id: string;
+            reason?: string | null;
+            /** @example delivered */
+            state: string;
+        };
+        /**
          * @description Urgency of a notification
          * @enum {string}
          */
         PushPriority: "default" | "normal" | "high";
+        /** @description Content beside the text of a notification. */
+        PushRichContent: {
+            /**
+             * @description URL of an image
+             * @example https://example.com/photo.jpg
+             */
+            image: string;
+        };
+        /**
+         * @description Whether a device gets notifications
+         * @enum {string}
+         */
+        PushVerdict: "ok" | "inactive" | "expired" | "invalid_token" | "last_failed";
         PutTableItem: {
-            ifUnchanged?: components["schemas"]["TableItem"] | null;
+            if_unchanged?: components["schemas"]["TableItem"] | null;
             item: components["schemas"]["TableItem"];
         };
         QueryTable: {
@@ -2638,7 +2931,6 @@ export interface components {
         };
         /** @enum {string} */
         ReadingStatus: "stored" | "duplicate" | "expired" | "rejected";
-        /** @description Readings, each stored independently of the others. */
         Readings: {
             readings: (components["schemas"]["NewReading"] | unknown)[];
         };
@@ -2750,6 +3042,14 @@ export interface components {
             did: string;
             gid: string;
             jid: string;
+        };
+        /** @description A deleted record. */
+        RemovedRecord: {
+            did: string;
+            gid: string;
+            jid: string;
+            /** Format: int64 */
+            timestamp: number;
         };
         /** @description The rule to replay; the stored rule if empty. */
         ReplayCandidate: {
@@ -3276,19 +3576,38 @@ export interface components {
             /** @description Parameters, passed on unchanged; at most 65536 bytes */
             parameters?: unknown;
         };
-        /** @description A notification in Expo's format; at most 4096 bytes of JSON. */
+        /**
+         * @description A notification in Expo's format; at most 4096 bytes of JSON. It has a title, a body, data, a badge or
+         *     `_contentAvailable`.
+         */
         SendNotification: {
+            /** @description Wake the iOS app in the background */
+            _contentAvailable?: boolean | null;
             /** Format: int32 */
             badge?: number | null;
-            body: string;
+            body?: string | null;
+            /** @description Category of the notification, which defines its buttons */
+            categoryId?: string | null;
+            /** @description Android's notification channel */
             channelId?: string | null;
             /** @description Data for the app */
             data?: Record<string, never> | null;
+            /**
+             * Format: int32
+             * @description Time at which the message expires, in seconds since 1970; `ttl` takes precedence
+             */
+            expiration?: number | null;
+            /** @description Android drawable that is shown as the icon */
+            icon?: string | null;
+            interruptionLevel?: components["schemas"]["PushInterruptionLevel"] | null;
+            /** @description Whether an extension of the iOS app may change the notification */
+            mutableContent?: boolean | null;
             priority?: components["schemas"]["PushPriority"] | null;
+            richContent?: components["schemas"]["PushRichContent"] | null;
             /** @example default */
             sound?: string | null;
             subtitle?: string | null;
-            title: string;
+            title?: string | null;
             /**
              * Format: int32
              * @description How long Expo may retry delivery, in seconds
@@ -3320,7 +3639,7 @@ export interface components {
         };
         SessionBody: {
             /** @description Time at which the session expires, RFC 3339 */
-            expiresAt: string;
+            expires_at: string;
         };
         SignIn: {
             /** @description The admin token */
@@ -3369,7 +3688,7 @@ export interface components {
             /** @description View type of the stream, if the table has one */
             stream?: string | null;
             /** @description Attribute with the expiry time of an item */
-            ttlAttribute?: string | null;
+            ttl_attribute?: string | null;
         };
         /** @description A filter as DynamoDB writes it. */
         TableFilter: {
@@ -3395,13 +3714,13 @@ export interface components {
         /** @description An item in DynamoDB's JSON. */
         TableItem: Record<string, never>;
         TableItemList: {
+            /** @description Items in DynamoDB JSON */
+            items: Record<string, never>[];
             /**
              * @description Cursor of the next page; absent on the last page. A page that is not the last can have fewer items than the
              *     limit, or none
              */
-            cursor?: string | null;
-            /** @description Items in DynamoDB JSON */
-            items: Record<string, never>[];
+            next_cursor?: string | null;
             /** @description Number of items before filtering */
             scanned: number;
         };
@@ -3426,6 +3745,11 @@ export interface components {
              * @default 8
              */
             min_length: number | null;
+            /**
+             * Format: int64
+             * @description First id of the tag, to continue the ids of another dispenser; 1 if absent
+             */
+            next_id?: number | null;
             /** @description Salt of the tag's encoded ids; random if absent */
             salt?: string | null;
         };
@@ -3469,12 +3793,12 @@ export interface components {
             now: string;
         };
         Timeline: {
+            entries: components["schemas"]["TimelineEntry"][];
             /**
              * @description Cursor of the next page; absent on the last page. A page that is not the last can have fewer entries than the
              *     limit, or none
              */
-            cursor?: string | null;
-            entries: components["schemas"]["TimelineEntry"][];
+            next_cursor?: string | null;
         };
         TimelineEntry: {
             /** @description RFC 3339 */
@@ -5141,6 +5465,207 @@ export interface operations {
             };
         };
     };
+    decommission_charger: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description SC-ID or UUID */
+                device_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The charger is being removed */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Device not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    patch_charger: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description SC-ID or UUID */
+                device_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PatchCharger"];
+            };
+        };
+        responses: {
+            /** @description The updated charger */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Charger"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Device not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_daily: {
         parameters: {
             query?: {
@@ -5303,6 +5828,101 @@ export interface operations {
                 };
             };
             /** @description Too many requests with this API key, or too many wrong admin tokens */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_event: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description SC-ID or UUID */
+                device_id: string;
+                /** @description Key of the event: wall-clock time in America/Denver */
+                timestamp_mt: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The event is deleted */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Event not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6100,6 +6720,7 @@ export interface operations {
     list_groups: {
         parameters: {
             query?: {
+                external_id?: string;
                 /** @description Maximum number of items on a page */
                 limit?: number;
                 /** @description Cursor that the previous page returned */
@@ -7886,7 +8507,10 @@ export interface operations {
     add_record: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The same as `record_id` in the body */
+                "Idempotency-Key"?: string | null;
+            };
             path: {
                 /** @description Group id */
                 gid: string;
@@ -7903,6 +8527,15 @@ export interface operations {
             };
         };
         responses: {
+            /** @description The record was stored before with this record id */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Record"];
+                };
+            };
             /** @description The record */
             201: {
                 headers: {
@@ -7976,6 +8609,116 @@ export interface operations {
                 };
             };
             /** @description Too many requests with this API key, or too many wrong admin tokens */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordsError"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordsError"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordsError"];
+                };
+            };
+        };
+    };
+    delete_record: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Group id */
+                gid: string;
+                /** @description Device id */
+                did: string;
+                /** @description Journal id */
+                jid: string;
+                /** @description Time of the record, in milliseconds since 1970 */
+                timestamp: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_RemovedRecord"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordsError"];
+                };
+            };
+            /** @description Missing or invalid admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordsError"];
+                };
+            };
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordsError"];
+                };
+            };
+            /** @description Not found: `ERROR_NOTFOUND` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordsError"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordsError"];
+                };
+            };
+            /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordsError"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8194,6 +8937,125 @@ export interface operations {
             };
             /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordsError"];
+                };
+            };
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordsError"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordsError"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordsError"];
+                };
+            };
+        };
+    };
+    add_records: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Group id */
+                gid: string;
+                /** @description Device id */
+                did: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AddRecords"];
+            };
+        };
+        responses: {
+            /** @description The result for each record */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_AddedRecords"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordsError"];
+                };
+            };
+            /** @description Missing or invalid API key or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordsError"];
+                };
+            };
+            /** @description The credentials do not permit this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordsError"];
+                };
+            };
+            /** @description Not found: `ERROR_NOTFOUND` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordsError"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordsError"];
+                };
+            };
+            /** @description Exists already, or no free id or timestamp is left: `DUPLICATE_RESOURCE`, `IDS_EXHAUSTED` or `TIMESTAMP_OCCUPIED` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordsError"];
+                };
+            };
+            /** @description Body too large */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8946,20 +9808,31 @@ export interface operations {
     };
     check_push_devices: {
         parameters: {
-            query?: never;
+            query?: {
+                userId?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The counts */
+            /** @description The counts and verdicts */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["PushCheck"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             /** @description Missing or invalid admin token */
@@ -8998,7 +9871,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store is unavailable; retry later */
+            /** @description A table is missing, or the store is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9548,6 +10421,92 @@ export interface operations {
             };
             /** @description Device not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    erase_push_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description User id */
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The number of deleted devices and notifications */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasedPushUser"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -11520,6 +12479,99 @@ export interface operations {
             };
         };
     };
+    decommission_device: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Hardware id (MAC address) */
+                hardware_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The device is being removed */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Device not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     patch_device: {
         parameters: {
             query?: never;
@@ -11790,6 +12842,103 @@ export interface operations {
                 };
             };
             /** @description Too many requests with this API key, or too many wrong admin tokens */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_reading: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Hardware id (MAC address) */
+                hardware_id: string;
+                /** @description Time of the reading: milliseconds since 1970 */
+                timestamp_ms: number;
+                /** @description Id of the reading */
+                batch_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The reading is deleted */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Reading not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -12942,6 +14091,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The server has a bridge, which does not forward commands, and no client of this server subscribes to the topic: `NO_SUBSCRIBER` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Body too large */
             413: {
                 headers: {
@@ -13050,6 +14208,101 @@ export interface operations {
                 };
             };
             /** @description Too many requests with this API key, or too many wrong admin tokens */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_message: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Thing name */
+                thing: string;
+                /** @description `timestamp` of the message, in milliseconds since 1970 */
+                timestamp: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No message of the thing has this timestamp */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
             429: {
                 headers: {
                     [name: string]: unknown;
