@@ -102,7 +102,7 @@ pub(crate) fn encode_position(position: &impl Serialize) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Decodes a position; `None` if the text is none of this version.
+/// Decodes a position; `None` if the text is not a position of this version.
 pub(crate) fn decode_position<T: DeserializeOwned>(text: &str, len_max: usize) -> Option<T> {
     if text.len() > len_max {
         return None;

@@ -61,7 +61,7 @@ enum Refusal {
 struct OldItem {
     /// The key, as its table names it.
     key: Item,
-    /// The new form, or why there is none.
+    /// The new form, or the reason why it cannot be migrated.
     moved: Result<Moved, String>,
 }
 
