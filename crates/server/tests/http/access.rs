@@ -363,7 +363,7 @@ async fn wrong_method_lists_allowed_methods() {
         .split(',')
         .collect();
     allowed.sort_unstable();
-    assert_eq!(allowed, ["GET", "HEAD", "PATCH"]);
+    assert_eq!(allowed, ["DELETE", "GET", "HEAD", "PATCH"]);
 }
 
 #[tokio::test]
