@@ -65,7 +65,9 @@ fn path_value(name: &str) -> &'static str {
         }
         "name" => "policy",
         "version" => "1",
-        "timestamp" => "1800000000000",
+        "timestamp" | "timestamp_ms" => "1800000000000",
+        "timestamp_mt" => "2026-02-21%2014:30:00.000",
+        "batch_id" => "batch-1",
         "system" => "sensors",
         "id" => "AA:BB:CC:DD:EE:FF",
         "table" => "devices",
