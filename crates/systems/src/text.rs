@@ -237,7 +237,7 @@ mod tests {
             (sensors::SensorName::RULE, "a_1"),
             (chargers::ScId::RULE, "SC-C014EA63"),
             (chargers::EventType::RULE, "ota.a-b_1"),
-            (telemetry::ThingName::RULE, "van#1"),
+            (telemetry::ThingName::RULE, "van-1"),
             (telemetry::MessageType::RULE, "alert"),
             (telemetry::CommandName::RULE, "heat"),
             (records::Name::RULE, "a b"),
