@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use super::{Records, RecordsError};
+use crate::records::{Records, RecordsError};
 
 /// Batches that are deleted before the other kind of work continues.
 const BATCHES_PER_TURN: usize = 400;

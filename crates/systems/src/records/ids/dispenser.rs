@@ -7,7 +7,7 @@ use homeport_item::{Item, Value};
 use homeport_store::{Get, Put, ReturnValues, Update as UpdateRequest, WriteError};
 
 use super::hashids::{self, Hashids, RecordIds};
-use super::{Records, RecordsError, schema};
+use crate::records::{Records, RecordsError, schema};
 use crate::text::{Form, InvalidField, text_type};
 
 /// The largest id. Up to here, JSON numbers are exact everywhere.
@@ -16,9 +16,9 @@ pub(super) const ID_MAX: u64 = (1 << 53) - 1;
 pub(super) const MIN_LENGTH_DEFAULT: usize = 8;
 
 /// The tags of the record store's own ids.
-pub(super) const GROUPS_TAG: &str = "gid";
-pub(super) const DEVICES_TAG: &str = "did";
-pub(super) const JOURNALS_TAG: &str = "jid";
+pub(in crate::records) const GROUPS_TAG: &str = "gid";
+pub(in crate::records) const DEVICES_TAG: &str = "did";
+pub(in crate::records) const JOURNALS_TAG: &str = "jid";
 
 const TAG: Form = Form {
     pattern: "^[a-zA-Z0-9_-]+$",
@@ -178,7 +178,7 @@ impl Records {
 
     /// Creates the tags of groups, devices and journals unless they exist, perhaps with salts that an operator
     /// chose.
-    pub(super) async fn ensure_ids(&self) -> Result<(), RecordsError> {
+    pub(in crate::records) async fn ensure_ids(&self) -> Result<(), RecordsError> {
         if self.ids.initialized() {
             return Ok(());
         }
@@ -198,7 +198,7 @@ impl Records {
     }
 
     /// The next number of one of the record store's own tags.
-    pub(super) async fn next_id(&self, tag: &'static str) -> Result<u64, RecordsError> {
+    pub(in crate::records) async fn next_id(&self, tag: &'static str) -> Result<u64, RecordsError> {
         Ok(self.dispense(&IdTag::known(tag)).await?.id)
     }
 

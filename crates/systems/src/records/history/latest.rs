@@ -1,9 +1,9 @@
 //! The latest record of each journal.
 
 use super::record::{Record, RecordPage};
-use super::types::{DeviceId, GroupId};
-use super::{Records, RecordsError, schema, visible};
 use crate::cursor::Cursor;
+use crate::records::types::{DeviceId, GroupId};
+use crate::records::{Records, RecordsError, schema, visible};
 
 impl Records {
     /// The latest records of one device or of all devices of a group: one for each journal that has records.

@@ -5,11 +5,11 @@ use homeport_item::expression::{Condition, Path, Update};
 use homeport_store::{Action, Delete, Get, Put, StoreError, Update as UpdateRequest};
 
 use super::attributes::Attributes;
-use super::dispenser::GROUPS_TAG;
-use super::types::{Change, ExternalId, GroupId, Name, Retention};
-use super::{PAGE_MAX, Records, RecordsError, Removal, schema, stored};
 use crate::cursor::Cursor;
 use crate::pages;
+use crate::records::ids::GROUPS_TAG;
+use crate::records::types::{Change, ExternalId, GroupId, Name, Retention};
+use crate::records::{PAGE_MAX, Records, RecordsError, Removal, schema, stored};
 
 const LIST: &str = "records/groups";
 /// Ids that are tried when another program has used them already.

@@ -5,11 +5,11 @@ use homeport_item::expression::{Condition, Update};
 use homeport_store::{Delete, Get, Put, StoreError, Update as UpdateRequest};
 
 use super::attributes::Attributes;
-use super::dispenser::DEVICES_TAG;
-use super::policy::PolicyAction;
-use super::types::{Change, DeviceId, GroupId, Model, Name, PolicyDocument};
-use super::{Records, RecordsError, Removal, schema, stored, visible};
 use crate::cursor::Cursor;
+use crate::records::ids::DEVICES_TAG;
+use crate::records::policy::PolicyAction;
+use crate::records::types::{Change, DeviceId, GroupId, Model, Name, PolicyDocument};
+use crate::records::{Records, RecordsError, Removal, schema, stored, visible};
 
 /// Ids that are tried when another program has used them already.
 const ATTEMPTS_MAX: usize = 4;

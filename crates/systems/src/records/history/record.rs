@@ -3,9 +3,11 @@
 use homeport_item::Item;
 use homeport_item::expression::Update;
 
-use super::types::{DeviceId, GroupId, JournalId, RecordTime, RecordType, RecordValue, Unit};
-use super::{RecordsError, schema, stored};
 use crate::cursor::Cursor;
+use crate::records::types::{
+    DeviceId, GroupId, JournalId, RecordTime, RecordType, RecordValue, Unit,
+};
+use crate::records::{RecordsError, schema, stored};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {

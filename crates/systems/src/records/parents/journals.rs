@@ -5,10 +5,10 @@ use homeport_item::expression::{Condition, Update};
 use homeport_store::{Delete, Get, Put, StoreError, Update as UpdateRequest};
 
 use super::attributes::Attributes;
-use super::dispenser::JOURNALS_TAG;
-use super::types::{DataType, DeviceId, GroupId, JournalId, Name};
-use super::{Records, RecordsError, Removal, schema, stored, visible};
 use crate::cursor::Cursor;
+use crate::records::ids::JOURNALS_TAG;
+use crate::records::types::{DataType, DeviceId, GroupId, JournalId, Name};
+use crate::records::{Records, RecordsError, Removal, schema, stored, visible};
 
 /// Ids that are tried when another program has used them already.
 const ATTEMPTS_MAX: usize = 4;

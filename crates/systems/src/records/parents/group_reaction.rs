@@ -6,9 +6,10 @@ use homeport_item::Item;
 use homeport_item::expression::{Path, Projection};
 use homeport_store::{Change, Delete, Get, Put, Scan, WriteError};
 
-use super::types::{GroupId, Retention};
-use super::{Records, RecordsError, groups, schema, stored};
+use super::groups;
 use crate::reactions::{Reaction, ReactionError};
+use crate::records::types::{GroupId, Retention};
+use crate::records::{Records, RecordsError, schema, stored};
 
 /// Items in a page of the scan.
 const SCANNED_AT_ONCE: usize = 1000;

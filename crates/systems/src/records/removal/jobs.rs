@@ -8,8 +8,8 @@ use homeport_item::Item;
 use homeport_item::expression::Projection;
 use homeport_store::{Action, BATCH_WRITE_MAX, Delete, Put, WriteError, WriteRequest};
 
-use super::types::{DeviceId, GroupId, JournalId};
-use super::{Records, RecordsError, schema, stored};
+use crate::records::types::{DeviceId, GroupId, JournalId};
+use crate::records::{Records, RecordsError, schema, stored};
 use crate::removal::{Budget, Swept, delete_all};
 
 /// Jobs that are read at once.
@@ -78,7 +78,7 @@ impl Removal {
 
 impl Records {
     /// The action that writes the job of a removal.
-    pub(super) fn begin_removal(&self, removal: Removal) -> Action {
+    pub(in crate::records) fn begin_removal(&self, removal: Removal) -> Action {
         Put::new(self.table(), removal.key()).into()
     }
 

@@ -4,7 +4,7 @@
 use homeport_item::expression::{Path, Update};
 use homeport_item::{Item, Map, Value};
 
-use super::schema;
+use crate::records::schema;
 use crate::sensors::InvalidField;
 
 /// Most attributes of one request.

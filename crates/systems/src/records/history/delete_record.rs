@@ -7,8 +7,8 @@ use homeport_store::{
 };
 
 use super::record::Record;
-use super::types::{DeviceId, GroupId, JournalId, RecordTime};
-use super::{Records, RecordsError, schema, stored};
+use crate::records::types::{DeviceId, GroupId, JournalId, RecordTime};
+use crate::records::{Records, RecordsError, schema, stored};
 
 /// Attempts while other requests write to the same journal.
 const ATTEMPTS_MAX: usize = 16;

@@ -11,14 +11,14 @@ use homeport_store::{
 };
 use sha2::{Digest as _, Sha256};
 
-use super::policy::PolicyAction;
 use super::record::Record;
-use super::types::{
+use crate::fetch::fetch;
+use crate::records::policy::PolicyAction;
+use crate::records::types::{
     DataType, DeviceId, GroupId, JournalId, RecordId, RecordTime, RecordType, RecordValue, Unit,
 };
-use super::writes::failed_actions;
-use super::{RECORD_ID_RETENTION_SECS, Records, RecordsError, schema, stored};
-use crate::fetch::fetch;
+use crate::records::writes::failed_actions;
+use crate::records::{RECORD_ID_RETENTION_SECS, Records, RecordsError, schema, stored};
 
 /// How far a record may move forward when its millisecond is occupied.
 const MOVED_MS_MAX: i64 = 1000;

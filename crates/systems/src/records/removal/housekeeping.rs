@@ -5,8 +5,8 @@ use homeport_item::Item;
 use homeport_item::expression::{KeyCondition, Projection, SortCondition};
 use homeport_store::{BATCH_WRITE_MAX, Query};
 
-use super::types::{DeviceId, GroupId, JournalId, RecordTime, Retention};
-use super::{Records, RecordsError, schema, stored};
+use crate::records::types::{DeviceId, GroupId, JournalId, RecordTime, Retention};
+use crate::records::{Records, RecordsError, schema, stored};
 use crate::removal::Budget;
 use crate::time::EpochMillis;
 

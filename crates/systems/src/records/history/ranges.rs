@@ -5,10 +5,10 @@ use homeport_item::expression::{KeyCondition, SortCondition};
 use homeport_store::Query;
 
 use super::record::{Record, RecordPage};
-use super::types::{DeviceId, GroupId, JournalId, RecordTime};
-use super::{PAGE_MAX, Records, RecordsError, schema, stored, visible};
 use crate::cursor::{Cursor, CursorError};
 use crate::pages;
+use crate::records::types::{DeviceId, GroupId, JournalId, RecordTime};
+use crate::records::{PAGE_MAX, Records, RecordsError, schema, stored, visible};
 use crate::time::Order;
 
 /// Journals of a device that are read at once.

@@ -2,9 +2,10 @@
 
 use harsh::Harsh;
 
+use super::dispenser;
 use super::dispenser::ID_MAX;
-use super::types::{DeviceId, GroupId, JournalId};
-use super::{RecordsError, dispenser};
+use crate::records::RecordsError;
+use crate::records::types::{DeviceId, GroupId, JournalId};
 use crate::sensors::InvalidField;
 
 /// Longest encoded id. The largest id has eleven characters, and no text of this length decodes to a number
@@ -31,12 +32,12 @@ impl Hashids {
     pub fn new(salt: &str, min_length: usize) -> Result<Self, InvalidField> {
         if !(1..=SALT_CHARS_MAX).contains(&salt.chars().count()) {
             return Err(InvalidField {
-                field: super::schema::SALT,
+                field: crate::records::schema::SALT,
                 expected: "a text of 1 to 128 characters",
             });
         }
         let wrong_length = InvalidField {
-            field: super::schema::MIN_LENGTH,
+            field: crate::records::schema::MIN_LENGTH,
             expected: "a number from 1 to 12",
         };
         if !(1..=ENCODED_LEN_MAX).contains(&min_length) {
