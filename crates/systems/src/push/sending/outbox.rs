@@ -9,20 +9,21 @@ use homeport_item::expression::Path;
 use homeport_item::{Item, Value};
 use homeport_store::{Action, Put};
 
-use super::notification::Notification;
 use super::service::{
     DEVICE_NOT_REGISTERED, Envelope, MESSAGE_RATE_EXCEEDED, PushService, Receipt, Ticket,
     error_without_tokens,
 };
-use super::types::{DeviceId, ExpoPushToken, UserId};
-use super::{Push, PushError, schema, stored};
 use crate::fetch::fetch;
 use crate::outbox::{
     Decision, DeliveryEvent, Entry as _, OutboxKind, Place, Queue, RetryPolicy, SendError,
 };
+use crate::push::notifications::Notification;
+use crate::push::notifications::stored;
+use crate::push::types::{DeviceId, ExpoPushToken, UserId};
+use crate::push::{Push, PushError, schema};
 use crate::time::EpochMillis;
 
-pub(super) static RETRIES: RetryPolicy = RetryPolicy {
+pub(in crate::push) static RETRIES: RetryPolicy = RetryPolicy {
     claim_ms: 2 * 60 * 1000,
     send_timeout: Duration::from_secs(60),
     attempts_max: 12,

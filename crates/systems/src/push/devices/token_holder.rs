@@ -8,9 +8,9 @@ use homeport_item::expression::{Condition, KeyCondition, Path, Projection};
 use homeport_item::{Item, Value};
 use homeport_store::{Action, Delete, Get, Put, Query, WriteError};
 
-use super::measured::store_error;
-use super::types::{ExpoPushToken, UserId};
-use super::{Push, PushError, schema};
+use crate::push::measured::store_error;
+use crate::push::types::{ExpoPushToken, UserId};
+use crate::push::{Push, PushError, schema};
 use crate::time::EpochSeconds;
 
 /// Devices of the first user that one registration deletes. A token is of one phone, so that there is rarely more

@@ -4,8 +4,8 @@ use homeport_item::Value;
 use homeport_item::expression::{Condition, Path, Projection};
 use homeport_store::{Delete, Scan, WriteError};
 
-use super::measured::store_error;
-use super::{Push, PushError, schema};
+use crate::push::measured::store_error;
+use crate::push::{Push, PushError, schema};
 use crate::time::{EpochMillis, UtcMillis};
 
 const MS_PER_DAY: i64 = 24 * 60 * 60 * 1000;

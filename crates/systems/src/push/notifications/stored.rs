@@ -4,9 +4,9 @@ use homeport_item::{Item, Value};
 
 use super::message::Message;
 use super::notification::{DeviceDelivery, Notification, NotificationId, Part};
-use super::types::UserId;
-use super::{NOTIFICATION_RETENTION_SECS, PushError, schema};
 use crate::outbox::{Delivery, Entry as _};
+use crate::push::types::UserId;
+use crate::push::{NOTIFICATION_RETENTION_SECS, PushError, schema};
 use crate::time::EpochMillis;
 
 pub(super) fn notification_key(user: &UserId, id: &NotificationId) -> Item {
@@ -22,7 +22,7 @@ pub(super) fn part_key(user: &UserId, id: &NotificationId, part: usize) -> Item 
     schema::key(schema::user_partition(user), sort)
 }
 
-pub(super) fn to_item(notification: &Notification) -> Item {
+pub(in crate::push) fn to_item(notification: &Notification) -> Item {
     let created_at = notification.created_at;
     let forget_at = created_at.seconds().plus_secs(NOTIFICATION_RETENTION_SECS);
     let devices = notification.devices.iter().map(stored_device).collect();
@@ -84,7 +84,7 @@ fn stored_device(device: &DeviceDelivery) -> Value {
     )
 }
 
-pub(super) fn from_item(item: &Item) -> Result<Notification, PushError> {
+pub(in crate::push) fn from_item(item: &Item) -> Result<Notification, PushError> {
     let malformed = || PushError::Malformed("a notification has an unknown form".to_owned());
     parse(item).ok_or_else(malformed)
 }

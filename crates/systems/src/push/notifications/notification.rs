@@ -1,12 +1,12 @@
 //! A notification of a user: an outbox entry with one delivery for each device.
 
-use super::DEVICES_PER_PART_MAX;
 use super::message::Message;
-use super::outbox::RETRIES;
-use super::types::{DeviceId, UserId};
 use crate::cursor::Cursor;
 use crate::ids::{TIMED_ID, timed_id};
 use crate::outbox::{Delivery, Entry};
+use crate::push::DEVICES_PER_PART_MAX;
+use crate::push::sending::RETRIES;
+use crate::push::types::{DeviceId, UserId};
 use crate::text::text_type;
 use crate::time::EpochMillis;
 
@@ -33,12 +33,12 @@ pub struct DeviceDelivery {
     pub delivery: Delivery,
     /// Expo's ticket, once the message was sent.
     pub ticket_id: Option<String>,
-    pub(super) sent_at: Option<EpochMillis>,
+    pub(in crate::push) sent_at: Option<EpochMillis>,
     /// A digest of the token that the message was sent to. The token itself stays with the device, so
     /// that deleting the device leaves no copy of it.
-    pub(super) token_digest: Option<String>,
+    pub(in crate::push) token_digest: Option<String>,
     /// Expo does not know the token any more: it will be deactivated.
-    pub(super) deactivate: bool,
+    pub(in crate::push) deactivate: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -52,7 +52,7 @@ pub struct Notification {
     pub devices: Vec<DeviceDelivery>,
     /// The stored part that this is, and how many there are.
     pub(super) part: Part,
-    pub(super) version: i64,
+    pub(in crate::push) version: i64,
 }
 
 /// A notification to many devices is stored in parts, because the deliveries of all devices do not fit into one
@@ -122,7 +122,11 @@ impl DeviceDelivery {
     }
 
     /// Fails because Expo does not know the token any more.
-    pub(super) fn fail_unregistered(&mut self, now: EpochMillis, reason: impl Into<String>) {
+    pub(in crate::push) fn fail_unregistered(
+        &mut self,
+        now: EpochMillis,
+        reason: impl Into<String>,
+    ) {
         self.delivery.fail(&RETRIES, now, reason);
         self.deactivate = true;
         self.delivery.next_at = Some(now);

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use homeport_store::Get;
 
-use super::notification::{DeviceDelivery, Notification};
 use super::outbox::RETRIES;
 use super::service::{DEVICE_NOT_REGISTERED, MESSAGE_RATE_EXCEEDED, Receipt};
-use super::types::{ExpoPushToken, UserId};
 use super::worker::Worker;
-use super::{PushError, RECEIPTS_PER_REQUEST_MAX, schema};
 use crate::outbox::{DeliveryState, OutboxKind as _, Place, save};
+use crate::push::notifications::{DeviceDelivery, Notification};
+use crate::push::types::{ExpoPushToken, UserId};
+use crate::push::{PushError, RECEIPTS_PER_REQUEST_MAX, schema};
 use crate::time::EpochMillis;
 
 /// How long Expo keeps receipts.

@@ -10,17 +10,17 @@ use homeport_store::{
 };
 use sha2::{Digest as _, Sha256};
 
-use super::measured::{page_error, store_error};
 use super::message::Message;
 use super::notification::{DeviceDelivery, Notification, NotificationId, NotificationPage, Part};
 use super::stored::{self, notification_key};
-use super::types::{DeviceId, IdempotencyKey, UserId};
-use super::{
-    DEVICES_PER_NOTIFICATION_MAX, NOTIFICATION_RETENTION_SECS, PAGE_MAX, Push, PushError, schema,
-};
 use crate::cursor::Cursor;
 use crate::fetch::fetch;
 use crate::pages;
+use crate::push::measured::{page_error, store_error};
+use crate::push::types::{DeviceId, IdempotencyKey, UserId};
+use crate::push::{
+    DEVICES_PER_NOTIFICATION_MAX, NOTIFICATION_RETENTION_SECS, PAGE_MAX, Push, PushError, schema,
+};
 
 /// How often accepting is tried while other transactions are in its way.
 const CONFLICT_RETRIES_MAX: u32 = 6;

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::Notify;
 
-use super::measured::{self, counted};
-use super::notification::Notification;
 use super::outbox::{PushOutbox, RETRIES};
 use super::pace::Pace;
 use super::service::PushService;
-use super::{MESSAGES_PER_REQUEST_MAX, Push, PushError};
 use crate::outbox::{
     OutboxKind as _, OutboxWorker, SendError, due_entries, next_turn_at, run_until, send_batch,
 };
+use crate::push::measured::{self, counted};
+use crate::push::notifications::Notification;
+use crate::push::{MESSAGES_PER_REQUEST_MAX, Push, PushError};
 use crate::time::EpochMillis;
 
 /// Notifications that one turn reads.

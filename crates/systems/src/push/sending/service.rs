@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
-use super::message::Message;
-use super::types::{ExpoPushToken, TOKEN_PREFIXES};
 use crate::outbox::SendError;
+use crate::push::notifications::Message;
+use crate::push::types::{ExpoPushToken, TOKEN_PREFIXES};
 
 /// Expo's code for a device that uninstalled the app or forbids notifications.
 pub(super) const DEVICE_NOT_REGISTERED: &str = "DeviceNotRegistered";

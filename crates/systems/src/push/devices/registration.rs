@@ -7,12 +7,12 @@ use homeport_store::{
     Action, Delete, Get, Put, Query, ReturnValues, StoreError, Update as UpdateRequest, WriteError,
 };
 
-use super::measured::{page_error, store_error, write_error};
-use super::types::{DeviceId, ExpoPushToken, Platform, UserId};
-use super::{PAGE_MAX, Push, PushError, TOKEN_LIFETIME_SECS, schema};
 use crate::cursor::Cursor;
 use crate::outbox::commit;
 use crate::pages;
+use crate::push::measured::{page_error, store_error, write_error};
+use crate::push::types::{DeviceId, ExpoPushToken, Platform, UserId};
+use crate::push::{PAGE_MAX, Push, PushError, TOKEN_LIFETIME_SECS, schema};
 use crate::time::{EpochSeconds, UtcMillis};
 
 /// Attempts at registering a device while it or its token is registered or deleted concurrently.
@@ -222,7 +222,7 @@ impl Push {
 
     /// Pattern 5 after Expo reported an unknown token: only while the device has that token. A device
     /// that registered again meanwhile stays active, which does not count as a failed condition.
-    pub(super) async fn deactivate_token(
+    pub(in crate::push) async fn deactivate_token(
         &self,
         user: &UserId,
         device: &DeviceId,
