@@ -7,9 +7,10 @@ use homeport_item::{Item, Value};
 use homeport_store::{Query, Scan};
 
 use super::measured::store_error;
-use super::notification::{Notification, NotificationId};
+use super::notifications::stored;
+use super::notifications::{Notification, NotificationId};
 use super::types::{ExpoPushToken, UserId};
-use super::{Push, PushError, schema, stored};
+use super::{Push, PushError, schema};
 use crate::outbox::DeliveryState;
 use crate::time::EpochSeconds;
 

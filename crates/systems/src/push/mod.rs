@@ -4,24 +4,15 @@
 //! A notification is in the outbox before the request is answered. The worker sends from there. It
 //! may be dropped at any moment and continues at the next start.
 
-mod accept;
 mod check;
-mod cleanup;
 mod devices;
 mod erase;
 mod measured;
-mod message;
-mod notification;
-mod outbox;
-mod pace;
-mod receipts;
+mod notifications;
 pub mod schema;
-mod service;
+mod sending;
 mod source;
-mod stored;
-mod token_holder;
 mod types;
-mod worker;
 
 use std::sync::Arc;
 
@@ -33,17 +24,16 @@ use crate::outbox::Queue;
 use crate::sensors::InvalidField;
 use crate::time::EpochMillis;
 
-pub use accept::Accepted;
 pub use check::{DeviceVerdict, LastNotification, TableCheck, UserDeviceCheck};
-pub use cleanup::CleanedUp;
-pub use devices::{Device, DevicePage, NewDevice, Registered};
+pub use devices::{CleanedUp, Device, DevicePage, NewDevice, Registered};
 pub use erase::Erased;
-pub use message::{InterruptionLevel, Message, NewMessage, Priority};
-pub use notification::{DeviceDelivery, Notification, NotificationId, NotificationPage};
-pub use service::{Envelope, PushService, Receipt, Ticket};
+pub use notifications::{
+    Accepted, DeviceDelivery, InterruptionLevel, Message, NewMessage, Notification, NotificationId,
+    NotificationPage, Priority,
+};
+pub use sending::{Envelope, PushService, Receipt, Ticket, Turn, Worker};
 pub use source::SYSTEM;
 pub use types::{DeviceId, ExpoPushToken, IdempotencyKey, Platform, UserId};
-pub use worker::{Turn, Worker};
 
 /// Items in a page.
 pub const PAGE_MAX: usize = 1000;

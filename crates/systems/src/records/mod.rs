@@ -4,22 +4,11 @@
 //! An item is visible while it and its parents exist: group, device, journal. A removal deletes only the item
 //! itself; background work deletes everything below it.
 
-mod add_record;
-mod attributes;
-mod background;
-mod delete_record;
-mod devices;
-mod dispenser;
-mod group_reaction;
-mod groups;
-mod hashids;
-mod housekeeping;
-mod journals;
-mod latest;
+mod history;
+mod ids;
 mod observed;
+mod parents;
 mod policy;
-mod ranges;
-mod record;
 mod removal;
 pub mod schema;
 mod source;
@@ -38,19 +27,14 @@ use crate::sensors::InvalidField;
 use crate::time::EpochMillis;
 
 pub use crate::time::Order;
-pub use add_record::{AddedRecord, NewRecord};
-pub use attributes::{ATTRIBUTE_DEPTH_MAX, Attributes};
-pub use devices::{Device, DeviceChange, DevicePage, NewDevice};
-pub use dispenser::{DispensedId, IdTag, NewIdTag};
-pub use group_reaction::GroupReaction;
-pub use groups::{Group, GroupChange, GroupPage, NewGroup};
-pub use hashids::{Hashids, RecordIds};
-pub use housekeeping::Housekept;
-pub use journals::{Journal, JournalChange, JournalPage, NewJournal};
+pub use history::{AddedRecord, NewRecord, Record, RecordPage, RecordRange};
+pub use ids::{DispensedId, Hashids, IdTag, NewIdTag, RecordIds};
+pub use parents::{
+    ATTRIBUTE_DEPTH_MAX, Attributes, Device, DeviceChange, DevicePage, Group, GroupChange,
+    GroupPage, GroupReaction, Journal, JournalChange, JournalPage, NewDevice, NewGroup, NewJournal,
+};
 pub use policy::PolicyAction;
-pub use ranges::RecordRange;
-pub use record::{Record, RecordPage};
-pub use removal::Removal;
+pub use removal::{Housekept, Removal};
 pub use source::SYSTEM;
 pub use types::{
     Change, DataType, DeviceId, ExternalId, GroupId, JournalId, Model, Name, POLICY_DEPTH_MAX,

@@ -1,0 +1,8 @@
+//! The devices of users, which apps register with their push tokens.
+
+mod cleanup;
+mod registration;
+mod token_holder;
+
+pub use cleanup::CleanedUp;
+pub use registration::{Device, DevicePage, NewDevice, Registered};

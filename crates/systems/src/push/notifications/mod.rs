@@ -1,0 +1,10 @@
+//! Notifications: their content, accepting them, and how they are stored.
+
+mod accept;
+mod message;
+mod notification;
+pub(super) mod stored;
+
+pub use accept::Accepted;
+pub use message::{InterruptionLevel, Message, NewMessage, Priority};
+pub use notification::{DeviceDelivery, Notification, NotificationId, NotificationPage};

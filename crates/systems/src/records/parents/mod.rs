@@ -1,0 +1,13 @@
+//! The parents of records: groups have devices, and devices have journals.
+
+mod attributes;
+mod devices;
+mod group_reaction;
+mod groups;
+mod journals;
+
+pub use attributes::{ATTRIBUTE_DEPTH_MAX, Attributes};
+pub use devices::{Device, DeviceChange, DevicePage, NewDevice};
+pub use group_reaction::GroupReaction;
+pub use groups::{Group, GroupChange, GroupPage, NewGroup};
+pub use journals::{Journal, JournalChange, JournalPage, NewJournal};
