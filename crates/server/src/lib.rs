@@ -34,7 +34,9 @@ pub use mqtt::{
     Bridge, BridgeAddress, BridgeSettings, BridgeStatus, BridgeTls, BridgeTlsError, Broker,
     BrokerParts, MqttSettings, MqttTls, MqttTlsError, MqttVersion, serve_mqtt,
 };
-pub use outbound::{Delivery, Expo, SignedRequests, SmtpRelay, SmtpRelayError, SmtpTls};
+pub use outbound::{
+    Delivery, Expo, InvalidRequestSecret, SignedRequests, SmtpRelay, SmtpRelayError, SmtpTls,
+};
 pub use routes::api_keys::{ApiKeyBody, ApiKeyList, CreateApiKey, CreatedApiKey, RevokedApiKey};
 pub use routes::push::{PushCheck, PushCleanup, PushDeviceCheck, PushLastNotification};
 pub use routes::rules::{

@@ -68,10 +68,10 @@ impl Background {
             }
         }
         let rules = state.rules.clone();
-        let requests = SignedRequests::new(
-            &secrets::rules_http_secret(settings)?.text,
-            settings.rules.http_private,
-        );
+        let given = settings.rules.http_secret.as_ref();
+        let secret = secrets::rules_http_secret(given, &settings.data.dir)?;
+        let requests = SignedRequests::new(&secret.text, settings.rules.http_private)
+            .context("rules.http_secret")?;
         let requests = RequestWorker::new(
             state.rules.clone(),
             Arc::new(requests),

@@ -239,7 +239,7 @@ section! {
     Rules ["rules"] {
         /// File with rules, in TOML or JSON; they override rules of the same name in the store
         file: Option<PathBuf> = None, flag "rules-file" FILE;
-        /// Secret that signs HTTP requests of rules; created at the first start by default
+        /// Secret that signs HTTP requests of rules: whsec_ and 24 to 64 bytes in base64; created at the first start by default
         http_secret: Option<Secret> = None, flag "rules-http-secret" SECRET;
         /// URLs that notifications of the action sns are posted to, by topic ARN: arn=https://…,arn=https://…
         sns_topics: Tags = None, flag "rules-sns-topics" TOPICS;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use homeport_store::{Store, SystemClock};
+use homeport_systems::alerts::WebhookSecret;
 use homeport_systems::api_keys::{self, ApiKeys, Pepper};
 
 use crate::config::{self, Settings};
@@ -16,7 +17,7 @@ use crate::config::{self, Settings};
 const LEN_MIN: usize = 16;
 /// HS256 needs a key as long as its hash.
 const HS256_LEN_MIN: usize = 32;
-const RANDOM_BYTES: usize = 32;
+const RANDOM_BYTES: usize = WebhookSecret::CREATED_BYTES;
 const ADMIN_TOKEN_FILE: &str = "admin-token";
 const PEPPER_FILE: &str = "api-key-pepper";
 const USER_JWT_FILE: &str = "user-jwt-secret";
@@ -95,10 +96,13 @@ pub(crate) fn user_jwt_secret(settings: &Settings) -> anyhow::Result<Secret> {
     Ok(secret)
 }
 
-/// The secret that signs HTTP requests of rules, created if missing.
-pub(crate) fn rules_http_secret(settings: &Settings) -> anyhow::Result<Secret> {
-    let given = settings.rules.http_secret.as_ref();
-    load(given, &settings.data.dir, RULES_HTTP_FILE)
+/// The secret that signs HTTP requests of rules. If missing, it is created in the form that Standard Webhooks libraries take.
+pub(crate) fn rules_http_secret(
+    given: Option<&config::Secret>,
+    data_dir: &Path,
+) -> anyhow::Result<Secret> {
+    let text_of = |random| String::from(WebhookSecret::new(random));
+    load_or_make(given, data_dir, RULES_HTTP_FILE, text_of)
 }
 
 /// The admin token, if there is one.
@@ -108,8 +112,18 @@ pub(crate) fn known_admin_token(settings: &Settings) -> anyhow::Result<Option<Se
     is_known.then(|| admin_token(settings)).transpose()
 }
 
-/// The given secret, or the one in `file` of the data directory, created if missing.
+/// The given secret, or the one in `file` of the data directory, created in hexadecimal if missing.
 fn load(given: Option<&config::Secret>, data_dir: &Path, file: &str) -> anyhow::Result<Secret> {
+    load_or_make(given, data_dir, file, hex::encode)
+}
+
+/// The given secret, or the one in `file` of the data directory. If missing, it is created from random bytes.
+fn load_or_make(
+    given: Option<&config::Secret>,
+    data_dir: &Path,
+    file: &str,
+    text_of: impl FnOnce([u8; RANDOM_BYTES]) -> String,
+) -> anyhow::Result<Secret> {
     if let Some(given) = given {
         let text = given.reveal().to_owned();
         if text.len() < LEN_MIN {
@@ -130,16 +144,16 @@ fn load(given: Option<&config::Secret>, data_dir: &Path, file: &str) -> anyhow::
             "{} contains no secret of at least {LEN_MIN} characters",
             path.display()
         ),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => make(&path),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => make(&path, text_of),
         Err(error) => Err(error).with_context(|| format!("reading {}", path.display())),
     }
 }
 
 /// Creates a secret. Its file appears only when it is complete.
-fn make(path: &Path) -> anyhow::Result<Secret> {
+fn make(path: &Path, text_of: impl FnOnce([u8; RANDOM_BYTES]) -> String) -> anyhow::Result<Secret> {
     let mut bytes = [0; RANDOM_BYTES];
     getrandom::fill(&mut bytes).context("getting random bytes")?;
-    let text = hex::encode(bytes);
+    let text = text_of(bytes);
     let unfinished = path.with_extension("new");
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
@@ -183,6 +197,21 @@ mod tests {
             let mode = fs::metadata(directory.path().join("token")).expect("a file");
             assert_eq!(mode.permissions().mode() & 0o777, 0o600);
         }
+    }
+
+    #[test]
+    fn created_rule_secret_suits_standard_webhooks() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let created = rules_http_secret(None, directory.path()).expect("a secret");
+        let parsed = WebhookSecret::try_from(created.text.clone()).expect("a standard secret");
+        assert_eq!(parsed.bytes().len(), RANDOM_BYTES);
+        let kept = rules_http_secret(None, directory.path()).expect("a secret");
+        assert_eq!(kept.text, created.text);
+        // The file of an earlier version stays as it is.
+        let earlier = "5c".repeat(RANDOM_BYTES);
+        fs::write(directory.path().join(RULES_HTTP_FILE), &earlier).expect("written");
+        let kept = rules_http_secret(None, directory.path()).expect("a secret");
+        assert_eq!(kept.text, earlier);
     }
 
     #[test]

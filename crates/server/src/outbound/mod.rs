@@ -11,5 +11,5 @@ mod standard_webhooks;
 pub use alert_delivery::Delivery;
 pub(crate) use client::{AllowedAddresses, HttpClient};
 pub use expo::Expo;
-pub use rule_requests::SignedRequests;
+pub use rule_requests::{InvalidRequestSecret, SignedRequests};
 pub use smtp::{SmtpRelay, SmtpRelayError, SmtpTls};

@@ -1,18 +1,20 @@
 //! The HTTP requests of rules. They reach public addresses only, unless the settings allow others.
 
 use async_trait::async_trait;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use homeport_systems::alerts::WebhookSecret;
 use homeport_systems::outbox::SendError;
 use homeport_systems::rules::{OutgoingRequest, RequestService};
 
 use super::client::{AllowedAddresses, HttpClient};
 use super::standard_webhooks::{SignedRequest, send};
 
-/// Prefix of a secret in the form of the Standard Webhooks specification. Base64 follows.
-const SECRET_PREFIX: &str = "whsec_";
 /// The setting that permits private addresses.
 const ALLOW_PRIVATE: &str = "rules.http_private";
+
+/// A secret that starts with `whsec_` and is invalid. Signatures with it would not verify.
+#[derive(Debug, thiserror::Error)]
+#[error("invalid secret of rule requests; expected whsec_ and 24 to 64 bytes in base64")]
+pub struct InvalidRequestSecret;
 
 /// Sends the requests of rules.
 pub struct SignedRequests {
@@ -21,15 +23,22 @@ pub struct SignedRequests {
 }
 
 impl SignedRequests {
-    /// Signs with `secret`: `whsec_` and Base64, or any other text as its bytes.
-    #[must_use]
-    pub fn new(secret: &str, allow_private_addresses: bool) -> Self {
-        let encoded = secret.strip_prefix(SECRET_PREFIX);
-        let decoded = encoded.and_then(|encoded| STANDARD.decode(encoded).ok());
-        Self {
+    /// Signs with `secret`: `whsec_` and base64, or any other text as its bytes, as before the prefix was known.
+    /// Libraries take such a text as `whsec_` and the base64 of the text.
+    ///
+    /// # Errors
+    /// If the text after `whsec_` is not a key in base64.
+    pub fn new(secret: &str, allow_private_addresses: bool) -> Result<Self, InvalidRequestSecret> {
+        let key = if secret.starts_with(WebhookSecret::PREFIX) {
+            let secret = WebhookSecret::try_from(secret.to_owned());
+            secret.map_err(|_| InvalidRequestSecret)?.bytes().to_vec()
+        } else {
+            secret.as_bytes().to_vec()
+        };
+        Ok(Self {
             client: HttpClient::new(AllowedAddresses::private(allow_private_addresses)),
-            secret: decoded.unwrap_or_else(|| secret.as_bytes().to_vec()),
-        }
+            secret: key,
+        })
     }
 }
 
@@ -67,6 +76,8 @@ impl std::fmt::Debug for SignedRequests {
 mod tests {
     use super::*;
 
+    const TEXT_SECRET: &str = "a secret of the tests";
+
     fn request(url: &str) -> OutgoingRequest {
         OutgoingRequest {
             id: "msg_p5jXN8AQM9LWM0D4loKWxJek".to_owned(),
@@ -78,17 +89,27 @@ mod tests {
     }
 
     #[test]
-    fn secrets_may_be_base64() {
-        let requests = SignedRequests::new("whsec_AQID", false);
-        assert_eq!(requests.secret, [1, 2, 3]);
-        let requests = SignedRequests::new("a secret of the tests", false);
-        assert_eq!(requests.secret, b"a secret of the tests");
+    fn secret_without_prefix_is_its_bytes() {
+        let requests = SignedRequests::new(TEXT_SECRET, false).expect("a secret");
+        assert_eq!(requests.secret, TEXT_SECRET.as_bytes());
+    }
+
+    #[test]
+    fn malformed_standard_secret_is_rejected() {
+        for wrong in [
+            "whsec_",
+            "whsec_not base64, but long enough",
+            "whsec_c2hvcnQ=",
+        ] {
+            let made = SignedRequests::new(wrong, false);
+            assert!(made.is_err(), "{wrong}");
+        }
     }
 
     #[tokio::test]
     async fn private_addresses_fail_permanently_unless_allowed() {
         let closed = "http://127.0.0.1:1/";
-        let guarded = SignedRequests::new("a secret of the tests", false);
+        let guarded = SignedRequests::new(TEXT_SECRET, false).expect("a secret");
         for url in [closed, "http://localhost:1/", "http://[::1]:1/"] {
             let failed = guarded.post(&request(url)).await;
             assert!(
@@ -96,7 +117,7 @@ mod tests {
                 "{url}: {failed:?}"
             );
         }
-        let open = SignedRequests::new("a secret of the tests", true);
+        let open = SignedRequests::new(TEXT_SECRET, true).expect("a secret");
         let failed = open.post(&request(closed)).await;
         assert!(matches!(failed, Err(SendError::Busy { .. })), "{failed:?}");
     }

@@ -11,9 +11,10 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use homeport_server::{Delivery, SmtpRelay, SmtpTls};
+use homeport_server::{Delivery, SignedRequests, SmtpRelay, SmtpTls};
 use homeport_systems::alerts::{Deliver as _, Email, WebhookCall};
 use homeport_systems::outbox::SendError;
+use homeport_systems::rules::{OutgoingRequest, RequestService as _};
 use homeport_systems::time::EpochSeconds;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -102,6 +103,32 @@ async fn webhook_signature_verifies() {
     );
     let other = delivery.webhook(&call(&url, [7; 32])).await;
     assert!(matches!(other, Err(SendError::Busy { reason, .. }) if reason == "status 401"));
+}
+
+#[tokio::test]
+async fn rule_request_signature_verifies() {
+    let (url, shared) = receiver().await;
+    let request = OutgoingRequest {
+        id: "msg_p5jXN8AQM9LWM0D4loKWxJek".to_owned(),
+        timestamp_secs: 1_800_000_000,
+        url,
+        headers: Vec::new(),
+        body: r#"{"volts":11.5}"#.into(),
+    };
+    let secret = format!("whsec_{}", STANDARD.encode(SECRET));
+    let requests = SignedRequests::new(&secret, true).expect("a secret");
+    assert_eq!(requests.post(&request).await, Ok(()));
+    assert_eq!(
+        shared.lock().expect("no panic").bodies,
+        [r#"{"volts":11.5}"#]
+    );
+    // A text without the prefix signs as its bytes.
+    let text = std::str::from_utf8(&SECRET).expect("ASCII");
+    let requests = SignedRequests::new(text, true).expect("a secret");
+    assert_eq!(requests.post(&request).await, Ok(()));
+    let other = SignedRequests::new(&"x".repeat(32), true).expect("a secret");
+    let refused = other.post(&request).await;
+    assert!(matches!(refused, Err(SendError::Busy { reason, .. }) if reason == "status 401"));
 }
 
 #[tokio::test]

@@ -18,8 +18,7 @@ use crate::time::EpochMillis;
 pub(super) const DEVICE_BYTES_MAX: usize = 1024;
 /// Names in a path to an attribute.
 const ATTRIBUTE_DEPTH_MAX: usize = 8;
-/// The prefix and the length of a secret in the Standard Webhooks specification.
-const SECRET_PREFIX: &str = "whsec_";
+/// The length of a secret in the Standard Webhooks specification.
 const SECRET_BYTES_MIN: usize = 24;
 const SECRET_BYTES_MAX: usize = 64;
 /// The placeholder for the device's name in a topic.
@@ -166,6 +165,17 @@ const EMAIL: Form = Form {
 pub struct WebhookSecret(Vec<u8>);
 
 impl WebhookSecret {
+    /// The prefix of a secret in the Standard Webhooks specification. Base64 follows.
+    pub const PREFIX: &str = "whsec_";
+    /// Bytes of a secret that the server creates.
+    pub const CREATED_BYTES: usize = 32;
+
+    /// A secret of random bytes.
+    #[must_use]
+    pub fn new(random: [u8; Self::CREATED_BYTES]) -> Self {
+        Self(random.to_vec())
+    }
+
     /// The key of the signature.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
@@ -177,7 +187,7 @@ impl TryFrom<String> for WebhookSecret {
     type Error = InvalidField;
 
     fn try_from(text: String) -> Result<Self, InvalidField> {
-        text.strip_prefix(SECRET_PREFIX)
+        text.strip_prefix(Self::PREFIX)
             .and_then(|encoded| STANDARD.decode(encoded).ok())
             .filter(|bytes| (SECRET_BYTES_MIN..=SECRET_BYTES_MAX).contains(&bytes.len()))
             .map(Self)
@@ -190,7 +200,7 @@ impl TryFrom<String> for WebhookSecret {
 
 impl From<WebhookSecret> for String {
     fn from(secret: WebhookSecret) -> Self {
-        format!("{SECRET_PREFIX}{}", STANDARD.encode(secret.0))
+        format!("{}{}", WebhookSecret::PREFIX, STANDARD.encode(secret.0))
     }
 }
 
