@@ -133,6 +133,57 @@ async fn each_denied_filter_gets_its_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn server_topics_reject_subscribers() {
+    let world = World::start().await;
+    let mut operator = Client::<V5>::operator(&world, "o").await;
+    for filter in ["$SYS/#", "$aws/things/+/shadow", "$share/group/$SYS/#"] {
+        let answer = operator.subscribe_answer(filter).await;
+        let reason = answer.properties.and_then(|said| said.reason_string);
+        assert_eq!(
+            answer.return_codes,
+            [SubscribeReasonCode::TopicFilterInvalid],
+            "{filter}"
+        );
+        let reason = reason.expect("a reason");
+        assert!(reason.contains("begin with $"), "{reason}");
+    }
+    let key = world.key([]).await;
+    let mut old = Client::<V3>::connect(&world, "c", &key).await;
+    let mut subscribe = v4::Subscribe::new("$SYS/#", rumqttc::mqttbytes::QoS::AtMostOnce);
+    subscribe.pkid = 2;
+    old.send(&v4::Packet::Subscribe(subscribe)).await;
+    let codes = vec![v4::SubscribeReasonCode::Failure];
+    old.expect(v4::Packet::SubAck(v4::SubAck::new(2, codes)))
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reason_string_respects_the_clients_limits() {
+    let world = World::start().await;
+    for (problem_information, packet_size) in [(Some(0), None), (None, Some(40))] {
+        let mut options = Options5::default();
+        options.properties.request_problem_info = problem_information;
+        options.properties.max_packet_size = packet_size;
+        let login = ("admin", ADMIN);
+        let (mut client, _) = Client::<V5>::try_connect(&world, "o", login, options).await;
+        let answer = client.subscribe_answer("$SYS/#").await;
+        assert_eq!(answer.properties, None);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bridged_server_topics_accept_subscribers() {
+    let settings = MqttSettings {
+        is_bridged: true,
+        ..MqttSettings::default()
+    };
+    let world = World::start_with(settings).await;
+    let mut operator = Client::<V5>::operator(&world, "o").await;
+    let answer = operator.subscribe("$aws/things/#").await;
+    assert_eq!(answer, SubscribeReasonCode::Success(QoS::AtLeastOnce));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn server_topics_reject_publishers() {
     let world = World::start().await;
     let mut operator = Client::<V5>::operator(&world, "o").await;

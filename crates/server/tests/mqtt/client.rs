@@ -206,6 +206,16 @@ impl Client<V5> {
         filter: v5::Filter,
         identifier: Option<usize>,
     ) -> v5::SubscribeReasonCode {
+        self.suback_of(filter, identifier).await.return_codes[0]
+    }
+
+    /// Subscribes with QoS 1 and returns the whole SUBACK.
+    pub(crate) async fn subscribe_answer(&mut self, filter: &str) -> v5::SubAck {
+        let filter = v5::Filter::new(filter, QoS5::AtLeastOnce);
+        self.suback_of(filter, None).await
+    }
+
+    async fn suback_of(&mut self, filter: v5::Filter, identifier: Option<usize>) -> v5::SubAck {
         let properties = identifier.map(|id| v5::SubscribeProperties {
             id: Some(id),
             user_properties: Vec::new(),
@@ -216,7 +226,7 @@ impl Client<V5> {
         match self.receive().await {
             v5::Packet::SubAck(answer) => {
                 assert_eq!(answer.pkid, 77);
-                answer.return_codes[0]
+                answer
             }
             other => panic!("{other:?}"),
         }

@@ -29,6 +29,8 @@ pub(in crate::mqtt) struct Connect {
     pub(in crate::mqtt) receive_maximum: Option<u16>,
     pub(in crate::mqtt) maximum_packet_size: Option<u32>,
     pub(in crate::mqtt) has_authentication_method: bool,
+    /// Whether reason strings may be in packets other than CONNACK and DISCONNECT.
+    pub(in crate::mqtt) wants_reason_strings: bool,
 }
 
 /// The message to publish when the client is lost.
@@ -97,6 +99,7 @@ pub(super) fn read(mut fields: Fields) -> Result<Connect, Refusal> {
         receive_maximum: said.receive_maximum,
         maximum_packet_size: said.maximum_packet_size,
         has_authentication_method: said.has_authentication_method,
+        wants_reason_strings: said.problem_information.unwrap_or(true),
     })
 }
 

@@ -201,16 +201,31 @@ pub(in crate::mqtt) fn puback(out: &mut BytesMut, version: Version, id: u16, rea
     }
 }
 
-/// Writes SUBACK. `codes` are those of MQTT 5; MQTT 3.1.1 clients get 0x80 for every failure.
-pub(in crate::mqtt) fn suback(out: &mut BytesMut, version: Version, id: u16, codes: &[Reason]) {
+/// Writes SUBACK. `codes` are those of MQTT 5; MQTT 3.1.1 clients get 0x80 for every failure and no `detail`.
+pub(in crate::mqtt) fn suback(
+    out: &mut BytesMut,
+    version: Version,
+    id: u16,
+    codes: &[Reason],
+    detail: Option<&str>,
+) {
+    let mut said = BytesMut::new();
+    if let Some(detail) = detail {
+        said.put_u8(properties::REASON_STRING);
+        put_text(&mut said, detail);
+    }
     out.put_u8(0x90);
     match version {
-        Version::V3 => put_variable(out, 2 + codes.len()),
-        Version::V5 => put_variable(out, 3 + codes.len()),
-    }
-    out.put_u16(id);
-    if version == Version::V5 {
-        out.put_u8(0);
+        Version::V3 => {
+            put_variable(out, 2 + codes.len());
+            out.put_u16(id);
+        }
+        Version::V5 => {
+            put_variable(out, 2 + variable_len(said.len()) + said.len() + codes.len());
+            out.put_u16(id);
+            put_variable(out, said.len());
+            out.extend_from_slice(&said);
+        }
     }
     for code in codes {
         out.put_u8(match version {

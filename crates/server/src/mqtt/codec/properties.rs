@@ -112,6 +112,7 @@ pub(super) struct PacketProperties {
     pub(super) topic_alias: Option<u16>,
     pub(super) maximum_packet_size: Option<u32>,
     pub(super) server_keep_alive: Option<u16>,
+    pub(super) problem_information: Option<bool>,
     has_authentication_data: bool,
     seen: u64,
 }
@@ -170,14 +171,13 @@ fn read_one(said: &mut PacketProperties, id: u8, fields: &mut Fields) -> Result<
             fields.binary()?;
             said.has_authentication_data = true;
         }
-        REQUEST_PROBLEM_INFORMATION | REQUEST_RESPONSE_INFORMATION => {
-            flag(fields)?;
-        }
+        REQUEST_PROBLEM_INFORMATION => said.problem_information = Some(flag(fields)?),
         WILL_DELAY => said.will_delay = Some(fields.u32()?),
         REASON_STRING | ASSIGNED_CLIENT_ID | RESPONSE_INFORMATION | SERVER_REFERENCE => {
             fields.text()?;
         }
-        MAXIMUM_QOS
+        REQUEST_RESPONSE_INFORMATION
+        | MAXIMUM_QOS
         | RETAIN_AVAILABLE
         | WILDCARD_SUBSCRIPTIONS
         | SUBSCRIPTION_IDENTIFIERS

@@ -74,6 +74,7 @@ pub(super) struct Admitted {
     pub(super) will: Option<Box<Will>>,
     pub(super) receive_maximum: u16,
     pub(super) maximum_packet_size: usize,
+    pub(super) wants_reason_strings: bool,
 }
 
 async fn first_packet(
@@ -171,6 +172,7 @@ async fn admit(
         will: connect.will,
         receive_maximum: client_receives.min(settings.inflight_max),
         maximum_packet_size: usize::try_from(client_takes).unwrap_or(usize::MAX),
+        wants_reason_strings: connect.wants_reason_strings,
     })
 }
 

@@ -12,6 +12,9 @@ use crate::mqtt::codec::{
 };
 use crate::mqtt::settings::{TOPIC_ALIASES_MAX, USER_PROPERTIES_MAX, WRITE_BYTES_MAX};
 
+/// Bytes of a SUBACK beside its codes and its reason string, at most.
+const SUBACK_OVERHEAD_BYTES: usize = 16;
+
 /// A change of subscriptions that is being stored. Nothing else is read meanwhile.
 pub(super) type Change = BoxFuture<'static, Result<Changed, StoreError>>;
 
@@ -19,6 +22,8 @@ pub(super) enum Changed {
     Subscribed {
         packet_id: u16,
         codes: Vec<Reason>,
+        /// Why the first refused filter was refused.
+        detail: Option<&'static str>,
         /// The subscriptions that get retained messages.
         with_retained: Vec<(TopicFilter, Subscription)>,
     },
@@ -154,13 +159,15 @@ impl Connection {
 
     fn handle_subscribe(&mut self, subscribe: Subscribe) -> Result<(), Refusal> {
         let mut codes = Vec::with_capacity(subscribe.filters.len());
+        let mut detail = None;
         let mut accepted: Vec<(TopicFilter, Subscription)> = Vec::new();
         let mut with_retained = Vec::new();
         for (text, options) in &subscribe.filters {
             let filter = match self.check_subscribe(text, *options, &accepted)? {
                 Ok(filter) => filter,
-                Err(reason) => {
-                    codes.push(reason);
+                Err(refusal) => {
+                    codes.push(refusal.reason);
+                    detail = detail.or(Some(refusal.detail));
                     continue;
                 }
             };
@@ -190,21 +197,23 @@ impl Connection {
             Ok(Changed::Subscribed {
                 packet_id: subscribe.packet_id,
                 codes,
+                detail,
                 with_retained,
             })
         }));
         Ok(())
     }
 
-    /// Checks a subscription; the error is the reason of its refusal.
+    /// Checks a subscription; the inner error refuses this filter only.
     fn check_subscribe(
         &self,
         text: &str,
         options: SubscribeOptions,
         accepted: &[(TopicFilter, Subscription)],
-    ) -> Result<Result<TopicFilter, Reason>, Refusal> {
+    ) -> Result<Result<TopicFilter, Refusal>, Refusal> {
+        let refused = |reason, detail| Ok(Err(Refusal::new(reason, detail)));
         let Ok(filter) = text.parse::<TopicFilter>() else {
-            return Ok(Err(Reason::FILTER_INVALID));
+            return refused(Reason::FILTER_INVALID, "a topic filter is invalid");
         };
         if options.no_local && filter.group().is_some() {
             return Err(Refusal::new(
@@ -212,8 +221,18 @@ impl Connection {
                 "a shared subscription cannot have the option No Local",
             ));
         }
+        // Nobody publishes on these topics here, but a bridge may bring those of another broker.
+        if filter.filter().starts_with('$') && !self.broker.settings().is_bridged {
+            return refused(
+                Reason::FILTER_INVALID,
+                "topics that begin with $ do not exist here; there is no $SYS and no $aws",
+            );
+        }
         if !self.access.may_subscribe(&filter) {
-            return Ok(Err(Reason::NOT_AUTHORIZED));
+            return refused(
+                Reason::NOT_AUTHORIZED,
+                "the client may not subscribe to a topic filter",
+            );
         }
         let state = self.session.state();
         let has_filter = |filter| {
@@ -226,7 +245,7 @@ impl Connection {
                 .filter(|(other, _)| !state.subscriptions.contains_key(other))
                 .count();
         if len >= self.broker.settings().subscriptions_max && !has_filter(&filter) {
-            return Ok(Err(Reason::QUOTA_EXCEEDED));
+            return refused(Reason::QUOTA_EXCEEDED, "too many subscriptions");
         }
         Ok(Ok(filter))
     }
@@ -264,9 +283,14 @@ impl Connection {
             Ok(Changed::Subscribed {
                 packet_id,
                 codes,
+                detail,
                 with_retained,
             }) => {
-                codec::suback(&mut self.io.write, self.version, packet_id, &codes);
+                let fits = |detail: &&str| {
+                    codes.len() + detail.len() + SUBACK_OVERHEAD_BYTES <= self.reasoned_suback_max
+                };
+                let detail = detail.filter(fits);
+                codec::suback(&mut self.io.write, self.version, packet_id, &codes, detail);
                 for (filter, how) in with_retained {
                     self.send_retained(filter, how);
                 }

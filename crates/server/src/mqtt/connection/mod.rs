@@ -48,6 +48,8 @@ struct Connection {
     held: Option<Box<Held>>,
     change: Option<Change>,
     outbound: Outbound,
+    /// The longest SUBACK with a reason string; 0 if the client wants none.
+    reasoned_suback_max: usize,
     clock: SilenceClock,
 }
 
@@ -142,6 +144,10 @@ impl Connection {
                 admitted.maximum_packet_size,
                 attached.unacknowledged,
             ),
+            reasoned_suback_max: match admitted.wants_reason_strings {
+                true => admitted.maximum_packet_size,
+                false => 0,
+            },
             clock: SilenceClock {
                 silence_max,
                 heard_at: now,
