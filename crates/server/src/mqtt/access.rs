@@ -41,7 +41,7 @@ pub(super) enum Denied {
     #[error("too many wrong admin tokens were sent; try again later")]
     TooMany,
     #[error("the API key belongs to another system; use a key of telemetry")]
-    OtherSystem,
+    OtherSystem(KeyId),
     #[error("the store cannot check credentials now; try again later")]
     Unknown(#[source] ApiKeyError),
 }
@@ -68,7 +68,7 @@ impl Credentials {
         let key = self.api_keys.verify(password).await;
         let key = key.map_err(Denied::Unknown)?.ok_or(Denied::Wrong)?;
         if key.system != SYSTEM {
-            return Err(Denied::OtherSystem);
+            return Err(Denied::OtherSystem(key.key_id));
         }
         Ok(Access::Key(key))
     }

@@ -51,7 +51,7 @@ pub async fn serve_mqtt(
                 acceptor.log_refusal(peer, &reason);
                 // A TLS handshake would cost more than the refusal is worth.
                 if let (None, Ok(permit)) = (&tls, Arc::clone(&refusals).try_acquire_owned()) {
-                    tokio::spawn(refuse(stream, broker.clone(), permit));
+                    tokio::spawn(refuse(stream, broker.clone(), peer.ip(), permit));
                 }
                 continue;
             }
@@ -70,8 +70,8 @@ pub async fn serve_mqtt(
     }
 }
 
-async fn refuse(stream: TcpStream, broker: Broker, permit: OwnedSemaphorePermit) {
-    connection::refuse_busy(Box::new(stream), &broker).await;
+async fn refuse(stream: TcpStream, broker: Broker, client: IpAddr, permit: OwnedSemaphorePermit) {
+    connection::refuse_busy(Box::new(stream), &broker, client).await;
     drop(permit);
 }
 

@@ -3,8 +3,6 @@
 
 use metrics::{Counter, Gauge, counter, gauge};
 
-use super::codec::Reason;
-
 /// The meters of a broker.
 pub(super) struct Meters {
     pub(super) connections: Gauge,
@@ -41,10 +39,5 @@ impl Meters {
             dropped_expired: dropped("expired"),
             dropped_store: dropped("store"),
         }
-    }
-
-    /// Counts a connection that the server refused or ended, by reason.
-    pub(super) fn refused(&self, reason: Reason) {
-        counter!("homeport_mqtt_refused_total", "reason" => reason.name()).increment(1);
     }
 }

@@ -10,6 +10,7 @@ mod connection;
 mod listen;
 mod measure;
 mod pipeline;
+mod refusal_log;
 mod settings;
 mod tls;
 mod transport;

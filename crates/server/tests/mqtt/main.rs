@@ -8,6 +8,7 @@ mod hostile;
 mod limits;
 mod order;
 mod properties;
+mod refusals;
 mod retained;
 mod sessions;
 mod wills;

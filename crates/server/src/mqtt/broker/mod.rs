@@ -31,6 +31,7 @@ use tokio::sync::Semaphore;
 
 use super::access::{Access, Credentials};
 use super::measure::Meters;
+use super::refusal_log::RefusalLog;
 use super::settings::MqttSettings;
 use crate::auth::AdminToken;
 use crate::auth::RateLimiter;
@@ -83,6 +84,7 @@ struct Shared {
     connection_room: Arc<Semaphore>,
     is_stopping: AtomicBool,
     meters: Meters,
+    refusals: RefusalLog,
 }
 
 /// What a broker depends on.
@@ -139,6 +141,7 @@ impl Broker {
         let stored = session_table.load().await?;
         let retained = Retained::new(retained_table.topics().await?);
         let room = parts.settings.connections_max;
+        let refusals = RefusalLog::new(&parts.clock);
         let broker = Self(Arc::new(Shared {
             settings: parts.settings,
             clock: parts.clock,
@@ -163,6 +166,7 @@ impl Broker {
             connection_room: Arc::new(Semaphore::new(room)),
             is_stopping: AtomicBool::new(false),
             meters: Meters::new(),
+            refusals,
         }));
         broker.restore(stored);
         broker.measure_retained();
@@ -171,6 +175,10 @@ impl Broker {
 
     pub(super) fn settings(&self) -> &MqttSettings {
         &self.0.settings
+    }
+
+    pub(super) fn refusals(&self) -> &RefusalLog {
+        &self.0.refusals
     }
 
     pub(super) fn credentials(&self) -> &Credentials {

@@ -31,6 +31,8 @@ pub(in crate::mqtt) struct Connect {
     pub(in crate::mqtt) has_authentication_method: bool,
     /// Whether reason strings may be in packets other than CONNACK and DISCONNECT.
     pub(in crate::mqtt) wants_reason_strings: bool,
+    /// Whether the client speaks MQTT 3.1, which is refused. Only the client id is read.
+    pub(in crate::mqtt) is_outdated: bool,
 }
 
 /// The message to publish when the client is lost.
@@ -61,12 +63,8 @@ pub(super) fn read(mut fields: Fields) -> Result<Connect, Refusal> {
     let version = match (protocol.as_str(), level) {
         ("MQTT", 4) => Version::V3,
         ("MQTT", 5) => Version::V5,
-        ("MQTT" | "MQIsdp", _) => {
-            return Err(Refusal::new(
-                Reason::UNSUPPORTED_VERSION,
-                "unsupported protocol version; use MQTT 3.1.1 or 5",
-            ));
-        }
+        ("MQIsdp", 3) => return Ok(read_outdated(fields)),
+        ("MQTT" | "MQIsdp", _) => return Err(unsupported_version()),
         _ => return Err(Refusal::malformed("the first packet is not MQTT")),
     };
     let flags = fields.u8()?;
@@ -100,7 +98,40 @@ pub(super) fn read(mut fields: Fields) -> Result<Connect, Refusal> {
         maximum_packet_size: said.maximum_packet_size,
         has_authentication_method: said.has_authentication_method,
         wants_reason_strings: said.problem_information.unwrap_or(true),
+        is_outdated: false,
     })
+}
+
+/// The refusal of another version than 3.1.1 and 5.
+pub(in crate::mqtt) fn unsupported_version() -> Refusal {
+    Refusal::new(
+        Reason::UNSUPPORTED_VERSION,
+        "unsupported protocol version; use MQTT 3.1.1 or 5",
+    )
+}
+
+/// Reads CONNECT of MQTT 3.1 as far as the client id, for the log.
+fn read_outdated(mut fields: Fields) -> Connect {
+    let mut client_id = || {
+        fields.u8()?;
+        fields.u16()?;
+        fields.text()
+    };
+    Connect {
+        version: Version::V3,
+        clean_start: true,
+        keep_alive_secs: 0,
+        client_id: client_id().unwrap_or_default(),
+        will: None,
+        user_name: None,
+        password: None,
+        session_expiry: None,
+        receive_maximum: None,
+        maximum_packet_size: None,
+        has_authentication_method: false,
+        wants_reason_strings: false,
+        is_outdated: true,
+    }
 }
 
 fn check_flags(version: Version, flags: u8) -> Result<(), Refusal> {

@@ -17,7 +17,7 @@ mod tests;
 use bytes::Bytes;
 use homeport_systems::messages;
 
-pub(super) use connect::{Connect, Will};
+pub(super) use connect::{Connect, Will, unsupported_version};
 pub(super) use decode::{Packet, first, next};
 pub(super) use encode::{
     Sent, Welcome, disconnect, pingresp, puback, publish, publish_len, suback, unsuback, unwelcome,

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use homeport_listen::REFUSAL_TIMEOUT;
+use homeport_systems::api_keys::KeyId;
 use homeport_systems::ids::UuidV4;
 use homeport_systems::messages::{Message, check_topic};
 
@@ -11,6 +12,7 @@ use super::{Connection, delivery_of};
 use crate::mqtt::access::{Access, Denied};
 use crate::mqtt::broker::{Broker, OpenError, SessionRequest};
 use crate::mqtt::codec::{self, Connect, Reason, Refusal, Version, Welcome, Will};
+use crate::mqtt::refusal_log::{Refused, RefusedClient};
 use crate::mqtt::settings::{
     CLIENT_ID_LEN_MAX, FAREWELL_MAX, TOPIC_ALIASES_MAX, USER_PROPERTIES_MAX,
 };
@@ -28,10 +30,20 @@ pub(super) async fn welcome(
     client: IpAddr,
 ) -> Option<Connection> {
     let timeout = broker.settings().connect_timeout;
+    let unknown = RefusedClient {
+        address: client,
+        client_id: "",
+        key_id: None,
+    };
+    let refuse = |client, refusal| {
+        broker
+            .refusals()
+            .record(Refused::Connection(None), client, refusal);
+    };
     let connect = match first_packet(&mut io, broker, timeout).await {
         Ok(connect) => connect?,
         Err(refusal) => {
-            broker.meters().refused(refusal.reason);
+            refuse(unknown, refusal);
             if refusal.reason == Reason::UNSUPPORTED_VERSION {
                 turn_away(&mut io, Version::V3, refusal).await;
             }
@@ -42,13 +54,13 @@ pub(super) async fn welcome(
     let client_id = connect.client_id.clone();
     match admit(connect, broker, client, &mut io).await {
         Ok(connection) => Some(connection.over(io)),
-        Err(refusal) => {
-            broker.meters().refused(refusal.reason);
-            tracing::debug!(
-                client_id,
-                reason = refusal.reason.name(),
-                "an MQTT client was refused"
-            );
+        Err(Rejected { refusal, key_id }) => {
+            let client = RefusedClient {
+                client_id: &client_id,
+                key_id,
+                ..unknown
+            };
+            refuse(client, refusal);
             turn_away(&mut io, version, refusal).await;
             None
         }
@@ -56,16 +68,40 @@ pub(super) async fn welcome(
 }
 
 /// Refuses a client because there are too many connections.
-pub(super) async fn refuse_busy(mut io: Transport, broker: &Broker) {
+pub(super) async fn refuse_busy(mut io: Transport, broker: &Broker, client: IpAddr) {
     let refusal = Refusal::new(Reason::SERVER_BUSY, "too many connections; try again later");
-    broker.meters().refused(refusal.reason);
+    let client = RefusedClient {
+        address: client,
+        client_id: "",
+        key_id: None,
+    };
+    broker
+        .refusals()
+        .record(Refused::Connection(None), client, refusal);
     if let Ok(Some(connect)) = first_packet(&mut io, broker, REFUSAL_TIMEOUT).await {
         turn_away(&mut io, connect.version, refusal).await;
     }
 }
 
+/// Why a client is not accepted, and its key if that is known.
+struct Rejected {
+    refusal: Refusal,
+    key_id: Option<KeyId>,
+}
+
+/// A client without a valid key.
+impl From<Refusal> for Rejected {
+    fn from(refusal: Refusal) -> Self {
+        Self {
+            refusal,
+            key_id: None,
+        }
+    }
+}
+
 /// An accepted client.
 pub(super) struct Admitted {
+    pub(super) address: IpAddr,
     pub(super) broker: Broker,
     pub(super) version: Version,
     pub(super) access: Access,
@@ -108,15 +144,18 @@ async fn admit(
     broker: &Broker,
     client: IpAddr,
     io: &mut Transport,
-) -> Result<Admitted, Refusal> {
+) -> Result<Admitted, Rejected> {
+    if connect.is_outdated {
+        return Err(codec::unsupported_version().into());
+    }
     if connect.has_authentication_method {
-        return Err(Refusal::new(
+        return Err(Rejected::from(Refusal::new(
             Reason::BAD_AUTHENTICATION_METHOD,
             "unsupported authentication method; send a user name and password",
-        ));
+        )));
     }
-    let credentials = broker.credentials();
-    let access = credentials
+    let access = broker
+        .credentials()
         .verify(
             connect.user_name.as_deref(),
             connect.password.as_deref(),
@@ -124,6 +163,19 @@ async fn admit(
         )
         .await
         .map_err(denied)?;
+    let key_id = access.key_id();
+    let opened = open(connect, access, broker, client, io).await;
+    opened.map_err(|refusal| Rejected { refusal, key_id })
+}
+
+/// Opens the session of an authenticated client.
+async fn open(
+    connect: Connect,
+    access: Access,
+    broker: &Broker,
+    client: IpAddr,
+    io: &mut Transport,
+) -> Result<Admitted, Refusal> {
     let (client_id, is_assigned) = client_id(&connect)?;
     if let Some(will) = &connect.will {
         check_will(will, &access, broker)?;
@@ -164,6 +216,7 @@ async fn admit(
     let client_receives = connect.receive_maximum.unwrap_or(u16::MAX);
     let client_takes = connect.maximum_packet_size.unwrap_or(u32::MAX);
     Ok(Admitted {
+        address: client,
         broker: broker.clone(),
         version: connect.version,
         access,
@@ -197,7 +250,7 @@ fn check_will(will: &Will, access: &Access, broker: &Broker) -> Result<(), Refus
     if will.qos > 1 {
         return Err(Refusal::new(
             Reason::QOS_NOT_SUPPORTED,
-            "QoS 2 is not spoken here",
+            "QoS 2 is not supported; use QoS 0 or 1",
         ));
     }
     if check_topic(&will.topic).is_err() {
@@ -223,14 +276,18 @@ fn check_will(will: &Will, access: &Access, broker: &Broker) -> Result<(), Refus
     Ok(())
 }
 
-fn denied(denied: Denied) -> Refusal {
-    match denied {
+fn denied(denied: Denied) -> Rejected {
+    let key_id = match denied {
+        Denied::OtherSystem(key_id) => Some(key_id),
+        _ => None,
+    };
+    let refusal = match denied {
         Denied::Wrong => Refusal::new(Reason::BAD_CREDENTIALS, "invalid user name or password"),
         Denied::TooMany => Refusal::new(
             Reason::CONNECTION_RATE_EXCEEDED,
             "too many wrong admin tokens were sent; try again later",
         ),
-        Denied::OtherSystem => Refusal::new(
+        Denied::OtherSystem(_) => Refusal::new(
             Reason::NOT_AUTHORIZED,
             "the API key belongs to another system; use a key of telemetry",
         ),
@@ -238,7 +295,8 @@ fn denied(denied: Denied) -> Refusal {
             tracing::warn!(%error, "cannot check the credentials of an MQTT client");
             unavailable()
         }
-    }
+    };
+    Rejected { refusal, key_id }
 }
 
 fn unavailable() -> Refusal {

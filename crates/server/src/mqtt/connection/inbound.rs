@@ -10,6 +10,7 @@ use super::{Connection, End, Held, delivery_of};
 use crate::mqtt::codec::{
     self, Packet, Publish, Reason, Refusal, Subscribe, SubscribeOptions, Unsubscribe, Version,
 };
+use crate::mqtt::refusal_log::Refused;
 use crate::mqtt::settings::{TOPIC_ALIASES_MAX, USER_PROPERTIES_MAX, WRITE_BYTES_MAX};
 
 /// Bytes of a SUBACK beside its codes and its reason string, at most.
@@ -80,17 +81,20 @@ impl Connection {
 
     fn handle_publish(&mut self, mut publish: Publish) -> Result<(), Refusal> {
         if publish.qos > 1 {
+            self.refused_topic = Some(publish.topic.into());
             return Err(Refusal::new(
                 Reason::QOS_NOT_SUPPORTED,
-                "QoS 2 is not spoken here",
+                "QoS 2 is not supported; use QoS 0 or 1",
             ));
         }
         self.resolve_alias(&mut publish)?;
         if let Err(refusal) = self.check_publish(&publish) {
             // Only MQTT 5 can refuse a single message, and only with QoS 1.
             let Some(packet_id) = publish.packet_id.filter(|_| self.version == Version::V5) else {
+                self.refused_topic = Some(publish.topic.into());
                 return Err(refusal);
             };
+            self.record_refusal(Refused::Publish(&publish.topic), refusal);
             self.pipeline.begin_refusal(packet_id, refusal.reason);
             return Ok(());
         }
@@ -166,6 +170,7 @@ impl Connection {
             let filter = match self.check_subscribe(text, *options, &accepted)? {
                 Ok(filter) => filter,
                 Err(refusal) => {
+                    self.record_refusal(Refused::Subscription(text), refusal);
                     codes.push(refusal.reason);
                     detail = detail.or(Some(refusal.detail));
                     continue;

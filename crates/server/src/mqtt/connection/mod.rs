@@ -23,6 +23,7 @@ use super::access::Access;
 use super::broker::{Broker, Mailbox, Parting, Session};
 use super::codec::{self, Reason, Refusal, Version, Will};
 use super::pipeline::Pipeline;
+use super::refusal_log::{Refused, RefusedClient};
 use super::settings::{DRAIN_MAX, FAREWELL_MAX, WRITE_STALL_MAX};
 use super::transport::{Io, Transport};
 use handshake::Admitted;
@@ -32,6 +33,7 @@ use outbound::Outbound;
 /// The connection of a client with its session.
 struct Connection {
     broker: Broker,
+    address: IpAddr,
     io: Transport,
     version: Version,
     access: Access,
@@ -40,6 +42,8 @@ struct Connection {
     link_id: u64,
     publisher: Publisher,
     will: Option<Box<Will>>,
+    /// The topic of the message that ended the connection.
+    refused_topic: Option<Box<str>>,
     /// The expiry interval that the client sent with DISCONNECT.
     new_expiry: Option<u32>,
     aliases: HashMap<u16, String>,
@@ -105,8 +109,8 @@ pub(super) async fn serve(io: Box<dyn Io>, broker: Broker, client: IpAddr) {
 }
 
 /// Refuses a connection because there are too many.
-pub(super) async fn refuse_busy(io: Box<dyn Io>, broker: &Broker) {
-    handshake::refuse_busy(Transport::new(io), broker).await;
+pub(super) async fn refuse_busy(io: Box<dyn Io>, broker: &Broker, client: IpAddr) {
+    handshake::refuse_busy(Transport::new(io), broker, client).await;
 }
 
 /// The delivery for a QoS; 2 becomes 1, which is the maximum.
@@ -123,6 +127,7 @@ impl Connection {
         let silence_max = admitted.silence_max();
         let attached = admitted.attached;
         Self {
+            address: admitted.address,
             io,
             version: admitted.version,
             publisher: Publisher {
@@ -134,6 +139,7 @@ impl Connection {
             mailbox: attached.mailbox,
             link_id: attached.link_id,
             will: admitted.will,
+            refused_topic: None,
             new_expiry: None,
             aliases: HashMap::new(),
             pipeline: Pipeline::default(),
@@ -158,6 +164,15 @@ impl Connection {
             },
             broker: admitted.broker,
         }
+    }
+
+    fn record_refusal(&self, refused: Refused<'_>, why: Refusal) {
+        let client = RefusedClient {
+            address: self.address,
+            client_id: &self.session.client_id,
+            key_id: self.access.key_id(),
+        };
+        self.broker.refusals().record(refused, client, why);
     }
 
     /// Makes progress as far as possible; ready when the connection ends.
@@ -277,13 +292,8 @@ impl Connection {
             _ => end,
         };
         if let End::Refused(refusal) = &mut end {
-            self.broker.meters().refused(refusal.reason);
-            tracing::debug!(
-                client_id = self.session.client_id,
-                reason = refusal.reason.name(),
-                detail = refusal.detail,
-                "an MQTT connection was ended"
-            );
+            let topic = self.refused_topic.as_deref();
+            self.record_refusal(Refused::Connection(topic), *refusal);
             codec::disconnect(
                 &mut self.io.write,
                 self.version,
