@@ -9,6 +9,7 @@ use crate::evaluate::{Context, EvaluationError, Scope};
 use crate::message::{Message, Randomness};
 use crate::parse::statement::{Parser, StatementParts, TEXT_LEN_MAX_BYTES};
 use crate::parse::syntax_error::SyntaxError;
+use crate::parse::tree::{Expression, Logic, Node, Selected, Selection};
 use crate::topic::TopicFilter;
 use crate::value::Value;
 
@@ -54,6 +55,24 @@ impl Statement {
     #[must_use]
     pub fn filter(&self) -> &TopicFilter {
         &self.parts.filter
+    }
+
+    /// Whether the statement names this member of the result. A result whose members are unknown, as that of
+    /// `SELECT VALUE path`, counts as naming every member.
+    #[must_use]
+    pub fn names_member(&self, name: &str) -> bool {
+        match &self.parts.selection {
+            Selection::Value(selected) => !matches!(selected, Selected::Everything),
+            Selection::Items(items) => items
+                .iter()
+                .any(|item| item.path.first().is_some_and(|first| first == name)),
+        }
+    }
+
+    /// Whether WHERE is constant and not true, so that no message matches.
+    #[must_use]
+    pub fn matches_nothing(&self) -> bool {
+        self.parts.condition.as_ref().is_some_and(is_never_true)
     }
 
     /// The original text.
@@ -132,6 +151,15 @@ impl Statement {
     pub(crate) fn variable_names(&self) -> Vec<String> {
         let names = self.parts.variables.iter();
         names.map(|variable| variable.name.clone()).collect()
+    }
+}
+
+fn is_never_true(condition: &Expression) -> bool {
+    match &condition.node {
+        Node::Literal(value) => to_boolean(value) != Some(true),
+        Node::Logic(Logic::And, left, right) => is_never_true(left) || is_never_true(right),
+        Node::Logic(Logic::Or, left, right) => is_never_true(left) && is_never_true(right),
+        _ => false,
     }
 }
 

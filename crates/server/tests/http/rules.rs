@@ -63,6 +63,54 @@ async fn rule_is_created_read_changed_and_deleted() {
     assert_eq!(gone.problem(), (404, "RULE_NOT_FOUND"));
 }
 
+/// Stores a rule that writes to a table; returns its notes.
+async fn notes_of(server: &Server, sql: &str, table: &str) -> String {
+    let action = json!({"dynamoDBv2": {"putItem": {"tableName": table}}});
+    let rule = json!({"sql": sql, "awsIotSqlVersion": "2016-03-23", "actions": [action]});
+    let put = server.as_admin("PUT", "/v1/rules/noted", rule).await;
+    assert!(matches!(put.status, 200 | 201), "{put:?}");
+    put.body["notes"].to_string()
+}
+
+#[tokio::test]
+async fn telemetry_without_ttl_is_noted() {
+    let server = Server::start().await;
+    for (selection, table, is_noted) in [
+        ("*", "van-telemetry", true),
+        ("*", "photoeditor-dev-device-tokens", false),
+        ("*, timestamp() + 1000 AS ttl", "van-telemetry", false),
+        ("x, ttl", "van-telemetry", false),
+        ("VALUE *", "van-telemetry", true),
+        ("VALUE item", "van-telemetry", false),
+    ] {
+        let sql = format!("SELECT {selection} FROM 'a/+'");
+        let notes = notes_of(&server, &sql, table).await;
+        assert_eq!(notes.contains("without ttl"), is_noted, "{sql} {notes}");
+    }
+}
+
+#[tokio::test]
+async fn rule_that_never_runs_is_noted() {
+    let server = Server::start().await;
+    let deep = format!("'{}b'", "a/".repeat(40));
+    for (rest, is_noted) in [
+        ("'a/+'", false),
+        ("'van/+/telemetry' WHERE x > 1", false),
+        ("'van/#'", false),
+        ("'#' WHERE true", false),
+        ("'a' WHERE false OR x", false),
+        ("'a' WHERE false", true),
+        ("'a' WHERE x AND 1", true),
+        ("'$aws/things/+/shadow/update'", true),
+        ("'van/b c/telemetry'", true),
+        (deep.as_str(), true),
+    ] {
+        let sql = format!("SELECT * FROM {rest}");
+        let notes = notes_of(&server, &sql, "van-telemetry").await;
+        assert_eq!(notes.contains("never runs"), is_noted, "{rest} {notes}");
+    }
+}
+
 #[tokio::test]
 async fn rule_is_disabled_and_enabled() {
     let server = Server::start().await;

@@ -7,6 +7,7 @@
 
 mod carry_out;
 mod compiled;
+mod compiled_notes;
 mod document;
 mod failure;
 mod load;

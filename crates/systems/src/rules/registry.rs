@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::compiled::{self, Compiled, KnownTables};
+use super::compiled_notes;
 use super::name::RuleName;
 use super::rule::{Rule, RuleView};
 use super::stats::RuleStats;
@@ -22,6 +23,8 @@ pub(super) struct Registry {
 struct Known {
     rule: Rule,
     stats: Arc<RuleStats>,
+    /// Hints that need the compiled rule.
+    notes: Vec<String>,
     problem: Option<String>,
 }
 
@@ -41,6 +44,8 @@ impl Registry {
                 |known| Arc::clone(&known.stats),
             );
             let compiled = compiled::compile(&name, &rule.document, tables, Arc::clone(&stats));
+            let notes = compiled.as_ref().map(compiled_notes::notes);
+            let notes = notes.unwrap_or_default();
             let problem = match compiled {
                 Ok(compiled) if !rule.document.rule_disabled => {
                     let at = registry.running.len();
@@ -60,6 +65,7 @@ impl Registry {
                 Known {
                     rule,
                     stats,
+                    notes,
                     problem,
                 },
             );
@@ -108,6 +114,7 @@ impl Registry {
 
 fn view(known: &Known) -> RuleView {
     let mut notes = known.rule.notes();
+    notes.extend_from_slice(&known.notes);
     if known.stats.has_ttl_in_millis() {
         notes.push(
             "the expiry comes in milliseconds; it is stored in seconds, as stores read it"

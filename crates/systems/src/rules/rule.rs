@@ -46,7 +46,7 @@ pub struct RuleVersion {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuleView {
     pub rule: Rule,
-    /// Hints: members without effect, values that are stored differently.
+    /// Hints: members without effect, values that are stored differently, items that never expire, and rules that never run.
     pub notes: Vec<String>,
     /// Why the rule does not run although it is enabled.
     pub problem: Option<String>,
