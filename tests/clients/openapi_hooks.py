@@ -15,6 +15,10 @@ DOOMED = json.loads(os.environ["HOMEPORT_TESTS_DOOMED"])
 # What JSON Schema cannot say of free-form values: how deep and how large they may be, and how long their numbers.
 STATE_LIMITS = {"levels": 8, "size": 1024}
 POLICY_LIMITS = {"levels": 16, "size": 16 * 1024}
+ATTRIBUTES_LIMITS = {"levels": 16, "size": 16 * 1024}
+ATTRIBUTES_MAX = 50
+# Attributes that the record store gives a meaning.
+RECORD_ATTRIBUTES = {"PK", "SK", "name", "retention_secs", "external_id", "model", "acl_policy", "data_type"}
 DIGITS_MAX = 38
 
 # A table that nothing else in here reads, and a key of it.
@@ -53,6 +57,9 @@ def before_call(context, case, kwargs):
     # Which version a rule has depends on what was tried before.
     if case.headers:
         case.headers.pop("If-Match", None)
+        # The header and the member are the same id.
+        if isinstance(case.body, dict) and "record_id" in case.body:
+            case.headers.pop("Idempotency-Key", None)
     if isinstance(case.body, dict):
         case.body = fitting(case.operation.path, case.body)
 
@@ -107,11 +114,22 @@ def fitting(path, body):
     elif path.startswith("/v1/groups"):
         if "acl_policy" in body:
             body["acl_policy"] = storable(body["acl_policy"], **POLICY_LIMITS)
+        # Which values a journal takes depends on its data type.
+        if "data_type" in body:
+            body["data_type"] = "any"
+        if body.get("attributes") is not None:
+            body["attributes"] = storable(further(body["attributes"]), **ATTRIBUTES_LIMITS)
         if "value" in body:
             body["value"] = with_numbers(body["value"])
         # A record must not be far in the future.
         body.pop("timestamp", None)
     return body
+
+
+def further(attributes):
+    """The attributes with names that a group, a device or a journal can have."""
+    names = [name for name in attributes if 1 <= len(name) <= 128 and name not in RECORD_ATTRIBUTES]
+    return {name: attributes[name] for name in names[:ATTRIBUTES_MAX]}
 
 
 def ruled(body):

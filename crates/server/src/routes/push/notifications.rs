@@ -204,7 +204,7 @@ impl From<DeviceDelivery> for DeviceDeliveryBody {
 /// Send a notification to every active device of a user
 #[utoipa::path(post, path = "/v1/push/users/{user_id}/notifications", tag = "push",
     security(("admin_token" = []), ("device_key" = [])),
-    params(UserPath, ("Idempotency-Key" = Option<String>, Header, description = "A repeat with the same key within 30 days does not send another notification")),
+    params(UserPath, ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 128, pattern = "^[!-~]+$", description = "A repeat with the same key within 30 days does not send another notification")),
     request_body = SendNotification, responses(
     (status = 200, description = "Accepted earlier with this idempotency key", body = NotificationBody),
     (status = 202, description = "Queued durably", body = NotificationBody),

@@ -259,7 +259,7 @@ fn check_future(times: RequestTimes, record: &NewRecord) -> Result<(), Problem> 
 /// at the next free millisecond. The value must be of the journal's data type.
 #[utoipa::path(post, path = "/v1/groups/{gid}/devices/{did}/journals/{jid}/records", tag = "records",
     security(("device_key" = []), ("admin_token" = [])),
-    params(JournalPath, ("Idempotency-Key" = Option<String>, Header, description = "The same as `record_id` in the body")),
+    params(JournalPath, ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 128, pattern = "^[!-~]+$", description = "The same as `record_id` in the body")),
     request_body = AddRecord, responses(
     (status = 200, description = "The record was stored before with this record id", body = Envelope<RecordBody>),
     (status = 201, description = "The record", body = Envelope<RecordBody>)))]

@@ -103,6 +103,7 @@ impl RegisterDevice {
 #[utoipa::path(post, path = "/v1/sensors/register", tag = "sensors", security(("device_key" = [])),
     request_body = RegisterDevice, responses(
     (status = 200, description = "The registration", body = RegisteredDevice),
+    (status = 409, description = "The device is being decommissioned and can register again when its data is deleted"),
 ))]
 pub(in crate::routes) async fn register_device(
     caller: Authenticated<ApiKeys>,
