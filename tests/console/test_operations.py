@@ -53,7 +53,7 @@ def test_api_key_is_shown_once_and_revoked(console, fleet):
     page.get_by_role("button", name="Create API key").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Description").fill("of the test")
-    dialog.get_by_label("Scopes").fill(SENSOR)
+    dialog.get_by_role("textbox", name="Scopes").fill(SENSOR)
     dialog.get_by_role("button", name="Create").click()
     key = dialog.get_by_test_id("new-key").inner_text()
     assert fleet.call("GET", f"/v1/sensors/devices/{SENSOR}", key=key)["hardware_id"] == SENSOR
