@@ -1,5 +1,5 @@
 //! The list of groups follows the table, so that groups that another program puts with the document's own PutItem are
-//! listed and kept up like those of the API.
+//! listed and included in housekeeping like those of the API.
 
 use async_trait::async_trait;
 use homeport_item::Item;
