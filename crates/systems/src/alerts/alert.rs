@@ -4,7 +4,7 @@ use homeport_item::expression::{Condition as Expression, KeyCondition, Path, Upd
 use homeport_item::{Item, Number, Value};
 use homeport_store::{Get, Query, ReturnValues, Update as UpdateRequest, WriteError};
 
-use super::notification::Notification;
+use super::delivery::notification::Notification;
 use super::types::{AlertId, DefinitionId, DefinitionName, DeviceName, Note, PersonName};
 use super::{Alerts, AlertsError, PAGE_MAX, schema};
 use crate::cursor::Cursor;

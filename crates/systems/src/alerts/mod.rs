@@ -6,26 +6,11 @@
 //! continues at the next start.
 
 mod alert;
-mod announcement;
-mod condition;
-mod definition;
 mod definitions;
-mod followers;
-mod judge;
-mod notification;
-mod outbox;
-mod quiet;
-mod reaction;
-mod registry;
+mod delivery;
+mod judging;
 pub mod schema;
-mod service;
-mod settle;
-mod silence;
-mod source;
-mod transition;
 mod types;
-mod watch;
-mod worker;
 
 use std::sync::Arc;
 
@@ -42,28 +27,28 @@ use crate::sensors::InvalidField;
 use crate::time::EpochMillis;
 
 pub use alert::{Acknowledgement, Alert, AlertFilter, AlertPage, Cleared, StateFilter};
-pub use condition::{
+pub use definitions::condition::{
     Absence, COUNT_MAX, Condition, Direction, Rate, SECS_MAX, SILENCE_SECS_MIN, Side, Threshold,
     WINDOW_SECS_MIN,
 };
-pub use definition::{
+pub use definitions::definition::{
     DEVICES_LISTED_MAX, Definition, DefinitionTerms, Devices, Filter, INTERVAL_SECS_MAX,
     TARGETS_MAX, Target,
 };
-pub use definitions::DefinitionPage;
-pub use notification::{Event, Notification};
-pub use quiet::{MinuteOfDay, Quiet, Zone};
-pub use reaction::AlertReaction;
-pub use service::{Deliver, Email, WebhookCall};
+pub use definitions::manage::DefinitionPage;
+pub use definitions::quiet::{MinuteOfDay, Quiet, Zone};
+pub use delivery::notification::{Event, Notification};
+pub use delivery::service::{Deliver, Email, WebhookCall};
+pub use delivery::worker::{Turn, Worker};
+pub use judging::reaction::AlertReaction;
 pub use types::{
     AlertId, AttributePath, DefinitionId, DefinitionName, DeviceName, EmailAddress, Note,
     PersonName, TopicTemplate, WantedText, WebhookSecret, WebhookUrl,
 };
-pub use worker::{Turn, Worker};
 
-use reaction::WatchCache;
-use registry::{Registry, Snapshot};
-use source::Source;
+use definitions::registry::{Registry, Snapshot};
+use judging::reaction::WatchCache;
+use judging::source::Source;
 
 /// Items in a page.
 pub const PAGE_MAX: usize = 100;

@@ -5,27 +5,11 @@
 //! rules are durable. A permanent failure runs the rule's error action, is counted, and is kept for
 //! operators; the message itself succeeds.
 
-mod carry_out;
-mod compiled;
-mod compiled_notes;
-mod document;
-mod failure;
-mod load;
-mod manage;
-mod moments;
-mod name;
-mod plan;
-mod registry;
-mod replay;
+mod definitions;
+mod execution;
 mod requests;
-mod rule;
 pub mod schema;
-mod service;
-mod shipped;
-mod sns;
-mod stats;
-mod trial;
-mod write;
+mod trials;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -41,31 +25,31 @@ use crate::push::Push;
 use crate::sensors::InvalidField;
 use crate::time::{EpochMillis, FutureLimit};
 
-use compiled::KnownTables;
-use moments::Moments;
-use registry::Registry;
+use definitions::compiled::KnownTables;
+use definitions::registry::Registry;
+use execution::moments::Moments;
 
-pub use compiled::{
+pub use definitions::compiled::{
     ACTIONS_MAX, DESCRIPTION_CHARS_MAX, FILTER_LEVELS_MAX, HEADERS_MAX, SQL_VERSION,
     TEMPLATE_BYTES_MAX,
 };
-pub use document::{
+pub use definitions::document::{
     ActionDocument, DynamoDbDocument, DynamoDbV2Document, HttpDocument, KeyType, KeyValue, NewRule,
     PushDocument, PutItemDocument, RepublishDocument, RepublishHeaders, RuleDocument,
 };
-pub use failure::Failure;
-pub use load::{FILE_RULES_MAX, REFRESH_EVERY};
-pub use manage::{RulePage, VERSIONS_KEPT};
-pub use name::RuleName;
-pub use replay::{
+pub use definitions::load::{FILE_RULES_MAX, REFRESH_EVERY};
+pub use definitions::manage::{RulePage, VERSIONS_KEPT};
+pub use definitions::name::RuleName;
+pub use definitions::rule::{Rule, RuleVersion, RuleView, Source};
+pub use definitions::shipped::shipped;
+pub use execution::failure::Failure;
+pub use execution::stats::{FAILURES_KEPT, RuleCounts};
+pub use requests::outbox::{REQUEST_ATTEMPTS_MAX, REQUESTS_MAX, RequestWorker};
+pub use requests::service::{OutgoingRequest, RequestService};
+pub use trials::replay::{
     Difference, REPLAY_PAGE_MAX, Replay, ReplayRange, ReplayTotals, Replayed, WouldWrite,
 };
-pub use requests::{REQUEST_ATTEMPTS_MAX, REQUESTS_MAX, RequestWorker};
-pub use rule::{Rule, RuleVersion, RuleView, Source};
-pub use service::{OutgoingRequest, RequestService};
-pub use shipped::shipped;
-pub use stats::{FAILURES_KEPT, RuleCounts};
-pub use trial::{Reason, Trial, TrialError, TrialOutcome};
+pub use trials::trial::{Reason, Trial, TrialError, TrialOutcome};
 
 pub const RULES_MAX: usize = 1000;
 /// Rules in a page.
@@ -178,7 +162,7 @@ impl RuleEngine {
             counter: None,
         };
         let now = EpochMillis(clock.now_ms());
-        let file_rules = load::from_file(file_rules, &tables, now)?;
+        let file_rules = definitions::load::from_file(file_rules, &tables, now)?;
         Ok(Self {
             inner: Arc::new(Inner {
                 store,
@@ -189,7 +173,7 @@ impl RuleEngine {
                 future_limit,
                 registry: RwLock::default(),
                 file_rules,
-                changed: AtomicI64::new(load::NEVER),
+                changed: AtomicI64::new(definitions::load::NEVER),
                 changing: Mutex::default(),
                 moments: Moments::new(),
                 traces: Traces::new(),
