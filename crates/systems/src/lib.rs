@@ -28,4 +28,4 @@ pub mod time;
 pub mod unknown_name;
 
 mod fetch;
-mod pages;
+pub mod pages;

@@ -49,10 +49,42 @@ from_page_error!(
 
 /// A page of a list.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ItemPage {
-    pub(crate) items: Vec<Item>,
+pub struct Page<T> {
+    pub items: Vec<T>,
     /// Absent on the last page.
-    pub(crate) next: Option<Cursor>,
+    pub next: Option<Cursor>,
+}
+
+impl<T> Default for Page<T> {
+    fn default() -> Self {
+        Self {
+            items: Vec::new(),
+            next: None,
+        }
+    }
+}
+
+impl Page<Item> {
+    /// Parses the items and leaves out those that cannot be read: an item that another program wrote must not
+    /// hide its neighbours.
+    pub(crate) fn readable<T, E: std::fmt::Display>(
+        self,
+        schema: &TableSchema,
+        read: impl Fn(&Item) -> Result<T, E>,
+    ) -> Page<T> {
+        let read = |item| match read(item) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                let key = plain_json::item(&key_of(schema, None, item));
+                tracing::warn!(table = schema.name, %key, %error, "left an item out of a list");
+                None
+            }
+        };
+        Page {
+            items: self.items.iter().filter_map(read).collect(),
+            next: self.next,
+        }
+    }
 }
 
 /// Reads up to `limit` items of a query, across as many pages of the store as necessary. `list` names the list
@@ -63,7 +95,7 @@ pub(crate) async fn read_page(
     mut query: Query,
     list: &str,
     limit: usize,
-) -> Result<ItemPage, PageError> {
+) -> Result<Page<Item>, PageError> {
     let mut items = Vec::with_capacity(limit.min(128) + 1);
     let mut is_from_cursor = query.start.is_some();
     loop {
@@ -90,7 +122,7 @@ pub(crate) async fn read_page(
     } else {
         None
     };
-    Ok(ItemPage { items, next })
+    Ok(Page { items, next })
 }
 
 /// Reads up to `limit` items of a scan in the same way.
@@ -100,7 +132,7 @@ pub(crate) async fn scan_page(
     mut scan: Scan,
     list: &str,
     limit: usize,
-) -> Result<ItemPage, PageError> {
+) -> Result<Page<Item>, PageError> {
     let mut items = Vec::with_capacity(limit.min(128) + 1);
     let mut is_from_cursor = scan.start.is_some();
     loop {
@@ -118,7 +150,7 @@ pub(crate) async fn scan_page(
     items.truncate(limit);
     let last = items.last().filter(|_| has_more);
     let next = last.map(|last| Cursor::new(list, key_of(schema, scan.index.as_deref(), last)));
-    Ok(ItemPage { items, next })
+    Ok(Page { items, next })
 }
 
 /// Our own requests are valid except for a start key from a client, who can put anything into a cursor.
@@ -127,24 +159,6 @@ fn failed(error: StoreError, is_from_cursor: bool) -> PageError {
         StoreError::Invalid(_) if is_from_cursor => CursorError.into(),
         error => error.into(),
     }
-}
-
-/// Parses items and leaves out those that cannot be read: an item that another program wrote must not hide its
-/// neighbours.
-pub(crate) fn readable<T, E: std::fmt::Display>(
-    items: &[Item],
-    schema: &TableSchema,
-    read: impl Fn(&Item) -> Result<T, E>,
-) -> Vec<T> {
-    let read = |item| match read(item) {
-        Ok(value) => Some(value),
-        Err(error) => {
-            let key = plain_json::item(&key_of(schema, None, item));
-            tracing::warn!(table = schema.name, %key, %error, "left an item out of a list");
-            None
-        }
-    };
-    items.iter().filter_map(read).collect()
 }
 
 /// The key attributes of an item in a table or index.

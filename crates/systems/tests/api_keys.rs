@@ -228,7 +228,7 @@ async fn permissions_are_stored_with_the_key() {
     };
     let (key, _) = keys.create(new).await.expect("a key");
     assert_eq!(key.permissions, permissions);
-    let listed = keys.list(10, None).await.expect("a page").keys;
+    let listed = keys.list(10, None).await.expect("a page").items;
     assert_eq!(listed[0].permissions, permissions);
     let item = stored(&fixture, key.key_id).await;
     let names = ["send_commands", "subscribe_fleet"].map(str::to_owned);
@@ -256,9 +256,9 @@ async fn keys_are_listed_newest_first() {
     let first = keys.list(3, None).await.expect("a page");
     let second = keys.list(3, first.next.clone()).await.expect("a page");
     let listed: Vec<_> = first
-        .keys
+        .items
         .iter()
-        .chain(&second.keys)
+        .chain(&second.items)
         .map(|key| key.key_id)
         .collect();
     assert_eq!(listed, made);
@@ -288,9 +288,9 @@ async fn documented_key_works() {
     let verified = keys.verify(&raw).await.expect("verifies").expect("a key");
     assert!(verified.allows("sensors", "AA:BB:CC:DD:EE:FF"));
     let page = keys.list(10, None).await.expect("a page");
-    assert_eq!(page.keys.len(), 1);
+    assert_eq!(page.items.len(), 1);
     assert!(
-        keys.revoke(page.keys[0].key_id)
+        keys.revoke(page.items[0].key_id)
             .await
             .expect("revokes")
             .was_active
@@ -315,7 +315,7 @@ async fn unreadable_key_is_rejected_and_hides_nothing() {
         "{opened:?}"
     );
     let page = keys.list(10, None).await.expect("a page");
-    let listed: Vec<_> = page.keys.iter().map(|key| key.key_id).collect();
+    let listed: Vec<_> = page.items.iter().map(|key| key.key_id).collect();
     assert_eq!(listed, [good.key_id]);
 }
 

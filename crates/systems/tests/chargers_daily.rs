@@ -58,7 +58,7 @@ fn report(device: u8, at_ms: i64, state: &str) -> NewEvent {
 
 async fn stats(chargers: &Chargers, device: u8) -> Vec<Item> {
     let page = chargers.daily(&sc_id(device), None, None, 100, None).await;
-    page.expect("a page").days
+    page.expect("a page").items
 }
 
 async fn affected(store: &dyn Store) -> BTreeSet<(ScId, MountainDay)> {
@@ -261,7 +261,7 @@ async fn days_of_23_and_25_hours_are_counted_whole() {
         let page = chargers
             .daily(&sc_id(1), Some(day(text)), Some(day(text)), 5, None)
             .await;
-        let days = page.expect("a page").days;
+        let days = page.expect("a page").items;
         assert_eq!(number(&days[0], "event_count"), reports.to_string());
         assert_eq!(number(&days[0], "availability_pct"), "100");
         assert_eq!(
@@ -318,7 +318,7 @@ async fn daily_statistics_are_listed_by_day() {
             .await
             .expect("a page");
         let dates = page
-            .days
+            .items
             .iter()
             .filter_map(|item| item.get("date")?.as_str().map(str::to_owned));
         seen.extend(dates);
@@ -333,5 +333,5 @@ async fn daily_statistics_are_listed_by_day() {
         .daily(&sc_id(1), to, from, 4, None)
         .await
         .expect("a page");
-    assert!(none.days.is_empty());
+    assert!(none.items.is_empty());
 }

@@ -197,7 +197,7 @@ async fn repeated_hour_is_migrated_in_order() {
         .await
         .expect("a page");
     let times: Vec<i64> = page
-        .events
+        .items
         .iter()
         .map(|event| event.timestamp_utc.0)
         .collect();
@@ -205,7 +205,7 @@ async fn repeated_hour_is_migrated_in_order() {
         .map(|n| FALL_BACK_MS + (n - 4) * HALF_HOUR_MS)
         .collect();
     assert_eq!(times, expected);
-    let current = page.events[1].data.members().get("current_ma");
+    let current = page.items[1].data.members().get("current_ma");
     assert_eq!(current, Some(&(expected[1] % 1000).into()));
 }
 

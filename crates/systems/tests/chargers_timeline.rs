@@ -80,8 +80,8 @@ async fn timeline(chargers: &Chargers, device: u16, range: EventRange, limit: us
             .events(&sc_id(device), None, range, limit, cursor)
             .await;
         let page = page.expect("a page");
-        assert!(page.events.len() == limit || page.next.is_none());
-        events.extend(page.events);
+        assert!(page.items.len() == limit || page.next.is_none());
+        events.extend(page.items);
         match page.next {
             // As a client sends it back.
             Some(next) => cursor = Some(Cursor::decode(&next.encode()).expect("a cursor")),
@@ -189,12 +189,12 @@ async fn pattern_one_type_of_one_device_by_filter() {
         .await
         .expect("a page");
     // The page is full although most items that were read do not match.
-    assert_eq!(numbers(&page.events), [0, 100, 200, 300, 400, 500, 600]);
+    assert_eq!(numbers(&page.items), [0, 100, 200, 300, 400, 500, 600]);
     let rest = chargers
         .events(&sc_id(1), Some(&ota), EventRange::default(), 7, page.next)
         .await
         .expect("a page");
-    assert_eq!(numbers(&rest.events), [700, 800, 900]);
+    assert_eq!(numbers(&rest.items), [700, 800, 900]);
     assert_eq!(rest.next, None);
     // The query as the document writes it.
     let condition = KeyCondition::new("device_id", &sc_id(1));
@@ -221,7 +221,7 @@ async fn pattern_all_events_of_a_type_across_the_fleet_newest_first() {
             .fleet_events(&ota, EventRange::default(), 3, cursor)
             .await;
         let page = page.expect("a page");
-        found.extend(page.events);
+        found.extend(page.items);
         cursor = page.next;
         if cursor.is_none() {
             break;
@@ -247,7 +247,7 @@ async fn pattern_fleet_overview_is_one_scan_of_states() {
     let mut cursor = None;
     loop {
         let page = chargers.fleet(10, cursor).await.expect("a page");
-        for charger in &page.chargers {
+        for charger in &page.items {
             let uuid = charger
                 .registration
                 .get("wireless_device_id")
@@ -259,7 +259,7 @@ async fn pattern_fleet_overview_is_one_scan_of_states() {
                 Some(&"telemetry".into())
             );
         }
-        seen.extend(page.chargers.into_iter().map(|charger| charger.device_id));
+        seen.extend(page.items.into_iter().map(|charger| charger.device_id));
         cursor = page.next;
         if cursor.is_none() {
             break;
@@ -385,7 +385,7 @@ async fn busy_repeated_hour_pages_in_true_order() {
                 .fleet_events(&telemetry, all, 25, cursor)
                 .await
                 .expect("a page");
-            fleet.extend(page.events);
+            fleet.extend(page.items);
             cursor = page.next;
             if cursor.is_none() {
                 break;

@@ -85,12 +85,12 @@ impl World {
         loop {
             let page = self.push.active_devices(&user(user_id), 2, cursor).await;
             let page = page.expect("devices");
-            ids.extend(page.devices.iter().map(|one| one.device_id.to_string()));
+            ids.extend(page.items.iter().map(|one| one.device_id.to_string()));
             cursor = page.next;
             if cursor.is_none() {
                 return ids;
             }
-            assert_eq!(page.devices.len(), 2, "a page is full or the last");
+            assert_eq!(page.items.len(), 2, "a page is full or the last");
         }
     }
 }

@@ -171,7 +171,7 @@ async fn counted(chargers: &Chargers) -> Vec<u64> {
     let page = chargers
         .daily(&ScId::of(charger()), None, None, 10, None)
         .await;
-    let days = page.expect("days").days;
+    let days = page.expect("days").items;
     let count = |day: &Item| day.get(charger_schema::EVENT_COUNT)?.as_number()?.to_i64();
     days.iter()
         .map(|day| {

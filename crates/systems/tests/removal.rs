@@ -152,7 +152,7 @@ impl World {
         let listed = self.sensors.list_devices(10, None).await.expect("a page");
         assert!(
             listed
-                .devices
+                .items
                 .iter()
                 .all(|device| device.hardware_id != sensor(number))
         );
@@ -161,7 +161,7 @@ impl World {
             .sensors
             .readings(&sensor(number), range, 10, None)
             .await;
-        assert_eq!(page.expect("a page").readings, []);
+        assert_eq!(page.expect("a page").items, []);
         let latest = self.sensors.latest_reading(&sensor(number)).await;
         assert!(
             matches!(latest, Err(SensorsError::NoReadings(_))),
@@ -176,7 +176,7 @@ impl World {
         let fleet = self.chargers.fleet(10, None).await.expect("a page");
         assert!(
             fleet
-                .chargers
+                .items
                 .iter()
                 .all(|known| known.device_id != sc_id(number))
         );
@@ -185,12 +185,12 @@ impl World {
             .chargers
             .events(&sc_id(number), None, range, 10, None)
             .await;
-        assert_eq!(page.expect("a page").events, []);
+        assert_eq!(page.expect("a page").items, []);
         let days = self
             .chargers
             .daily(&sc_id(number), None, None, 10, None)
             .await;
-        assert_eq!(days.expect("a page").days, []);
+        assert_eq!(days.expect("a page").items, []);
         let event_type = "telemetry".parse().expect("a type");
         let mut cursor = None;
         loop {
@@ -200,7 +200,7 @@ impl World {
                 .await;
             let page = page.expect("a page");
             assert!(
-                page.events
+                page.items
                     .iter()
                     .all(|event| event.device_id != sc_id(number))
             );
@@ -325,7 +325,7 @@ impl World {
     async fn assert_sensor_hidden(&self) {
         let range = ReadingRange::default();
         let page = self.sensors.readings(&sensor(1), range, 10, None).await;
-        assert_eq!(page.expect("a page").readings, []);
+        assert_eq!(page.expect("a page").items, []);
     }
 }
 
@@ -375,7 +375,7 @@ async fn device_registers_again_after_its_removal() {
     );
     let range = ReadingRange::default();
     let page = world.sensors.readings(&sensor(1), range, 10, None).await;
-    assert_eq!(page.expect("a page").readings.len(), 1);
+    assert_eq!(page.expect("a page").items.len(), 1);
 }
 
 #[tokio::test]
@@ -400,7 +400,7 @@ async fn deleted_reading_is_never_stored_again() {
     );
     let range = ReadingRange::default();
     let page = world.sensors.readings(&hardware_id, range, 10, None).await;
-    assert_eq!(page.expect("a page").readings.len(), 1);
+    assert_eq!(page.expect("a page").items.len(), 1);
 }
 
 #[tokio::test]
@@ -425,7 +425,7 @@ async fn deleted_event_leaves_the_daily_statistics() {
         let days = world.chargers.daily(&sc_id(1), None, None, 10, None).await;
         counts.push(
             days.expect("a page")
-                .days
+                .items
                 .first()
                 .and_then(|day| day.get("event_count").cloned()),
         );
@@ -440,7 +440,7 @@ async fn deleted_event_leaves_the_daily_statistics() {
     reactions.catch_up(&reaction).await.expect("follows");
     assert_eq!(counts, [Some(2.into()), Some(1.into())]);
     let days = world.chargers.daily(&sc_id(1), None, None, 10, None).await;
-    assert_eq!(days.expect("a page").days, []);
+    assert_eq!(days.expect("a page").items, []);
 }
 
 #[tokio::test]

@@ -52,7 +52,7 @@ pub(crate) async fn pepper(settings: &Settings, store: &Arc<dyn Store>) -> anyho
     store.ensure_tables(&api_keys::schema::tables()).await?;
     let unusable = Pepper::new(String::new());
     let keys = ApiKeys::new(Arc::clone(store), Arc::new(SystemClock), unusable);
-    if !keys.list(1, None).await?.keys.is_empty() {
+    if !keys.list(1, None).await?.items.is_empty() {
         bail!(PEPPER_MISSING);
     }
     load(None, &settings.data.dir, PEPPER_FILE)

@@ -6,8 +6,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use homeport_systems::api_keys::{
-    ApiKey, ApiKeyError, ApiKeyPage, KeyId, NewApiKey, PAGE_MAX, RawKey, Revoked,
+    ApiKey, ApiKeyError, KeyId, NewApiKey, PAGE_MAX, RawKey, Revoked,
 };
+use homeport_systems::pages;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -123,10 +124,10 @@ impl From<(ApiKey, RawKey)> for CreatedApiKey {
     }
 }
 
-impl From<&ApiKeyPage> for ApiKeyList {
-    fn from(page: &ApiKeyPage) -> Self {
+impl From<&pages::Page<ApiKey>> for ApiKeyList {
+    fn from(page: &pages::Page<ApiKey>) -> Self {
         Self {
-            keys: page.keys.iter().map(ApiKeyBody::from).collect(),
+            keys: page.items.iter().map(ApiKeyBody::from).collect(),
             next_cursor: page.next.as_ref().map(|cursor| cursor.encode()),
         }
     }

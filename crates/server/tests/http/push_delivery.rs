@@ -508,7 +508,7 @@ async fn ticket_error_affects_only_its_device() {
     ];
     assert_eq!(states, BTreeMap::from(expected));
     let active = world.push().active_devices(&user(1), 10, None).await;
-    let active = active.expect("devices").devices;
+    let active = active.expect("devices").items;
     let active: Vec<_> = active.iter().map(|one| one.device_id.as_str()).collect();
     assert_eq!(active, ["big", "fine", "unlucky"]);
 }
@@ -706,7 +706,7 @@ async fn worker_runs_and_stops() {
     ended.expect("it stops").expect("no panic");
     let page = push.notifications(&user(1), 1, None).await.expect("a page");
     assert_eq!(
-        page.notifications[0].devices[0].delivery.state,
+        page.items[0].devices[0].delivery.state,
         DeliveryState::Sent
     );
     assert_eq!(stand_in.accepted_count(), 1);

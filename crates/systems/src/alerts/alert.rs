@@ -9,7 +9,7 @@ use super::types::{AlertId, DefinitionId, DefinitionName, DeviceName, Note, Pers
 use super::{Alerts, AlertsError, PAGE_MAX, schema};
 use crate::cursor::Cursor;
 use crate::fleet::SystemName;
-use crate::pages;
+use crate::pages::{self, Page};
 use crate::time::EpochMillis;
 
 /// When and why an alert was cleared.
@@ -58,13 +58,6 @@ pub enum StateFilter {
     Cleared,
     #[default]
     All,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct AlertPage {
-    pub alerts: Vec<Alert>,
-    /// Absent on the last page.
-    pub next: Option<Cursor>,
 }
 
 impl Alert {
@@ -189,7 +182,7 @@ impl Alerts {
         filter: &AlertFilter,
         limit: usize,
         cursor: Option<Cursor>,
-    ) -> Result<AlertPage, AlertsError> {
+    ) -> Result<Page<Alert>, AlertsError> {
         let list = format!("alerts {filter:?}");
         let (index, partition) = match filter.state {
             StateFilter::Open => (schema::OPEN_INDEX, schema::OPEN),
@@ -216,16 +209,9 @@ impl Alerts {
         };
         let query = query.on_index(index).descending().starting_after(start);
         let limit = limit.min(PAGE_MAX);
-        let store = &*self.0.store;
-        let page = pages::read_page(store, &schema::alerts(), query, &list, limit).await?;
-        Ok(AlertPage {
-            alerts: page
-                .items
-                .iter()
-                .map(Alert::from_item)
-                .collect::<Result<_, _>>()?,
-            next: page.next,
-        })
+        let (store, table) = (&*self.0.store, schema::alerts());
+        let page = pages::read_page(store, &table, query, &list, limit).await?;
+        Ok(page.readable(&table, Alert::from_item))
     }
 
     /// Acknowledges an alert, open or cleared. The first acknowledgement counts; repeating it changes

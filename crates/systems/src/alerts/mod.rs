@@ -26,7 +26,7 @@ use crate::reactions::Reactions;
 use crate::sensors::InvalidField;
 use crate::time::EpochMillis;
 
-pub use alert::{Acknowledgement, Alert, AlertFilter, AlertPage, Cleared, StateFilter};
+pub use alert::{Acknowledgement, Alert, AlertFilter, Cleared, StateFilter};
 pub use definitions::condition::{
     Absence, COUNT_MAX, Condition, Direction, Rate, SECS_MAX, SILENCE_SECS_MIN, Side, Threshold,
     WINDOW_SECS_MIN,
@@ -35,7 +35,6 @@ pub use definitions::definition::{
     DEVICES_LISTED_MAX, Definition, DefinitionTerms, Devices, Filter, INTERVAL_SECS_MAX,
     TARGETS_MAX, Target,
 };
-pub use definitions::manage::DefinitionPage;
 pub use definitions::quiet::{MinuteOfDay, Quiet, Zone};
 pub use delivery::notification::{Event, Notification};
 pub use delivery::service::{Deliver, Email, WebhookCall};

@@ -21,7 +21,7 @@ use tokio::sync::broadcast;
 use crate::cursor::{Cursor, CursorError};
 use crate::fetch::fetch;
 use crate::fleet::SYSTEMS;
-use crate::pages;
+use crate::pages::{self, Page};
 use crate::time::{EpochMillis, EpochSeconds, UtcSecond};
 
 use cache::Cache;
@@ -74,13 +74,6 @@ pub struct NewApiKey {
     /// Whether the key is for the whole system; otherwise it needs scopes.
     pub all: bool,
     pub permissions: BTreeSet<KeyPermission>,
-}
-
-/// A page of keys, newest first.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ApiKeyPage {
-    pub keys: Vec<ApiKey>,
-    pub next: Option<Cursor>,
 }
 
 /// A revoked key.
@@ -266,7 +259,7 @@ impl ApiKeys {
         &self,
         limit: usize,
         cursor: Option<Cursor>,
-    ) -> Result<ApiKeyPage, ApiKeyError> {
+    ) -> Result<Page<ApiKey>, ApiKeyError> {
         let condition = KeyCondition::new(schema::GSI1PK, schema::KEYS_PARTITION);
         let start = cursor.map(|cursor| cursor.start_of(LIST)).transpose()?;
         let query = Query::new(schema::API_KEYS, condition)
@@ -276,10 +269,7 @@ impl ApiKeys {
         let limit = limit.clamp(1, PAGE_MAX);
         let schema = schema::api_keys();
         let page = pages::read_page(&*self.store, &schema, query, LIST, limit).await?;
-        Ok(ApiKeyPage {
-            keys: pages::readable(&page.items, &schema, ApiKey::from_item),
-            next: page.next,
-        })
+        Ok(page.readable(&schema, ApiKey::from_item))
     }
 
     /// Revokes a key: it stays in the table but is no longer accepted.

@@ -10,7 +10,7 @@ use super::types::{ChargerIds, DeviceName, ScId, WirelessDeviceId};
 use super::{Chargers, ChargersError, PAGE_MAX, schema};
 use crate::cursor::Cursor;
 use crate::fetch;
-use crate::pages;
+use crate::pages::{self, Page};
 
 const FLEET: &str = "chargers/fleet";
 
@@ -23,13 +23,6 @@ pub struct Charger {
     pub state: Item,
 }
 
-/// A page of the fleet, in no particular order.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FleetPage {
-    pub chargers: Vec<Charger>,
-    pub next: Option<Cursor>,
-}
-
 impl Chargers {
     /// The fleet: one scan of the states, each joined with its registration.
     ///
@@ -39,7 +32,7 @@ impl Chargers {
         &self,
         limit: usize,
         cursor: Option<Cursor>,
-    ) -> Result<FleetPage, ChargersError> {
+    ) -> Result<Page<Charger>, ChargersError> {
         let start = cursor.map(|cursor| cursor.start_of(FLEET)).transpose()?;
         let scan = Scan::new(schema::DEVICE_STATE).starting_after(start);
         let limit = limit.clamp(1, PAGE_MAX);
@@ -57,8 +50,8 @@ impl Chargers {
             state: shown(state),
             device_id,
         });
-        Ok(FleetPage {
-            chargers: chargers.collect(),
+        Ok(Page {
+            items: chargers.collect(),
             next: page.next,
         })
     }

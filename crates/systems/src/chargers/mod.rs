@@ -27,18 +27,18 @@ pub use crate::text::InvalidField;
 pub use crate::time::Order;
 pub use daily::{DailyStats, HOLD_MS, UPLINK_EVERY_MS};
 pub(crate) use decommission::DATA;
-pub use devices::{Charger, FleetPage};
+pub use devices::Charger;
 pub use event::{Event, EventDevice, MOVES_MAX, NewEvent};
 pub use ingest::{EventOutcome, Rejection};
 pub use mountain::{MountainDay, MountainTime};
 pub use reaction::DailyReaction;
-pub use recount::{DailyPage, REBUILD_DAYS_MAX, Rebuilt, affected_days};
+pub use recount::{REBUILD_DAYS_MAX, Rebuilt, affected_days};
 pub use source::SYSTEM;
 pub use state::{
     NotInState, NotInStateReason, RECENT_UPLINKS_MAX, RECENT_UPLINKS_MS, REPORTED_MAX, SET_MAX,
     STATE_VALUE_BYTES_MAX, StatePatch,
 };
-pub use timeline::{EventPage, EventRange};
+pub use timeline::EventRange;
 pub use types::{
     ChargerIds, DATA_BYTES_MAX, DATA_DEPTH_MAX, DATA_MEMBERS_MAX, DeviceName, EventData, EventType,
     ScId, WirelessDeviceId,

@@ -37,7 +37,7 @@ impl DailyReaction {
             let page = self.0.events(device_id, None, range, 1, None).await;
             let page = page.map_err(ReactionError::new)?;
             ends.extend(
-                page.events
+                page.items
                     .first()
                     .map(|event| MountainDay::of(event.timestamp_utc)),
             );

@@ -13,7 +13,7 @@ use super::timeline::{self, EventRange, Timeline};
 use super::types::ScId;
 use super::{Chargers, ChargersError, PAGE_MAX, schema};
 use crate::cursor::Cursor;
-use crate::pages;
+use crate::pages::{self, Page};
 use crate::text::InvalidField;
 use crate::time::{EpochMillis, Order};
 
@@ -24,13 +24,6 @@ pub const REBUILD_DAYS_MAX: usize = 3_660;
 const EVENTS_MAX: usize = 2 * 86_400;
 /// Devices that are read at once.
 const DEVICES_AT_ONCE: usize = 25;
-
-/// A page of a device's statistics, by day.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DailyPage {
-    pub days: Vec<Item>,
-    pub next: Option<Cursor>,
-}
 
 /// The progress of a rebuild.
 #[derive(Debug, Clone, PartialEq)]
@@ -248,16 +241,13 @@ impl Chargers {
         to: Option<MountainDay>,
         limit: usize,
         cursor: Option<Cursor>,
-    ) -> Result<DailyPage, ChargersError> {
+    ) -> Result<Page<Item>, ChargersError> {
         let text = |day: Option<MountainDay>, open: &str| {
             day.map_or_else(|| open.to_owned(), |day| day.to_string())
         };
         let (from, to) = (text(from, "0000-00-00"), text(to, "9999-99-99"));
         if from > to || self.is_removed(device_id).await? {
-            return Ok(DailyPage {
-                days: Vec::new(),
-                next: None,
-            });
+            return Ok(Page::default());
         }
         let list = format!("chargers/daily/{device_id}/{from}/{to}");
         let start = cursor.map(|cursor| cursor.start_of(&list)).transpose()?;
@@ -267,10 +257,6 @@ impl Chargers {
         let query = Query::new(schema::DAILY_STATS, condition).starting_after(start);
         let limit = limit.clamp(1, PAGE_MAX);
         let schema = schema::daily_stats();
-        let page = pages::read_page(&*self.store, &schema, query, &list, limit).await?;
-        Ok(DailyPage {
-            days: page.items,
-            next: page.next,
-        })
+        Ok(pages::read_page(&*self.store, &schema, query, &list, limit).await?)
     }
 }

@@ -60,7 +60,7 @@ impl RowReader for EventReader {
         let page = events.await?;
         self.cursor = page.next;
         self.is_done = self.cursor.is_none();
-        let rows = page.events.iter();
+        let rows = page.items.iter();
         let rows: Vec<Row> = rows
             .map(|event| Row::new(event.timestamp_utc, event.shown()))
             .collect();

@@ -17,6 +17,7 @@ use super::mountain::{MountainTime, wall_clocks};
 use super::types::{EventType, ScId};
 use super::{Chargers, ChargersError, PAGE_MAX, schema};
 use crate::cursor::{Cursor, CursorError};
+use crate::pages::Page;
 use crate::removal;
 use crate::time::{EpochMillis, Order};
 
@@ -34,13 +35,6 @@ pub struct EventRange {
     pub from: Option<EpochMillis>,
     pub to: Option<EpochMillis>,
     pub order: Order,
-}
-
-/// A page of events.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct EventPage {
-    pub events: Vec<Event>,
-    pub next: Option<Cursor>,
 }
 
 /// The device or the type whose events are read.
@@ -70,14 +64,14 @@ impl Chargers {
         range: EventRange,
         limit: usize,
         cursor: Option<Cursor>,
-    ) -> Result<EventPage, ChargersError> {
+    ) -> Result<Page<Event>, ChargersError> {
         let list = format!(
             "chargers/events/{device_id}/{}/{}",
             event_type.map_or("", EventType::as_str),
             range.name()
         );
         if self.is_removed(device_id).await? {
-            return Ok(EventPage::default());
+            return Ok(Page::default());
         }
         let timeline = Timeline::Device(device_id, event_type);
         self.page(timeline, range, &list, limit, cursor).await
@@ -93,7 +87,7 @@ impl Chargers {
         range: EventRange,
         limit: usize,
         cursor: Option<Cursor>,
-    ) -> Result<EventPage, ChargersError> {
+    ) -> Result<Page<Event>, ChargersError> {
         let list = format!("chargers/fleet-events/{event_type}/{}", range.name());
         let timeline = Timeline::Fleet(event_type);
         self.page(timeline, range, &list, limit, cursor).await
@@ -106,7 +100,7 @@ impl Chargers {
         list: &str,
         limit: usize,
         cursor: Option<Cursor>,
-    ) -> Result<EventPage, ChargersError> {
+    ) -> Result<Page<Event>, ChargersError> {
         let limit = limit.clamp(1, PAGE_MAX);
         let after = match cursor {
             Some(cursor) => Some(Position::from_item(&cursor.start_of(list)?)?),
@@ -117,7 +111,10 @@ impl Chargers {
         events.truncate(limit);
         let last = events.last().filter(|_| has_more);
         let next = last.map(|event| Cursor::new(list, Position::of(event).to_item()));
-        Ok(EventPage { events, next })
+        Ok(Page {
+            items: events,
+            next,
+        })
     }
 
     /// Events after a position, without those of chargers that are being removed.

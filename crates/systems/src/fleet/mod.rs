@@ -37,7 +37,7 @@ pub use registry::{SYSTEMS, SourceDeps, Sources, System};
 pub use samples::{Sample, unit_of, visit_members};
 pub use series::{POINTS_DEFAULT, POINTS_MAX, Point, SERIES_MAX, Series, SeriesRange, SeriesSet};
 pub use source::{AlertSubject, DeviceSource};
-pub use timeline::{TIMELINE_MAX, TimelinePage, TimelineRange};
+pub use timeline::{TIMELINE_MAX, TimelineRange};
 
 use directory::Directory;
 

@@ -18,6 +18,7 @@ use super::source::DeviceSource;
 use super::{Fleet, FleetError, alert_entries};
 use crate::alerts;
 use crate::cursor::{Cursor, CursorError};
+use crate::pages::Page;
 use crate::time::{EpochMillis, Order};
 
 /// Entries of one page.
@@ -43,14 +44,6 @@ pub struct TimelineRange {
     /// Empty for all types.
     pub types: BTreeSet<EntryType>,
     pub order: Order,
-}
-
-/// A page of a timeline.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TimelinePage {
-    pub entries: Vec<Entry>,
-    /// Absent on the last page. A page may have fewer entries than its limit, or none, without being the last.
-    pub next: Option<Cursor>,
 }
 
 /// The position of an entry.
@@ -89,7 +82,7 @@ impl Fleet {
         range: &TimelineRange,
         limit: usize,
         cursor: Option<Cursor>,
-    ) -> Result<TimelinePage, FleetError> {
+    ) -> Result<Page<Entry>, FleetError> {
         let limit = limit.clamp(1, TIMELINE_MAX);
         let list = format!("timeline/{device:?}/{range:?}");
         let after = cursor.map(|cursor| place_in(&cursor.start_of(&list)?));
@@ -109,10 +102,7 @@ impl Fleet {
             }
         }
         if asked.from > asked.to {
-            return Ok(TimelinePage {
-                entries: Vec::new(),
-                next: None,
-            });
+            return Ok(Page::default());
         }
         let sources = self.sources(device, &asked).await?;
         Ok(merge(sources, &asked, limit, &list))
@@ -269,7 +259,7 @@ async fn read_history(
     Ok(found)
 }
 
-fn merge(sources: Vec<Found>, asked: &Asked<'_>, limit: usize, list: &str) -> TimelinePage {
+fn merge(sources: Vec<Found>, asked: &Asked<'_>, limit: usize, list: &str) -> Page<Entry> {
     let order = asked.range.order;
     let bounds = sources.iter().filter_map(|source| source.looked_to);
     let bound = match order {
@@ -302,7 +292,10 @@ fn merge(sources: Vec<Found>, asked: &Asked<'_>, limit: usize, list: &str) -> Ti
             Cursor::new(list, place(bound, id))
         })
     };
-    TimelinePage { entries, next }
+    Page {
+        items: entries,
+        next,
+    }
 }
 
 fn place(at: EpochMillis, id: &str) -> Item {
@@ -357,7 +350,7 @@ mod tests {
             let place = place_in(&cursor.start_of("list").expect("its list"));
             place.expect("a place").at.0
         });
-        (page.entries.iter().map(|entry| entry.at.0).collect(), next)
+        (page.items.iter().map(|entry| entry.at.0).collect(), next)
     }
 
     #[test]

@@ -25,11 +25,11 @@ use crate::sensors::InvalidField;
 use crate::time::EpochMillis;
 
 pub use check::{DeviceVerdict, LastNotification, TableCheck, UserDeviceCheck};
-pub use devices::{CleanedUp, Device, DevicePage, NewDevice, Registered};
+pub use devices::{CleanedUp, Device, NewDevice, Registered};
 pub use erase::Erased;
 pub use notifications::{
     Accepted, DeviceDelivery, InterruptionLevel, Message, NewMessage, Notification, NotificationId,
-    NotificationPage, Priority,
+    Priority,
 };
 pub use sending::{Envelope, PushService, Receipt, Ticket, Turn, Worker};
 pub use source::SYSTEM;

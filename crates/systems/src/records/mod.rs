@@ -27,11 +27,11 @@ use crate::sensors::InvalidField;
 use crate::time::EpochMillis;
 
 pub use crate::time::Order;
-pub use history::{AddedRecord, NewRecord, Record, RecordPage, RecordRange};
+pub use history::{AddedRecord, NewRecord, Record, RecordRange};
 pub use ids::{DispensedId, Hashids, IdTag, NewIdTag, RecordIds};
 pub use parents::{
-    ATTRIBUTE_DEPTH_MAX, Attributes, Device, DeviceChange, DevicePage, Group, GroupChange,
-    GroupPage, GroupReaction, Journal, JournalChange, JournalPage, NewDevice, NewGroup, NewJournal,
+    ATTRIBUTE_DEPTH_MAX, Attributes, Device, DeviceChange, Group, GroupChange, GroupReaction,
+    Journal, JournalChange, NewDevice, NewGroup, NewJournal,
 };
 pub use policy::PolicyAction;
 pub use removal::{Housekept, Removal};

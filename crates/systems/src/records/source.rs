@@ -57,7 +57,7 @@ impl RowReader for JournalReader {
             .await?;
         self.cursor = page.next;
         self.is_done = self.cursor.is_none();
-        let rows = page.records.iter().map(|record| Row {
+        let rows = page.items.iter().map(|record| Row {
             at: EpochMillis(record.timestamp.millis()),
             item: record.to_item(),
             history: Some(Arc::clone(&self.name)),
@@ -98,7 +98,7 @@ impl DeviceSource for Records {
         let mut cursor = None;
         loop {
             let page = self.list_groups(PAGE_MAX, cursor).await?;
-            for group in page.groups {
+            for group in page.items {
                 match self.collect_group(&ids, &group, devices).await {
                     // The group was removed in the meantime.
                     Ok(true) | Err(FleetError::DeviceMissing) => {}
@@ -119,7 +119,7 @@ impl DeviceSource for Records {
         let group = self.group(group).await?;
         let journals = self.journal_names(&ids, group.id, device).await?;
         let page = self.latest(group.id, Some(device), PAGE_MAX, None).await?;
-        let latest = page.records.iter().map(|record| LatestValue {
+        let latest = page.items.iter().map(|record| LatestValue {
             name: journals
                 .get(&record.journal.0)
                 .cloned()
@@ -276,7 +276,7 @@ impl Records {
         let mut cursor = None;
         loop {
             let page = self.latest(group.id, None, PAGE_MAX, cursor).await?;
-            for record in &page.records {
+            for record in &page.items {
                 let at = EpochMillis(record.timestamp.millis());
                 let newest = seen.entry(record.device.0).or_insert(at);
                 *newest = at.max(*newest);
@@ -289,7 +289,7 @@ impl Records {
         let mut cursor = None;
         loop {
             let page = self.list_devices(group.id, PAGE_MAX, cursor).await?;
-            for device in &page.devices {
+            for device in &page.items {
                 let last_seen = seen.get(&device.id.0).copied();
                 if !devices.add(summary(ids, group, device, last_seen)) {
                     return Ok(false);
@@ -312,9 +312,9 @@ impl Records {
         let page = self
             .list_journals(group, Some(device), PAGE_MAX, None)
             .await?;
-        let names = page.journals.iter().map(|journal| journal.name.as_str());
+        let names = page.items.iter().map(|journal| journal.name.as_str());
         let is_shared = |name: &str| names.clone().filter(|other| *other == name).count() > 1;
-        let journals = page.journals.iter().map(|journal| {
+        let journals = page.items.iter().map(|journal| {
             let name = journal.name.as_str();
             let shown = match is_shared(name) {
                 true => format!("{name} ({})", ids.journal(journal.id)),

@@ -15,7 +15,7 @@ use super::types::GroupId;
 use super::{PAGE_MAX, Records, RecordsError, schema, stored};
 use crate::cursor::Cursor;
 use crate::fetch::fetch;
-use crate::pages;
+use crate::pages::{self, Page};
 
 /// The parents of an item besides its group.
 pub(super) type Parents = fn(&Item) -> Result<Vec<String>, RecordsError>;
@@ -98,7 +98,7 @@ impl Records {
         parents: Parents,
         limit: usize,
         cursor: Option<Cursor>,
-    ) -> Result<(Vec<Item>, Option<Cursor>), RecordsError> {
+    ) -> Result<Page<Item>, RecordsError> {
         let list = format!("records/{group}/{prefix}");
         let limit = limit.clamp(1, PAGE_MAX);
         let mut cursor = cursor;
@@ -113,7 +113,10 @@ impl Records {
             visible.extend(self.visible_of(group, page.items, parents).await?);
             cursor = page.next;
             if visible.len() >= limit || cursor.is_none() {
-                return Ok((visible, cursor));
+                return Ok(Page {
+                    items: visible,
+                    next: cursor,
+                });
             }
         }
     }

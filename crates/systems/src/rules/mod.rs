@@ -38,7 +38,7 @@ pub use definitions::document::{
     PushDocument, PutItemDocument, RepublishDocument, RepublishHeaders, RuleDocument,
 };
 pub use definitions::load::{FILE_RULES_MAX, REFRESH_EVERY};
-pub use definitions::manage::{RulePage, VERSIONS_KEPT};
+pub use definitions::manage::VERSIONS_KEPT;
 pub use definitions::name::RuleName;
 pub use definitions::rule::{Rule, RuleVersion, RuleView, Source};
 pub use definitions::shipped::shipped;

@@ -8,7 +8,7 @@ use super::types::{Capabilities, FirmwareVersion, FriendlyName, HardwareId, Name
 use super::{PAGE_MAX, Sensors, SensorsError, schema};
 use crate::cursor::Cursor;
 use crate::ids::UuidV4;
-use crate::pages;
+use crate::pages::{self, Page};
 use crate::time::UtcSecond;
 
 const LIST: &str = "sensors/devices";
@@ -24,13 +24,6 @@ pub struct Device {
     pub last_boot_id: UuidV4,
     pub firmware_version: FirmwareVersion,
     pub friendly_name: Option<FriendlyName>,
-}
-
-/// A page of devices, most recently active first.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DevicePage {
-    pub devices: Vec<Device>,
-    pub next: Option<Cursor>,
 }
 
 impl Device {
@@ -97,7 +90,7 @@ impl Sensors {
         &self,
         limit: usize,
         cursor: Option<Cursor>,
-    ) -> Result<DevicePage, SensorsError> {
+    ) -> Result<Page<Device>, SensorsError> {
         let condition = KeyCondition::new(schema::GSI1PK, schema::DEVICES_PARTITION);
         let start = cursor.map(|cursor| cursor.start_of(LIST)).transpose()?;
         let query = Query::new(schema::DEVICES, condition)
@@ -107,10 +100,7 @@ impl Sensors {
         let limit = limit.clamp(1, PAGE_MAX);
         let schema = schema::devices();
         let page = pages::read_page(&*self.store, &schema, query, LIST, limit).await?;
-        Ok(DevicePage {
-            devices: pages::readable(&page.items, &schema, Device::from_item),
-            next: page.next,
-        })
+        Ok(page.readable(&schema, Device::from_item))
     }
 
     /// One device.

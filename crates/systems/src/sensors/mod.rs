@@ -23,11 +23,11 @@ use crate::time::{EpochMillis, EpochSeconds, UtcSecond};
 pub use crate::text::InvalidField;
 pub use crate::time::Order;
 pub(crate) use decommission::DATA;
-pub use devices::{Device, DevicePage};
+pub use devices::Device;
 pub use ingest::{IngestOutcome, Rejection};
 pub use named::Named;
 pub use reading::{Reading, ReadingError, SensorStatus, TIMESTAMP_MS_MAX};
-pub use readings::{ReadingPage, ReadingRange};
+pub use readings::ReadingRange;
 pub use register::{Registered, Registration};
 pub use source::SYSTEM;
 pub use types::{

@@ -7,7 +7,7 @@ use super::reading::{Reading, ts_batch};
 use super::types::HardwareId;
 use super::{PAGE_MAX, Sensors, SensorsError, schema};
 use crate::cursor::Cursor;
-use crate::pages;
+use crate::pages::{self, Page};
 use crate::time::{EpochMillis, Order};
 
 /// The largest time that 13 digits can hold.
@@ -21,13 +21,6 @@ pub struct ReadingRange {
     pub order: Order,
 }
 
-/// A page of readings.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ReadingPage {
-    pub readings: Vec<Reading>,
-    pub next: Option<Cursor>,
-}
-
 impl Sensors {
     /// The newest reading of a device.
     ///
@@ -36,14 +29,14 @@ impl Sensors {
     pub async fn latest_reading(&self, hardware_id: &HardwareId) -> Result<Reading, SensorsError> {
         let newest_first = ReadingRange::default();
         let mut page = self.readings(hardware_id, newest_first, 1, None).await?;
-        if page.readings.is_empty() && page.next.is_some() {
+        if page.items.is_empty() && page.next.is_some() {
             // Another program wrote the newest item.
             let cursor = page.next;
             page = self
                 .readings(hardware_id, newest_first, PAGE_MAX, cursor)
                 .await?;
         }
-        let newest = page.readings.into_iter().next();
+        let newest = page.items.into_iter().next();
         newest.ok_or_else(|| SensorsError::NoReadings(hardware_id.clone()))
     }
 
@@ -57,14 +50,11 @@ impl Sensors {
         range: ReadingRange,
         limit: usize,
         cursor: Option<Cursor>,
-    ) -> Result<ReadingPage, SensorsError> {
+    ) -> Result<Page<Reading>, SensorsError> {
         let from = range.from.unwrap_or(EpochMillis(0)).0.clamp(0, LAST_MS);
         let to = range.to.unwrap_or(EpochMillis(LAST_MS)).0.clamp(0, LAST_MS);
         if from > to || self.is_removed(hardware_id).await? {
-            return Ok(ReadingPage {
-                readings: Vec::new(),
-                next: None,
-            });
+            return Ok(Page::default());
         }
         let list = format!(
             "sensors/readings/{hardware_id}/{from}/{to}/{:?}",
@@ -82,9 +72,6 @@ impl Sensors {
         let limit = limit.clamp(1, PAGE_MAX);
         let schema = schema::device_readings();
         let page = pages::read_page(&*self.store, &schema, query, &list, limit).await?;
-        Ok(ReadingPage {
-            readings: pages::readable(&page.items, &schema, Reading::from_item),
-            next: page.next,
-        })
+        Ok(page.readable(&schema, Reading::from_item))
     }
 }

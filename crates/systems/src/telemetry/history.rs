@@ -7,7 +7,7 @@ use homeport_store::{Delete, Query, WriteError};
 use super::types::{MessageType, ThingName};
 use super::{PAGE_MAX, Telemetry, TelemetryError, schema};
 use crate::cursor::Cursor;
-use crate::pages;
+use crate::pages::{self, Page};
 use crate::time::{EpochMillis, Order};
 
 /// Items that the search for the newest match reads first. Every further read is [`LATEST_GROWTH`] times as
@@ -24,14 +24,6 @@ pub struct HistoryRange {
     pub order: Order,
 }
 
-/// A page of messages, each with all its attributes.
-#[derive(Debug, Clone, PartialEq)]
-pub struct HistoryPage {
-    pub items: Vec<Item>,
-    /// Absent on the last page.
-    pub next: Option<Cursor>,
-}
-
 impl Telemetry {
     /// Messages of a thing in a range of time, of one type or of all types.
     ///
@@ -44,7 +36,7 @@ impl Telemetry {
         range: HistoryRange,
         limit: usize,
         cursor: Option<Cursor>,
-    ) -> Result<HistoryPage, TelemetryError> {
+    ) -> Result<Page<Item>, TelemetryError> {
         let list = format!("telemetry/{thing}/{message_type:?}/{range:?}");
         let condition = KeyCondition::new(schema::THING_NAME, thing);
         let mut query = Query::new(&self.table.name, condition);
@@ -62,7 +54,7 @@ impl Telemetry {
         range: HistoryRange,
         limit: usize,
         cursor: Option<Cursor>,
-    ) -> Result<HistoryPage, TelemetryError> {
+    ) -> Result<Page<Item>, TelemetryError> {
         let list = format!("telemetry-type/{message_type}/{range:?}");
         let condition = KeyCondition::new(schema::MESSAGE_TYPE, message_type);
         let query = Query::new(&self.table.name, condition).on_index(schema::MESSAGE_TYPE_INDEX);
@@ -76,15 +68,12 @@ impl Telemetry {
         list: &str,
         limit: usize,
         cursor: Option<Cursor>,
-    ) -> Result<HistoryPage, TelemetryError> {
+    ) -> Result<Page<Item>, TelemetryError> {
         let start = cursor.map(|cursor| cursor.start_of(list)).transpose()?;
         match (range.from, range.to) {
             // DynamoDB rejects a range that ends before it begins.
             (Some(from), Some(to)) if from > to => {
-                return Ok(HistoryPage {
-                    items: Vec::new(),
-                    next: None,
-                });
+                return Ok(Page::default());
             }
             (Some(from), Some(to)) => bound(
                 &mut query,
@@ -97,11 +86,7 @@ impl Telemetry {
         query.descending = range.order == Order::NewestFirst;
         query.start = start;
         let limit = limit.clamp(1, PAGE_MAX);
-        let page = pages::read_page(&*self.store, &self.table, query, list, limit).await?;
-        Ok(HistoryPage {
-            items: page.items,
-            next: page.next,
-        })
+        Ok(pages::read_page(&*self.store, &self.table, query, list, limit).await?)
     }
 
     /// The newest message of a thing, or its newest message of one type, however many other messages came

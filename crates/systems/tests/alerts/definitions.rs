@@ -41,7 +41,7 @@ async fn deleting_a_definition_clears_its_alerts() {
             .definitions(10, None)
             .await
             .expect("a page")
-            .definitions
+            .items
             .is_empty()
     );
     world.judged_volts(VAN, 2, "10").await;
@@ -117,7 +117,7 @@ async fn worker_finishes_an_interrupted_deletion() {
     world.fixture.store.update(update).await.expect("marked");
     let world = world.reopen().await;
     let listed = world.alerts.definitions(10, None).await.expect("a page");
-    assert!(listed.definitions.is_empty());
+    assert!(listed.items.is_empty());
     world.turn().await;
     assert_eq!(clear_reason(&world).await, "the definition was deleted");
 }

@@ -98,9 +98,9 @@ async fn every_kind_of_target_is_notified() {
         .notifications(&user, 10, None)
         .await
         .expect("a page");
-    assert_eq!(sent.notifications.len(), 1);
+    assert_eq!(sent.items.len(), 1);
     assert_eq!(
-        sent.notifications[0].message.members()["data"]["alert_id"],
+        sent.items[0].message.members()["data"]["alert_id"],
         alert.id.as_str()
     );
     world.judged_volts(VAN, 2, "13").await;
@@ -292,6 +292,6 @@ async fn full_push_outbox_delays_the_notification() {
     assert_eq!(world.turn().await.sent, 1);
     assert_eq!(world.alerts_waiting().await, 0);
     let page = world.push().notifications(&user, 10, None).await;
-    assert_eq!(page.expect("a page").notifications.len(), 1);
+    assert_eq!(page.expect("a page").items.len(), 1);
     assert_eq!(trace(&world).await.last().map(String::as_str), Some("sent"));
 }

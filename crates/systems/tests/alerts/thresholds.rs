@@ -173,7 +173,7 @@ async fn each_device_has_its_own_alert() {
             .await
             .expect("a page");
         let mut devices: Vec<_> = page
-            .alerts
+            .items
             .iter()
             .map(|alert| alert.device.to_string())
             .collect();
@@ -191,11 +191,11 @@ async fn each_device_has_its_own_alert() {
         definition: None,
     };
     let first = world.alerts.alerts(&filter, 1, None).await.expect("a page");
-    assert_eq!(first.alerts.len(), 1);
+    assert_eq!(first.items.len(), 1);
     let second = world.alerts.alerts(&filter, 1, first.next.clone()).await;
     let second = second.expect("a page");
-    assert_eq!((second.alerts.len(), &second.next), (1, &None));
-    assert!(first.alerts[0].id > second.alerts[0].id);
+    assert_eq!((second.items.len(), &second.next), (1, &None));
+    assert!(first.items[0].id > second.items[0].id);
     let other = AlertFilter::default();
     assert!(world.alerts.alerts(&other, 1, first.next).await.is_err());
 }

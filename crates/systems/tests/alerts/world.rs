@@ -254,7 +254,7 @@ impl World {
             ..AlertFilter::default()
         };
         let page = self.alerts.alerts(&filter, 100, None).await;
-        page.expect("alerts").alerts
+        page.expect("alerts").items
     }
 
     /// Open and cleared alerts.

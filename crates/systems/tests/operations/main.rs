@@ -161,7 +161,7 @@ async fn use_sensors(sensors: &Sensors, fixture: &support::Fixture) {
     sensors.latest_reading(&device).await.expect("a reading");
     let range = ReadingRange::default();
     let page = sensors.readings(&device, range, 10, None).await;
-    assert_eq!(page.expect("readings").readings.len(), 2);
+    assert_eq!(page.expect("readings").items.len(), 2);
 }
 
 /// Deletes a reading, an event, a sensor and a charger.
@@ -180,14 +180,14 @@ async fn use_removals(
         .fleet(10, None)
         .await
         .expect("the fleet")
-        .chargers
+        .items
         .remove(0);
     let name = charger.device_id.clone().into();
     let range = EventRange::default();
     let page = chargers
         .events(&charger.device_id, None, range, 10, None)
         .await;
-    let event = page.expect("events").events.remove(0);
+    let event = page.expect("events").items.remove(0);
     let deleted = chargers.delete_event(&name, event.timestamp_mt).await;
     deleted.expect("deleted");
     let empty = MountainDay::of(EpochMillis(NOW_MS)).next();
@@ -236,7 +236,7 @@ async fn use_chargers(chargers: &Chargers) {
     chargers.fleet(10, None).await.expect("the fleet");
     let range = EventRange::default();
     let page = chargers.events(&device, None, range, 10, None).await;
-    assert_eq!(page.expect("events").events.len(), 2);
+    assert_eq!(page.expect("events").items.len(), 2);
     let kind = "telemetry".parse().expect("a type");
     let page = chargers.fleet_events(&kind, range, 10, None).await;
     page.expect("events");
@@ -341,7 +341,7 @@ async fn use_records(records: &Records) {
     records.latest(group, None, 10, None).await.expect("latest");
     let range = RecordRange::default();
     let page = records.records(group, device, None, range, 10, None).await;
-    assert_eq!(page.expect("records").records.len(), 3);
+    assert_eq!(page.expect("records").items.len(), 3);
     let followed = GroupReaction::new(records.clone()).start_over().await;
     followed.expect("followed");
     records.housekeep(10).await.expect("kept house");
@@ -385,7 +385,7 @@ async fn use_push(push: &Push, clock: &Arc<ManualClock>) {
     push.register(device).await.expect("known");
     push.device(&user, &device_id).await.expect("a device");
     let page = push.active_devices(&user, 10, None).await;
-    assert_eq!(page.expect("devices").devices.len(), 1);
+    assert_eq!(page.expect("devices").items.len(), 1);
     let message = Message::new(NewMessage {
         title: Some("Done".to_owned()),
         body: Some("Your photo is ready".to_owned()),
@@ -401,11 +401,7 @@ async fn use_push(push: &Push, clock: &Arc<ManualClock>) {
     clock.advance_ms(1000);
     assert_eq!(worker.turn().await.expect("a turn").deactivated, 1);
     let page = push.notifications(&user, 10, None).await;
-    assert!(
-        page.expect("notifications").notifications[0]
-            .finished_at
-            .is_some()
-    );
+    assert!(page.expect("notifications").items[0].finished_at.is_some());
     push.check_table().await.expect("checked");
     push.check_user(&user).await.expect("checked");
     push.deactivate(&user, &device_id).await.expect("off");
@@ -606,7 +602,7 @@ async fn use_alerts(store: &Arc<dyn Store>, clock: &Arc<ManualClock>, push: &Pus
     let open = alerts
         .alerts(&alerts::AlertFilter::default(), 10, None)
         .await;
-    let id = open.expect("alerts").alerts[0].id.clone();
+    let id = open.expect("alerts").items[0].id.clone();
     let by = "anna".parse().expect("a name");
     alerts.acknowledge(&id, by, None).await.expect("seen");
     judge(&alerts, reading(NOW_MS + 1, 15)).await;
@@ -617,7 +613,7 @@ async fn use_alerts(store: &Arc<dyn Store>, clock: &Arc<ManualClock>, push: &Pus
     clock.advance_ms(120_000);
     assert_eq!(worker.turn().await.expect("a turn").silent, 1);
     let page = alerts.definitions(10, None).await.expect("a page");
-    assert_eq!(page.definitions.len(), 2);
+    assert_eq!(page.items.len(), 2);
     for id in [&cold.id, &silent.id] {
         alerts.definition(id).await.expect("a definition");
         alerts.delete(id).await.expect("deleted");

@@ -114,7 +114,7 @@ async fn notification_without_devices_is_finished_at_once() {
     assert!(accepted.finished_at.is_some() && accepted.devices.is_empty());
     assert_eq!(world.open().await, 0);
     let page = world.push.notifications(&user("user-1"), 10, None).await;
-    assert_eq!(page.expect("a page").notifications, [accepted]);
+    assert_eq!(page.expect("a page").items, [accepted]);
 }
 
 #[tokio::test]
@@ -222,7 +222,7 @@ async fn unregistered_device_is_deactivated() {
     let turned_off = worker.turn().await.expect("a turn");
     assert_eq!((fetched.receipts, turned_off.deactivated), (2, 1));
     let page = world.push.active_devices(&user("user-1"), 10, None).await;
-    let active = page.expect("devices").devices;
+    let active = page.expect("devices").items;
     let active: Vec<_> = active.iter().map(|one| one.device_id.as_str()).collect();
     assert_eq!(active, ["c"]);
     assert_eq!(world.open().await, 0);
@@ -261,7 +261,7 @@ async fn notification_to_many_devices_is_sent_in_parts() {
     assert_eq!(fate.finished_at, None);
     // One notification in the list and for the idempotency key, whatever the number of parts.
     let page = world.push.notifications(&one, 10, None).await;
-    let listed = page.expect("a page").notifications;
+    let listed = page.expect("a page").items;
     assert_eq!(listed, std::slice::from_ref(&fate));
     let again = world.push.notify(&one, message("Ready"), Some(&key)).await;
     assert_eq!(again, Ok(Accepted::Before(fate)));
@@ -349,7 +349,7 @@ async fn one_bad_message_does_not_fail_others() {
     assert_eq!(world.sent(), [3, 1, 1, 1]);
     for number in ["1", "2", "3"] {
         let page = world.push.notifications(&user(number), 1, None).await;
-        let fate = &page.expect("a page").notifications[0];
+        let fate = &page.expect("a page").items[0];
         assert_eq!(fate.devices[0].delivery.state, DeliveryState::Sent);
     }
 }
@@ -396,7 +396,7 @@ async fn restart_repeats_only_unanswered_messages() {
         .notifications(&of, 1, None)
         .await
         .expect("a page");
-    let fate = &page.notifications[0].devices[0];
+    let fate = &page.items[0].devices[0];
     assert_eq!((fate.delivery.attempts, fate.delivery.unanswered), (2, 1));
     assert!(
         fate.delivery

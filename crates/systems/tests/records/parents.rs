@@ -120,7 +120,7 @@ async fn groups_of_other_programs_are_listed_and_kept_up() {
     let reaction = GroupReaction::new(world.records.clone());
     let listed = async || {
         let page = world.records.list_groups(10, None).await.expect("groups");
-        let groups = page.groups.into_iter();
+        let groups = page.items.into_iter();
         groups.map(|group| group.id).collect::<Vec<_>>()
     };
     let put = async |group: &str, name: Option<&str>| {
@@ -193,17 +193,17 @@ async fn device_policy_restricts_keys() {
     let range = RecordRange::default();
     let records = async |key: &Records| {
         let page = key.records(group, device, None, range, 9, None).await;
-        page.map(|page| page.records.len())
+        page.map(|page| page.items.len())
     };
     assert_eq!(records(&reader).await, Ok(1));
     assert_eq!(records(&other).await, Err(RecordsError::PolicyDenied));
     for (key, devices, others) in [(&reader, vec![device, open], 1), (&other, vec![open], 0)] {
         let listed = key.list_devices(group, 9, None).await.expect("devices");
-        let listed: Vec<_> = listed.devices.iter().map(|one| one.id).collect();
+        let listed: Vec<_> = listed.items.iter().map(|one| one.id).collect();
         assert_eq!(listed, devices);
         let journals = key.list_journals(group, None, 9, None).await;
-        assert_eq!(journals.expect("journals").journals.len(), others);
+        assert_eq!(journals.expect("journals").items.len(), others);
         let latest = key.latest(group, None, 9, None).await;
-        assert_eq!(latest.expect("latest").records.len(), others);
+        assert_eq!(latest.expect("latest").items.len(), others);
     }
 }

@@ -112,7 +112,7 @@ async fn list_all_devices_in_group() {
     loop {
         let page = world.records.list_devices(group, 5, cursor).await;
         let page = page.expect("a page");
-        listed.extend(page.devices);
+        listed.extend(page.items);
         cursor = page.next;
         if cursor.is_none() {
             break;
@@ -139,14 +139,14 @@ async fn list_all_journals_in_group() {
         .list_journals(group, None, 4, first.next)
         .await;
     let second = second.expect("a page");
-    assert_eq!([first.journals, second.journals].concat(), added);
+    assert_eq!([first.items, second.items].concat(), added);
     assert_eq!(second.next, None);
     let device = added[2].device;
     let one = world
         .records
         .list_journals(group, Some(device), 9, None)
         .await;
-    assert_eq!(one.expect("a page").journals, added[2..4]);
+    assert_eq!(one.expect("a page").items, added[2..4]);
 }
 
 #[tokio::test]
@@ -309,7 +309,7 @@ async fn add_group() {
     assert_eq!((first.id.0, second.id.0), (1, 2));
     assert_eq!(world.records.group(second.id).await, Ok(second.clone()));
     let listed = world.records.list_groups(9, None).await.expect("a list");
-    assert_eq!(listed.groups, [first, second]);
+    assert_eq!(listed.items, [first, second]);
 }
 
 #[tokio::test]
@@ -351,7 +351,7 @@ async fn remove_group() {
         .expect("sweeps");
     assert!(world.partition("1").await.is_empty());
     let listed = world.records.list_groups(9, None).await.expect("a list");
-    assert_eq!(listed.groups, [other]);
+    assert_eq!(listed.items, [other]);
     let again = world.records.add_journal(group, DeviceId(1), new_journal());
     assert_eq!(again.await, Err(RecordsError::GroupMissing));
 }

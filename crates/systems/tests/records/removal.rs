@@ -52,9 +52,9 @@ async fn assert_device_is_gone(world: &World, (group, device, journal): Ids) {
         .list_devices(group, 999, None)
         .await
         .expect("devices");
-    assert!(devices.devices.iter().all(|other| other.id != device));
+    assert!(devices.items.iter().all(|other| other.id != device));
     let journals = records.list_journals(group, None, 999, None).await;
-    let journals = journals.expect("journals").journals;
+    let journals = journals.expect("journals").items;
     assert!(journals.iter().all(|other| other.device != device));
     let of_device = records.list_journals(group, Some(device), 999, None).await;
     assert_eq!(of_device, Err(gone.clone()));
@@ -62,7 +62,7 @@ async fn assert_device_is_gone(world: &World, (group, device, journal): Ids) {
         .latest(group, None, 999, None)
         .await
         .expect("latest");
-    assert!(latest.records.iter().all(|other| other.device != device));
+    assert!(latest.items.iter().all(|other| other.device != device));
     let of_device = records.latest(group, Some(device), 999, None).await;
     assert_eq!(of_device, Err(gone.clone()));
     for journal in [Some(journal), None] {
@@ -90,7 +90,7 @@ async fn assert_group_is_gone(world: &World, (group, device, journal): Ids) {
     let gone = RecordsError::GroupMissing;
     assert_eq!(records.group(group).await, Err(gone.clone()));
     assert_eq!(records.device(group, device).await, Err(gone.clone()));
-    let listed = records.list_groups(999, None).await.expect("groups").groups;
+    let listed = records.list_groups(999, None).await.expect("groups").items;
     assert!(listed.iter().all(|other| other.id != group));
     let devices = records.list_devices(group, 9, None).await;
     assert_eq!(devices, Err(gone.clone()));
@@ -252,7 +252,7 @@ async fn removing_device_one_keeps_device_ten() {
         .await
         .expect("sweeps");
     let latest = world.records.latest(group, None, 99, None).await;
-    assert_eq!(latest.expect("latest").records.len(), 11);
+    assert_eq!(latest.expect("latest").items.len(), 11);
 }
 
 #[tokio::test]

@@ -124,7 +124,7 @@ async fn record_without_time_gets_server_time() {
         .latest(group, None, 9, None)
         .await
         .expect("latest");
-    assert_eq!(latest.records, [added]);
+    assert_eq!(latest.items, [added]);
 }
 
 #[tokio::test]
@@ -275,7 +275,7 @@ async fn concurrent_additions_get_different_ids() {
     );
     assert_ne!(one.expect("a device").id, two.expect("a device").id);
     let listed = world.records.list_devices(group, 9, None).await;
-    assert_eq!(listed.expect("a list").devices.len(), 2);
+    assert_eq!(listed.expect("a list").items.len(), 2);
 }
 
 #[tokio::test]

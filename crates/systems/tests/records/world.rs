@@ -8,8 +8,8 @@ use homeport_item::{Item, Value};
 use homeport_store::{Query, Scan, Store};
 use homeport_systems::records::{
     Attributes, Device, DeviceId, Group, GroupId, Journal, JournalId, NewDevice, NewGroup,
-    NewJournal, NewRecord, Order, Record, RecordPage, RecordRange, RecordTime, RecordValue,
-    Records, RecordsError, Settings, schema,
+    NewJournal, NewRecord, Order, Record, RecordRange, RecordTime, RecordValue, Records,
+    RecordsError, Settings, schema,
 };
 
 use super::support::{self, Fixture};
@@ -81,8 +81,8 @@ pub(crate) fn value(record: &Record) -> i64 {
 }
 
 /// Values and times of records, in order.
-pub(crate) fn shown(page: &RecordPage) -> Vec<(i64, i64)> {
-    let records = page.records.iter();
+pub(crate) fn shown(page: &homeport_systems::pages::Page<Record>) -> Vec<(i64, i64)> {
+    let records = page.items.iter();
     records
         .map(|record| (value(record), record.timestamp.millis()))
         .collect()
@@ -149,7 +149,7 @@ impl World {
             if cursor.is_none() {
                 return Ok(all);
             }
-            assert_eq!(page.records.len(), limit, "a page is full or the last");
+            assert_eq!(page.items.len(), limit, "a page is full or the last");
         }
     }
 

@@ -124,8 +124,8 @@ async fn push_notification_is_queued_before_the_acknowledgement() {
         .notifications(&user, 10, None)
         .await
         .expect("notifications");
-    assert_eq!(page.notifications.len(), 1);
-    let message: Value = Value::Object(page.notifications[0].message.members().clone());
+    assert_eq!(page.items.len(), 1);
+    let message: Value = Value::Object(page.items[0].message.members().clone());
     assert_eq!(message, json!({"title": "Battery", "body": "a: 11.5 V"}));
     world
         .send("van/a/low", r#"{"owner": "no one here", "volts": 11.5}"#)

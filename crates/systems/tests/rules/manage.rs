@@ -276,7 +276,7 @@ async fn shipped_rules_are_created_only_once() {
     let world = world().await;
     let page = world.engine.rules(10, None).expect("rules");
     let names: Vec<_> = page
-        .rules
+        .items
         .iter()
         .map(|view| view.rule.name.as_str())
         .collect();
@@ -294,7 +294,7 @@ async fn shipped_rules_are_created_only_once() {
     let world = world.restart(Vec::new()).await;
     let page = world.engine.rules(10, None).expect("rules");
     let rules: Vec<_> = page
-        .rules
+        .items
         .iter()
         .map(|view| (view.rule.name.as_str(), view.rule.document.rule_disabled))
         .collect();
@@ -339,7 +339,7 @@ async fn rules_are_listed_in_pages() {
     let (mut names, mut cursor) = (Vec::new(), None);
     loop {
         let page = world.engine.rules(3, cursor).expect("rules");
-        names.extend(page.rules.iter().map(|view| view.rule.name.to_string()));
+        names.extend(page.items.iter().map(|view| view.rule.name.to_string()));
         cursor = page.next;
         if cursor.is_none() {
             break;

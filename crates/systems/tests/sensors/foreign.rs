@@ -35,7 +35,7 @@ async fn unreadable_device_does_not_hide_others() {
     put(&fixture, "devices", bare_device(2)).await;
     let page = sensors.list_devices(10, None).await.expect("a page");
     let mut listed: Vec<_> = page
-        .devices
+        .items
         .iter()
         .map(|device| &device.hardware_id)
         .collect();
@@ -105,12 +105,12 @@ async fn unreadable_reading_does_not_hide_others() {
     let range = ReadingRange::default();
     let page = sensors.readings(&hardware_id(1), range, 3, None).await;
     let page = page.expect("a page");
-    assert_eq!(page.readings.len(), 2);
+    assert_eq!(page.items.len(), 2);
     let rest = sensors
         .readings(&hardware_id(1), range, 3, page.next)
         .await
         .expect("a page");
-    assert_eq!((rest.readings.len(), rest.next), (1, None));
+    assert_eq!((rest.items.len(), rest.next), (1, None));
     put(&fixture, "device_readings", bare_reading(2)).await;
     let latest = sensors.latest_reading(&hardware_id(2)).await;
     assert_eq!(latest, Err(SensorsError::NoReadings(hardware_id(2))));

@@ -443,7 +443,7 @@ async fn reading_keeps_the_name_of_its_time() {
         .await
         .expect("a page");
     let names: Vec<_> = page
-        .readings
+        .items
         .iter()
         .map(|reading| reading.friendly_name.as_ref().map(|name| name.as_str()))
         .collect();
@@ -492,7 +492,7 @@ async fn devices_are_listed_by_activity() {
     let mut cursor = None;
     loop {
         let page = sensors.list_devices(3, cursor).await.expect("a page");
-        listed.extend(page.devices.into_iter().map(|device| device.hardware_id));
+        listed.extend(page.items.into_iter().map(|device| device.hardware_id));
         match page.next {
             Some(next) => cursor = Some(Cursor::decode(&next.encode()).expect("a cursor")),
             None => break,
@@ -519,9 +519,9 @@ async fn range_includes_both_ends() {
             .readings(&hardware_id(1), range(Order::OldestFirst), 4, cursor)
             .await
             .expect("a page");
-        assert!(page.readings.len() <= 4);
+        assert!(page.items.len() <= 4);
         times.extend(
-            page.readings
+            page.items
                 .iter()
                 .map(|reading| (NOW_MS - reading.timestamp.0) / 60_000),
         );
@@ -535,11 +535,8 @@ async fn range_includes_both_ends() {
         .readings(&hardware_id(1), range(Order::NewestFirst), 100, None)
         .await
         .expect("a page");
-    assert_eq!(newest.readings.len(), 9);
-    assert_eq!(
-        newest.readings[0].timestamp,
-        EpochMillis(NOW_MS - 10 * 60_000)
-    );
+    assert_eq!(newest.items.len(), 9);
+    assert_eq!(newest.items[0].timestamp, EpochMillis(NOW_MS - 10 * 60_000));
     assert_eq!(newest.next, None);
 }
 

@@ -67,7 +67,7 @@ impl Rules {
                 Self::Store { engine, .. } => {
                     let cursor = cursor.as_deref().map(Cursor::decode).transpose()?;
                     let page = engine.rules(PAGE_MAX, cursor)?;
-                    let rules = page.rules.into_iter();
+                    let rules = page.items.into_iter();
                     let rules = rules.map(|view| serde_json::to_value(RuleBody::from(view)));
                     let next = page.next.map(|cursor| cursor.encode());
                     (rules.collect::<Result<Vec<_>, _>>()?, next)

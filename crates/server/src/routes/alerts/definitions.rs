@@ -63,7 +63,7 @@ pub(super) async fn list_alert_definitions(
     page: Page,
 ) -> Result<Json<DefinitionList>, Problem> {
     let page = state.alerts.definitions(page.limit, page.cursor).await?;
-    let definitions = page.definitions.into_iter();
+    let definitions = page.items.into_iter();
     Ok(Json(DefinitionList {
         definitions: definitions.map(DefinitionBody::from).collect(),
         next_cursor: page.next.map(|cursor| cursor.encode()),

@@ -201,7 +201,7 @@ pub(super) async fn list_alerts(
         .alerts(&filter, page.limit, page.cursor)
         .await?;
     Ok(Json(AlertList {
-        alerts: page.alerts.into_iter().map(AlertBody::from).collect(),
+        alerts: page.items.into_iter().map(AlertBody::from).collect(),
         next_cursor: page.next.map(|cursor| cursor.encode()),
     }))
 }

@@ -90,7 +90,7 @@ pub(in crate::routes) async fn list_daily(
         .daily(&sc_id, from, to, page.limit, page.cursor)
         .await?;
     Ok(Json(DailyList {
-        days: page.days.into_iter().map(PlainItem).collect(),
+        days: page.items.into_iter().map(PlainItem).collect(),
         next_cursor: times.next_cursor(page.next),
     }))
 }

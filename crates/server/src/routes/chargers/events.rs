@@ -3,9 +3,8 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use homeport_systems::chargers::{
-    DeviceName, Event, EventPage, EventRange, EventType, MountainTime, Order,
-};
+use homeport_systems::chargers::{DeviceName, Event, EventRange, EventType, MountainTime, Order};
+use homeport_systems::pages;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -83,9 +82,9 @@ impl From<Event> for EventBody {
 }
 
 impl EventList {
-    fn new(page: EventPage, range: &MountainTimeRange) -> Self {
+    fn new(page: pages::Page<Event>, range: &MountainTimeRange) -> Self {
         Self {
-            events: page.events.into_iter().map(EventBody::from).collect(),
+            events: page.items.into_iter().map(EventBody::from).collect(),
             next_cursor: range.next_cursor(page.next),
         }
     }

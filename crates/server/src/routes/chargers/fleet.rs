@@ -71,7 +71,7 @@ pub(in crate::routes) async fn list_chargers(
     caller.check(Action::Read, SYSTEM, Subject::All)?;
     let page = state.chargers.fleet(page.limit, page.cursor).await?;
     Ok(Json(ChargerList {
-        chargers: page.chargers.into_iter().map(ChargerBody::from).collect(),
+        chargers: page.items.into_iter().map(ChargerBody::from).collect(),
         next_cursor: page.next.map(|cursor| cursor.encode()),
     }))
 }

@@ -144,7 +144,7 @@ fn ingest(state: &AppState) -> Result<IngestBody, Problem> {
     let mut cursor = None;
     loop {
         let page = state.rules.rules(rules::PAGE_MAX, cursor)?;
-        for rule in &page.rules {
+        for rule in &page.items {
             body.stored += rule.counts.actions_done;
             body.rejected += rule.counts.failed + rule.counts.actions_failed;
         }
@@ -168,11 +168,11 @@ async fn open_alerts(state: &AppState) -> Result<AlertsBody, Problem> {
     loop {
         let page = state.alerts.alerts(&filter, PAGE_MAX, cursor).await?;
         let unacknowledged = page
-            .alerts
+            .items
             .iter()
             .filter(|alert| alert.acknowledged.is_none());
         body.unacknowledged += unacknowledged.count();
-        body.open += page.alerts.len();
+        body.open += page.items.len();
         cursor = page.next;
         if cursor.is_none() || body.open >= OPEN_COUNTED_MAX {
             return Ok(body);

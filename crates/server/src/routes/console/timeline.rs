@@ -101,7 +101,7 @@ pub(super) async fn get_device_timeline(
         .timeline(&device, &bounds, page.limit, page.cursor)
         .await?;
     Ok(Json(TimelineBody {
-        entries: page.entries.into_iter().map(Into::into).collect(),
+        entries: page.items.into_iter().map(Into::into).collect(),
         next_cursor: range.next_cursor(page.next),
     }))
 }

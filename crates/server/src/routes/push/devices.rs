@@ -124,7 +124,7 @@ pub(in crate::routes) async fn list_push_devices(
         .active_devices(&user, page.limit, page.cursor)
         .await?;
     Ok(Json(DeviceList {
-        devices: page.devices.into_iter().map(DeviceBody::from).collect(),
+        devices: page.items.into_iter().map(DeviceBody::from).collect(),
         next_cursor: page.next.map(|cursor| cursor.encode()),
     }))
 }

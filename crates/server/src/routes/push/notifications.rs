@@ -272,7 +272,7 @@ pub(in crate::routes) async fn list_notifications(
         .push
         .notifications(&user_id, page.limit, page.cursor)
         .await?;
-    let notifications = page.notifications.into_iter();
+    let notifications = page.items.into_iter();
     Ok(Json(NotificationList {
         notifications: notifications.map(NotificationBody::from).collect(),
         next_cursor: page.next.map(|cursor| cursor.encode()),

@@ -142,7 +142,7 @@ pub(super) async fn list_group_devices(
         .records
         .list_devices(resolved.group, page.limit, page.cursor)
         .await?;
-    let devices = page.devices.iter();
+    let devices = page.items.iter();
     Ok(ok(GroupDeviceList {
         devices: devices
             .map(|device| GroupDeviceBody::new(&resolved.ids, device))

@@ -1,9 +1,9 @@
 //! `/v1/groups`
 
 use axum::extract::{Path, State};
+use homeport_systems::pages;
 use homeport_systems::records::{
-    Change, ExternalId, Group, GroupChange, GroupPage, Name, NewGroup, RecordIds, RecordsError,
-    Retention,
+    Change, ExternalId, Group, GroupChange, Name, NewGroup, RecordIds, RecordsError, Retention,
 };
 use homeport_systems::sensors::InvalidField;
 use serde::{Deserialize, Serialize};
@@ -145,8 +145,8 @@ pub(super) async fn list_groups(
                 .records
                 .group_by_external_id(&external_id.try_into()?)
                 .await;
-            GroupPage {
-                groups: match found {
+            pages::Page {
+                items: match found {
                     Ok(group) => vec![group],
                     Err(RecordsError::GroupMissing) => Vec::new(),
                     Err(error) => return Err(error.into()),
@@ -156,11 +156,11 @@ pub(super) async fn list_groups(
         }
         None => state.records.list_groups(page.limit, page.cursor).await?,
     };
-    let mut groups = Vec::with_capacity(page.groups.len());
+    let mut groups = Vec::with_capacity(page.items.len());
     // The codec of ids is created with the first group.
-    if !page.groups.is_empty() {
+    if !page.items.is_empty() {
         let ids = state.records.ids().await?;
-        groups.extend(page.groups.iter().map(|group| GroupBody::new(&ids, group)));
+        groups.extend(page.items.iter().map(|group| GroupBody::new(&ids, group)));
     }
     Ok(ok(GroupList {
         groups,

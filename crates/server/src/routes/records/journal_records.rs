@@ -3,9 +3,10 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
+use homeport_systems::pages;
 use homeport_systems::records::{
     AddedRecord, JournalId, NewRecord, Order, RECORDS_PER_REQUEST_MAX, Record, RecordId, RecordIds,
-    RecordPage, RecordRange, RecordTime, RecordType, RecordValue, RecordsError, Unit,
+    RecordRange, RecordTime, RecordType, RecordValue, RecordsError, Unit,
 };
 use homeport_systems::time::EpochMillis;
 use serde::{Deserialize, Serialize};
@@ -153,8 +154,8 @@ impl RecordBody {
 }
 
 impl RecordList {
-    pub(super) fn new(ids: &RecordIds, page: &RecordPage) -> Result<Self, Problem> {
-        let records = page.records.iter();
+    pub(super) fn new(ids: &RecordIds, page: &pages::Page<Record>) -> Result<Self, Problem> {
+        let records = page.items.iter();
         Ok(Self {
             records: records
                 .map(|record| RecordBody::new(ids, record))

@@ -151,7 +151,7 @@ async fn read_journals(
         .records
         .list_journals(resolved.group, device, page.limit, page.cursor)
         .await?;
-    let journals = page.journals.iter();
+    let journals = page.items.iter();
     Ok(ok(JournalList {
         journals: journals
             .map(|journal| JournalBody::new(&resolved.ids, journal))

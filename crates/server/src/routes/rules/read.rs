@@ -47,7 +47,7 @@ pub(in crate::routes) async fn list_rules(
 ) -> Result<Json<RuleList>, Problem> {
     let page = state.rules.rules(page.limit, page.cursor)?;
     Ok(Json(RuleList {
-        rules: page.rules.into_iter().map(RuleBody::from).collect(),
+        rules: page.items.into_iter().map(RuleBody::from).collect(),
         next_cursor: page.next.map(|cursor| cursor.encode()),
     }))
 }

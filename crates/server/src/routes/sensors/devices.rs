@@ -80,7 +80,7 @@ pub(in crate::routes) async fn list_devices(
     caller.check(Action::Read, SYSTEM, Subject::All)?;
     let page = state.sensors.list_devices(page.limit, page.cursor).await?;
     Ok(Json(DeviceList {
-        devices: page.devices.iter().map(DeviceBody::from).collect(),
+        devices: page.items.iter().map(DeviceBody::from).collect(),
         next_cursor: page.next.map(|cursor| cursor.encode()),
     }))
 }

@@ -106,7 +106,7 @@ pub(in crate::routes) async fn list_readings(
         .readings(&hardware_id, bounds, page.limit, page.cursor)
         .await?;
     Ok(Json(ReadingList {
-        readings: page.readings.iter().map(ReadingBody::from).collect(),
+        readings: page.items.iter().map(ReadingBody::from).collect(),
         next_cursor: range.next_cursor(page.next),
     }))
 }

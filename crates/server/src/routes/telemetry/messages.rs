@@ -3,7 +3,9 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use homeport_systems::telemetry::{HistoryPage, HistoryRange, MessageType, Order, ThingName};
+use homeport_item::Item;
+use homeport_systems::pages;
+use homeport_systems::telemetry::{HistoryRange, MessageType, Order, ThingName};
 use homeport_systems::time::EpochMillis;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -54,7 +56,7 @@ fn history_range(range: &TimeRange) -> HistoryRange {
 }
 
 impl MessageList {
-    fn new(page: HistoryPage, range: &TimeRange) -> Self {
+    fn new(page: pages::Page<Item>, range: &TimeRange) -> Self {
         Self {
             messages: page.items.into_iter().map(PlainItem).collect(),
             next_cursor: range.next_cursor(page.next),

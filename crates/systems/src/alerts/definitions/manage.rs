@@ -8,20 +8,13 @@ use crate::alerts::types::{DefinitionId, WebhookSecret};
 use crate::alerts::{Alerts, AlertsError, DEFINITIONS_MAX, PAGE_MAX, schema};
 use crate::cursor::Cursor;
 use crate::fleet::SystemName;
-use crate::pages;
+use crate::pages::{self, Page};
 
 /// Pages of watches that are settled before a request is answered; the worker settles the rest.
 const PAGES_AT_ONCE: usize = 10;
 /// Attempts at a change while other processes change the same definition.
 const TRIES_MAX: u32 = 5;
 const LIST: &str = "alert definitions";
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct DefinitionPage {
-    pub definitions: Vec<Definition>,
-    /// Absent on the last page.
-    pub next: Option<Cursor>,
-}
 
 impl Alerts {
     /// Creates a definition. If it is enabled, all data that is stored after the answer is judged.
@@ -81,7 +74,7 @@ impl Alerts {
         &self,
         limit: usize,
         cursor: Option<Cursor>,
-    ) -> Result<DefinitionPage, AlertsError> {
+    ) -> Result<Page<Definition>, AlertsError> {
         let start = cursor.map(|cursor| cursor.start_of(LIST)).transpose()?;
         let condition = KeyCondition::new(schema::SHELF, schema::DEFINITIONS_SHELF);
         let query = Query {
@@ -91,13 +84,9 @@ impl Alerts {
         let query = query
             .filter(Expression::not_exists(schema::DELETED))
             .starting_after(start);
-        let (store, limit) = (&*self.0.store, limit.min(PAGE_MAX));
-        let page = pages::read_page(store, &schema::definitions(), query, LIST, limit).await?;
-        let definitions = page.items.iter().map(Definition::from_item);
-        Ok(DefinitionPage {
-            definitions: definitions.collect::<Result<_, _>>()?,
-            next: page.next,
-        })
+        let (store, table) = (&*self.0.store, schema::definitions());
+        let page = pages::read_page(store, &table, query, LIST, limit.min(PAGE_MAX)).await?;
+        Ok(page.readable(&table, Definition::from_item))
     }
 
     /// Replaces the terms of a definition. If it still watches the same data in the same way, its

@@ -5,4 +5,4 @@ mod registration;
 mod token_holder;
 
 pub use cleanup::CleanedUp;
-pub use registration::{Device, DevicePage, NewDevice, Registered};
+pub use registration::{Device, NewDevice, Registered};

@@ -9,7 +9,7 @@ use homeport_store::{
 
 use crate::cursor::Cursor;
 use crate::outbox::commit;
-use crate::pages;
+use crate::pages::{self, Page};
 use crate::push::measured::{page_error, store_error, write_error};
 use crate::push::types::{DeviceId, ExpoPushToken, Platform, UserId};
 use crate::push::{PAGE_MAX, Push, PushError, TOKEN_LIFETIME_SECS, schema};
@@ -47,13 +47,6 @@ pub enum Registered {
     New(Device),
     /// Pattern 2: it existed already.
     Refreshed(Device),
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct DevicePage {
-    pub devices: Vec<Device>,
-    /// Absent on the last page.
-    pub next: Option<Cursor>,
 }
 
 impl Device {
@@ -185,7 +178,7 @@ impl Push {
         user: &UserId,
         limit: usize,
         cursor: Option<Cursor>,
-    ) -> Result<DevicePage, PushError> {
+    ) -> Result<Page<Device>, PushError> {
         let list = format!("push-devices/{user}");
         let start = cursor.map(|cursor| cursor.start_of(&list)).transpose()?;
         let query = Query::new(self.table(), KeyCondition::new(schema::USER_ID, user))
@@ -196,14 +189,7 @@ impl Push {
         let page = pages::read_page(&*self.store, &table, query, &list, limit)
             .await
             .map_err(page_error)?;
-        Ok(DevicePage {
-            devices: page
-                .items
-                .iter()
-                .map(Device::from_item)
-                .collect::<Result<_, _>>()?,
-            next: page.next,
-        })
+        Ok(page.readable(&table, Device::from_item))
     }
 
     /// Pattern 5: a device that is to get nothing any more.

@@ -11,11 +11,11 @@ use homeport_store::{
 use sha2::{Digest as _, Sha256};
 
 use super::message::Message;
-use super::notification::{DeviceDelivery, Notification, NotificationId, NotificationPage, Part};
+use super::notification::{DeviceDelivery, Notification, NotificationId, Part};
 use super::stored::{self, notification_key};
 use crate::cursor::Cursor;
 use crate::fetch::fetch;
-use crate::pages;
+use crate::pages::{self, Page};
 use crate::push::measured::{page_error, store_error};
 use crate::push::types::{DeviceId, IdempotencyKey, UserId};
 use crate::push::{
@@ -260,7 +260,7 @@ impl Push {
         user: &UserId,
         limit: usize,
         cursor: Option<Cursor>,
-    ) -> Result<NotificationPage, PushError> {
+    ) -> Result<Page<Notification>, PushError> {
         let list = format!("push-notifications/{user}");
         let start = cursor.map(|cursor| cursor.start_of(&list)).transpose()?;
         let condition = KeyCondition::new(schema::PK, schema::user_partition(user)).with_sort(
@@ -284,14 +284,14 @@ impl Push {
             if deliveries >= DELIVERIES_PER_PAGE_MAX && notifications.len() < page.items.len() {
                 let last = notifications.last().map(|last| &last.id);
                 let next = last.map(|id| Cursor::new(&*list, notification_key(user, id)));
-                return Ok(NotificationPage {
-                    notifications,
+                return Ok(Page {
+                    items: notifications,
                     next,
                 });
             }
         }
-        Ok(NotificationPage {
-            notifications,
+        Ok(Page {
+            items: notifications,
             next: page.next,
         })
     }

@@ -7,4 +7,4 @@ pub(super) mod stored;
 
 pub use accept::Accepted;
 pub use message::{InterruptionLevel, Message, NewMessage, Priority};
-pub use notification::{DeviceDelivery, Notification, NotificationId, NotificationPage};
+pub use notification::{DeviceDelivery, Notification, NotificationId};

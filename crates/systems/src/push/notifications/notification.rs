@@ -1,7 +1,6 @@
 //! A notification of a user: an outbox entry with one delivery for each device.
 
 use super::message::Message;
-use crate::cursor::Cursor;
 use crate::ids::{TIMED_ID, timed_id};
 use crate::outbox::{Delivery, Entry};
 use crate::push::DEVICES_PER_PART_MAX;
@@ -69,13 +68,6 @@ impl Part {
         number: 0,
         count: 1,
     };
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct NotificationPage {
-    pub notifications: Vec<Notification>,
-    /// Absent on the last page.
-    pub next: Option<Cursor>,
 }
 
 impl Notification {

@@ -1,7 +1,8 @@
 //! The latest record of each journal.
 
-use super::record::{Record, RecordPage};
+use super::record::Record;
 use crate::cursor::Cursor;
+use crate::pages::Page;
 use crate::records::types::{DeviceId, GroupId};
 use crate::records::{Records, RecordsError, schema, visible};
 
@@ -16,22 +17,20 @@ impl Records {
         device: Option<DeviceId>,
         limit: usize,
         cursor: Option<Cursor>,
-    ) -> Result<RecordPage, RecordsError> {
+    ) -> Result<Page<Record>, RecordsError> {
         let prefix = match device {
             Some(device) => schema::of_device(schema::LATEST_RECORD, device),
             None => schema::LATEST_RECORD.to_owned(),
         };
         let parents = visible::its_device_and_journal;
-        let (items, next) = self
+        let page = self
             .visible_page(group, prefix, parents, limit, cursor)
             .await?;
         if let Some(device) = device {
             self.device(group, device).await?;
         }
-        let records = items.iter().map(|item| Record::from_item(group, item));
-        Ok(RecordPage {
-            records: records.collect::<Result<_, _>>()?,
-            next,
-        })
+        Ok(page.readable(&schema::table(self.table()), |item| {
+            Record::from_item(group, item)
+        }))
     }
 }

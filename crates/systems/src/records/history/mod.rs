@@ -8,4 +8,4 @@ mod record;
 
 pub use add_record::{AddedRecord, NewRecord};
 pub use ranges::RecordRange;
-pub use record::{Record, RecordPage};
+pub use record::Record;

@@ -4,9 +4,9 @@ use homeport_item::Item;
 use homeport_item::expression::{KeyCondition, SortCondition};
 use homeport_store::Query;
 
-use super::record::{Record, RecordPage};
+use super::record::Record;
 use crate::cursor::{Cursor, CursorError};
-use crate::pages;
+use crate::pages::{self, Page};
 use crate::records::types::{DeviceId, GroupId, JournalId, RecordTime};
 use crate::records::{PAGE_MAX, Records, RecordsError, schema, stored, visible};
 use crate::time::Order;
@@ -45,7 +45,7 @@ impl Records {
         range: RecordRange,
         limit: usize,
         cursor: Option<Cursor>,
-    ) -> Result<RecordPage, RecordsError> {
+    ) -> Result<Page<Record>, RecordsError> {
         let whose = journal.map_or_else(|| "all".to_owned(), |journal| journal.to_string());
         let list = format!(
             "records/{group}/{device}/{whose}/{}/{}/{:?}",
@@ -89,11 +89,10 @@ impl Records {
             Some(journal) => self.journal(group, device, journal).await.map(drop)?,
             None => self.device(group, device).await.map(drop)?,
         }
-        let records = items.iter().map(|item| Record::from_item(group, item));
-        Ok(RecordPage {
-            records: records.collect::<Result<_, _>>()?,
-            next,
-        })
+        let page = Page { items, next };
+        Ok(page.readable(&schema::table(self.table()), |item| {
+            Record::from_item(group, item)
+        }))
     }
 
     fn query_range(

@@ -3,7 +3,6 @@
 use homeport_item::Item;
 use homeport_item::expression::Update;
 
-use crate::cursor::Cursor;
 use crate::records::types::{
     DeviceId, GroupId, JournalId, RecordTime, RecordType, RecordValue, Unit,
 };
@@ -18,13 +17,6 @@ pub struct Record {
     pub unit: Unit,
     pub kind: RecordType,
     pub timestamp: RecordTime,
-}
-
-/// A page of records.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RecordPage {
-    pub records: Vec<Record>,
-    pub next: Option<Cursor>,
 }
 
 impl Record {

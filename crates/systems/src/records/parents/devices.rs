@@ -6,6 +6,7 @@ use homeport_store::{Delete, Get, Put, StoreError, Update as UpdateRequest};
 
 use super::attributes::Attributes;
 use crate::cursor::Cursor;
+use crate::pages::Page;
 use crate::records::ids::DEVICES_TAG;
 use crate::records::policy::PolicyAction;
 use crate::records::types::{Change, DeviceId, GroupId, Model, Name, PolicyDocument};
@@ -38,13 +39,6 @@ pub struct DeviceChange {
     pub model: Change<Model>,
     pub acl_policy: Change<PolicyDocument>,
     pub attributes: Attributes,
-}
-
-/// A page of devices, sorted by stored id as text.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DevicePage {
-    pub devices: Vec<Device>,
-    pub next: Option<Cursor>,
 }
 
 impl Device {
@@ -135,16 +129,14 @@ impl Records {
         group: GroupId,
         limit: usize,
         cursor: Option<Cursor>,
-    ) -> Result<DevicePage, RecordsError> {
+    ) -> Result<Page<Device>, RecordsError> {
         let prefix = schema::DEVICE.to_owned();
-        let (items, next) = self
+        let page = self
             .visible_page(group, prefix, visible::nothing_more, limit, cursor)
             .await?;
-        let devices = items.iter().map(|item| Device::from_item(group, item));
-        Ok(DevicePage {
-            devices: devices.collect::<Result<_, _>>()?,
-            next,
-        })
+        Ok(page.readable(&schema::table(self.table()), |item| {
+            Device::from_item(group, item)
+        }))
     }
 
     /// Changes an existing device; absent fields stay as they are.

@@ -6,7 +6,7 @@ use homeport_store::{Action, Delete, Get, Put, StoreError, Update as UpdateReque
 
 use super::attributes::Attributes;
 use crate::cursor::Cursor;
-use crate::pages;
+use crate::pages::{self, Page};
 use crate::records::ids::GROUPS_TAG;
 use crate::records::types::{Change, ExternalId, GroupId, Name, Retention};
 use crate::records::{PAGE_MAX, Records, RecordsError, Removal, schema, stored};
@@ -40,13 +40,6 @@ pub struct GroupChange {
     pub retention: Change<Retention>,
     pub external_id: Change<ExternalId>,
     pub attributes: Attributes,
-}
-
-/// A page of groups, sorted by stored id as text.
-#[derive(Debug, Clone, PartialEq)]
-pub struct GroupPage {
-    pub groups: Vec<Group>,
-    pub next: Option<Cursor>,
 }
 
 impl Group {
@@ -173,7 +166,7 @@ impl Records {
         &self,
         limit: usize,
         cursor: Option<Cursor>,
-    ) -> Result<GroupPage, RecordsError> {
+    ) -> Result<Page<Group>, RecordsError> {
         let start = cursor.map(|cursor| cursor.start_of(LIST)).transpose()?;
         let query = self
             .query_prefix(schema::GROUPS.to_owned(), schema::GROUPS.to_owned())
@@ -194,8 +187,8 @@ impl Records {
                 Err(error) => return Err(error),
             }
         }
-        Ok(GroupPage {
-            groups,
+        Ok(Page {
+            items: groups,
             next: page.next,
         })
     }

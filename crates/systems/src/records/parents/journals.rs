@@ -6,6 +6,7 @@ use homeport_store::{Delete, Get, Put, StoreError, Update as UpdateRequest};
 
 use super::attributes::Attributes;
 use crate::cursor::Cursor;
+use crate::pages::Page;
 use crate::records::ids::JOURNALS_TAG;
 use crate::records::types::{DataType, DeviceId, GroupId, JournalId, Name};
 use crate::records::{Records, RecordsError, Removal, schema, stored, visible};
@@ -35,13 +36,6 @@ pub struct JournalChange {
     pub name: Option<Name>,
     pub data_type: Option<DataType>,
     pub attributes: Attributes,
-}
-
-/// A page of journals, sorted by the stored ids of device and journal as text.
-#[derive(Debug, Clone, PartialEq)]
-pub struct JournalPage {
-    pub journals: Vec<Journal>,
-    pub next: Option<Cursor>,
 }
 
 impl Journal {
@@ -134,22 +128,20 @@ impl Records {
         device: Option<DeviceId>,
         limit: usize,
         cursor: Option<Cursor>,
-    ) -> Result<JournalPage, RecordsError> {
+    ) -> Result<Page<Journal>, RecordsError> {
         let prefix = match device {
             Some(device) => schema::of_device(schema::JOURNAL, device),
             None => schema::JOURNAL.to_owned(),
         };
-        let (items, next) = self
+        let page = self
             .visible_page(group, prefix, visible::its_device, limit, cursor)
             .await?;
         if let Some(device) = device {
             self.device(group, device).await?;
         }
-        let journals = items.iter().map(|item| Journal::from_item(group, item));
-        Ok(JournalPage {
-            journals: journals.collect::<Result<_, _>>()?,
-            next,
-        })
+        Ok(page.readable(&schema::table(self.table()), |item| {
+            Journal::from_item(group, item)
+        }))
     }
 
     /// Changes an existing journal; absent fields stay as they are.

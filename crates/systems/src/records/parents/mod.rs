@@ -7,7 +7,7 @@ mod groups;
 mod journals;
 
 pub use attributes::{ATTRIBUTE_DEPTH_MAX, Attributes};
-pub use devices::{Device, DeviceChange, DevicePage, NewDevice};
+pub use devices::{Device, DeviceChange, NewDevice};
 pub use group_reaction::GroupReaction;
-pub use groups::{Group, GroupChange, GroupPage, NewGroup};
-pub use journals::{Journal, JournalChange, JournalPage, NewJournal};
+pub use groups::{Group, GroupChange, NewGroup};
+pub use journals::{Journal, JournalChange, NewJournal};

@@ -16,6 +16,7 @@ use super::name::RuleName;
 use super::rule::{Rule, RuleVersion, RuleView, Source, version_key, versions_partition};
 use crate::cursor::Cursor;
 use crate::json_object::Object;
+use crate::pages::Page;
 use crate::rules::execution::failure::Failure;
 use crate::rules::execution::stats::RuleStats;
 use crate::rules::{PAGE_MAX, RULES_MAX, RuleEngine, RuleError, schema};
@@ -26,14 +27,6 @@ pub const VERSIONS_KEPT: i64 = 100;
 const CONFLICTS_MAX: usize = 6;
 
 const LIST: &str = "rules";
-
-/// A page of rules, by name.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RulePage {
-    pub rules: Vec<RuleView>,
-    /// Absent on the last page.
-    pub next: Option<Cursor>,
-}
 
 enum Change<'a> {
     Make(&'a Rule),
@@ -322,7 +315,7 @@ impl RuleEngine {
     ///
     /// # Errors
     /// When the cursor is of another list.
-    pub fn rules(&self, limit: usize, cursor: Option<Cursor>) -> Result<RulePage, RuleError> {
+    pub fn rules(&self, limit: usize, cursor: Option<Cursor>) -> Result<Page<RuleView>, RuleError> {
         let start = cursor.map(|cursor| cursor.start_of(LIST)).transpose()?;
         let after = start
             .as_ref()
@@ -337,7 +330,7 @@ impl RuleEngine {
             let key = Item::new().with(schema::NAME, last.rule.name.as_str());
             Cursor::new(LIST, key)
         });
-        Ok(RulePage { rules, next })
+        Ok(Page { items: rules, next })
     }
 
     /// Lists the stored versions of a rule, newest first, also of a deleted one.
