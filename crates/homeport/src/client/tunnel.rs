@@ -63,3 +63,75 @@ async fn carry(
     copy_bidirectional(&mut client, &mut server).await?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::Duration;
+
+    use homeport_server::{
+        Certificate, CertificateFiles, Connections, Limits, Tls, TlsProtocols, TlsVersion,
+    };
+    use rcgen::{CertificateParams, KeyPair};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    /// Sends a request through the tunnel; the whole response.
+    async fn ask(tunnel: &Tunnel) -> String {
+        let mut stream = TcpStream::connect(tunnel.address).await.expect("connects");
+        let request = b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        let mut answer = String::new();
+        let exchange = async {
+            stream.write_all(request).await?;
+            stream.read_to_string(&mut answer).await
+        };
+        // A tunnel that leads nowhere is closed.
+        let _ = tokio::time::timeout(PATIENCE, exchange)
+            .await
+            .expect("in time");
+        answer
+    }
+
+    #[tokio::test]
+    async fn tunnel_leads_to_the_pinned_server_only() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let files = CertificateFiles {
+            certificate: directory.path().join("cert.pem"),
+            key: directory.path().join("key.pem"),
+        };
+        let key = KeyPair::generate().expect("a key");
+        let params = CertificateParams::new(["db.example.com".to_owned()]).expect("a name");
+        let issued = params.self_signed(&key).expect("a certificate");
+        fs::write(&files.certificate, issued.pem()).expect("written");
+        fs::write(&files.key, key.serialize_pem()).expect("written");
+        let certificate = Certificate::load(files).expect("a certificate");
+        let tls = Tls::new(&certificate, TlsVersion::V1_2, TlsProtocols::Http, None);
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .await
+            .expect("a port");
+        let server = format!("https://{}", listener.local_addr().expect("an address"));
+        let limits = Limits {
+            connections_max: 16,
+            connections: Connections::default(),
+            header_timeout: PATIENCE,
+            idle_timeout: PATIENCE,
+        };
+        tokio::spawn(homeport_server::serve(
+            listener,
+            Some(tls.expect("TLS")),
+            limits,
+            axum::Router::new(),
+            std::future::pending(),
+        ));
+        let pinned = directory.path().join("pinned.der");
+        fs::write(&pinned, certificate.der()).expect("written");
+        let tunnel = Tunnel::open(&server.parse().expect("a URL"), pinned.clone()).await;
+        let tunnel = tunnel.expect("a tunnel");
+        assert!(ask(&tunnel).await.starts_with("HTTP/1.1 404 "));
+        fs::write(&pinned, b"another").expect("written");
+        assert_eq!(ask(&tunnel).await, "");
+    }
+}

@@ -198,7 +198,6 @@ fn names(listening: impl Iterator<Item = SocketAddr>, host: Option<&str>) -> Vec
         }
     }
     names.extend(addresses.iter().map(IpAddr::to_string));
-    names.dedup();
     names
 }
 
