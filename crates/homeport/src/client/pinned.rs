@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use homeport_server::tls_provider;
+use tokio_rustls::rustls::client::Resumption;
 use tokio_rustls::rustls::client::danger::{
     HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
 };
@@ -31,11 +32,14 @@ pub(crate) fn pinned_config(file: PathBuf) -> anyhow::Result<ClientConfig> {
         file,
         provider: Arc::clone(&provider),
     };
-    Ok(ClientConfig::builder_with_provider(provider)
+    let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier))
-        .with_no_client_auth())
+        .with_no_client_auth();
+    // A resumed session would skip the check.
+    config.resumption = Resumption::disabled();
+    Ok(config)
 }
 
 impl ServerCertVerifier for PinnedCertificate {
